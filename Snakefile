@@ -1,0 +1,34 @@
+from snakemake.utils import min_version
+
+min_version("9.9")
+
+
+configfile: "config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/tune.smk"
+include: "workflow/rules/run.smk"
+include: "workflow/rules/aggregate.smk"
+include: "workflow/rules/figures.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        [path for name in CONFIG["experiments"] for path in results_of(name)],
+
+
+# Every experiment's name is a target: `snakemake --cores 4 -- cm08`.
+for name in EXPERIMENTS:
+
+    rule:
+        name:
+            name
+        input:
+            results_of(name),
+
+
+onsuccess:
+    announce(CONFIG["experiments"])

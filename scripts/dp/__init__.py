@@ -1,0 +1,1 @@
+"""Differentially private learning of linear models: arrays in, arrays out."""

@@ -1,0 +1,125 @@
+"""Simulated data, rows bounded in norm, folds and nested training subsets."""
+
+import numpy as np
+
+BLOCK_ROWS = 65536  # rows converted to float64 at a time when norms are checked
+ROUNDING = 1e-12  # relative excess of a computed norm that is rounding, not a broken bound
+
+
+def uniform_sphere(rows, columns, rng):
+    """Points uniform on the unit sphere, (rows, columns)."""
+    points = rng.standard_normal((rows, columns))
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def simulate_separable(rows, columns, margin, rng, separator=None):
+    """Uniform points on the unit sphere, separable through the origin with a margin.
+
+    Points with |u.x| < margin of the separator u are rejected and drawn again; y = sgn(u.x)
+    (Chaudhuri, Monteleoni, NIPS 2008, section 6). Returns X (rows, columns), y (rows,) in {-1, 1}
+    and the unit separator u (columns,), drawn uniformly where none is given.
+    """
+    if not 0 <= margin < 1:
+        raise ValueError(f"a margin on the unit sphere lies in [0, 1), not {margin}")
+    if separator is None:
+        separator = uniform_sphere(1, columns, rng)[0]
+    kept = np.empty((0, columns))
+    while len(kept) < rows:
+        points = uniform_sphere(rows, columns, rng)
+        kept = np.concatenate([kept, points[np.abs(points @ separator) >= margin]])
+    X = kept[:rows]
+    return X, _labels(X @ separator), separator
+
+
+def simulate_unseparable(rows, columns, band, flip_probability, rng, separator=None):
+    """Uniform points on the unit sphere; labels near the separator u are flipped at random.
+
+    Each point with |u.x| < band has its label flipped with `flip_probability` (Chaudhuri,
+    Monteleoni, NIPS 2008, section 6). Returns X, y and u as `simulate_separable`.
+    """
+    if not 0 <= flip_probability <= 1:
+        raise ValueError(f"a flip probability lies in [0, 1], not {flip_probability}")
+    if separator is None:
+        separator = uniform_sphere(1, columns, rng)[0]
+    X = uniform_sphere(rows, columns, rng)
+    score = X @ separator
+    flipped = (np.abs(score) < band) & (rng.random(rows) < flip_probability)
+    return X, np.where(flipped, -1, 1).astype(np.int8) * _labels(score), separator
+
+
+def _labels(score):
+    return np.where(score > 0, 1, -1).astype(np.int8)
+
+
+def row_norms(X):
+    """Euclidean norm of every row, (n,), in blocks: X may be memory-mapped or of integers."""
+    norms = np.empty(len(X))
+    for start in range(0, len(X), BLOCK_ROWS):
+        block = np.asarray(X[start : start + BLOCK_ROWS], dtype=float)
+        norms[start : start + BLOCK_ROWS] = np.sqrt(np.einsum("ij,ij->i", block, block))
+    return norms
+
+
+def normalise_rows(X, bound=1.0):
+    """Every row divided by its own norm and multiplied by `bound`; a row of zeros stays.
+
+    A row's result depends on that row alone, so the step costs no privacy.
+    """
+    norms = row_norms(X)
+    return _at_most(X * (bound / np.where(norms > 0, norms, 1.0))[:, None], bound)
+
+
+def clip_rows(X, bound=1.0):
+    """Rows longer than `bound` scaled down to it; the others stay. Row by row, so free."""
+    norms = row_norms(X)
+    return _at_most(X * np.minimum(1.0, bound / np.where(norms > 0, norms, 1.0))[:, None], bound)
+
+
+def _at_most(X, bound):
+    """Rows whose computed norm exceeds the bound by rounding, moved to or below it."""
+    over = row_norms(X) > bound
+    X[over] *= 1 - 4 * np.finfo(float).eps
+    return X
+
+
+def check_rows(X, y, bound):
+    """Raise unless every row obeys the public bound and every label is -1 or 1.
+
+    Noise calibrated to a bound that the data break protects nobody, so nothing is released.
+    """
+    X, y = np.asarray(X), np.asarray(y)
+    if X.ndim != 2 or len(X) == 0 or y.shape != (len(X),):
+        raise ValueError(
+            f"data must be X (n, d) with n > 0 and y (n,), not {X.shape} and {y.shape}"
+        )
+    if not np.isin(y, (-1, 1)).all():
+        raise ValueError("labels must be -1 or 1")
+    norms = row_norms(X)
+    if not np.isfinite(norms).all():
+        raise ValueError(f"row {int(np.argmin(np.isfinite(norms)))} has a value that is not finite")
+    worst = int(norms.argmax())
+    if norms[worst] > bound * (1 + ROUNDING):
+        raise ValueError(
+            f"row {worst} has norm {norms[worst]:.6g}, over the public bound {bound:.6g}: "
+            f"normalise or clip the rows first"
+        )
+
+
+def split_folds(rows, folds, rng):
+    """Cross-validation folds: a list of (train, test) index arrays.
+
+    Rows are shuffled once and cut into `folds` parts whose sizes differ by at most one; fold k tests
+    on part k and trains on the others. Prefixes of `train` are the nested training subsets.
+    """
+    if not 2 <= folds <= rows:
+        raise ValueError(f"{rows} rows cannot be cut into {folds} folds")
+    parts = np.array_split(rng.permutation(rows), folds)
+    return [
+        (rng.permutation(np.concatenate(parts[:k] + parts[k + 1 :])), parts[k])
+        for k in range(folds)
+    ]
+
+
+def smallest_training_fold(rows, folds):
+    """Number of rows that every fold's training part has at least."""
+    return rows - -(-rows // folds)

@@ -1,0 +1,29 @@
+"""What a released weight vector is worth: test error and regularised risk."""
+
+import numpy as np
+
+from dp import losses
+
+BLOCK_ELEMENTS = 1 << 20  # scores held at a time: 8 MB, whatever n x restarts is
+
+
+def _blocks(rows, restarts):
+    step = max(1, BLOCK_ELEMENTS // max(1, restarts))
+    return (slice(start, start + step) for start in range(0, rows, step))
+
+
+def error_rate(weights, X, y):
+    """Share of rows with sgn(w.x) != y for each of the weights (restarts, d); a score of 0 is -1."""
+    wrong = np.zeros(len(weights))
+    for rows in _blocks(len(X), len(weights)):
+        wrong += ((X[rows] @ weights.T > 0) != (y[rows] > 0)[:, None]).sum(axis=0)
+    return wrong / len(X)
+
+
+def regularised_risk(weights, X, y, lam, loss="logistic"):
+    """mean_i loss(y_i w.x_i) + lam/2 ||w||^2 for each of the weights (restarts, d)."""
+    loss = losses.get(loss)
+    total = np.zeros(len(weights))
+    for rows in _blocks(len(X), len(weights)):
+        total += loss.value((X[rows] @ weights.T) * y[rows, None]).sum(axis=0)
+    return total / len(X) + lam / 2 * np.einsum("ij,ij->i", weights, weights)

@@ -1,0 +1,144 @@
+"""Registry of the mechanisms.
+
+A mechanism is a class in a file of this folder:
+
+    from dp.mechanisms import Mechanism, Release, register
+
+    @register("my_mechanism")
+    class MyMechanism(Mechanism):
+        def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0): ...
+        def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0): ...
+
+`MECHANISMS["my_mechanism"]` imports that file and no other: a job pays only for the mechanism it
+runs, and depends on no other mechanism's source.
+"""
+
+import importlib
+import inspect
+import math
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+# What every guarantee is given; all other keyword arguments are the mechanism's options, which
+# `guarantee` and `release` both take.
+COMMON = ("self", "n", "d", "epsilon", "delta", "lam", "bound")
+
+
+class Release(NamedTuple):
+    """What a mechanism hands out.
+
+    weights: (restarts, d), or (restarts, d, classes). status: (restarts,) strings, "ok" or why not.
+    info: diagnostics for a benchmark (such as the certified gradient norm), not covered by epsilon.
+    """
+
+    weights: np.ndarray
+    status: np.ndarray
+    info: dict
+
+
+class Mechanism:
+    """Base of all mechanisms: stateless, one instance each.
+
+    `bound` is the public bound R on ||x||_2; `lam` multiplies ||w||^2 / 2 beside the *mean* loss.
+    """
+
+    name: str
+    # Name of the non-private fit (dp.fits) that the mechanism perturbs, starts from or is compared
+    # with, if any: given to `release` as `fit` = (weights, info), it is not computed again.
+    fit: str | None = None
+    private = True
+    needs_lambda = True
+
+    def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, **options):
+        """`dp.accounting.Guarantee` for public size n and d released coordinates."""
+        raise NotImplementedError
+
+    def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, **options):
+        """`Release` of `restarts` independent draws for rows X (n, d) and labels y (n,)."""
+        raise NotImplementedError
+
+    def check_options(self, options):
+        """Raise ValueError, naming the nearest valid option, unless the mechanism has them all."""
+        valid = self.options()
+        for key in options:
+            if key not in valid:
+                near = get_close_matches(key, valid, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                known = ", ".join(valid) or "none"
+                raise ValueError(f"{self.name} has no option {key!r} (it has: {known}){hint}")
+
+    def options(self):
+        """Option names with their defaults, read from the signature of `guarantee`."""
+        parameters = inspect.signature(self.guarantee).parameters
+        return {key: p.default for key, p in parameters.items() if key not in COMMON}
+
+    def _check(self, epsilon, lam, n=1, d=1, bound=1.0):
+        """Raise ValueError for parameters under which noise cannot be calibrated."""
+        if not epsilon > 0 or math.isnan(epsilon):
+            raise ValueError(f"{self.name} needs epsilon > 0, not {epsilon}")
+        if self.private and math.isinf(epsilon):
+            raise ValueError(f"{self.name} needs a finite epsilon; 'nonprivate' is the one without")
+        if self.needs_lambda and not (lam is not None and lam > 0 and math.isfinite(lam)):
+            raise ValueError(f"{self.name} needs a finite lambda > 0, not {lam}")
+        if not (bound > 0 and math.isfinite(bound)):
+            raise ValueError(f"{self.name} needs a finite bound > 0 on the row norms, not {bound}")
+        if n < 1 or d < 1:
+            raise ValueError(f"{self.name} needs n >= 1 and d >= 1, not {n} and {d}")
+
+
+def register(name):
+    """Class decorator: makes an instance available as MECHANISMS[name]."""
+
+    def decorate(mechanism):
+        MECHANISMS._loaded[name] = instance = mechanism()
+        instance.name = name
+        return mechanism
+
+    return decorate
+
+
+@cache
+def _files():
+    """Mechanism name -> module name, from the lines `@register("name")`, without importing."""
+    found = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        if path.name == "__init__.py":
+            continue
+        for name in re.findall(r'^@register\("(\w+)"\)', path.read_text(), flags=re.MULTILINE):
+            if name in found:
+                raise ValueError(f"mechanism {name!r} is registered in two files of {path.parent}")
+            found[name] = path.stem
+    return found
+
+
+class _Mechanisms(Mapping):
+    def __init__(self):
+        self._loaded = {}
+
+    def __getitem__(self, name):
+        if name not in self._loaded:
+            importlib.import_module(f"dp.mechanisms.{_files()[name]}")
+        return self._loaded[name]
+
+    def __contains__(self, name):
+        return name in _files()
+
+    def __iter__(self):
+        return iter(_files())
+
+    def __len__(self):
+        return len(_files())
+
+    @staticmethod
+    def module(name):
+        """Name of the module that a mechanism's file is, without importing it."""
+        return f"dp.mechanisms.{_files()[name]}"
+
+
+MECHANISMS = _Mechanisms()

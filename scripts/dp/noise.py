@@ -1,0 +1,52 @@
+"""Noise with the densities that the mechanisms' proofs ask for.
+
+Every function scales *unit* draws, so the same generator state gives proportional noise at every
+scale: curves along epsilon differ by epsilon, not by luck.
+"""
+
+import numpy as np
+
+
+def l2_laplace(dimension, scale, size, rng):
+    """Noise with density proportional to exp(-||z||_2 / scale).
+
+    In polar coordinates the density of r = ||z|| is proportional to r^(d-1) exp(-r/scale), a
+    Gamma(d, scale) law, independent of the direction, which is uniform on the sphere (Chaudhuri,
+    Monteleoni, Sarwate, JMLR 12, 2011, section 3.1). A function of L2 sensitivity D is released
+    with epsilon-DP at scale D/epsilon, by the triangle inequality.
+
+    dimension: d, the number of released coordinates. scale: a positive number, in units of z.
+    Returns an array (size, dimension).
+    """
+    dimension, scale = _check(dimension, scale)
+    norm = rng.standard_gamma(dimension, size)
+    direction = rng.standard_normal((size, dimension))
+    return direction * (scale * norm / np.linalg.norm(direction, axis=1))[:, None]
+
+
+def laplace(dimension, scale, size, rng):
+    """Independent Laplace coordinates, each with density exp(-|z| / scale) / (2 scale).
+
+    A function of **L1** sensitivity D is released with epsilon-DP at scale D/epsilon (Dwork,
+    McSherry, Nissim, Smith, TCC 2006). An L2 bound is not enough: it must be multiplied by sqrt(d).
+    Returns an array (size, dimension).
+    """
+    dimension, scale = _check(dimension, scale)
+    return scale * rng.laplace(size=(size, dimension))
+
+
+def gaussian(dimension, sigma, size, rng):
+    """Independent normal coordinates of standard deviation sigma, an array (size, dimension).
+
+    `dp.accounting.gaussian_sigma` gives sigma for (epsilon, delta) and an L2 sensitivity.
+    """
+    dimension, sigma = _check(dimension, sigma)
+    return sigma * rng.standard_normal((size, dimension))
+
+
+def _check(dimension, scale):
+    if dimension < 1:
+        raise ValueError(f"noise needs a dimension of at least 1, not {dimension}")
+    if not (np.isfinite(scale) and scale >= 0):
+        raise ValueError(f"a noise scale must be a finite number >= 0, not {scale}")
+    return int(dimension), float(scale)

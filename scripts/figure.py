@@ -1,0 +1,22 @@
+"""One figure of an experiment."""
+
+import argparse
+
+from plots import style
+from study import jobs
+from study.entries import Entry
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    Entry.add_arguments(parser)
+    parser.add_argument("--out", nargs="+", required=True, help=".png, .pdf")
+    arguments = parser.parse_args()
+
+    entry = Entry("figures", arguments)
+    figure = entry.function()(entry.experiment, entry.spec, entry.inputs())
+    style.save(figure, *arguments.out)
+
+
+if __name__ == "__main__":
+    jobs.run(main)

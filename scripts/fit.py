@@ -1,0 +1,35 @@
+"""Non-private minimisers of every fold, shared by all methods that perturb or start from them."""
+
+import argparse
+
+import numpy as np
+
+from dp.fits import FITS
+from study import jobs
+from study.files import atomic
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    jobs.add_data_arguments(parser)
+    parser.add_argument("--fit", choices=sorted(FITS), required=True)
+    parser.add_argument("--options", type=jobs.parse_options, default={}, help="JSON")
+    parser.add_argument("--out", required=True, help=".npz: weights, gradient_norm, status")
+    arguments = parser.parse_args()
+
+    lam = jobs.read_lambda(arguments.lam)
+    fits = [
+        FITS[arguments.fit](*train, lam, **arguments.options)
+        for train, _ in jobs.training_folds(arguments)
+    ]
+    with atomic(arguments.out, "wb") as handle:
+        np.savez(
+            handle,
+            weights=np.array([weights for weights, _ in fits]),
+            gradient_norm=np.array([info["gradient_norm"] for _, info in fits]),
+            status=np.array([info["status"] for _, info in fits]),
+        )
+
+
+if __name__ == "__main__":
+    jobs.run(main)

@@ -1,0 +1,1 @@
+"""Figures: one style for the project, one module per kind."""

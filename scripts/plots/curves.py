@@ -1,0 +1,95 @@
+"""Test error against the training size, or against epsilon, one curve per method."""
+
+import numpy as np
+import pandas as pd
+
+from plots import style
+
+
+def learning_curve(experiment, spec, frame):
+    """Mean error with 95 % bands against the number of training rows."""
+    axes, fig = _curves(experiment, spec, frame, "train_size")
+    axes.set_xlabel("training rows")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    return fig
+
+
+def epsilon_curve(experiment, spec, frame):
+    """Mean error with 95 % bands against epsilon; methods without privacy as a level line."""
+    axes, fig = _curves(experiment, spec, frame, "epsilon")
+    axes.set_xlabel(r"privacy parameter $\varepsilon$ (smaller is more private)")
+    if spec["options"]["log_epsilon"]:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    else:
+        axes.set_xlim(left=0)
+    return fig
+
+
+def tuning_curve(experiment, spec, paths):
+    """Non-private cross-validation error against lambda, with the ties and the published value."""
+    fig, axes = style.figure()
+    for (dataset, path), (colour, marker) in zip(
+        paths.items(), zip(style.SPARE, style.SPARE_MARKERS, strict=True), strict=False
+    ):
+        tuning = pd.read_csv(path)
+        best = tuning[tuning["best"] == 1]
+        look = {"color": colour, "marker": marker}
+        axes.plot(tuning["lambda"], tuning["error_mean"], label=dataset, alpha=0.7, **look)
+        axes.plot(
+            best["lambda"],
+            best["error_mean"],
+            linestyle="",
+            markersize=9,
+            markerfacecolor="none",
+            label=f"{dataset}, best ({len(best)} tied)" if len(best) > 1 else f"{dataset}, best",
+            **look,
+        )
+    if experiment.values.get("lambda_published"):
+        axes.axvline(
+            experiment.lambda_published, color="#555555", linestyle=":", label="published value"
+        )
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(r"regularisation $\lambda$")
+    axes.set_ylabel("cross-validation error, without privacy")
+    axes.set_title(spec["title"], loc="left")
+    axes.legend()
+    return fig
+
+
+def _curves(experiment, spec, frame, along):
+    fig, axes = style.figure()
+    datasets = frame["dataset"].unique()
+    looks = style.looks(experiment.methods)
+    private = frame.loc[np.isfinite(frame["epsilon"]), "epsilon"]
+    for method, look in looks.items():
+        for dataset in datasets:
+            rows = frame[(frame["method"] == method) & (frame["dataset"] == dataset)]
+            rows = rows.sort_values(along)
+            if rows.empty:
+                continue
+            x, y, low, high = (
+                rows[column].to_numpy()
+                for column in (along, "error_mean", "error_low", "error_high")
+            )
+            if along == "epsilon" and np.isinf(x).all() and len(private):
+                # A method without privacy has one value, whatever epsilon is.
+                x = np.array([private.min(), private.max()])
+                y, low, high = (np.repeat(values[:1], 2) for values in (y, low, high))
+            name = look["label"] + (f", {dataset}" if len(datasets) > 1 else "")
+            axes.plot(x, y, **{**look, "label": name})
+            axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
+    axes.set_ylabel("test error")
+    if spec["options"]["log_error"]:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_title(spec["title"], loc="left")
+    folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
+    axes.legend(
+        title=f"mean of {folds} folds x {restarts} draws,\n95 % interval over folds",
+        alignment="left",
+        title_fontsize="small",
+    )
+    return axes, fig

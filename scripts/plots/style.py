@@ -1,0 +1,77 @@
+"""The project's one figure style: a colour, a marker and a line per mechanism, the same everywhere.
+
+Colours are Okabe and Ito's, told apart by colour-blind readers; markers and line styles tell the
+mechanisms apart in greyscale too.
+"""
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+
+# mechanism: (name in legends, colour, marker, line style)
+MECHANISMS = {
+    "nonprivate": ("without privacy", "#000000", "", "--"),
+    "output_perturbation": ("output perturbation", "#0072B2", "o", "-"),
+    "objective_perturbation_cm08": ("objective perturbation, as printed", "#E69F00", "s", "-"),
+    "objective_perturbation": ("objective perturbation, repaired", "#009E73", "^", "-"),
+}
+# For mechanisms and variants without an entry above, in the order in which they come.
+SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+SPARE_MARKERS = ("D", "v", "P", "X", "*")
+
+PARAMETERS = {
+    "figure.dpi": 100,
+    "savefig.dpi": 160,
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.markersize": 4,
+    "lines.linewidth": 1.5,
+    "svg.hashsalt": "dp",
+}
+
+
+def looks(methods):
+    """Label -> {label, color, marker, linestyle} for an experiment's methods, for `Axes.plot`.
+
+    methods: label -> {mechanism, title, ...}. A mechanism's first method has the mechanism's own
+    look; further variants of it take spare ones.
+    """
+    found, used = {}, set()
+    spare = iter(zip(SPARE, SPARE_MARKERS, strict=True))
+    for label, method in methods.items():
+        known = MECHANISMS.get(method["mechanism"])
+        if known and method["mechanism"] not in used:
+            name, colour, marker, line = known
+            used.add(method["mechanism"])
+        else:
+            name, line = label.replace("_", " "), "-"
+            colour, marker = next(spare, ("#555555", "."))
+        found[label] = {
+            "label": method.get("title", name),
+            "color": colour,
+            "marker": marker,
+            "linestyle": line,
+        }
+    return found
+
+
+def figure(width=6.4, height=4.2, **subplots):
+    """Figure and axes in the project's style."""
+    mpl.rcParams.update(PARAMETERS)
+    return plt.subplots(figsize=(width, height), layout="constrained", **subplots)
+
+
+def save(fig, *paths):
+    """Write a figure to every path, with no date inside: equal figures are equal files."""
+    for path in paths:
+        pdf = str(path).endswith(".pdf")
+        fig.savefig(path, metadata={"CreationDate": None} if pdf else None)
+    plt.close(fig)

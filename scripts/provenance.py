@@ -1,0 +1,85 @@
+"""What differs from run to run, beside the results: seconds, memory, host, versions, commit."""
+
+import argparse
+import csv
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from study import jobs
+from study.canonical import epsilon
+from study.experiment import Experiment
+from study.files import write_csv, write_json
+
+PACKAGES = ("snakemake", "numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "seaborn")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--out-timing", required=True, help=".csv")
+    parser.add_argument("--out-json", required=True)
+    arguments = parser.parse_args()
+
+    experiment = arguments.experiment
+    rows = []
+    for cell in experiment.cells():
+        path = Path(experiment.run_path(cell).replace("/runs/", "/benchmarks/run/")).with_suffix("")
+        benchmark = read_benchmark(path.with_name(path.name + ".tsv"))
+        rows.append(
+            (
+                *(cell.dataset, cell.method, cell.train_size, epsilon(cell.epsilon)),
+                *(benchmark.get(key, "") for key in ("s", "cpu_time", "max_rss")),
+            )
+        )
+    write_csv(
+        arguments.out_timing,
+        ("dataset", "method", "train_size", "epsilon", "seconds", "cpu_seconds", "peak_mb"),
+        rows,
+    )
+    write_json(
+        arguments.out_json,
+        {
+            "experiment": experiment.name,
+            "seed": arguments.seed,
+            "written": datetime.now(UTC).isoformat(timespec="seconds"),
+            "host": platform.node(),
+            "machine": platform.machine(),
+            "system": platform.platform(),
+            "python": platform.python_version(),
+            "interpreter": sys.executable,
+            "packages": {package: version(package) for package in PACKAGES},
+            **commit(),
+            "configuration": experiment.values,
+        },
+    )
+
+
+def read_benchmark(path):
+    """Snakemake's benchmark of one job, {} where the job ran elsewhere or before it was measured."""
+    if not path.exists():
+        return {}
+    with path.open(newline="") as handle:
+        return next(csv.DictReader(handle, delimiter="\t"), {})
+
+
+def commit():
+    """The checked-out commit, and whether files differ from it; empty outside a git checkout."""
+
+    def git(*words):
+        done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    try:
+        head = git("rev-parse", "HEAD")
+        return {"commit": head, "uncommitted_changes": bool(git("status", "--porcelain"))}
+    except FileNotFoundError:
+        return {"commit": None, "uncommitted_changes": None}
+
+
+if __name__ == "__main__":
+    jobs.run(main)

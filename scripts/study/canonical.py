@@ -1,0 +1,37 @@
+"""One spelling for every number that becomes part of a path or a table."""
+
+import math
+
+import numpy as np
+
+EPSILON_PATTERN = r"\d+(\.\d*[1-9])?|inf"
+
+
+def epsilon(value):
+    """'0.1', '1', 'inf': never '0.30000000000000004' (of 0.1 + 0.2), '1e-05' or '1.0'."""
+    value = float(value)
+    if math.isinf(value):
+        return "inf"
+    return np.format_float_positional(float(f"{value:.12g}"), trim="-")
+
+
+def number(value):
+    """A table's cell: integers as integers, floats at 9 significant digits, nothing for NaN."""
+    if isinstance(value, (float, np.floating)):
+        if math.isnan(value):
+            return ""
+        if value == 0:
+            return "0"  # no sign
+        return f"{value:.9g}"
+    if isinstance(value, np.integer):
+        return str(int(value))
+    return str(value)
+
+
+def sequence(values, whole=False):
+    """A list, or {from, to, step} inclusive, as a sorted list of distinct numbers."""
+    if isinstance(values, dict):
+        count = math.floor((values["to"] - values["from"]) / values["step"] + 1e-9)
+        values = [values["from"] + k * values["step"] for k in range(count + 1)]
+    convert = int if whole else (lambda value: float(epsilon(value)))
+    return sorted({convert(value) for value in values})

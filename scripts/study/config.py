@@ -1,0 +1,375 @@
+"""The configuration: read, merged, validated against schemas and against itself.
+
+Every problem is a `ConfigError`: one sentence with the file, the key and the nearest valid name.
+"""
+
+import copy
+import csv
+import inspect
+import math
+from difflib import get_close_matches
+from pathlib import Path
+
+import jsonschema
+import yaml
+
+from dp.data import smallest_training_fold
+from dp.fits import FITS
+from dp.mechanisms import MECHANISMS
+from dp.preparation import STEPS
+from study import canonical, kinds
+from study.experiment import Experiment
+
+SCHEMAS = Path("workflow/schemas")
+DATASETS = Path("config/datasets.yaml")
+EXPERIMENTS = Path("config/experiments")
+
+
+class ConfigError(Exception):
+    """A configuration that cannot run, in one plain sentence."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without repeated keys, of which only the last would count."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key_node.tag != "tag:yaml.org,2002:merge" and key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path):
+    """A YAML mapping, {} for an empty file."""
+    path = Path(path)
+    try:
+        value = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: is not UTF-8 text") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}:" if mark else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise ConfigError(f"{path}:{line} not valid YAML ({problem})") from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: must hold keys with values, not {_kind(value)}")
+    return value
+
+
+def nearest(name, valid):
+    """ "; did you mean 'x'?", or the valid names where none is near."""
+    near = get_close_matches(str(name), [str(v) for v in valid], n=1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f" (valid: {', '.join(map(str, valid))})" if valid else ""
+
+
+def merge(base, changes):
+    """A copy of `base` with `changes`: mappings merged, other values replaced, null removes."""
+    merged = copy.deepcopy(base)
+    for key, value in changes.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(merged.get(key), dict):
+            merged[key] = merge(merged[key], value)
+        else:
+            merged[key] = copy.deepcopy(value)
+    return merged
+
+
+def validate(value, schema_name, where):
+    """Raise ConfigError for the first problem of `value`; return it with the defaults filled in."""
+    schema = read_yaml(SCHEMAS / f"{schema_name}.schema.yaml")
+    validator = jsonschema.Draft202012Validator(schema)
+    errors = sorted(validator.iter_errors(value), key=lambda e: [str(p) for p in e.absolute_path])
+    if errors:
+        error = errors[0]
+        path = [*error.absolute_path]
+        if error.validator == "additionalProperties":
+            path.append(_unknown(error))
+        source = where(path) if callable(where) else where
+        key = _key(error.absolute_path)
+        raise ConfigError(f"{source}: {key + ': ' if key else ''}{_problem(error)}")
+    return _with_defaults(value, schema, schema)
+
+
+def _key(path):
+    key = ""
+    for part in path:
+        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
+    return key
+
+
+def _kind(value):
+    kinds = {str: "text", bool: "true/false", dict: "a mapping", list: "a list", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+def _problem(error):
+    value, limit = error.instance, error.validator_value
+    if error.validator == "additionalProperties":
+        unknown = _unknown(error)
+        return f"unknown key {unknown!r}{nearest(unknown, list(error.schema['properties']))}"
+    if error.validator == "required":
+        return f"the key {next(key for key in limit if key not in value)!r} is missing"
+    if error.validator in ("type", "pattern") and isinstance(value, str):
+        if _is_number(value):
+            number = canonical.number(float(value))
+            return f"{value!r} is text, not a number: write {number}, without quotes"
+        if error.validator == "pattern":
+            words = limit.strip("^()$").replace("|", "', '")
+            if words.replace("', '", "").isalpha():
+                return f"must be a number or one of '{words}', not {value!r}"
+            return f"the name {value!r} may hold letters, digits and underscores only"
+    if error.validator == "type":
+        kinds = [limit] if isinstance(limit, str) else limit
+        names = {"array": "a list", "object": "a mapping", "string": "text", "null": "null"}
+        expected = " or ".join(
+            names.get(
+                kind, "true/false" if kind == "boolean" else f"a{'n' * (kind[0] == 'i')} {kind}"
+            )
+            for kind in kinds
+        )
+        return f"must be {expected}, not {_kind(value)} ({value!r})"
+    if error.validator == "enum":
+        return f"{value!r} is not known{nearest(value, limit)}"
+    comparison = {
+        "minimum": "at least",
+        "maximum": "at most",
+        "exclusiveMinimum": "greater than",
+        "exclusiveMaximum": "less than",
+    }.get(error.validator)
+    if comparison:
+        return f"must be {comparison} {limit}, not {value}"
+    if error.validator == "uniqueItems":
+        return f"names {next(v for v in value if value.count(v) > 1)!r} twice"
+    if error.validator in ("minItems", "minProperties"):
+        return "must not be empty"
+    return error.message
+
+
+def _unknown(error):
+    return next(key for key in error.instance if key not in error.schema["properties"])
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _with_defaults(value, schema, root):
+    if "$ref" in schema:
+        schema = {**root["$defs"][schema["$ref"].rsplit("/", 1)[1]], **schema}
+    if isinstance(value, dict):
+        properties = schema.get("properties", {})
+        other = schema.get("additionalProperties")
+        filled = {
+            key: copy.deepcopy(sub["default"])
+            for key, sub in properties.items()
+            if "default" in sub and key not in value
+        }
+        for key, item in value.items():
+            sub = properties.get(key, other if isinstance(other, dict) else {})
+            filled[key] = _with_defaults(item, sub, root)
+        return filled
+    return value
+
+
+def load(config, files=()):
+    """Experiments by name and data sets by name, from Snakemake's merged config.
+
+    files: the configuration files that were merged, for messages. Raises ConfigError.
+    """
+
+    def where(path):
+        return _origin(path, files)
+
+    config = validate(dict(config), "config", where)
+    datasets = _datasets()
+    available = {path.stem: path for path in sorted(EXPERIMENTS.glob("*.yaml"))}
+    for key in ("experiments", "settings"):
+        for name in config[key]:
+            if name not in available:
+                source = where([key, name] if key == "settings" else [key])
+                raise ConfigError(
+                    f"{source}: {key}: no experiment {name!r}{nearest(name, available)}"
+                )
+    experiments = {}
+    for name, path in available.items():
+        value = read_yaml(path)
+        experiments[name] = _experiment(name, value, str(path), datasets)
+        changes = config["settings"].get(name)
+        if changes:
+            source = f"{where(['settings', name])}: settings.{name}"
+            experiments[name] = _experiment(name, merge(value, changes), source, datasets)
+    return config, experiments, datasets
+
+
+def _origin(path, files):
+    """The configuration file that has a key of the merged configuration, overlays first."""
+    for file in files:
+        value = read_yaml(file)
+        for part in path:
+            value = value.get(part) if isinstance(value, dict) else None
+        if value is not None:
+            file = Path(file).resolve()
+            return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
+    return "--config"
+
+
+def _datasets():
+    where = str(DATASETS)
+    datasets = validate(read_yaml(DATASETS), "datasets", where)
+    for name, entry in datasets.items():
+        source = entry["source"]
+        kinds = [kind for kind in ("simulate", "sklearn", "csv") if kind in source]
+        if len(kinds) != 1:
+            raise ConfigError(
+                f"{where}: {name}.source: needs exactly one of simulate, sklearn and csv"
+            )
+        needed = {
+            "separable": ("rows", "columns", "margin"),
+            "unseparable": ("rows", "columns", "band", "flip_probability"),
+        }.get(source.get("simulate"), ())
+        for key in needed:
+            if key not in source:
+                raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
+        if kinds != ["simulate"] and "positive" not in entry:
+            raise ConfigError(f"{where}: {name}: the key 'positive' is missing")
+        if kinds == ["csv"] and "label" not in entry:
+            raise ConfigError(f"{where}: {name}: the key 'label' is missing")
+        for number, step in enumerate(entry["steps"]):
+            (step_name,) = step
+            if step_name not in STEPS:
+                raise ConfigError(
+                    f"{where}: {name}.steps[{number}]: no step {step_name!r}"
+                    f"{nearest(step_name, STEPS)}"
+                )
+        if kinds == ["csv"] and "rows" not in source:
+            source["rows"] = _count_rows(Path(source["csv"]))
+    return datasets
+
+
+def _count_rows(path):
+    """Rows of a CSV without its header; None where it cannot be counted (reading it will say why)."""
+    try:
+        with path.open(newline="", encoding="utf-8") as handle:
+            return max(0, sum(1 for row in csv.reader(handle) if row) - 1)
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return None
+
+
+def _experiment(name, value, where, datasets):
+    """Validated and resolved: every default filled in, every number in canonical form."""
+    value = validate(value, "experiment", where)
+
+    def known(key, given, valid, what):
+        for item in given:
+            if item not in valid:
+                raise ConfigError(f"{where}: {key}: no {what} {item!r}{nearest(item, list(valid))}")
+
+    known("datasets", value["datasets"], datasets, "data set")
+    for label, method in value["methods"].items():
+        key = f"methods.{label}"
+        method.setdefault("mechanism", label)
+        known(key, [method["mechanism"]], MECHANISMS, "mechanism")
+        mechanism = MECHANISMS[method["mechanism"]]
+        method["private"] = mechanism.private
+        method["fit"] = mechanism.fit and _fit(mechanism.fit, method["options"])
+        lam = method.setdefault("lambda", value["lambda"])
+        if lam == "published":
+            if value.get("lambda_published") is None:
+                raise ConfigError(
+                    f"{where}: {key}: lambda is 'published' but lambda_published is not set"
+                )
+            method["lambda"] = value["lambda_published"]
+        if lam == "tuned" and "tune" not in value:
+            raise ConfigError(f"{where}: {key}: lambda is 'tuned' but there is no 'tune' section")
+    for kind, key, whole in (("train_sizes", "train_sizes", True), ("epsilons", "epsilons", False)):
+        for sweep_name, sweep in value["sweeps"].items():
+            try:
+                sweep[key] = canonical.sequence(sweep[kind], whole=whole)
+            except ValueError as error:
+                raise ConfigError(f"{where}: sweeps.{sweep_name}.{kind}: {error}") from None
+            if not sweep[key]:
+                raise ConfigError(f"{where}: sweeps.{sweep_name}.{kind}: the range is empty")
+    for section in ("sweeps", *kinds.SECTIONS):
+        for entry_name, entry in value[section].items():
+            key = f"{section}.{entry_name}"
+            known(f"{key}.datasets", entry.get("datasets", ()), value["datasets"], "data set")
+            known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
+            if section != "sweeps":
+                known(f"{key}.kind", [entry["kind"]], kinds.SECTIONS[section], "kind")
+                kind = kinds.SECTIONS[section][entry["kind"]]
+                known(f"{key}.options", entry["options"], kind.options, "option")
+                entry["options"] = kind.options | entry["options"]
+                needed = {"cells": "sweep", "analysis": "analysis"}.get(kind.inputs)
+                for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
+                    if other == needed and other not in entry:
+                        raise ConfigError(f"{where}: {key}: the key {other!r} is missing")
+                    if other != needed and other in entry:
+                        raise ConfigError(f"{where}: {key}: {entry['kind']} takes no {other!r}")
+                    known(f"{key}.{other}", filter(None, [entry.get(other)]), value[entries], other)
+    if "tune" in value and not value["tune"]["grid"]["low"] < value["tune"]["grid"]["high"]:
+        raise ConfigError(f"{where}: tune.grid: low must be less than high")
+    experiment = Experiment(name, value)
+    _check_sizes(experiment, where, datasets)
+    _check_mechanisms(experiment, where)
+    return experiment
+
+
+def _fit(name, options):
+    """The shared non-private fit of a method: its name, and those of the options that concern it."""
+    parameters = inspect.signature(FITS[name]).parameters
+    return {"name": name, "options": {key: v for key, v in options.items() if key in parameters}}
+
+
+def _check_sizes(experiment, where, datasets):
+    for sweep_name, sweep in experiment.sweeps.items():
+        for dataset in sweep.get("datasets", experiment.datasets):
+            rows = datasets[dataset]["source"].get("rows")
+            if rows is None:
+                continue
+            if rows < experiment.folds:
+                raise ConfigError(
+                    f"{where}: folds: {dataset} has {rows} rows, fewer than {experiment.folds} folds"
+                )
+            limit = smallest_training_fold(rows, experiment.folds)
+            largest = sweep["train_sizes"][-1]
+            if largest > limit:
+                raise ConfigError(
+                    f"{where}: sweeps.{sweep_name}.train_sizes: {largest} is more than the {limit} "
+                    f"training rows of {dataset} ({rows} rows in {experiment.folds} folds)"
+                )
+
+
+def _check_mechanisms(experiment, where):
+    """Ask every mechanism for its guarantee once per cell's parameters: it checks all of them."""
+    for cell in experiment.cells():
+        method = experiment.methods[cell.method]
+        mechanism = MECHANISMS[method["mechanism"]]
+        lam = method["lambda"] if method["lambda"] != "tuned" else 1.0
+        try:
+            mechanism.check_options(method["options"])
+            mechanism.guarantee(
+                cell.train_size,
+                10,
+                epsilon=math.inf if not mechanism.private else cell.epsilon,
+                delta=method["delta"],
+                lam=lam,
+                **method["options"],
+            )
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{where}: methods.{cell.method}: {error}") from None

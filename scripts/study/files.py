@@ -1,0 +1,42 @@
+"""Files that are either whole or not there, and tables with one spelling of numbers."""
+
+import csv
+import json
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+from study.canonical import number
+
+
+@contextmanager
+def atomic(path, mode="w"):
+    """Open a temporary file beside `path`, renamed to it when the block ends without an error."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    options = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    try:
+        with temporary.open(mode, **options) as handle:
+            yield handle
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_csv(path, columns, rows):
+    """columns: names. rows: iterable of sequences in their order."""
+    with atomic(path) as handle:
+        writer = csv.writer(handle, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([number(value) for value in row] for row in rows)
+
+
+def write_json(path, value):
+    with atomic(path) as handle:
+        json.dump(value, handle, indent=1, ensure_ascii=False)
+        handle.write("\n")
+
+
+def read_json(path):
+    return json.loads(Path(path).read_text(encoding="utf-8"))

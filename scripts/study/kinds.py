@@ -1,0 +1,45 @@
+"""Kinds of tables, figures and analyses: which function makes them, from what, with which options.
+
+A job imports only its own kind's module, and depends on no other kind's source.
+"""
+
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    """module, function: called as function(experiment, spec, inputs), see `inputs`.
+
+    inputs, what the function is given:
+      "cells"     a data frame, one row per cell of spec["sweep"] (study.summary.cells_frame)
+      "data"      data set -> path of its prepared .npz (its .json stands beside it)
+      "tuning"    data set -> path of its tuning's .csv (its .json stands beside it)
+      "analysis"  path of the result of spec["analysis"]
+    An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
+
+    options: name -> default of what spec["options"] may hold. suffix: of an analysis' file.
+    exclusive: the job has the machine to itself, because it measures time.
+    """
+
+    module: str
+    function: str
+    inputs: str = "cells"
+    options: dict = {}  # noqa: RUF012 (never written to)
+    suffix: str = "csv"
+    exclusive: bool = False
+
+
+TABLES = {
+    "errors": Kind("tables.errors", "errors"),
+}
+
+FIGURES = {
+    "learning_curve": Kind("plots.curves", "learning_curve", options={"log_error": False}),
+    "epsilon_curve": Kind(
+        "plots.curves", "epsilon_curve", options={"log_error": False, "log_epsilon": False}
+    ),
+    "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
+}
+
+ANALYSES = {}
+
+SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}

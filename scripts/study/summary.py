@@ -1,0 +1,54 @@
+"""Run files of cells to one row per cell."""
+
+import math
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+CONFIDENCE = 0.95
+
+
+def read_cell(path):
+    """Draws of one run file, a data frame with the columns that `scripts/run.py` writes."""
+    return pd.read_csv(path, float_precision="round_trip", engine="c")
+
+
+def summarise(draws):
+    """Mean, spread and 95 % interval of the test error of one cell.
+
+    The fold is the replicate: draws of the noise on one fold share its training and test rows, so
+    they are not independent data. The interval is Student's t over the folds' means, at least 0 and
+    at most 1. Failed draws are counted in `status` and enter no mean.
+    """
+    ok = draws["status"] == "ok"
+    folds = draws["error"].where(ok).groupby(draws["fold"]).mean().dropna()
+    mean = folds.mean() if len(folds) else math.nan
+    sd_folds = folds.std(ddof=1) if len(folds) > 1 else math.nan
+    half = stdtrit(len(folds) - 1, (1 + CONFIDENCE) / 2) * sd_folds / math.sqrt(len(folds) or 1)
+    return {
+        "folds": draws["fold"].nunique(),
+        "restarts": int(draws["restart"].max()) + 1,
+        "error_mean": mean,
+        "error_sd": draws["error"].where(ok).std(ddof=1),
+        "error_sd_folds": sd_folds,
+        "error_low": max(0.0, mean - half) if not math.isnan(half) else math.nan,
+        "error_high": min(1.0, mean + half) if not math.isnan(half) else math.nan,
+        "excess_risk_mean": draws["excess_risk"].where(ok).mean(),
+        "gradient_norm_max": draws["gradient_norm"].max(),
+        "status": _status(draws["status"]),
+    }
+
+
+def _status(status):
+    failed = status[status != "ok"]
+    if failed.empty:
+        return "ok"
+    counts = sorted(failed.value_counts().items())
+    return ", ".join(f"{count} of {len(status)} {kind}" for kind, count in counts)
+
+
+def cells_frame(experiment, cells):
+    """One row per cell: its coordinates and `summarise` of its run file."""
+    rows = [cell._asdict() | summarise(read_cell(experiment.run_path(cell))) for cell in cells]
+    return pd.DataFrame(rows).replace({np.nan: math.nan})

@@ -1,0 +1,22 @@
+"""One table of an experiment."""
+
+import argparse
+
+from study import jobs
+from study.entries import Entry
+from study.files import write_csv
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    Entry.add_arguments(parser)
+    parser.add_argument("--out", required=True, help=".csv")
+    arguments = parser.parse_args()
+
+    entry = Entry("tables", arguments)
+    columns, rows = entry.function()(entry.experiment, entry.spec, entry.inputs())
+    write_csv(arguments.out, columns, rows)
+
+
+if __name__ == "__main__":
+    jobs.run(main)

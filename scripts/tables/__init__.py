@@ -1,0 +1,1 @@
+"""Tables: one module per kind, each function returns (column names, rows)."""

@@ -1,0 +1,67 @@
+"""Cross-validation error of non-private fits along a logarithmic grid of lambdas."""
+
+import argparse
+
+import numpy as np
+
+from dp.data import split_folds
+from dp.seeds import generator
+from dp.tuning import cross_validate
+from study import jobs
+from study.files import write_csv, write_json
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", required=True, help="prepared rows, .npz")
+    parser.add_argument("--experiment", required=True)
+    parser.add_argument("--dataset", required=True)
+    parser.add_argument("--grid", nargs=3, type=float, metavar=("LOW", "HIGH", "VALUES"))
+    parser.add_argument("--folds", type=int, required=True)
+    parser.add_argument("--loss", default="logistic")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--out-json", required=True, help="the tuned lambda and its ties")
+    parser.add_argument("--out-csv", required=True, help="error of every lambda")
+    arguments = parser.parse_args()
+
+    with np.load(arguments.data) as arrays:
+        holdout = "X_holdout" in arrays
+        X, y = (arrays[name + "_holdout" * holdout] for name in ("X", "y"))
+    low, high, values = arguments.grid
+    # Rounded, so that a value of the grid such as 0.01 is that number and not its neighbour.
+    grid = np.array([float(f"{lam:.9g}") for lam in np.geomspace(low, high, int(values))])
+    rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "tuning folds")
+    errors, status = cross_validate(
+        X, y, grid, split_folds(len(X), arguments.folds, rng), loss=arguments.loss
+    )
+    # Rounded: equal counts of errors are a tie in whatever order their shares are added.
+    mean = errors.mean(axis=1).round(12)
+    best = mean == np.nanmin(mean)
+    write_csv(
+        arguments.out_csv,
+        ("lambda", "error_mean", "error_sd_folds", "best", "status"),
+        zip(
+            grid,
+            mean,
+            errors.std(axis=1, ddof=1),
+            best.astype(int),
+            ["ok" if (row == "ok").all() else row[row != "ok"][0] for row in status],
+            strict=True,
+        ),
+    )
+    write_json(
+        arguments.out_json,
+        {
+            # The largest of the ties: it needs the least noise.
+            "lambda": grid[best].max(),
+            "ties": grid[best].tolist(),
+            "error": np.nanmin(mean),
+            "rows": len(X),
+            "tuned_on": "a separate holdout" if holdout else "the private rows themselves",
+            "private_rows": not holdout,
+        },
+    )
+
+
+if __name__ == "__main__":
+    jobs.run(main)

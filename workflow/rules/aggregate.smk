@@ -1,0 +1,55 @@
+# All cells of an experiment in one file, and beside it what differs from run to run.
+
+
+rule aggregate:
+    input:
+        runs=lambda wildcards: map(
+            experiment_of(wildcards).run_path, experiment_of(wildcards).cells()
+        ),
+        meta=lambda wildcards: expand(
+            "results/data/{dataset}.json", dataset=experiment_of(wildcards).datasets
+        ),
+    output:
+        "results/{experiment}/results.csv",
+    log:
+        "results/{experiment}/logs/aggregate.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        experiment=lambda wildcards: experiment_of(wildcards).to_json(
+            "datasets", "methods", "sweeps"
+        ),
+        seed=CONFIG["seed"],
+        library=lambda wildcards: digest(
+            "aggregate.py", *mechanism_modules(experiment_of(wildcards))
+        ),
+    shell:
+        "python scripts/aggregate.py --experiment {params.experiment:q} --seed {params.seed}"
+        " --out {output} 2> {log}"
+
+
+rule provenance:
+    input:
+        "results/{experiment}/results.csv",
+    output:
+        timing="results/{experiment}/timing.csv",
+        json="results/{experiment}/provenance.json",
+    log:
+        "results/{experiment}/logs/provenance.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+    params:
+        experiment=lambda wildcards: experiment_of(wildcards).to_json(),
+        seed=CONFIG["seed"],
+        library=digest("provenance.py"),
+    shell:
+        "python scripts/provenance.py --experiment {params.experiment:q} --seed {params.seed}"
+        " --out-timing {output.timing} --out-json {output.json} 2> {log}"

@@ -1,0 +1,69 @@
+# Analyses, tables and figures, each from its own inputs alone: one figure runs only the jobs that it
+# needs.
+
+
+rule analyse:
+    input:
+        lambda wildcards: entry_inputs(wildcards, "analyses"),
+    output:
+        "results/{experiment}/analyses/{name}.{suffix}",
+    log:
+        "results/{experiment}/logs/analyses/{name}.{suffix}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/analyse/{name}.{suffix}.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    threads: lambda wildcards: workflow.cores if entry_of(wildcards, "analyses")[1].exclusive else 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        experiment=lambda wildcards: entry_configuration(wildcards, "analyses"),
+        seed=CONFIG["seed"],
+        library=lambda wildcards: entry_library(wildcards, "analyses", "analyse.py"),
+    shell:
+        "python scripts/analyse.py --experiment {params.experiment:q} --name {wildcards.name}"
+        " --seed {params.seed} --out {output} 2> {log}"
+
+
+rule table:
+    input:
+        lambda wildcards: entry_inputs(wildcards, "tables"),
+    output:
+        "results/{experiment}/tables/{name}.csv",
+    log:
+        "results/{experiment}/logs/tables/{name}.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        experiment=lambda wildcards: entry_configuration(wildcards, "tables"),
+        library=lambda wildcards: entry_library(wildcards, "tables", "table.py"),
+    shell:
+        "python scripts/table.py --experiment {params.experiment:q} --name {wildcards.name}"
+        " --out {output} 2> {log}"
+
+
+rule figure:
+    input:
+        lambda wildcards: entry_inputs(wildcards, "figures"),
+    output:
+        "results/{experiment}/figures/{name}.png",
+        "results/{experiment}/figures/{name}.pdf",
+    log:
+        "results/{experiment}/logs/figures/{name}.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        experiment=lambda wildcards: entry_configuration(wildcards, "figures"),
+        library=lambda wildcards: entry_library(wildcards, "figures", "figure.py"),
+    shell:
+        "python scripts/figure.py --experiment {params.experiment:q} --name {wildcards.name}"
+        " --out {output} 2> {log}"

@@ -1,0 +1,70 @@
+# One job per data set, method, training size and epsilon; the non-private fits they share.
+
+
+rule fit:
+    input:
+        data="results/data/{dataset}.npz",
+        meta="results/data/{dataset}.json",
+        tuned=lambda wildcards: tuned_lambda(wildcards, fit_of(wildcards)["lambda"]),
+    output:
+        "results/{experiment}/fits/{dataset}/{fit}/n={size}.npz",
+    log:
+        "results/{experiment}/logs/fits/{dataset}/{fit}/n={size}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/fit/{dataset}/{fit}/n={size}.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        fit=lambda wildcards: fit_of(wildcards)["name"],
+        options=lambda wildcards: json.dumps(fit_of(wildcards)["options"]),
+        lam=lambda wildcards: lambda_argument(wildcards, fit_of(wildcards)["lambda"]),
+        folds=lambda wildcards: experiment_of(wildcards).folds,
+        seed=CONFIG["seed"],
+        library=digest("fit.py"),
+    shell:
+        "python scripts/fit.py --data {input.data} --meta {input.meta}"
+        " --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
+        " --folds {params.folds} --train-size {wildcards.size} --seed {params.seed}"
+        " --lam {params.lam} --fit {params.fit} --options {params.options:q} --out {output} 2> {log}"
+
+
+rule run:
+    input:
+        data="results/data/{dataset}.npz",
+        meta="results/data/{dataset}.json",
+        fit=cell_fit,
+        tuned=lambda wildcards: tuned_lambda(wildcards, method_of(wildcards)["lambda"]),
+    output:
+        "results/{experiment}/runs/{dataset}/{method}/n={size}/eps={epsilon}.csv",
+    log:
+        "results/{experiment}/logs/runs/{dataset}/{method}/n={size}/eps={epsilon}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/run/{dataset}/{method}/n={size}/eps={epsilon}.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        mechanism=lambda wildcards: method_of(wildcards)["mechanism"],
+        options=lambda wildcards: json.dumps(method_of(wildcards)["options"]),
+        delta=lambda wildcards: method_of(wildcards)["delta"],
+        lam=lambda wildcards: lambda_argument(wildcards, method_of(wildcards)["lambda"]),
+        folds=lambda wildcards: experiment_of(wildcards).folds,
+        restarts=lambda wildcards: experiment_of(wildcards).restarts,
+        seed=CONFIG["seed"],
+        library=lambda wildcards: digest(
+            "run.py", MECHANISMS.module(method_of(wildcards)["mechanism"])
+        ),
+    shell:
+        "python scripts/run.py --data {input.data} --meta {input.meta} --fit {input.fit}"
+        " --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
+        " --method {wildcards.method} --mechanism {params.mechanism} --options {params.options:q}"
+        " --folds {params.folds} --train-size {wildcards.size} --epsilon {wildcards.epsilon}"
+        " --delta {params.delta} --lam {params.lam} --restarts {params.restarts}"
+        " --seed {params.seed} --out {output} 2> {log}"

@@ -242,10 +242,16 @@ def _datasets():
         needed = {
             "separable": ("rows", "columns", "margin"),
             "unseparable": ("rows", "columns", "band", "flip_probability"),
+            "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
         }.get(source.get("simulate"), ())
         for key in needed:
             if key not in source:
                 raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
+        for key in ("features", "first"):
+            if key in source and kinds != ["sklearn"]:
+                raise ConfigError(f"{where}: {name}.source: {key!r} is for scikit-learn's data only")
+        if source.get("first", 0) > source.get("rows", math.inf):
+            raise ConfigError(f"{where}: {name}.source: 'first' is more than its {source['rows']} rows")
         if kinds != ["simulate"] and "positive" not in entry:
             raise ConfigError(f"{where}: {name}: the key 'positive' is missing")
         if kinds == ["csv"] and "label" not in entry:
@@ -287,7 +293,11 @@ def _experiment(name, value, where, datasets):
         known(key, [method["mechanism"]], MECHANISMS, "mechanism")
         mechanism = MECHANISMS[method["mechanism"]]
         method["private"] = mechanism.private
-        method["fit"] = mechanism.fit and _fit(mechanism.fit, method["options"])
+        try:
+            fit = mechanism.shared_fit(method["options"])
+        except ValueError as error:
+            raise ConfigError(f"{where}: {key}: {error}") from None
+        method["fit"] = fit and _fit(fit, method["options"])
         lam = method.setdefault("lambda", value["lambda"])
         if lam == "published":
             if value.get("lambda_published") is None:
@@ -339,7 +349,8 @@ def _fit(name, options):
 def _check_sizes(experiment, where, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
         for dataset in sweep.get("datasets", experiment.datasets):
-            rows = datasets[dataset]["source"].get("rows")
+            source = datasets[dataset]["source"]
+            rows = source.get("first", source.get("rows"))
             if rows is None:
                 continue
             if rows < experiment.folds:

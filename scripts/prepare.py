@@ -17,7 +17,11 @@ def main():
     parser.add_argument("--dataset", required=True)
     parser.add_argument("--entry", type=json.loads, required=True, help="its entry, as JSON")
     parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--out-npz", required=True, help="X (n, d) floats, y (n,) in {-1, 1}; separator (d,) of simulated rows")
+    parser.add_argument(
+        "--out-npz",
+        required=True,
+        help="X (n, d) floats, y (n,) in {-1, 1}; separator (d,) of simulated rows",
+    )
     parser.add_argument("--out-json", required=True)
     arguments = parser.parse_args()
 

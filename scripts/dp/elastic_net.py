@@ -35,17 +35,20 @@ def minimise_elastic_net(X, y, l1, l2, tolerance=1e-9):
     """argmin of mean logistic loss + l1 ||w||_1 + l2/2 ||w||^2, no intercept.
 
     scikit-learn's LIBLINEAR or SAGA, asked again (ATTEMPTS) unless `subgradient_norm`, computed here
-    and not by the library, is at most `tolerance`; the best attempt is returned. X: (n, d), y: (n,) in {-1, 1}, l1 > 0, l2 >= 0.
-    Returns weights (1, d) and info: gradient_norm (the smallest subgradient's), status ("ok" or
-    "not_converged") and iterations, each (1,). The library's order of visits is seeded: equal data
-    give equal weights.
+    and not by the library, is at most `tolerance`; the best attempt is returned. The library's order
+    of visits is seeded: equal data give equal weights.
+
+    X: (n, d). y: (n,) in {-1, 1}. l1 > 0, l2 >= 0. Returns weights (1, d) and info: gradient_norm (the
+    smallest subgradient's), status ("ok" or "not_converged") and iterations, each (1,).
     """
     from sklearn.exceptions import ConvergenceWarning  # 1 s to import: only where it fits
     from sklearn.linear_model import LogisticRegression
 
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     if not (l1 > 0 and l2 >= 0 and np.isfinite(l1 + l2)):
-        raise ValueError(f"an elastic net needs finite penalties l1 > 0 and l2 >= 0, not {l1}, {l2}")
+        raise ValueError(
+            f"an elastic net needs finite penalties l1 > 0 and l2 >= 0, not {l1}, {l2}"
+        )
     rows, labels = X, y
     if (y == y[0]).all():
         # The library refuses a single class; (x, y) and (-x, -y) have the same loss.

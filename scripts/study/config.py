@@ -15,7 +15,7 @@ import yaml
 from dp.data import smallest_training_fold
 from dp.fits import FITS
 from dp.mechanisms import MECHANISMS
-from study import canonical, kinds, sources
+from study import canonical, data_sources, kinds
 from study.experiment import Experiment
 
 SCHEMAS = Path("workflow/schemas")
@@ -230,7 +230,7 @@ def _origin(path, files):
 def _datasets():
     """Data sets by name, and the files to download by name."""
     where = str(DATASETS)
-    files = validate(read_yaml(sources.FILES), "files", str(sources.FILES))
+    files = validate(read_yaml(data_sources.FILES), "files", str(data_sources.FILES))
     datasets = validate(read_yaml(DATASETS), "datasets", where)
     for name, entry in datasets.items():
         source = entry["source"]
@@ -242,7 +242,7 @@ def _datasets():
             if key not in source:
                 raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
         try:
-            sources.resolve(name, entry, files)
+            data_sources.resolve(name, entry, files)
         except ValueError as error:
             raise ConfigError(f"{where}: {name}.{error}") from None
     return datasets, files
@@ -316,7 +316,7 @@ def _fit(name, options):
 def _check_sizes(experiment, where, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
         for dataset in sweep.get("datasets", experiment.datasets):
-            rows = sources.prepared_rows(datasets[dataset])
+            rows = data_sources.prepared_rows(datasets[dataset])
             if rows is None:
                 continue
             if rows < experiment.folds:

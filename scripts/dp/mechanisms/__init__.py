@@ -70,6 +70,8 @@ class Mechanism:
     fit: str | None = None
     private = True
     needs_lambda = True
+    # Names in `Release.info` of further results per restart, which a run's file gets as columns.
+    reports: tuple = ()
 
     def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, **options):
         """`dp.accounting.Guarantee` for public size n and d released coordinates."""

@@ -26,11 +26,12 @@ def main():
     parser.add_argument("--delta", type=float, default=0.0)
     parser.add_argument("--restarts", type=int, required=True)
     parser.add_argument("--fit", nargs="?", help="shared fits, .npz")
-    parser.add_argument("--out", required=True, help=f".csv: {', '.join(COLUMNS)}")
+    parser.add_argument("--out", required=True, help=f".csv: {', '.join(COLUMNS)} and reports")
     arguments = parser.parse_args()
 
     mechanism = MECHANISMS[arguments.mechanism]
-    lam = jobs.read_lambda(arguments.lam)
+    lam, chosen = jobs.read_settings(arguments.lam)
+    options = arguments.options | chosen
     bound = read_json(arguments.meta)["bound"]
     restarts = arguments.restarts if mechanism.private else 1
     fits = read_fits(arguments.fit) if arguments.fit else None
@@ -53,7 +54,7 @@ def main():
         lam=lam,
         restarts=restarts,
         bound=bound,
-        **arguments.options,
+        **options,
     )
     rows = []
     for fold, release in enumerate(releases):
@@ -63,15 +64,18 @@ def main():
         error = np.where(ok, error_rate(release.weights, *test, intercept), np.nan)
         excess = np.full(restarts, np.nan)
         if mechanism.fit == "l2":
-            loss = arguments.options.get("loss", "logistic")
+            loss = options.get("loss", "logistic")
             candidates = np.concatenate([release.weights, fits[fold][0]])
             risk = regularised_risk(candidates, *train, lam, loss)
             excess = np.where(ok, risk[:-1] - risk[-1], np.nan)
         gradient = release.info.get("gradient_norm", np.full(restarts, math.nan))
+        reports = (release.info[name] for name in mechanism.reports)
         rows += zip(
-            [fold] * restarts, range(restarts), error, excess, gradient, release.status, strict=True
+            *([fold] * restarts, range(restarts), error, excess, gradient, release.status),
+            *reports,
+            strict=True,
         )
-    write_csv(arguments.out, COLUMNS, rows)
+    write_csv(arguments.out, (*COLUMNS, *mechanism.reports), rows)
 
 
 def read_fits(path):

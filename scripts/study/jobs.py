@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 
-from dp.data import split_folds
+from dp.data import reshuffle, split_folds
 from dp.seeds import generator
 from study.files import read_json
 
@@ -18,22 +18,29 @@ def run(main):
         sys.exit(f"error: {error}")
 
 
-def add_data_arguments(parser):
-    """Arguments of every job that trains: the data, its folds, the training size and the seed."""
+def add_data_arguments(parser, lam=True):
+    """Arguments of every job that trains: data, folds, training size, seed and (not to choose) lambda."""
     parser.add_argument("--data", required=True, help="prepared rows, .npz")
     parser.add_argument("--meta", required=True, help="what was done to them, .json")
     parser.add_argument("--experiment", required=True)
     parser.add_argument("--dataset", required=True)
-    parser.add_argument("--folds", type=int, required=True)
+    split = parser.add_mutually_exclusive_group(required=True)
+    split.add_argument("--folds", type=int)
+    split.add_argument("--simulations", type=int)
     parser.add_argument("--train-size", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--lam", required=True, help="a number, or the .json that tuning wrote")
+    if lam:
+        parser.add_argument("--lam", required=True, help="a number, or the .json that tuning wrote")
 
 
 def training_folds(arguments):
-    """(X, y) of `train_size` training rows and of the test rows, for every fold."""
+    """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation."""
     with np.load(arguments.data) as arrays:
         X, y = arrays["X"], arrays["y"]
+        official = (arrays["X_test"], arrays["y_test"]) if "X_test" in arrays else None
+    if arguments.simulations:
+        yield from _simulations(arguments, X, y, official)
+        return
     # The split has no axis for the method: all methods see the same folds and nested subsets.
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
     size = arguments.train_size
@@ -47,9 +54,31 @@ def training_folds(arguments):
         yield (X[rows], y[rows]), (X[test], y[test])
 
 
+def _simulations(arguments, X, y, official):
+    for simulation in range(arguments.simulations):
+        # One generator each: simulation k is the same whatever the number of simulations.
+        axes = (arguments.experiment, arguments.dataset, simulation, "simulation")
+        train, test = reshuffle(len(X), generator(arguments.seed, *axes), official is not None)
+        if arguments.train_size > len(train):
+            raise ValueError(
+                f"{arguments.dataset} has {len(train)} training rows, "
+                f"not the {arguments.train_size} asked for in train_sizes"
+            )
+        rows = train[: arguments.train_size]
+        yield (X[rows], y[rows]), official or (X[test], y[test])
+
+
 def read_lambda(text):
-    """The regularisation, given as a number or as the path of a tuning's result."""
-    return read_json(text)["lambda"] if text.endswith(".json") else float(text)
+    """The regularisation, given as a number or as the path of a tuning's or a search's result."""
+    return read_settings(text)[0]
+
+
+def read_settings(text):
+    """(lambda, options) given as a number, or as the .json that a tuning or a search wrote."""
+    if not text.endswith(".json"):
+        return float(text), {}
+    chosen = read_json(text)
+    return chosen["lambda"], chosen.get("options", {})
 
 
 def parse_options(text):

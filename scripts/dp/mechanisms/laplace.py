@@ -8,12 +8,19 @@ from dp.accounting import REPLACE_ONE, Guarantee, none
 from dp.data import check_rows
 from dp.fits import l2, sum_intercept
 from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.nonprivate import weight_statistics
 from dp.mechanisms.output_perturbation import sensitivity
 from dp.noise import laplace
 
 
 class _Coordinates(Mechanism):
-    """w + z, w a minimiser and z independent Laplace coordinates, for a fit and scale of a subclass."""
+    """w + z, w a minimiser and z independent Laplace coordinates, for a fit and scale of a subclass.
+
+    info has the statistics that E18 tabulates: the sample variance of the noise on the weights, and
+    the mean and variance of the minimiser's weights before it; each (restarts,).
+    """
+
+    reports = ("noise_variance", "weights_mean", "weights_variance")
 
     def _scale(self, n, d, epsilon, lam, bound, loss, tolerance):
         raise NotImplementedError
@@ -57,6 +64,8 @@ class _Coordinates(Mechanism):
             {
                 "gradient_norm": np.repeat(info["gradient_norm"], restarts),
                 "scale": scale,
+                "noise_variance": noise.var(axis=1),
+                **weight_statistics(weights[:, :d], restarts),
                 **extra,
             },
         )

@@ -3,11 +3,10 @@
 import json
 import sys
 
-import numpy as np
-
 from dp.data import reshuffle, split_folds
 from dp.seeds import generator
 from study.files import read_json
+from study.prepared import Prepared
 
 
 def run(main):
@@ -35,37 +34,31 @@ def add_data_arguments(parser, lam=True):
 
 def training_folds(arguments):
     """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation."""
-    with np.load(arguments.data) as arrays:
-        X, y = arrays["X"], arrays["y"]
-        official = (arrays["X_test"], arrays["y_test"]) if "X_test" in arrays else None
-    if arguments.simulations:
-        yield from _simulations(arguments, X, y, official)
-        return
-    # The split has no axis for the method: all methods see the same folds and nested subsets.
-    rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
+    data = Prepared(arguments.data)
     size = arguments.train_size
-    for train, test in split_folds(len(X), arguments.folds, rng):
+    if arguments.simulations:
+        splits = _simulations(arguments, data)
+    else:
+        # The split has no axis for the method: all methods see the same folds and nested subsets.
+        rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
+        splits = split_folds(len(data.y), arguments.folds, rng)
+    official = data.floats(part="test") if arguments.simulations and "X_test" in data else None
+    for train, test in splits:
         if size > len(train):
+            where = f" in each of {arguments.folds} folds" if arguments.folds else ""
             raise ValueError(
-                f"{arguments.dataset} has {len(train)} training rows in each of "
-                f"{arguments.folds} folds, not the {size} asked for in train_sizes"
+                f"{arguments.dataset} has {len(train)} training rows{where}, "
+                f"not the {size} asked for in train_sizes"
             )
-        rows = train[:size]
-        yield (X[rows], y[rows]), (X[test], y[test])
+        yield data.floats(train[:size]), official or data.floats(test)
 
 
-def _simulations(arguments, X, y, official):
+def _simulations(arguments, data):
     for simulation in range(arguments.simulations):
         # One generator each: simulation k is the same whatever the number of simulations.
         axes = (arguments.experiment, arguments.dataset, simulation, "simulation")
-        train, test = reshuffle(len(X), generator(arguments.seed, *axes), official is not None)
-        if arguments.train_size > len(train):
-            raise ValueError(
-                f"{arguments.dataset} has {len(train)} training rows, "
-                f"not the {arguments.train_size} asked for in train_sizes"
-            )
-        rows = train[: arguments.train_size]
-        yield (X[rows], y[rows]), official or (X[test], y[test])
+        rng = generator(arguments.seed, *axes)
+        yield reshuffle(len(data.y), rng, has_test="X_test" in data)
 
 
 def read_lambda(text):

@@ -149,3 +149,19 @@ def split_folds(rows, folds, rng):
 def smallest_training_fold(rows, folds):
     """Number of rows that every fold's training part has at least."""
     return rows - -(-rows // folds)
+
+
+def simulation_rows(rows, has_test=False):
+    """Number of rows that every simulation trains on: all with a separate test part, else 3/4."""
+    return rows if has_test else rows - rows // 4
+
+
+def reshuffle(rows, rng, has_test=False):
+    """One simulation: (train, test) index arrays of a random order of the rows.
+
+    test is empty where the data have a test part of their own, else a quarter of the rows. Prefixes
+    of `train` are the nested training subsets.
+    """
+    order = rng.permutation(rows)
+    size = simulation_rows(rows, has_test)
+    return order[:size], order[size:]

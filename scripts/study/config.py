@@ -12,7 +12,7 @@ from pathlib import Path
 import jsonschema
 import yaml
 
-from dp.data import smallest_training_fold
+from dp.data import simulation_rows, smallest_training_fold
 from dp.fits import FITS
 from dp.mechanisms import MECHANISMS
 from study import canonical, data_sources, kinds
@@ -258,6 +258,14 @@ def _experiment(name, value, where, datasets):
                 raise ConfigError(f"{where}: {key}: no {what} {item!r}{nearest(item, list(valid))}")
 
     known("datasets", value["datasets"], datasets, "data set")
+    if ("folds" in value) == ("simulations" in value):
+        raise ConfigError(f"{where}: needs exactly one of the keys 'folds' and 'simulations'")
+    published = value.get("lambda_published")
+    if isinstance(published, dict) and len(published["train_sizes"]) != len(published["lambdas"]):
+        raise ConfigError(
+            f"{where}: lambda_published: {len(published['train_sizes'])} train_sizes have "
+            f"{len(published['lambdas'])} lambdas"
+        )
     for label, method in value["methods"].items():
         key = f"methods.{label}"
         method.setdefault("mechanism", label)
@@ -271,9 +279,25 @@ def _experiment(name, value, where, datasets):
                 raise ConfigError(
                     f"{where}: {key}: lambda is 'published' but lambda_published is not set"
                 )
-            method["lambda"] = value["lambda_published"]
+            if not isinstance(published, dict):
+                method["lambda"] = published
+        if (lam == "searched") != ("search" in method):
+            raise ConfigError(f"{where}: {key}: 'lambda: searched' and 'search' go together")
+        known(f"{key}.search", filter(None, [method.get("search")]), value["searches"], "search")
         if lam == "tuned" and "tune" not in value:
             raise ConfigError(f"{where}: {key}: lambda is 'tuned' but there is no 'tune' section")
+    for search_name, search in value["searches"].items():
+        key = f"searches.{search_name}"
+        known(f"{key}.method", [search["method"]], value["methods"], "method")
+        method = value["methods"][search["method"]]
+        options = MECHANISMS[method["mechanism"]].options()
+        known(f"{key}.grid", search["grid"], ["lambda", *options], "option")
+        for label, user in value["methods"].items():
+            if user.get("search") == search_name and method["private"] and user["fit"]:
+                raise ConfigError(
+                    f"{where}: methods.{label}: shares its fit among all epsilons, so its search must "
+                    f"be of a method without privacy"
+                )
     for kind, key, whole in (("train_sizes", "train_sizes", True), ("epsilons", "epsilons", False)):
         for sweep_name, sweep in value["sweeps"].items():
             try:
@@ -292,7 +316,8 @@ def _experiment(name, value, where, datasets):
                 kind = kinds.SECTIONS[section][entry["kind"]]
                 known(f"{key}.options", entry["options"], kind.options, "option")
                 entry["options"] = kind.options | entry["options"]
-                needed = {"cells": "sweep", "analysis": "analysis"}.get(kind.inputs)
+                needed = "analysis" if kind.inputs == "analysis" else "sweep"
+                needed = None if kind.inputs in ("data", "tuning", "none") else needed
                 for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
                     if other == needed and other not in entry:
                         raise ConfigError(f"{where}: {key}: the key {other!r} is missing")
@@ -319,6 +344,17 @@ def _check_sizes(experiment, where, datasets):
             rows = data_sources.prepared_rows(datasets[dataset])
             if rows is None:
                 continue
+            if "simulations" in experiment.values:
+                limit = simulation_rows(
+                    rows, "test_images" in datasets[dataset]["source"].get("idx", {})
+                )
+                largest = sweep["train_sizes"][-1]
+                if largest > limit:
+                    raise ConfigError(
+                        f"{where}: sweeps.{sweep_name}.train_sizes: {largest} is more than the "
+                        f"{limit} training rows of {dataset} ({rows} rows, {rows - limit} to test on)"
+                    )
+                continue
             if rows < experiment.folds:
                 raise ConfigError(
                     f"{where}: folds: {dataset} has {rows} rows, fewer than {experiment.folds} folds"
@@ -337,8 +373,9 @@ def _check_mechanisms(experiment, where):
     for cell in experiment.cells():
         method = experiment.methods[cell.method]
         mechanism = MECHANISMS[method["mechanism"]]
-        lam = method["lambda"] if method["lambda"] != "tuned" else 1.0
         try:
+            lam = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
+            lam = 1.0 if isinstance(lam, str) else lam
             mechanism.check_options(method["options"])
             mechanism.guarantee(
                 cell.train_size,

@@ -14,6 +14,10 @@ class Kind(NamedTuple):
       "data"      data set -> path of its prepared .npz (its .json stands beside it)
       "tuning"    data set -> path of its tuning's .csv (its .json stands beside it)
       "analysis"  path of the result of spec["analysis"]
+      "draws"     a data frame, one row per draw of those cells, with the run files' columns
+      "fits"      cell of spec["sweep"] -> path of its shared fits' .npz
+      "searches"  (cell of spec["sweep"]) -> path of its search's .csv (its .json stands beside it)
+      "none"      an empty mapping: what it shows needs no data
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
     options: name -> default of what spec["options"] may hold. suffix: of an analysis' file.
@@ -29,6 +33,12 @@ class Kind(NamedTuple):
 
 
 TABLES = {
+    "table_a_1": Kind(
+        "tables.einarsson",
+        "table_a_1",
+        inputs="draws",
+        options={"published": "config/published/einarsson_table_a1.csv"},
+    ),
     "errors": Kind("tables.errors", "errors"),
 }
 
@@ -38,8 +48,29 @@ FIGURES = {
         "plots.curves", "epsilon_curve", options={"log_error": False, "log_epsilon": False}
     ),
     "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
+    "noise_densities": Kind(
+        "plots.densities",
+        "noise_densities",
+        inputs="none",
+        options={"noise": "laplace", "epsilons": [0.1, 0.5, 1, 10], "deltas": [1e-5]},
+    ),
+    "epsilon_family": Kind(
+        "plots.families",
+        "epsilon_family",
+        options={"log": False, "show": "error", "from_size": None},
+    ),
+    "proven_curve": Kind("plots.families", "proven_curve"),
+    "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
 }
 
-ANALYSES = {}
+ANALYSES = {
+    "weights_and_noise": Kind(
+        "analyses.weights",
+        "weights_and_noise",
+        inputs="fits",
+        options={"mechanism": "laplace_coordinates_sum"},
+        suffix="npz",
+    ),
+}
 
 SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}

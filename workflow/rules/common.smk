@@ -45,6 +45,7 @@ wildcard_constraints:
     file=names(CONFIG["files"]),
     size=r"\d+",
     name=r"[A-Za-z0-9_]+",
+    search=r"[A-Za-z0-9_]+",
     suffix="csv|npz",
     epsilon=r"\d+(\.\d*[1-9])?|inf",
 
@@ -74,13 +75,26 @@ def fit_of(wildcards):
     return experiment_of(wildcards).fits()[wildcards.fit]
 
 
-def tuned_lambda(wildcards, lam):
-    """The tuning's result as an input, where a method or fit asks for the tuned lambda."""
-    return experiment_of(wildcards).tuned_path(wildcards.dataset, "json") if lam == "tuned" else []
+def lambda_source(wildcards, settings):
+    """lambda of a method or fit: a number, or the file of a tuning or search that will hold it."""
+    epsilon = float(wildcards.get("epsilon", "inf"))
+    return experiment_of(wildcards).lambda_source(
+        settings, wildcards.dataset, int(wildcards.size), epsilon
+    )
 
 
-def lambda_argument(wildcards, lam):
-    return tuned_lambda(wildcards, lam) or lam
+def lambda_file(wildcards, settings):
+    """That file as an input, [] for a number."""
+    source = lambda_source(wildcards, settings)
+    return source if isinstance(source, str) else []
+
+
+def search_of(wildcards):
+    return experiment_of(wildcards).searches[wildcards.search]
+
+
+def searched_method(wildcards):
+    return experiment_of(wildcards).methods[search_of(wildcards)["method"]]
 
 
 def cell_fit(wildcards):
@@ -101,17 +115,24 @@ def entry_inputs(wildcards, section):
     """Files that a table, figure or analysis reads."""
     entry, kind = entry_of(wildcards, section)
     experiment = experiment_of(wildcards)
-    if kind.inputs == "cells":
-        return [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
-    return list(experiment.entry_paths(entry, kind.inputs).values())
+    if kind.inputs in ("cells", "draws"):
+        paths = [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
+    else:
+        paths = list(experiment.entry_paths(entry, kind.inputs).values())
+    published = entry["options"].get("published")
+    return paths + ([published] if published else [])
 
 
 def entry_configuration(wildcards, section):
     """The part of an experiment's configuration that one entry depends on."""
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
-    part = {key: values[key] for key in ("datasets", "methods", "folds", "restarts")}
-    part |= {key: values[key] for key in ("lambda_published", "tune") if key in values}
+    part = {key: values[key] for key in ("datasets", "methods", "restarts", "searches")}
+    part |= {
+        key: values[key]
+        for key in ("folds", "simulations", "lambda_published", "tune")
+        if key in values
+    }
     part[section] = {wildcards.name: entry}
     for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
         if key in entry:
@@ -121,6 +142,17 @@ def entry_configuration(wildcards, section):
 
 def entry_library(wildcards, section, script):
     return digest(script, entry_of(wildcards, section)[1].module)
+
+
+def searched_paths(experiment, suffix):
+    """Every search result that the experiment's cells and fits use, each once."""
+    found = {}
+    for cell in experiment.cells():
+        method = experiment.methods[cell.method]
+        if "search" in method:
+            key = (method["search"], *cell[:1], *cell[2:])
+            found[experiment.search_path(*key, suffix=suffix)] = None
+    return list(found)
 
 
 def mechanism_modules(experiment):

@@ -56,13 +56,17 @@ def gaussian_delta(sigma, epsilon, sensitivity=1.0):
     """
     from scipy.special import log_ndtr  # 0.4 s to import: only where Gaussian noise is used
 
-    if not sigma > 0 or not sensitivity > 0 or not epsilon >= 0:
+    if not 0 < sigma < math.inf or not 0 < sensitivity < math.inf or not epsilon >= 0:
         raise ValueError(
-            f"gaussian_delta needs sigma > 0, sensitivity > 0 and epsilon >= 0, "
+            f"gaussian_delta needs finite sigma > 0, finite sensitivity > 0 and epsilon >= 0, "
             f"not {sigma}, {sensitivity}, {epsilon}"
         )
+    if math.isinf(epsilon):
+        return 0.0
     ratio = sensitivity / sigma
     upper = log_ndtr(ratio / 2 - epsilon / ratio)
+    if upper == -math.inf:
+        return 0.0
     lower = epsilon + log_ndtr(-ratio / 2 - epsilon / ratio)
     # e^upper - e^lower, by expm1 of the (negative) difference: no cancellation
     return float(math.exp(upper) * -math.expm1(min(lower - upper, 0.0)))
@@ -74,9 +78,9 @@ def gaussian_sigma(epsilon, delta, sensitivity=1.0):
     The inverse of `gaussian_delta` in sigma, in which it is strictly decreasing; found by bisection
     to a relative 1e-12, on the private side. sensitivity: L2, in the units of the result.
     """
-    if not (epsilon > 0 and math.isfinite(epsilon)) or not 0 < delta < 1 or not sensitivity > 0:
+    if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
         raise ValueError(
-            f"gaussian_sigma needs 0 < epsilon < inf, 0 < delta < 1 and sensitivity > 0, "
+            f"gaussian_sigma needs finite epsilon and sensitivity > 0 and 0 < delta < 1, "
             f"not {epsilon}, {delta}, {sensitivity}"
         )
     low = high = 1.0

@@ -65,20 +65,44 @@ def normalise_rows(X, bound=1.0):
 
     A row's result depends on that row alone, so the step costs no privacy.
     """
-    norms = row_norms(X)
-    return _at_most(X * (bound / np.where(norms > 0, norms, 1.0))[:, None], bound)
+    _check_bound(bound)
+    X, norms, _ = _by_largest(X)
+    return _at_most(X * (bound / norms)[:, None], bound)
 
 
 def clip_rows(X, bound=1.0):
     """Rows longer than `bound` scaled down to it; the others stay. Row by row, so free."""
-    norms = row_norms(X)
-    return _at_most(X * np.minimum(1.0, bound / np.where(norms > 0, norms, 1.0))[:, None], bound)
+    _check_bound(bound)
+    scaled, norms, largest = _by_largest(X)
+    with np.errstate(over="ignore"):
+        long = norms > bound / largest  # an infinite limit is right, an infinite norm would not be
+    clipped = np.where(long[:, None], scaled * (bound / norms)[:, None], X)
+    return _at_most(clipped, bound)
+
+
+def _check_bound(bound):
+    if not 1e-100 <= bound <= 1e100:  # squares of values near it must not under- or overflow
+        raise ValueError(f"a bound on row norms lies in [1e-100, 1e100], not {bound}")
+
+
+def _by_largest(X):
+    """Rows divided by their largest absolute value (1 for a row of zeros), their norms, that value.
+
+    The squares of values near the ends of the floating-point range under- or overflow, and the norm
+    with them; of the divided rows they cannot. A row of zeros is given the norm 1.
+    """
+    X = np.asarray(X, dtype=float)
+    largest = np.abs(X).max(axis=1, initial=0.0)
+    largest[largest == 0] = 1.0
+    scaled = X / largest[:, None]
+    norms = row_norms(scaled)
+    return scaled, np.where(norms == 0, 1.0, norms), largest
 
 
 def _at_most(X, bound):
     """Rows whose computed norm exceeds the bound by rounding, moved to or below it."""
-    over = row_norms(X) > bound
-    X[over] *= 1 - 4 * np.finfo(float).eps
+    while (over := row_norms(X) > bound).any():
+        X[over] *= 1 - 4 * np.finfo(float).eps
     return X
 
 
@@ -98,7 +122,7 @@ def check_rows(X, y, bound):
     if not np.isfinite(norms).all():
         raise ValueError(f"row {int(np.argmin(np.isfinite(norms)))} has a value that is not finite")
     worst = int(norms.argmax())
-    if norms[worst] > bound * (1 + ROUNDING):
+    if not norms[worst] <= bound * (1 + ROUNDING):
         raise ValueError(
             f"row {worst} has norm {norms[worst]:.6g}, over the public bound {bound:.6g}: "
             f"normalise or clip the rows first"

@@ -15,7 +15,7 @@ def l2_laplace(dimension, scale, size, rng):
     Monteleoni, Sarwate, JMLR 12, 2011, section 3.1). A function of L2 sensitivity D is released
     with epsilon-DP at scale D/epsilon, by the triangle inequality.
 
-    dimension: d, the number of released coordinates. scale: a positive number, in units of z.
+    dimension: d, the number of released coordinates. scale: in units of z; at 0 there is no noise.
     Returns an array (size, dimension).
     """
     dimension, scale = _check(dimension, scale)
@@ -45,8 +45,8 @@ def gaussian(dimension, sigma, size, rng):
 
 
 def _check(dimension, scale):
-    if dimension < 1:
-        raise ValueError(f"noise needs a dimension of at least 1, not {dimension}")
+    if not dimension >= 1 or dimension != int(dimension):
+        raise ValueError(f"noise needs a whole dimension of at least 1, not {dimension}")
     if not (np.isfinite(scale) and scale >= 0):
         raise ValueError(f"a noise scale must be a finite number >= 0, not {scale}")
     return int(dimension), float(scale)

@@ -92,6 +92,12 @@ class Mechanism:
             raise ValueError(f"{self.name} needs n >= 1 and d >= 1, not {n} and {d}")
 
 
+def check_tolerance(tolerance):
+    """Raise ValueError unless a certified gradient norm is a finite number >= 0."""
+    if not 0 <= tolerance < math.inf:
+        raise ValueError(f"tolerance must be a finite number >= 0, not {tolerance}")
+
+
 def register(name):
     """Class decorator: makes an instance available as MECHANISMS[name]."""
 

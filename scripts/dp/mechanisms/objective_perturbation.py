@@ -7,13 +7,23 @@ import numpy as np
 from dp import losses
 from dp.accounting import REPLACE_ONE, Guarantee
 from dp.data import check_rows
-from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms import Mechanism, Release, check_tolerance, register
 from dp.noise import l2_laplace
 from dp.solvers import minimise
 
 EXACT = (
     "conditional on exact minimisation (the certified gradient norm is reported, it proves nothing)"
 )
+
+
+def margin_loss(loss):
+    """The loss, if it states the gradient bound kappa without which no noise can cover it."""
+    margin = losses.get(loss)
+    if not np.isfinite(margin.kappa):
+        raise ValueError(
+            f"the {margin.name} loss states no gradient bound kappa: no noise covers it"
+        )
+    return margin
 
 
 def exact_epsilon(epsilon_b, n_lambda, bound=1.0, loss="logistic"):
@@ -30,7 +40,7 @@ def exact_epsilon(epsilon_b, n_lambda, bound=1.0, loss="logistic"):
     Logistic loss: |l'| = s, l'' = s (1 - s), s in [0, 1]. Huber hinge: l'' = c wherever 0 < |l'| < 1,
     so the supremum is at |l'| = 1. Other losses: the same expression with sup l'' is an upper bound.
     """
-    margin = losses.get(loss)
+    margin = margin_loss(loss)
     if margin.name != "logistic":
         return epsilon_b + math.log1p(margin.c * bound**2 / n_lambda)
     ratio = bound**2 / n_lambda
@@ -57,10 +67,7 @@ def calibrate(epsilon, n, lam, bound=1.0, loss="logistic", calibration="cms11"):
     "supremum"    the largest epsilon_b whose `exact_epsilon` is epsilon; where log(1 + sup l'' ...)
                   alone exceeds epsilon/2, ridge first brings it down to epsilon/2.
     """
-    margin = losses.get(loss)
-    if not np.isfinite(margin.kappa):
-        raise ValueError(f"the {loss} loss states no gradient bound kappa: no noise can cover it")
-    c = margin.c * bound**2
+    c = margin_loss(loss).c * bound**2
     if calibration == "supremum":
         ridge = max(0.0, c / (n * math.expm1(epsilon / 2)) - lam)
         return _largest_below(epsilon, n * (lam + ridge), bound, loss), ridge
@@ -92,7 +99,8 @@ class _Tilted(Mechanism):
 
     fit = "l2"
 
-    def _calibrate(self, n, epsilon, lam, bound, loss, **options):
+    def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic", **options):
+        """(epsilon_b, ridge): b ~ Gamma(d, 2 kappa R / epsilon_b), and a ridge added to lam."""
         raise NotImplementedError
 
     def release(
@@ -111,13 +119,17 @@ class _Tilted(Mechanism):
         tolerance=1e-9,
         **options,
     ):
-        """fit: (weights, info) of the non-private minimiser, a starting point that changes nothing."""
+        """fit: (weights, info) of the non-private minimiser, a starting point that changes nothing.
+
+        A restart whose minimiser is not certified to `tolerance` releases zeros, with its status.
+        """
         n, d = np.shape(X)
         self._check(epsilon, lam, n, d, bound)
         self.check_options(options)
+        check_tolerance(tolerance)
         check_rows(X, y, bound)
-        epsilon_b, ridge = self._calibrate(n, epsilon, lam, bound, loss, **options)
-        scale = 2 * losses.get(loss).kappa * bound / epsilon_b
+        epsilon_b, ridge = self.tilt(n, epsilon, lam, bound, loss, **options)
+        scale = 2 * margin_loss(loss).kappa * bound / epsilon_b
         weights, info = minimise(
             X,
             y,
@@ -128,7 +140,7 @@ class _Tilted(Mechanism):
             tolerance=tolerance,
         )
         return Release(
-            weights,
+            np.where((info["status"] == "ok")[:, None], weights, 0.0),
             info["status"],
             {"gradient_norm": info["gradient_norm"], "scale": scale, "ridge": ridge},
         )
@@ -153,14 +165,15 @@ class ObjectivePerturbation(_Tilted):
     ):
         """epsilon-DP for the exact minimiser (CMS11 theorem 9)."""
         self._check(epsilon, lam, n, d, bound)
-        epsilon_b, ridge = self._calibrate(n, epsilon, lam, bound, loss, calibration=calibration)
+        check_tolerance(tolerance)
+        epsilon_b, ridge = self.tilt(n, epsilon, lam, bound, loss, calibration=calibration)
         reason = (
             f"the Jacobian's share is taken from epsilon ({calibration}): noise for "
             f"{epsilon_b:.6g}, extra ridge {ridge:.6g}; {EXACT}"
         )
         return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
 
-    def _calibrate(self, n, epsilon, lam, bound, loss, calibration="cms11"):
+    def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic", calibration="cms11"):
         return calibrate(epsilon, n, lam, bound, loss, calibration)
 
 
@@ -182,6 +195,7 @@ class ObjectivePerturbationCM08(_Tilted):
     ):
         """`exact_epsilon`, at least epsilon; equal to it for logistic loss where n lam epsilon >= 2 R^2."""
         self._check(epsilon, lam, n, d, bound)
+        check_tolerance(tolerance)
         proven = max(epsilon, exact_epsilon(epsilon, n * lam, bound, loss))
         reason = (
             "the proof leaves out the Jacobian of b -> w; "
@@ -190,5 +204,5 @@ class ObjectivePerturbationCM08(_Tilted):
         )
         return Guarantee(epsilon, proven, 0.0, REPLACE_ONE, reason)
 
-    def _calibrate(self, n, epsilon, lam, bound, loss):
+    def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic"):
         return epsilon, 0.0

@@ -6,7 +6,7 @@ from dp import losses
 from dp.accounting import REPLACE_ONE, Guarantee
 from dp.data import check_rows
 from dp.fits import l2
-from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms import Mechanism, Release, check_tolerance, register
 from dp.noise import l2_laplace
 
 
@@ -20,6 +20,7 @@ def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
 
     tolerance: tau, the gradient norm to which the minimiser is certified on every data set.
     """
+    check_tolerance(tolerance)
     kappa = losses.get(loss).kappa
     if not np.isfinite(kappa):
         raise ValueError(f"the {loss} loss states no gradient bound, so its minimiser has no bound")
@@ -44,7 +45,8 @@ class OutputPerturbation(Mechanism):
         scale = sensitivity(n, lam, bound, loss, tolerance) / epsilon
         reason = (
             f"the minimiser's L2 sensitivity is at most 2 kappa R/(n lambda) + 2 tau/lambda = "
-            f"{scale * epsilon:.6g}, tau = {tolerance:g} the certified gradient norm; "
+            f"{scale * epsilon:.6g}, tau = {tolerance:g} the gradient norm that the solver certifies "
+            f"(a premise: that it does so for every data set); "
             f"norm of the noise ~ Gamma({d}, {scale:.6g})"
         )
         return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
@@ -67,7 +69,8 @@ class OutputPerturbation(Mechanism):
         """fit: (weights, info) of `dp.fits.l2` for the same data and lam, computed where not given.
 
         Where the minimiser is not certified to `tolerance` nothing is released: the weights are
-        zeros, with the solver's status.
+        zeros, with the status "not_converged". That event itself depends on the data, so the
+        guarantee is for data on which it cannot happen.
         """
         n, d = np.shape(X)
         self._check(epsilon, lam, n, d, bound)

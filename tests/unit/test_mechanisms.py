@@ -1,0 +1,338 @@
+"""A contract that every registered mechanism keeps, and the formulas of the first four."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+
+from dp import losses
+from dp.accounting import Guarantee
+from dp.mechanisms import MECHANISMS, Release
+from dp.mechanisms.objective_perturbation import calibrate, exact_epsilon
+from dp.mechanisms.output_perturbation import sensitivity
+from dp.seeds import generator
+
+N, D = 60, 3
+LAMBDA = 0.1
+# Options without which a mechanism has no guarantee, where it has such.
+NEEDED = {}
+
+
+def rows(n=N, d=D):
+    rng = generator(5, "contract")
+    X = rng.standard_normal((n, d))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+    X[0] /= np.linalg.norm(X[0])
+    return X, np.where(X[:, 0] + 0.3 * rng.standard_normal(n) > 0, 1, -1).astype(np.int8)
+
+
+def common(name, **changes):
+    """Arguments of guarantee and release under which a mechanism works."""
+    mechanism = MECHANISMS[name]
+    arguments = {"epsilon": 1.0 if mechanism.private else math.inf, "lam": LAMBDA}
+    arguments |= NEEDED.get(name, {})
+    try:
+        mechanism.guarantee(N, D, **arguments)
+    except ValueError as error:
+        if "delta" not in str(error):
+            raise
+        arguments["delta"] = 1e-5
+    return arguments | changes
+
+
+ALL = sorted(MECHANISMS)
+PRIVATE = [name for name in ALL if MECHANISMS[name].private]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_guarantee_states_everything(name):
+    guarantee = MECHANISMS[name].guarantee(N, D, **common(name))
+    assert isinstance(guarantee, Guarantee)
+    assert guarantee.claimed_epsilon > 0
+    assert guarantee.epsilon > 0
+    assert 0 <= guarantee.delta < 1
+    assert guarantee.adjacency and guarantee.reason
+    if not MECHANISMS[name].private:
+        assert math.isinf(guarantee.epsilon)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("restarts", [1, 4])
+def test_release_has_its_shapes(name, restarts):
+    X, y = rows()
+    release = MECHANISMS[name].release(X, y, restarts=restarts, rng=generator(1), **common(name))
+    assert isinstance(release, Release)
+    assert release.weights.shape[:2] == (restarts, D)
+    assert release.status.shape == (restarts,)
+    assert (release.status == "ok").all()
+    assert np.isfinite(release.weights).all()
+    if MECHANISMS[name].private and restarts > 1:
+        assert not np.allclose(release.weights[0], release.weights[1])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_release_is_reproducible_and_leaves_its_input_alone(name):
+    X, y = rows()
+    before = X.copy(), y.copy()
+
+    def release(seed, **changes):
+        arguments = common(name, **changes)
+        return MECHANISMS[name].release(X, y, restarts=3, rng=generator(seed), **arguments).weights
+
+    first = release(1)
+    np.testing.assert_array_equal(first, release(1))
+    if MECHANISMS[name].private:
+        assert not np.allclose(first, release(2))
+    np.testing.assert_array_equal(X, before[0])
+    np.testing.assert_array_equal(y, before[1])
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
+def test_bad_epsilon(name, epsilon):
+    arguments = common(name, epsilon=epsilon)
+    with pytest.raises(ValueError, match="epsilon"):
+        MECHANISMS[name].guarantee(N, D, **arguments)
+    with pytest.raises(ValueError, match="epsilon"):
+        MECHANISMS[name].release(*rows(), rng=generator(1), **arguments)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if MECHANISMS[name].needs_lambda])
+@pytest.mark.parametrize("lam", [None, 0.0, -1.0, math.nan, math.inf])
+def test_bad_lambda(name, lam):
+    arguments = common(name, lam=lam)
+    with pytest.raises(ValueError, match="lambda"):
+        MECHANISMS[name].guarantee(N, D, **arguments)
+    with pytest.raises(ValueError, match="lambda"):
+        MECHANISMS[name].release(*rows(), rng=generator(1), **arguments)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("bound", [0.0, -1.0, math.nan, math.inf])
+def test_bad_bound(name, bound):
+    arguments = common(name, bound=bound)
+    with pytest.raises(ValueError, match="bound"):
+        MECHANISMS[name].guarantee(N, D, **arguments)
+    with pytest.raises(ValueError):
+        MECHANISMS[name].release(*rows(), rng=generator(1), **arguments)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    ("break_row", "break_label"),
+    [(1.5, 1), (1 + 1e-6, 1), (math.nan, 1), (math.inf, 1), (1, 0), (1, 2), (1, -1.5)],
+)
+def test_rows_beyond_the_bound_and_other_labels_are_refused(name, break_row, break_label):
+    X, y = rows()
+    X[0] *= break_row
+    y = y.astype(float)
+    y[1] *= break_label
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError):
+        MECHANISMS[name].release(X, y, rng=generator(1), **common(name))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_unknown_options_are_refused(name):
+    mechanism = MECHANISMS[name]
+    with pytest.raises(ValueError, match="no option"):
+        mechanism.check_options({"no_such_option": 1})
+    for call in (
+        lambda: mechanism.guarantee(N, D, **common(name), no_such_option=1),
+        lambda: mechanism.release(*rows(), rng=generator(1), **common(name), no_such_option=1),
+    ):
+        with pytest.raises((ValueError, TypeError), match="no_such_option"):
+            call()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_release_takes_every_option_that_guarantee_takes(name):
+    """A cell's options go to both; with the defaults written out nothing changes."""
+    import inspect
+
+    mechanism = MECHANISMS[name]
+    arguments = common(name)
+    defaults = {
+        key: value
+        for key, value in mechanism.options().items()
+        if value is not inspect.Parameter.empty and key not in arguments
+    }
+    a = mechanism.release(*rows(), restarts=2, rng=generator(1), **arguments)
+    b = mechanism.release(*rows(), restarts=2, rng=generator(1), **arguments, **defaults)
+    np.testing.assert_array_equal(a.weights, b.weights)
+
+
+# ---- the first four, against formulas derived apart
+
+LOGISTIC_KAPPA, LOGISTIC_C = 1.0, 0.25
+
+
+@given(st.integers(1, 10**6), st.floats(1e-6, 10), st.floats(0.1, 10), st.floats(0, 1e-3))
+def test_output_sensitivity(n, lam, bound, tau):
+    assert sensitivity(n, lam, bound, "logistic", tau) == pytest.approx(
+        2 * bound / (n * lam) + 2 * tau / lam
+    )
+
+
+def test_output_perturbation_guarantee_is_what_it_adds():
+    mechanism = MECHANISMS["output_perturbation"]
+    X, y = rows()
+    release = mechanism.release(X, y, epsilon=0.5, lam=0.1, rng=generator(1), tolerance=1e-6)
+    assert release.info["scale"] == pytest.approx((2 / (N * 0.1) + 2e-6 / 0.1) / 0.5)
+    guarantee = mechanism.guarantee(N, D, epsilon=0.5, lam=0.1)
+    assert (guarantee.claimed_epsilon, guarantee.epsilon, guarantee.delta) == (0.5, 0.5, 0.0)
+    assert guarantee.adjacency == "replace-one"
+
+
+@pytest.mark.parametrize(
+    "name", ["output_perturbation", "objective_perturbation", "objective_perturbation_cm08"]
+)
+@pytest.mark.parametrize("tolerance", [-1e-9, math.nan, math.inf])
+def test_a_tolerance_cannot_lower_the_noise(name, tolerance):
+    with pytest.raises(ValueError, match="tolerance"):
+        MECHANISMS[name].guarantee(N, D, epsilon=1, lam=LAMBDA, tolerance=tolerance)
+    with pytest.raises(ValueError, match="tolerance"):
+        MECHANISMS[name].release(
+            *rows(), epsilon=1, lam=LAMBDA, tolerance=tolerance, rng=generator(1)
+        )
+
+
+@pytest.mark.parametrize(
+    "name", ["output_perturbation", "objective_perturbation", "objective_perturbation_cm08"]
+)
+def test_an_uncertified_minimiser_is_not_released(name):
+    release = MECHANISMS[name].release(
+        *rows(), epsilon=1, lam=LAMBDA, tolerance=0.0, restarts=3, rng=generator(1)
+    )
+    failed = release.status != "ok"
+    assert failed.any() and not release.weights[failed].any()
+
+
+@pytest.mark.parametrize(
+    "name", ["output_perturbation", "objective_perturbation", "objective_perturbation_cm08"]
+)
+def test_a_loss_without_a_gradient_bound_is_refused(name):
+    with pytest.raises(ValueError, match="gradient bound"):
+        MECHANISMS[name].guarantee(N, D, epsilon=1, lam=LAMBDA, loss="squared")
+    with pytest.raises(ValueError, match="gradient bound"):
+        MECHANISMS[name].release(*rows(), epsilon=1, lam=LAMBDA, loss="squared", rng=generator(1))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_lambda", "expected"),
+    [(0.1, 1, 0.2989), (1, 0.1, 2.0244), (1, 0.01, 4.0242), (0.1, 140, 0.1), (2, 1, 2)],
+)
+def test_cm08_true_epsilon(epsilon, n_lambda, expected):
+    guarantee = MECHANISMS["objective_perturbation_cm08"].guarantee(
+        1000, 10, epsilon=epsilon, lam=n_lambda / 1000
+    )
+    assert guarantee.claimed_epsilon == epsilon
+    assert guarantee.epsilon == pytest.approx(expected, abs=5e-5)
+
+
+@given(st.floats(1e-3, 20), st.floats(1e-3, 1e4), st.floats(0.1, 5))
+@settings(max_examples=200)
+def test_cm08_supremum_against_a_grid(epsilon, n_lambda, bound):
+    s = np.linspace(0, 1, 20_001)
+    on_grid = epsilon / 2 * (1 + s) + np.log1p(s * (1 - s) * bound**2 / n_lambda)
+    found = exact_epsilon(epsilon, n_lambda, bound)
+    assert found >= on_grid.max() * (1 - 1e-12)
+    assert found == pytest.approx(on_grid.max(), rel=1e-5)
+    if n_lambda * epsilon >= 2 * bound**2:
+        assert found == pytest.approx(epsilon, rel=1e-12)
+    elif n_lambda * epsilon < 1.99 * bound**2:
+        assert found > epsilon
+
+
+SETTINGS = (
+    st.floats(1e-3, 10),  # epsilon
+    st.integers(1, 10_000),  # n
+    st.floats(1e-5, 1),  # lambda
+    st.floats(0.2, 3),  # bound
+)
+
+
+@given(
+    *SETTINGS,
+    st.sampled_from(["cms11", "single_log", "supremum"]),
+    st.sampled_from(["logistic", "huber"]),
+)
+@settings(max_examples=300)
+def test_repaired_calibrations_keep_epsilon(epsilon, n, lam, bound, calibration, loss):
+    """With what `calibrate` chose, the supremum of the privacy loss is at most epsilon."""
+    epsilon_b, ridge = calibrate(epsilon, n, lam, bound, loss, calibration)
+    assert 0 < epsilon_b <= epsilon and ridge >= 0
+    assert exact_epsilon(epsilon_b, n * (lam + ridge), bound, loss) <= epsilon * (1 + 1e-9)
+
+
+@given(*SETTINGS, st.sampled_from(["logistic", "huber"]))
+@settings(max_examples=200)
+def test_cms11_formulas(epsilon, n, lam, bound, loss):
+    """Algorithm 2 and theorem 9 as printed, c = R^2 sup l''."""
+    epsilon_b, ridge = calibrate(epsilon, n, lam, bound, loss)
+    c = bound**2 * losses.get(loss).c
+    plain = epsilon - math.log(1 + 2 * c / (n * lam) + c**2 / (n * lam) ** 2)
+    if plain > 1e-9:
+        assert (epsilon_b, ridge) == (pytest.approx(plain, rel=1e-6, abs=1e-10), 0)
+    elif plain < -1e-9:
+        assert epsilon_b == epsilon / 2
+        assert ridge == pytest.approx(c / (n * (math.exp(epsilon / 4) - 1)) - lam, rel=1e-6)
+
+
+def test_supremum_calibration_is_the_largest():
+    for epsilon, n_lambda in ((0.1, 10.0), (1.0, 1.0), (3.0, 0.5)):
+        epsilon_b, ridge = calibrate(epsilon, 1, n_lambda, calibration="supremum")
+        if ridge:
+            continue
+        root = (
+            brentq(lambda e, n=n_lambda, goal=epsilon: exact_epsilon(e, n) - goal, 1e-6, epsilon)
+            if exact_epsilon(epsilon, n_lambda) > epsilon
+            else epsilon
+        )
+        assert epsilon_b == pytest.approx(root, rel=1e-9)
+        assert epsilon_b >= calibrate(epsilon, 1, n_lambda, calibration="single_log")[0]
+    with pytest.raises(ValueError, match="calibration"):
+        calibrate(1.0, 10, 0.1, calibration="two_logs")
+
+
+def test_huber_and_general_losses_scale_with_kappa_and_c():
+    """CM08 theorem 3's general form: noise for kappa R, and c = R^2 sup l'' in the repair."""
+    X, y = rows()
+    for bound in (1.0, 2.0):
+        huber = losses.get("huber")
+        assert huber.kappa == 1 and huber.c == pytest.approx(1 / (2 * huber.h))
+        for name in ("objective_perturbation_cm08", "objective_perturbation"):
+            release = MECHANISMS[name].release(
+                X, y, epsilon=1.0, lam=LAMBDA, bound=bound, loss="huber", rng=generator(1)
+            )
+            share = 0 if name.endswith("cm08") else 2 * math.log1p(bound**2 / (N * LAMBDA))
+            if share < 1:
+                assert release.info["scale"] == pytest.approx(2 * bound / (1 - share))
+
+    # a loss object of one's own, twice as steep as the logistic loss
+    class Steep(losses.Logistic):
+        @property
+        def kappa(self):
+            return 2.0
+
+        @property
+        def c(self):
+            return 0.5
+
+        @property
+        def name(self):
+            return "steep"
+
+        def slopes(self, z):
+            return tuple(2 * slope for slope in super().slopes(z))
+
+    steep = Steep()
+    release = MECHANISMS["objective_perturbation_cm08"].release(
+        X, y, epsilon=1.0, lam=LAMBDA, loss=steep, rng=generator(1)
+    )
+    assert release.info["scale"] == pytest.approx(4.0) and release.status[0] == "ok"
+    assert sensitivity(N, LAMBDA, 1.0, steep) == pytest.approx(4 / (N * LAMBDA))
+    epsilon_b, _ = calibrate(1.0, 1000, 0.1, loss=steep)
+    assert epsilon_b == pytest.approx(1 - 2 * math.log1p(0.5 / 100))

@@ -1,0 +1,51 @@
+"""Noise: shapes, scaling, and what is refused. Its laws are tested in tests/statistical."""
+
+import numpy as np
+import pytest
+
+from dp import noise
+from dp.seeds import generator
+
+LAWS = (noise.l2_laplace, noise.laplace, noise.gaussian)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(("dimension", "size"), [(1, 1), (1, 7), (10, 3), (784, 2)])
+def test_shape(law, dimension, size):
+    assert law(dimension, 2.0, size, generator(0)).shape == (size, dimension)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_common_random_numbers_along_the_scale(law):
+    """The same generator state gives draws proportional to the scale, to the last bit's rounding."""
+    unit = law(10, 1.0, 50, generator(1, "noise"))
+    for scale in (1e-8, 0.3, 7.0, 1e12):
+        np.testing.assert_allclose(
+            law(10, scale, 50, generator(1, "noise")), scale * unit, rtol=1e-14
+        )
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_draws_are_independent_between_rows_and_purposes(law):
+    first, second = law(5, 1.0, 2, generator(2, "a"))
+    assert not np.allclose(first, second)
+    assert not np.allclose(law(5, 1.0, 2, generator(2, "b")), [first, second])
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_zero_scale_is_no_noise(law):
+    assert not law(4, 0.0, 3, generator(3)).any()
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", [-1.0, np.nan, np.inf])
+def test_bad_scale(law, scale):
+    with pytest.raises(ValueError, match="scale"):
+        law(4, scale, 3, generator(4))
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("dimension", [0, -1, 2.5, np.nan])
+def test_bad_dimension(law, dimension):
+    with pytest.raises(ValueError, match="dimension"):
+        law(dimension, 1.0, 3, generator(5))

@@ -25,14 +25,18 @@ def output(*command):
     """Standard output of a scheduler's command; a failure ends the recovery, with its message."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"recover: {' '.join(command)} failed: {done.stderr.strip() or done.stdout.strip()}")
+        sys.exit(
+            f"recover: {' '.join(command)} failed: {done.stderr.strip() or done.stdout.strip()}"
+        )
     return done.stdout
 
 
 def slurm_jobs(prefix):
     """Ids of the jobs of this folder that Slurm has queued or running."""
     lines = output("squeue", "--noheader", "--me", "--format=%A %j").splitlines()
-    return sorted({job for job, name in (x.split(" ", 1) for x in lines) if name.startswith(prefix)})
+    return sorted(
+        {job for job, name in (x.split(" ", 1) for x in lines) if name.startswith(prefix)}
+    )
 
 
 def lsf_jobs(folder):

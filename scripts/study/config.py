@@ -15,7 +15,7 @@ import yaml
 from dp.data import simulation_rows, smallest_training_fold
 from dp.fits import FITS
 from dp.mechanisms import MECHANISMS
-from study import canonical, data_sources, kinds
+from study import canonical, data_sources, kinds, published
 from study.experiment import Experiment
 
 SCHEMAS = Path("workflow/schemas")
@@ -237,10 +237,20 @@ def _datasets():
         needed = {
             "separable": ("rows", "columns", "margin"),
             "unseparable": ("rows", "columns", "band", "flip_probability"),
+            "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
         }.get(source.get("simulate"), ())
         for key in needed:
             if key not in source:
                 raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
+        for key in ("features", "first"):
+            if key in source and "sklearn" not in source:
+                raise ConfigError(
+                    f"{where}: {name}.source: {key!r} is for scikit-learn's data only"
+                )
+        if source.get("first", 0) > source.get("rows", math.inf):
+            raise ConfigError(
+                f"{where}: {name}.source: 'first' is more than its {source['rows']} rows"
+            )
         try:
             data_sources.resolve(name, entry, files)
         except ValueError as error:
@@ -260,8 +270,8 @@ def _experiment(name, value, where, datasets):
     known("datasets", value["datasets"], datasets, "data set")
     if ("folds" in value) == ("simulations" in value):
         raise ConfigError(f"{where}: needs exactly one of the keys 'folds' and 'simulations'")
-    published = value.get("lambda_published")
-    if isinstance(published, dict) and len(published["train_sizes"]) != len(published["lambdas"]):
+    printed = value.get("lambda_published")
+    if isinstance(printed, dict) and len(printed["train_sizes"]) != len(printed["lambdas"]):
         raise ConfigError(
             f"{where}: lambda_published: {len(published['train_sizes'])} train_sizes have "
             f"{len(published['lambdas'])} lambdas"
@@ -272,15 +282,19 @@ def _experiment(name, value, where, datasets):
         known(key, [method["mechanism"]], MECHANISMS, "mechanism")
         mechanism = MECHANISMS[method["mechanism"]]
         method["private"] = mechanism.private
-        method["fit"] = mechanism.fit and _fit(mechanism.fit, method["options"])
+        try:
+            fit = mechanism.shared_fit(method["options"])
+        except ValueError as error:
+            raise ConfigError(f"{where}: {key}: {error}") from None
+        method["fit"] = fit and _fit(fit, method["options"])
         lam = method.setdefault("lambda", value["lambda"])
         if lam == "published":
             if value.get("lambda_published") is None:
                 raise ConfigError(
                     f"{where}: {key}: lambda is 'published' but lambda_published is not set"
                 )
-            if not isinstance(published, dict):
-                method["lambda"] = published
+            if not isinstance(printed, dict):
+                method["lambda"] = printed
         if (lam == "searched") != ("search" in method):
             raise ConfigError(f"{where}: {key}: 'lambda: searched' and 'search' go together")
         known(f"{key}.search", filter(None, [method.get("search")]), value["searches"], "search")
@@ -309,11 +323,15 @@ def _experiment(name, value, where, datasets):
     for section in ("sweeps", *kinds.SECTIONS):
         for entry_name, entry in value[section].items():
             key = f"{section}.{entry_name}"
-            known(f"{key}.datasets", entry.get("datasets", ()), value["datasets"], "data set")
-            known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
+            valid = value["datasets"]
             if section != "sweeps":
                 known(f"{key}.kind", [entry["kind"]], kinds.SECTIONS[section], "kind")
                 kind = kinds.SECTIONS[section][entry["kind"]]
+                if kind.inputs == "data":
+                    valid = datasets  # an illustration's data need no cells
+            known(f"{key}.datasets", entry.get("datasets", ()), valid, "data set")
+            known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
+            if section != "sweeps":
                 known(f"{key}.options", entry["options"], kind.options, "option")
                 entry["options"] = kind.options | entry["options"]
                 needed = "analysis" if kind.inputs == "analysis" else "sweep"
@@ -323,7 +341,14 @@ def _experiment(name, value, where, datasets):
                         raise ConfigError(f"{where}: {key}: the key {other!r} is missing")
                     if other != needed and other in entry:
                         raise ConfigError(f"{where}: {key}: {entry['kind']} takes no {other!r}")
-                    known(f"{key}.{other}", filter(None, [entry.get(other)]), value[entries], other)
+                    named = entry.get(other, [])
+                    named = [named] if isinstance(named, str) else named
+                    known(f"{key}.{other}", named, value[entries], other)
+                if isinstance(entry["options"].get("published"), dict):
+                    try:
+                        published.check(value, entry["options"]["published"])
+                    except ValueError as error:
+                        raise ConfigError(f"{where}: {key}.options.published: {error}") from None
     if "tune" in value and not value["tune"]["grid"]["low"] < value["tune"]["grid"]["high"]:
         raise ConfigError(f"{where}: tune.grid: low must be less than high")
     experiment = Experiment(name, value)

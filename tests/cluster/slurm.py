@@ -20,7 +20,8 @@ def missing():
         return "a throw-away Slurm needs root"
     absent = [name for name in PROGRAMS if not shutil.which(name)]
     if absent:
-        return f"Slurm is not installed (no {absent[0]}): apt-get install slurmctld slurmd slurm-client munge"
+        packages = "slurmctld slurmd slurm-client munge"
+        return f"Slurm is not installed (no {absent[0]}): apt-get install {packages}"
     if (ETC / "slurm.conf").exists() and not (ETC / "slurm.conf").is_symlink():
         return f"{ETC}/slurm.conf belongs to a real Slurm"
     return None
@@ -109,7 +110,9 @@ class Slurm:
             if process.name.isdigit() and int(process.name) != os.getpid():
                 try:
                     variables = (process / "environ").read_bytes().split(b"\0")
-                    if marker in variables and any(v.startswith(b"SLURM_JOB_ID=") for v in variables):
+                    if marker in variables and any(
+                        v.startswith(b"SLURM_JOB_ID=") for v in variables
+                    ):
                         os.kill(int(process.name), signal.SIGKILL)
                 except OSError:
                     continue

@@ -47,7 +47,7 @@ def jobs(cluster, project, *states):
 
 
 def run_files(project):
-    return [path for path in (project / "results").rglob("eps=*.csv")]
+    return list((project / "results").rglob("eps=*.csv"))
 
 
 def test_grouped_submissions_give_the_same_bytes(project, cluster, local):

@@ -11,7 +11,7 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import downloads, kinds
+from study import downloads, kinds, published
 from study.config import ConfigError, load
 from study.dependencies import digest
 
@@ -119,8 +119,10 @@ def entry_inputs(wildcards, section):
         paths = [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
     else:
         paths = list(experiment.entry_paths(entry, kind.inputs).values())
-    published = entry["options"].get("published")
-    return paths + ([published] if published else [])
+    facts = entry["options"].get("published")
+    if facts:
+        paths.append(facts if isinstance(facts, str) else str(published.path(experiment)))
+    return paths
 
 
 def entry_configuration(wildcards, section):
@@ -130,18 +132,21 @@ def entry_configuration(wildcards, section):
     part = {key: values[key] for key in ("datasets", "methods", "restarts", "searches")}
     part |= {
         key: values[key]
-        for key in ("folds", "simulations", "lambda_published", "tune")
+        for key in ("source", "folds", "simulations", "lambda_published", "tune")
         if key in values
     }
     part[section] = {wildcards.name: entry}
     for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
-        if key in entry:
-            part[other] = {entry[key]: values[other][entry[key]]}
+        named = entry.get(key, [])
+        for name in [named] if isinstance(named, str) else named:
+            part.setdefault(other, {})[name] = values[other][name]
     return json.dumps({"name": wildcards.experiment} | part)
 
 
 def entry_library(wildcards, section, script):
-    return digest(script, entry_of(wildcards, section)[1].module)
+    kind = entry_of(wildcards, section)[1]
+    loaded = mechanism_modules(experiment_of(wildcards)) if kind.mechanisms else []
+    return digest(script, kind.module, *loaded)
 
 
 def searched_paths(experiment, suffix):

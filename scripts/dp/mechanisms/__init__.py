@@ -98,6 +98,10 @@ class Mechanism:
             ]
             yield releases[0] if len(releases) == 1 else join(releases)
 
+    def shared_fit(self, options):
+        """Name of the fit that the method uses with these options: `fit`, unless options choose it."""
+        return self.fit
+
     def check_options(self, options):
         """Raise ValueError, naming the nearest valid option, unless the mechanism has them all."""
         valid = self.options()

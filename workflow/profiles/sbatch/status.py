@@ -22,7 +22,9 @@ def state(job):
         )
         if queue.returncode == 0 and queue.stdout.strip():
             found = queue.stdout.split()[0]
-            return "success" if found == "COMPLETED" else "running" if found in GOING_ON else "failed"
+            return (
+                "success" if found == "COMPLETED" else "running" if found in GOING_ON else "failed"
+            )
         if "Invalid job id" in queue.stderr:
             return "failed"  # forgotten by Slurm before anybody asked: made again
         time.sleep(1)

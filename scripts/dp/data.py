@@ -118,6 +118,13 @@ def check_rows(X, y, bound):
         )
     if not np.isin(y, (-1, 1)).all():
         raise ValueError("labels must be -1 or 1")
+    check_row_norms(X, bound)
+
+
+def check_row_norms(X, bound):
+    """Raise unless every row is finite and obeys the public bound, whatever the labels are."""
+    if np.ndim(X) != 2 or len(X) == 0:
+        raise ValueError(f"rows must be X (n, d) with n > 0, not {np.shape(X)}")
     norms = row_norms(X)
     if not np.isfinite(norms).all():
         raise ValueError(f"row {int(np.argmin(np.isfinite(norms)))} has a value that is not finite")
@@ -126,6 +133,19 @@ def check_rows(X, y, bound):
         raise ValueError(
             f"row {worst} has norm {norms[worst]:.6g}, over the public bound {bound:.6g}: "
             f"normalise or clip the rows first"
+        )
+
+
+def check_coordinates(X, bound):
+    """Raise unless every |x_j| obeys the public bound on single coordinates."""
+    largest = max(
+        float(np.abs(np.asarray(X[start : start + BLOCK_ROWS], dtype=float)).max(initial=0.0))
+        for start in range(0, len(X), BLOCK_ROWS)
+    )
+    if not largest <= bound * (1 + ROUNDING):
+        raise ValueError(
+            f"a coordinate of a row is {largest:.6g} in size, over the public bound {bound:.6g}: "
+            f"scale the columns to public bounds first (step scale_to_bounds)"
         )
 
 

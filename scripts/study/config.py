@@ -7,6 +7,7 @@ import copy
 import csv
 import inspect
 import math
+import urllib.parse
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -19,9 +20,12 @@ from dp.mechanisms import MECHANISMS
 from dp.preparation import STEPS
 from study import canonical, kinds
 from study.experiment import Experiment
+from study.readers import BUNDLED_CLASSES
 
 SCHEMAS = Path("workflow/schemas")
 DATASETS = Path("config/datasets.yaml")
+FILES = Path("config/files.yaml")
+RAW = "data/raw"  # where downloads are
 EXPERIMENTS = Path("config/experiments")
 
 
@@ -197,7 +201,7 @@ def load(config, files=()):
         return _origin(path, files)
 
     config = validate(dict(config), "config", where)
-    datasets = _datasets()
+    datasets, config["files"] = _datasets()
     available = {path.stem: path for path in sorted(EXPERIMENTS.glob("*.yaml"))}
     for key in ("experiments", "settings"):
         for name in config[key]:
@@ -230,14 +234,16 @@ def _origin(path, files):
 
 
 def _datasets():
+    """Data sets by name, and the files to download by name."""
     where = str(DATASETS)
+    files = validate(read_yaml(FILES), "files", str(FILES)) if FILES.exists() else {}
     datasets = validate(read_yaml(DATASETS), "datasets", where)
     for name, entry in datasets.items():
         source = entry["source"]
-        kinds = [kind for kind in ("simulate", "sklearn", "csv") if kind in source]
+        kinds = [kind for kind in ("simulate", "sklearn", "csv", "idx") if kind in source]
         if len(kinds) != 1:
             raise ConfigError(
-                f"{where}: {name}.source: needs exactly one of simulate, sklearn and csv"
+                f"{where}: {name}.source: needs exactly one of simulate, sklearn, csv and idx"
             )
         needed = {
             "separable": ("rows", "columns", "margin"),
@@ -246,8 +252,7 @@ def _datasets():
         for key in needed:
             if key not in source:
                 raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
-        if kinds != ["simulate"] and "positive" not in entry:
-            raise ConfigError(f"{where}: {name}: the key 'positive' is missing")
+        _check_labels(entry, kinds[0], f"{where}: {name}")
         if kinds == ["csv"] and "label" not in entry:
             raise ConfigError(f"{where}: {name}: the key 'label' is missing")
         for number, step in enumerate(entry["steps"]):
@@ -257,9 +262,70 @@ def _datasets():
                     f"{where}: {name}.steps[{number}]: no step {step_name!r}"
                     f"{nearest(step_name, STEPS)}"
                 )
-        if kinds == ["csv"] and "rows" not in source:
+            problem = step_problem(step_name, step[step_name] or {})
+            if problem:
+                raise ConfigError(f"{where}: {name}.steps[{number}]: {problem}")
+        _resolve_files(name, source, files, where)
+        if kinds == ["csv"] and "rows" not in source and "download" not in source:
             source["rows"] = _count_rows(Path(source["csv"]))
-    return datasets
+    return datasets, files
+
+
+def _check_labels(entry, kind, where):
+    """Two classes by `positive`, or more, of which the names are known."""
+    if kind == "simulate":
+        return
+    if "positive" in entry and "classes" in entry:
+        raise ConfigError(
+            f"{where}: has both 'positive' (two classes) and 'classes' (more); keep one"
+        )
+    if "positive" in entry or "classes" in entry:
+        return
+    if entry["source"].get("sklearn") not in BUNDLED_CLASSES:
+        raise ConfigError(
+            f"{where}: the key 'positive' is missing (the label that becomes +1; or 'classes', the "
+            f"names of more than two)"
+        )
+
+
+def step_problem(name, options):
+    """What is wrong with a step's options, None for nothing."""
+    parameters = inspect.signature(STEPS[name].apply).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return None  # options are column names, checked where the columns are known
+    valid = [key for key in parameters if key not in ("table", "rng")]
+    for key in options:
+        if key not in valid:
+            return f"{name} has no option {key!r}{nearest(key, valid)}"
+    for key in valid:
+        if parameters[key].default is parameters[key].empty and key not in options:
+            return f"{name} needs the option {key!r}"
+    return None
+
+
+def _resolve_files(name, source, files, where):
+    """Names of files and addresses in a source become paths; addresses join `files`."""
+    if "idx" in source:
+        for key, file in source["idx"].items():
+            if file in files:
+                source["idx"][key] = f"{RAW}/{file}"
+            elif "/" not in file:
+                raise ConfigError(
+                    f"{where}: {name}.source.idx.{key}: no file {file!r} in {FILES}"
+                    f"{nearest(file, files)} (a file of one's own is given by its path)"
+                )
+    file = source.get("csv")
+    if file is None:
+        return
+    if file in files:
+        source["csv"] = f"{RAW}/{file}"
+    elif "://" in file:
+        own = f"{name}-{Path(urllib.parse.urlsplit(file).path).name or 'data'}"
+        files[own] = {"urls": [file], "sha256": source.get("sha256"), "own": True}
+        source["csv"] = f"{RAW}/{own}"
+    else:
+        return
+    source["download"] = True
 
 
 def _count_rows(path):
@@ -336,10 +402,16 @@ def _fit(name, options):
     return {"name": name, "options": {key: v for key, v in options.items() if key in parameters}}
 
 
+def prepared_rows(entry):
+    """Training rows of a data set after its steps; None where the configuration does not say."""
+    selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
+    return entry.get("rows") if selects else entry["source"].get("rows")
+
+
 def _check_sizes(experiment, where, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
         for dataset in sweep.get("datasets", experiment.datasets):
-            rows = datasets[dataset]["source"].get("rows")
+            rows = prepared_rows(datasets[dataset])
             if rows is None:
                 continue
             if rows < experiment.folds:

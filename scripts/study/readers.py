@@ -7,23 +7,53 @@ from pathlib import Path
 import numpy as np
 
 from dp.preparation import Table
+from study.readers_idx import read_images
+
+# Classes of the data sets that come with scikit-learn and have more than two.
+BUNDLED_CLASSES = {
+    "digits": tuple("0123456789"),
+    "iris": ("setosa", "versicolor", "virginica"),
+    "wine": ("class_0", "class_1", "class_2"),
+}
 
 
 def read(entry, dataset):
-    """`dp.preparation.Table` of a data set's entry; labels in {-1, 1}."""
+    """`dp.preparation.Table` of a data set's entry, its labels as the entry says."""
     source = entry["source"]
+    train_rows = None
     if "csv" in source:
         X, labels, columns = read_csv(source["csv"], entry["label"], entry.get("bounds"))
         where = f"{source['csv']}: column {entry['label']!r}"
+    elif "idx" in source:
+        X, labels, columns, train_rows = read_images(source["idx"])
+        where = f"{dataset} ({source['idx']['labels']})"
     else:
         X, labels, columns = read_sklearn(source["sklearn"])
         where = f"{dataset} (scikit-learn's {source['sklearn']})"
-    expected = source.get("rows")
-    if expected is not None and len(X) != expected:
+    expected, rows = source.get("rows"), len(X) if train_rows is None else train_rows
+    if expected is not None and rows != expected:
         raise ValueError(
-            f"{where}: has {len(X)} rows, not the {expected} that the configuration says"
+            f"{where}: has {rows} rows, not the {expected} that the configuration says"
         )
-    return Table(X, two_classes(labels, entry["positive"], where), tuple(columns))
+    table = Table(X, labels, tuple(columns), train_rows=train_rows)
+    if "positive" in entry:
+        return table._replace(y=two_classes(labels, entry["positive"], where))
+    classes = entry.get("classes") or BUNDLED_CLASSES[source["sklearn"]]
+    return table._replace(y=class_numbers(labels, classes, where), classes=tuple(classes))
+
+
+def class_numbers(labels, classes, where):
+    """Index of each label (compared as text) among the public classes; all must be known."""
+    names = [str(name) for name in classes]
+    labels = np.array([str(label) for label in labels])
+    unknown = ~np.isin(labels, names)
+    if unknown.any():
+        raise ValueError(
+            f"{where}: the label {str(labels[unknown][0])!r} is not among the classes "
+            f"({', '.join(names)})"
+        )
+    order = np.argsort(names)
+    return order[np.searchsorted(np.array(names)[order], labels)].astype(np.int8)
 
 
 def two_classes(labels, positive, where):
@@ -99,4 +129,6 @@ def read_sklearn(name):
 
     bunch = getattr(datasets, f"load_{name}")()
     names = [str(bunch.target_names[k]) for k in bunch.target]
-    return np.asarray(bunch.data, dtype=float), names, [str(c) for c in bunch.feature_names]
+    # Pixels are whole numbers from 0 to 16: a byte each, as in an image file.
+    X = np.asarray(bunch.data, dtype=np.uint8 if name == "digits" else float)
+    return X, names, [str(c) for c in bunch.feature_names]

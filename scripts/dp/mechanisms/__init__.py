@@ -82,8 +82,12 @@ class Mechanism:
 
     def of_data(self, meta):
         """What this mechanism takes of a prepared data set's public facts (its .json): a dictionary."""
+        facts = {
+            "coordinate_bound": meta.get("coordinate_bound"),
+            "classes": len(meta.get("classes", ())) or None,
+        }
         parameters = inspect.signature(self.guarantee).parameters
-        return {key: meta.get(key) for key in OF_DATA if key in parameters}
+        return {key: value for key, value in facts.items() if key in parameters}
 
     def options(self):
         """Option names with their defaults, read from the signature of `guarantee`."""

@@ -13,7 +13,7 @@ from dp.accounting import (
     gaussian_sigma,
     none,
 )
-from dp.data import check_row_norms
+from dp.data import check_rows
 from dp.mechanisms import (
     Mechanism,
     Release,
@@ -56,7 +56,7 @@ class _Descent(Mechanism):
                 "pretrain needs public rows, and the data set has none: give it some, or set "
                 "pretrain to false"
             )
-        check_row_norms(public[0], bound)
+        check_rows(*public, bound, descent.classes_of(settings["loss"], settings["classes"]))
         weights, _ = descent.descend(*public, **settings | {"iterations": public_iterations})
         return weights[0]
 
@@ -164,7 +164,7 @@ class DPGradientDescent(_Descent):
             pretrain=pretrain,
             public_iterations=public_iterations,
         )
-        check_row_norms(X, bound)
+        check_rows(X, y, bound, descent.classes_of(loss, classes))
         settings = {
             "loss": loss,
             "classes": classes,
@@ -250,7 +250,7 @@ class GradientDescent(_Descent):
             pretrain=pretrain,
             public_iterations=public_iterations,
         )
-        check_row_norms(X, bound)
+        check_rows(X, y, bound, descent.classes_of(loss, classes))
         settings = {
             "loss": loss,
             "classes": classes,

@@ -1,5 +1,7 @@
 """Non-private minimisers that several mechanisms perturb, fitted once and shared."""
 
+import inspect
+
 from dp.solvers import minimise
 
 
@@ -9,3 +11,14 @@ def l2(X, y, lam, loss="logistic", tolerance=1e-9):
 
 
 FITS = {"l2": l2}
+
+
+def fit_options(name, options):
+    """Those of a method's options that concern its fit."""
+    parameters = inspect.signature(FITS[name]).parameters
+    return {key: value for key, value in options.items() if key in parameters}
+
+
+def shared_fit(name, X, y, lam, **arguments):
+    """(weights (1, d), info) of a fit, given a release's arguments."""
+    return FITS[name](X, y, lam, **fit_options(name, arguments))

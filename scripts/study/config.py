@@ -5,7 +5,6 @@ Every problem is a `ConfigError`: one sentence with the file, the key and the ne
 
 import copy
 import csv
-import inspect
 import math
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,7 +13,7 @@ import jsonschema
 import yaml
 
 from dp.data import smallest_training_fold
-from dp.fits import FITS
+from dp.fits import fit_options
 from dp.mechanisms import MECHANISMS
 from dp.preparation import STEPS
 from study import canonical, kinds
@@ -332,8 +331,7 @@ def _experiment(name, value, where, datasets):
 
 def _fit(name, options):
     """The shared non-private fit of a method: its name, and those of the options that concern it."""
-    parameters = inspect.signature(FITS[name]).parameters
-    return {"name": name, "options": {key: v for key, v in options.items() if key in parameters}}
+    return {"name": name, "options": fit_options(name, options)}
 
 
 def _check_sizes(experiment, where, datasets):

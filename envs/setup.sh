@@ -89,7 +89,8 @@ if [ -e .venv ]; then say "Replacing .venv: it is unfinished, or was made for an
 # index. A bare system has no certificates either; the checksum vouches for the file, whatever the connection.
 fetch_pip() {
     "$python" - .venv <<'EOF'
-import configparser, hashlib, html, os, pathlib, re, ssl, sys, urllib.error, urllib.parse, urllib.request
+import configparser, hashlib, html, http.client, os, pathlib, re, ssl, sys
+import urllib.error, urllib.parse, urllib.request
 
 NAME = "pip-26.3-py3-none-any.whl"
 SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
@@ -110,13 +111,15 @@ def get(url):
         return urllib.request.urlopen(url, timeout=60, context=ssl._create_unverified_context()).read()
 
 
+if "@" in index:
+    sys.exit("the package index asks for a password, which only an installed pip can give")
 page = index.rstrip("/") + "/pip/"
 try:
-    link = re.search(r'href="([^"]*/%s[^"]*)"' % re.escape(NAME), get(page).decode())
+    link = re.search(r'href="((?:[^"]*/)?%s[^"]*)"' % re.escape(NAME), get(page).decode())
     if link is None:
         sys.exit(f"{page} does not list {NAME}")
     wheel = get(urllib.parse.urljoin(page, html.unescape(link[1])))
-except (OSError, ValueError) as error:
+except (OSError, ValueError, http.client.HTTPException) as error:
     sys.exit(f"cannot fetch {NAME} from {page}: {error}")
 if hashlib.sha256(wheel).hexdigest() != SHA256:
     sys.exit(f"the checksum of {NAME} from {page} is wrong")
@@ -133,7 +136,8 @@ make_venv() {
         .venv/bin/python "$wheel/pip" install --no-input --no-user --no-index "$wheel" &&
         rm "$wheel"
 }
-say "Making .venv with Python $("$python" -c 'import platform, sys; print(platform.python_version(), "of", sys.prefix)') ..."
+described=$("$python" -c "import platform, sys; print(platform.python_version(), 'of', sys.prefix)")
+say "Making .venv with Python $described ..."
 if ! make_venv >>"$log" 2>&1; then
     show_log
     fail "Could not make .venv: see the lines above. On Debian and Ubuntu, 'apt-get install python3-venv' gives what" \

@@ -78,7 +78,7 @@ def _curves(experiment, spec, frame, along):
                 x = np.array([private.min(), private.max()])
                 y, low, high = (np.repeat(values[:1], 2) for values in (y, low, high))
             name = look["label"] + (f", {dataset}" if len(datasets) > 1 else "")
-            axes.plot(x, y, **{**look, "label": name})
+            axes.plot(x, y, clip_on=False, **{**look, "label": name})
             axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
     axes.set_ylabel("test error")
     if spec["options"]["log_error"]:

@@ -72,6 +72,28 @@ def gaussian_delta(sigma, epsilon, sensitivity=1.0):
     return float(math.exp(upper) * -math.expm1(min(lower - upper, 0.0)))
 
 
+def gaussian_epsilon(sigma, delta, sensitivity=1.0):
+    """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
+
+    The inverse of `gaussian_delta` in epsilon, in which it decreases; by bisection, on the private
+    side. 0 where the noise hides the difference altogether.
+    """
+    if not 0 < delta < 1:
+        raise ValueError(f"gaussian_epsilon needs 0 < delta < 1, not {delta}")
+    low, high = 0.0, 1.0
+    if gaussian_delta(sigma, low, sensitivity) <= delta:
+        return low
+    while gaussian_delta(sigma, high, sensitivity) > delta:
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if gaussian_delta(sigma, middle, sensitivity) > delta:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
 def gaussian_sigma(epsilon, delta, sensitivity=1.0):
     """Smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: analytic calibration.
 

@@ -10,7 +10,7 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import kinds
+from study import audits, kinds
 from study.config import ConfigError, load
 from study.dependencies import digest
 
@@ -23,6 +23,7 @@ os.environ.update(
 
 try:
     CONFIG, EXPERIMENTS, DATASETS = load(config, workflow.configfiles)
+    AUDITS = audits.load(CONFIG)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 

@@ -3,7 +3,8 @@
 import argparse
 import json
 
-from dp.accounting import after_preparation
+from dp.accounting import Guarantee, after_preparation
+from dp.composition import disjoint, sequence
 from dp.mechanisms import MECHANISMS
 from study import jobs
 from study.canonical import epsilon
@@ -62,12 +63,16 @@ class Guarantees:
         """(lambda, `dp.accounting.Guarantee`) of a row with dataset, method, train_size, epsilon."""
         method = self.experiment.methods[cell["method"]]
         meta = self.meta[cell["dataset"]]
+        tuning = None
         looked, lam = list(meta["private_rows"]), method["lambda"]
         if lam == "tuned":
             tuned = read_json(self.experiment.tuned_path(cell["dataset"], "json"))
             lam = tuned["lambda"]
             looked += ["tuning of lambda"] * tuned["private_rows"]
-        guarantee = MECHANISMS[method["mechanism"]].guarantee(
+            if "guarantee" in tuned:
+                tuning = Guarantee(**tuned["guarantee"])
+                spent = sequence if tuned["same_rows"] else disjoint
+        alone = MECHANISMS[method["mechanism"]].guarantee(
             cell["train_size"],
             len(meta["columns"]),
             epsilon=cell["epsilon"],
@@ -76,7 +81,8 @@ class Guarantees:
             bound=meta["bound"],
             **method["options"],
         )
-        return lam, after_preparation(guarantee, looked)
+        total = alone if tuning is None else spent([alone, tuning])
+        return lam, after_preparation(total, looked)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,16 @@ def sequence(guarantees, delta=0.0):
     )
 
 
+def disjoint(guarantees):
+    """The guarantee of releases from disjoint records, of public sizes: the largest (McSherry 2009)."""
+    guarantees = list(guarantees)
+    if len({guarantee.adjacency for guarantee in guarantees}) != 1:
+        raise ValueError("only guarantees for the same adjacency compose")
+    largest = [max(values) for values in list(zip(*guarantees, strict=True))[:3]]
+    reasons = "; ".join(guarantee.reason for guarantee in guarantees)
+    return Guarantee(*largest, guarantees[0].adjacency, f"from disjoint records: {reasons}")
+
+
 def gaussian_steps(sigma, steps, delta, contribution=1.0, sampling=1.0, adjacency=REPLACE_ONE):
     """epsilon at `delta` of `steps` Gaussian releases of sums, of standard deviation sigma.
 

@@ -6,21 +6,6 @@ wildcard_constraints:
     label=r"[A-Za-z0-9][A-Za-z0-9_]*",
 
 
-def ledger_files():
-    """Every file that the audit ends with."""
-    return [
-        "results/audit/ledger.csv",
-        "results/audit/exact.csv",
-        "results/audit/ledger.png",
-        *(f"results/audit/{mechanism}.csv" for mechanism in AUDITS.mechanisms),
-    ]
-
-
-def attack_modules(mechanism):
-    """The mechanism's own module: an attack depends on no other mechanism's source."""
-    return [MECHANISMS.module(mechanism)] if mechanism in MECHANISMS else []
-
-
 # A target: `snakemake --cores 4 -- audit`.
 rule audit:
     input:

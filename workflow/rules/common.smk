@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -61,6 +62,16 @@ def tuned_lambda(wildcards, lam):
 
 def lambda_argument(wildcards, lam):
     return tuned_lambda(wildcards, lam) or lam
+
+
+def private_tuning_argument(wildcards):
+    private = experiment_of(wildcards).tune.get("private_tuning")
+    return f"--private {shlex.quote(json.dumps(private, sort_keys=True))}" if private else ""
+
+
+def private_tuning_modules(wildcards):
+    private = experiment_of(wildcards).tune.get("private_tuning", {})
+    return [MECHANISMS.module(private["mechanism"])] if "mechanism" in private else []
 
 
 def cell_fit(wildcards):
@@ -128,8 +139,25 @@ def results_of(name):
     ]
 
 
+def ledger_files():
+    """Every file that the audit ends with."""
+    return [
+        "results/audit/ledger.csv",
+        "results/audit/exact.csv",
+        "results/audit/ledger.png",
+        *(f"results/audit/{mechanism}.csv" for mechanism in AUDITS.mechanisms),
+    ]
+
+
+def attack_modules(mechanism):
+    """The mechanism's own module: an attack depends on no other mechanism's source."""
+    return [MECHANISMS.module(mechanism)] if mechanism in MECHANISMS else []
+
+
 def announce(experiments):
     """The last lines of a run: where its results are."""
     done = [name for name in experiments if Path(f"results/{name}/results.csv").exists()]
     for name in done:
         print(f"results/{name}/: results.csv, tables/, figures/", file=sys.stderr)
+    if AUDITS.values["enabled"] and Path("results/audit/ledger.csv").exists():
+        print("results/audit/: ledger.csv, ledger.png, exact.csv", file=sys.stderr)

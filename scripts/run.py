@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from dp.evaluation import error_rate, regularised_risk
+from dp.fits import penalties
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from study import jobs
@@ -32,6 +33,9 @@ def main():
     bound = read_json(arguments.meta)["bound"]
     restarts = arguments.restarts if mechanism.private else 1
     fits = read_fits(arguments.fit) if arguments.fit else None
+    l1, l2 = penalties(
+        mechanism.shared_fit(arguments.options), lam, arguments.options.get("lambda1")
+    )
     rows = []
     for fold, (train, test) in enumerate(jobs.training_folds(arguments)):
         # No axis for epsilon and size: the same unit draws along every curve.
@@ -53,7 +57,7 @@ def main():
         if fits is not None:
             loss = arguments.options.get("loss", "logistic")
             candidates = np.concatenate([release.weights, fits[fold][0]])
-            risk = regularised_risk(candidates, *train, lam, loss)
+            risk = regularised_risk(candidates, *train, l2, loss, l1)
             excess = np.where(ok, risk[:-1] - risk[-1], np.nan)
         gradient = release.info.get("gradient_norm", np.full(restarts, math.nan))
         rows += zip(

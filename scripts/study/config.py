@@ -16,7 +16,7 @@ from dp.data import smallest_training_fold
 from dp.fits import fit_options
 from dp.mechanisms import MECHANISMS
 from dp.preparation import STEPS
-from study import canonical, kinds
+from study import canonical, kinds, published
 from study.experiment import Experiment
 
 SCHEMAS = Path("workflow/schemas")
@@ -241,10 +241,20 @@ def _datasets():
         needed = {
             "separable": ("rows", "columns", "margin"),
             "unseparable": ("rows", "columns", "band", "flip_probability"),
+            "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
         }.get(source.get("simulate"), ())
         for key in needed:
             if key not in source:
                 raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
+        for key in ("features", "first"):
+            if key in source and kinds != ["sklearn"]:
+                raise ConfigError(
+                    f"{where}: {name}.source: {key!r} is for scikit-learn's data only"
+                )
+        if source.get("first", 0) > source.get("rows", math.inf):
+            raise ConfigError(
+                f"{where}: {name}.source: 'first' is more than its {source['rows']} rows"
+            )
         if kinds != ["simulate"] and "positive" not in entry:
             raise ConfigError(f"{where}: {name}: the key 'positive' is missing")
         if kinds == ["csv"] and "label" not in entry:
@@ -286,7 +296,11 @@ def _experiment(name, value, where, datasets):
         known(key, [method["mechanism"]], MECHANISMS, "mechanism")
         mechanism = MECHANISMS[method["mechanism"]]
         method["private"] = mechanism.private
-        method["fit"] = mechanism.fit and _fit(mechanism.fit, method["options"])
+        try:
+            fit = mechanism.shared_fit(method["options"])
+        except ValueError as error:
+            raise ConfigError(f"{where}: {key}: {error}") from None
+        method["fit"] = fit and _fit(fit, method["options"])
         lam = method.setdefault("lambda", value["lambda"])
         if lam == "published":
             if value.get("lambda_published") is None:
@@ -307,11 +321,15 @@ def _experiment(name, value, where, datasets):
     for section in ("sweeps", *kinds.SECTIONS):
         for entry_name, entry in value[section].items():
             key = f"{section}.{entry_name}"
-            known(f"{key}.datasets", entry.get("datasets", ()), value["datasets"], "data set")
-            known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
+            valid = value["datasets"]
             if section != "sweeps":
                 known(f"{key}.kind", [entry["kind"]], kinds.SECTIONS[section], "kind")
                 kind = kinds.SECTIONS[section][entry["kind"]]
+                if kind.inputs == "data":
+                    valid = datasets  # an illustration's data need no cells
+            known(f"{key}.datasets", entry.get("datasets", ()), valid, "data set")
+            known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
+            if section != "sweeps":
                 known(f"{key}.options", entry["options"], kind.options, "option")
                 entry["options"] = kind.options | entry["options"]
                 needed = {"cells": "sweep", "analysis": "analysis"}.get(kind.inputs)
@@ -320,7 +338,14 @@ def _experiment(name, value, where, datasets):
                         raise ConfigError(f"{where}: {key}: the key {other!r} is missing")
                     if other != needed and other in entry:
                         raise ConfigError(f"{where}: {key}: {entry['kind']} takes no {other!r}")
-                    known(f"{key}.{other}", filter(None, [entry.get(other)]), value[entries], other)
+                    named = entry.get(other, [])
+                    named = [named] if isinstance(named, str) else named
+                    known(f"{key}.{other}", named, value[entries], other)
+                if entry["options"].get("published") is not None:
+                    try:
+                        published.check(value, entry["options"]["published"])
+                    except ValueError as error:
+                        raise ConfigError(f"{where}: {key}.options.published: {error}") from None
     if "tune" in value and not value["tune"]["grid"]["low"] < value["tune"]["grid"]["high"]:
         raise ConfigError(f"{where}: tune.grid: low must be less than high")
     _check_private_tuning(value.get("tune", {}).get("private_tuning"), where)
@@ -364,7 +389,8 @@ def _check_private_tuning(private, where):
 def _check_sizes(experiment, where, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
         for dataset in sweep.get("datasets", experiment.datasets):
-            rows = datasets[dataset]["source"].get("rows")
+            source = datasets[dataset]["source"]
+            rows = source.get("first", source.get("rows"))
             if rows is None:
                 continue
             if rows < experiment.folds:

@@ -16,8 +16,9 @@ class Kind(NamedTuple):
       "analysis"  path of the result of spec["analysis"]
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
-    options: name -> default of what spec["options"] may hold. suffix: of an analysis' file.
-    exclusive: the job has the machine to itself, because it measures time.
+    options: name -> default of what spec["options"] may hold; `published` is everywhere the map that
+    `study.published` describes. suffix: of an analysis' file. exclusive: the job has the machine to
+    itself, because it measures time. mechanisms: it runs the experiment's mechanisms itself.
     """
 
     module: str
@@ -26,20 +27,39 @@ class Kind(NamedTuple):
     options: dict = {}  # noqa: RUF012 (never written to)
     suffix: str = "csv"
     exclusive: bool = False
+    mechanisms: bool = False
 
 
 TABLES = {
     "errors": Kind("tables.errors", "errors"),
+    "published_errors": Kind(
+        "tables.published_errors", "published_errors", options={"published": None}
+    ),
+    "timing": Kind("tables.timing", "timing", inputs="analysis"),
+    "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
 }
 
 FIGURES = {
     "learning_curve": Kind("plots.curves", "learning_curve", options={"log_error": False}),
     "epsilon_curve": Kind(
-        "plots.curves", "epsilon_curve", options={"log_error": False, "log_epsilon": False}
+        "plots.curves",
+        "epsilon_curve",
+        options={"log_error": False, "log_epsilon": False, "published": None},
     ),
+    "folds": Kind("plots.folds", "folds", inputs="data"),
+    "plane": Kind("plots.plane", "plane", inputs="data"),
     "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
 }
 
-ANALYSES = {}
+ANALYSES = {
+    "timing": Kind(
+        "analyses.timing",
+        "timing",
+        inputs="data",
+        options={"epsilon": 0.1, "train_size": 1000, "restarts": 200, "repeats": 5},
+        exclusive=True,
+        mechanisms=True,
+    ),
+}
 
 SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}

@@ -16,7 +16,7 @@ def read(entry, dataset):
         X, labels, columns = read_csv(source["csv"], entry["label"], entry.get("bounds"))
         where = f"{source['csv']}: column {entry['label']!r}"
     else:
-        X, labels, columns = read_sklearn(source["sklearn"])
+        X, labels, columns = read_sklearn(source["sklearn"], source.get("features"))
         where = f"{dataset} (scikit-learn's {source['sklearn']})"
     expected = source.get("rows")
     if expected is not None and len(X) != expected:
@@ -93,10 +93,21 @@ def _finite(text, where):
     return value
 
 
-def read_sklearn(name):
-    """X, class names and feature names of a data set that comes with scikit-learn."""
+def read_sklearn(name, features=None):
+    """X, class names and feature names of a data set that comes with scikit-learn.
+
+    features: the ones to keep, in this order; all where None.
+    """
     from sklearn import datasets  # 1.8 s to import: only for these data sets
 
     bunch = getattr(datasets, f"load_{name}")()
     names = [str(bunch.target_names[k]) for k in bunch.target]
-    return np.asarray(bunch.data, dtype=float), names, [str(c) for c in bunch.feature_names]
+    X, columns = np.asarray(bunch.data, dtype=float), [str(c) for c in bunch.feature_names]
+    for feature in features or ():
+        if feature not in columns:
+            raise ValueError(
+                f"scikit-learn's {name}: has no feature {feature!r} (it has: {', '.join(columns)})"
+            )
+    if features:
+        X, columns = X[:, [columns.index(feature) for feature in features]], list(features)
+    return X, names, columns

@@ -11,7 +11,7 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import audits, kinds
+from study import audits, kinds, published
 from study.config import ConfigError, load
 from study.dependencies import digest
 
@@ -93,8 +93,12 @@ def entry_inputs(wildcards, section):
     entry, kind = entry_of(wildcards, section)
     experiment = experiment_of(wildcards)
     if kind.inputs == "cells":
-        return [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
-    return list(experiment.entry_paths(entry, kind.inputs).values())
+        paths = [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
+    else:
+        paths = list(experiment.entry_paths(entry, kind.inputs).values())
+    if entry["options"].get("published"):
+        paths.append(str(published.path(experiment)))
+    return paths
 
 
 def entry_configuration(wildcards, section):
@@ -102,16 +106,19 @@ def entry_configuration(wildcards, section):
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
     part = {key: values[key] for key in ("datasets", "methods", "folds", "restarts")}
-    part |= {key: values[key] for key in ("lambda_published", "tune") if key in values}
+    part |= {key: values[key] for key in ("source", "lambda_published", "tune") if key in values}
     part[section] = {wildcards.name: entry}
     for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
-        if key in entry:
-            part[other] = {entry[key]: values[other][entry[key]]}
+        named = entry.get(key, [])
+        for name in [named] if isinstance(named, str) else named:
+            part.setdefault(other, {})[name] = values[other][name]
     return json.dumps({"name": wildcards.experiment} | part)
 
 
 def entry_library(wildcards, section, script):
-    return digest(script, entry_of(wildcards, section)[1].module)
+    kind = entry_of(wildcards, section)[1]
+    loaded = mechanism_modules(experiment_of(wildcards)) if kind.mechanisms else []
+    return digest(script, kind.module, *loaded)
 
 
 def mechanism_modules(experiment):

@@ -63,6 +63,10 @@ class Mechanism:
         """`Release` of `restarts` independent draws for rows X (n, d) and labels y (n,)."""
         raise NotImplementedError
 
+    def shared_fit(self, options):
+        """Name of the fit that the method uses with these options: `fit`, unless options choose it."""
+        return self.fit
+
     def check_options(self, options):
         """Raise ValueError, naming the nearest valid option, unless the mechanism has them all."""
         valid = self.options()

@@ -2,7 +2,7 @@
 
 import math
 
-from dp.accounting import gaussian_delta, gaussian_epsilon
+from dp.accounting import classical_gaussian_sigma, gaussian_delta, gaussian_epsilon
 from dp.audit import privacy_loss_1d
 from dp.composition import laplace_coordinates_delta
 from dp.mechanisms import MECHANISMS
@@ -36,7 +36,7 @@ def rows(delta, objective_perturbation, classical_gaussian, laplace_coordinates,
             found.append((name, setting, epsilon, many, 0, what))
     for claimed in classical_gaussian:
         setting = f"sigma = sqrt(2 ln(1.25/delta))/{claimed:g}, sensitivity 1"
-        sigma = math.sqrt(2 * math.log(1.25 / delta)) / claimed
+        sigma = classical_gaussian_sigma(claimed, delta)
         true = gaussian_epsilon(sigma, delta)
         what = "epsilon at this delta, by the analytic formula"
         found.append(("classical Gaussian", setting, claimed, true, delta, what))

@@ -230,7 +230,10 @@ class _Side:
         release = self.mechanism.release(
             self.X, self.y, restarts=restarts, rng=rng, **self.arguments
         )
-        return np.reshape(release.weights, (restarts, -1))
+        weights = np.reshape(release.weights, (restarts, -1))
+        if "intercept" in release.info:  # released beside the weights
+            weights = np.column_stack([weights, release.info["intercept"]])
+        return weights
 
     def scores(self, trials, rng, statistic):
         """Statistic name -> (trials,) values; a release that is not a number scores -inf."""

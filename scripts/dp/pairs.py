@@ -116,10 +116,16 @@ def minimisers(pair, mechanism, **arguments):
 
 
 def distances(order):
-    """Log density ratio, up to a factor, of noise with density exp(-||z||_order / scale)."""
+    """Log density ratio, up to a factor, of noise with density exp(-||z||_order / scale).
+
+    Of the d weights alone, without an intercept that is released beside them.
+    """
 
     def factory(pair, mechanism, **arguments):
-        return _distances(*minimisers(pair, mechanism, **arguments), orders=(order,))
+        d = pair.size[1]
+        first, second = minimisers(pair, mechanism, **arguments)
+        score = _distances(first[:d], second[:d], orders=(order,))
+        return lambda weights: score(weights[:, :d])
 
     return factory
 
@@ -128,13 +134,25 @@ def shift_loss(order):
     """Exact for noise with density exp(-||z||_order / scale): the minimisers' distance / scale."""
 
     def exact(pair, mechanism, **arguments):
+        d = pair.size[1]
         first, second = minimisers(pair, mechanism, **arguments)
         X, y = pair.sides[0]
         fit = shared_fit(mechanism.fit, X, y, **arguments)
         release = mechanism.release(X, y, rng=np.random.default_rng(0), fit=fit, **arguments)
-        return float(np.linalg.norm(first - second, order) / release.info["scale"])
+        return float(np.linalg.norm((first - second)[:d], order) / release.info["scale"])
 
     return exact
+
+
+def released_column(column):
+    """One released number, signed so that the first side's noiseless fit has the larger one."""
+
+    def factory(pair, mechanism, **arguments):
+        first, second = minimisers(pair, mechanism, **arguments)
+        sign = np.sign(first[column] - second[column])
+        return lambda weights: {f"column {column}": sign * weights[:, column]}
+
+    return factory
 
 
 def tilt_log_ratio(pair, mechanism, epsilon, lam, bound=1.0, loss="logistic", delta=0.0, **options):
@@ -246,6 +264,62 @@ def _curvature(n_lambda):
         f"1 + 1/(4 n lambda) = {1 + 1 / (4 * n_lambda):g} where the margin is 0",
         statistic=tilt_log_ratio,
         exact=tilt_loss_1d,
+    )
+
+
+@pair
+def lasso_jump():
+    """999 equal records on the diagonal, and one that turns from one axis to the other."""
+    X = np.full((1000, 2), math.sqrt(0.5))
+    X[0] = [1, 0]
+    return Pair(
+        sides=_replace(X, np.ones(1000), 0, row=[0, 1]),
+        arguments={"lam": 0.1, "bound": 1.0},
+        reason="the L1 penalty is indifferent between the axes, so one record of 1000 decides to which "
+        "of them the minimiser jumps",
+        statistic=distances(2),
+        exact=shift_loss(2),
+    )
+
+
+@pair
+def opposite_corner():
+    """One record in one dimension whose label flips."""
+    return Pair(
+        sides=_replace(np.array([[1.0]]), [1], 0, label=-1),
+        arguments={"lam": 1.0, "bound": 1.0},
+        reason="everything that a single record on the bound can move is moved: sums, gradients and "
+        "clipped fits turn their sign",
+    )
+
+
+def _unpenalised():
+    """400 records at 0 that carry no weight, half of either class, and one more at 1."""
+    X = np.zeros((400, 1))
+    X[0] = 1
+    sides = _replace(X, np.where(np.arange(400) % 2, -1, 1), 0, label=-1)
+    return sides, {"lam": 0.1, "bound": 1.0}
+
+
+@pair
+def sum_regularised():
+    """One label flips under a summed loss, of 400."""
+    return Pair(
+        *_unpenalised(),
+        reason="beside the summed loss one record moves its weight as if it were alone, whatever n is; "
+        "the noise falls with n",
+        statistic=distances(1),
+        exact=shift_loss(1),
+    )
+
+
+@pair
+def released_intercept():
+    """The same data, seen through the intercept that is released without noise."""
+    return Pair(
+        *_unpenalised(),
+        reason="the intercept is a function of the data without noise: one release tells the two apart",
+        statistic=released_column(-1),
     )
 
 

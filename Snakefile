@@ -12,12 +12,14 @@ include: "workflow/rules/tune.smk"
 include: "workflow/rules/run.smk"
 include: "workflow/rules/aggregate.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/audit.smk"
 
 
 rule all:
     default_target: True
     input:
         [path for name in CONFIG["experiments"] for path in results_of(name)],
+        ledger_files() if AUDITS.values["enabled"] else [],
 
 
 # Every experiment's name is a target: `snakemake --cores 4 -- cm08`.

@@ -12,6 +12,7 @@ include: "workflow/rules/tune.smk"
 include: "workflow/rules/run.smk"
 include: "workflow/rules/aggregate.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/verdicts.smk"
 
 
 rule all:

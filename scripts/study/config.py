@@ -315,7 +315,9 @@ def _experiment(name, value, where, datasets):
                 kind = kinds.SECTIONS[section][entry["kind"]]
                 known(f"{key}.options", entry["options"], kind.options, "option")
                 entry["options"] = kind.options | entry["options"]
-                needed = {"cells": "sweep", "analysis": "analysis"}.get(kind.inputs)
+                needed = {"cells": "sweep", "runs": "sweep", "analysis": "analysis"}.get(
+                    kind.inputs
+                )
                 for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
                     if other == needed and other not in entry:
                         raise ConfigError(f"{where}: {key}: the key {other!r} is missing")

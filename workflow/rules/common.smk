@@ -10,9 +10,10 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import kinds
+from study import kinds, sources
 from study.config import ConfigError, load
 from study.dependencies import digest
+from study.experiment import data_path
 
 from dp.mechanisms import MECHANISMS
 
@@ -23,6 +24,7 @@ os.environ.update(
 
 try:
     CONFIG, EXPERIMENTS, DATASETS = load(config, workflow.configfiles)
+    sources.check(EXPERIMENTS, sources.load())
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
@@ -80,8 +82,10 @@ def entry_inputs(wildcards, section):
     """Files that a table, figure or analysis reads."""
     entry, kind = entry_of(wildcards, section)
     experiment = experiment_of(wildcards)
-    if kind.inputs == "cells":
-        return [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
+    if kind.inputs in ("cells", "runs"):
+        cells = experiment.entry_cells(entry)
+        meta = {data_path(cell.dataset, "json"): None for cell in cells if kind.inputs == "runs"}
+        return [*map(experiment.run_path, cells), *meta]
     return list(experiment.entry_paths(entry, kind.inputs).values())
 
 
@@ -100,6 +104,62 @@ def entry_configuration(wildcards, section):
 
 def entry_library(wildcards, section, script):
     return digest(script, entry_of(wildcards, section)[1].module)
+
+
+def checks_of(experiment, section):
+    """Every check that the claims, or the defects, of an experiment are decided by."""
+    return [
+        check
+        for entry in experiment.values[section].values()
+        for check in entry.get("checks", ())
+        if check.get("analysis") is None or check["analysis"] in experiment.analyses
+    ]
+
+
+def check_inputs(wildcards):
+    """Files that the claims, or the defects, of an experiment are decided from."""
+    experiment = experiment_of(wildcards)
+    checks = checks_of(experiment, wildcards.section)
+    files = {path: None for path in sources.files(experiment.source)}
+    if any(kinds.CHECKS[check["kind"]].inputs == "results" for check in checks):
+        files[f"results/{experiment.name}/results.csv"] = None
+    for check in checks:
+        if "analysis" in check:
+            files[experiment.analysis_path(check["analysis"])] = None
+        if kinds.CHECKS[check["kind"]].inputs == "tuning":
+            for dataset in check["options"].get("datasets", experiment.datasets):
+                if dataset in experiment.datasets:
+                    files |= {experiment.tuned_path(dataset, end): None for end in ("json", "csv")}
+    return list(files)
+
+
+def comparison_inputs(wildcards):
+    """Files that hold the published values and ours."""
+    experiment = experiment_of(wildcards)
+    analyses = {spec.get("analysis") for spec in experiment.published.values()}
+    return [
+        f"results/{experiment.name}/results.csv",
+        *sources.files(experiment.source),
+        *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
+    ]
+
+
+def stand_ins(experiment):
+    """Data set -> why nothing about the source's data is decided on it."""
+    return {
+        name: DATASETS[name]["stand_in"]
+        for name in experiment.datasets
+        if "stand_in" in DATASETS[name]
+    }
+
+
+def verdict_paths(experiment):
+    """published.csv, claims.csv and defects.csv, those that an experiment's configuration asks for."""
+    return [
+        f"results/{experiment.name}/{section}.csv"
+        for section in ("published", "claims", "defects")
+        if experiment.values[section]
+    ]
 
 
 def mechanism_modules(experiment):
@@ -124,6 +184,7 @@ def results_of(name):
         *map(experiment.analysis_path, experiment.analyses),
         *(f"{folder}/tables/{table}.csv" for table in experiment.tables),
         *(f"{folder}/figures/{figure}.png" for figure in experiment.figures),
+        *verdict_paths(experiment),
     ]
 
 

@@ -13,12 +13,14 @@ include: "workflow/rules/run.smk"
 include: "workflow/rules/aggregate.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/verdicts.smk"
+include: "workflow/rules/report.smk"
 
 
 rule all:
     default_target: True
     input:
         [path for name in CONFIG["experiments"] for path in results_of(name)],
+        "results/report.html",
 
 
 # Every experiment's name is a target: `snakemake --cores 4 -- cm08`.
@@ -33,3 +35,7 @@ for name in EXPERIMENTS:
 
 onsuccess:
     announce(CONFIG["experiments"])
+
+
+onerror:
+    report_what_there_is()

@@ -62,7 +62,7 @@ def lower_than(
         texts.append(
             f"{dataset}: {lower} below {_times(factor)}{higher} at {int(group['holds'].sum())} of "
             f"{len(group)} points (at worst {_spell(worst['error_mean'])} against "
-            f"{_spell(worst['error_mean_higher'])} at {_place(worst)})"
+            f"{_spell(worst['error_mean_higher'])} at {_place(worst).partition(', ')[2]})"
         )
     return Outcome(holds, "; ".join(texts), min(shares), share)
 

@@ -69,6 +69,8 @@ def _compare(results, source, name, spec, item, stand_ins):
     to_ours, from_error = QUANTITIES[spec["quantity"]]
     value, sd = printed(source, item["path"], spec["layout"])
     value, sd = to_ours(value), to_ours(sd) if sd is not None else None
+    method = results.experiment.methods.get(item["method"], {})
+    private = item["epsilon"] is not None and method.get("private", True)
     row = {
         "comparison": name,
         "source": source.short,
@@ -76,7 +78,7 @@ def _compare(results, source, name, spec, item, stand_ins):
         "dataset": item["dataset"],
         "method": item["method"],
         "train_size": item["train_size"],
-        "epsilon": "" if item["epsilon"] is None else canonical.epsilon(item["epsilon"]),
+        "epsilon": canonical.epsilon(item["epsilon"]) if private else "",
         "quantity": spec["quantity"].removesuffix("_percent"),
         "published": value,
         "published_sd": sd,
@@ -140,14 +142,12 @@ def _by_printed_spread(value, mean, ours, spec, bounded):
 def _ours(results, spec, item):
     """{mean, low, high, sd, replicates, status}: the one row of the results that an item names."""
     column = item["column"] or "error_mean"
-    if spec.get("analysis"):
-        frame = results.analysis(spec["analysis"])
-    else:
-        frame = results.frame
+    frame = results.analysis(spec["analysis"]) if spec.get("analysis") else results.frame
     wanted = {key: item[key] for key in ("dataset", "method", "train_size", "epsilon")}
     wanted = {key: value for key, value in wanted.items() if value is not None} | item["where"]
     for key, value in wanted.items():
-        if key == "epsilon" and not results.experiment.methods[item["method"]]["private"]:
+        method = results.experiment.methods.get(item["method"], {"private": True})
+        if key == "epsilon" and not method["private"]:
             continue
         if key not in frame:
             raise Missing(f"the results have no column {key!r}")

@@ -10,7 +10,13 @@ rule aggregate:
             "results/data/{dataset}.json", dataset=experiment_of(wildcards).datasets
         ),
     output:
-        "results/{experiment}/results.csv",
+        report(
+            "results/{experiment}/results.csv",
+            caption="../report/results.rst",
+            category="{experiment}",
+            subcategory="tables",
+            labels={"experiment": "{experiment}", "table": "all cells"},
+        ),
     log:
         "results/{experiment}/logs/aggregate.log",
     conda:

@@ -193,3 +193,5 @@ def announce(experiments):
     done = [name for name in experiments if Path(f"results/{name}/results.csv").exists()]
     for name in done:
         print(f"results/{name}/: results.csv, tables/, figures/", file=sys.stderr)
+    if Path("results/report.html").exists():
+        print("results/report.html: all of it on one page", file=sys.stderr)

@@ -5,7 +5,13 @@ rule compare:
     input:
         comparison_inputs,
     output:
-        "results/{experiment}/published.csv",
+        report(
+            "results/{experiment}/published.csv",
+            caption="../report/published.rst",
+            category="{experiment}",
+            subcategory="verdicts",
+            labels={"experiment": "{experiment}", "table": "published against ours"},
+        ),
     log:
         "results/{experiment}/logs/compare.log",
     benchmark:
@@ -31,7 +37,13 @@ rule check:
     input:
         check_inputs,
     output:
-        "results/{experiment}/{section}.csv",
+        report(
+            "results/{experiment}/{section}.csv",
+            caption="../report/statements.rst",
+            category="{experiment}",
+            subcategory="verdicts",
+            labels={"experiment": "{experiment}", "table": "{section}"},
+        ),
     log:
         "results/{experiment}/logs/{section}.log",
     benchmark:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -186,6 +187,36 @@ def results_of(name):
         *(f"{folder}/figures/{figure}.png" for figure in experiment.figures),
         *verdict_paths(experiment),
     ]
+
+
+def all_stand_ins():
+    return json.dumps(
+        {
+            dataset: why
+            for name in CONFIG["experiments"]
+            for dataset, why in stand_ins(EXPERIMENTS[name]).items()
+        }
+    )
+
+
+def report_what_there_is():
+    """results/report.html of the results that there are, with the gaps shown: after a failure, too."""
+    folder = Path("results/logs/configuration")
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name in CONFIG["experiments"]:
+        complete = Path(f"results/{name}/provenance.json")
+        path = folder / f"{name}.json"
+        record = json.loads(complete.read_text()) if complete.exists() else {}
+        record |= {"experiment": name, "configuration": EXPERIMENTS[name].values}
+        path.write_text(json.dumps(record))
+        paths.append(str(path))
+    words = ["--configuration", *paths, "--seed", str(CONFIG["seed"])]
+    words += ["--stand-ins", all_stand_ins(), "--out-html", "results/report.html"]
+    words += ["--out-costs", "results/costs.csv"]
+    done = subprocess.run([sys.executable, "scripts/report.py", *words], check=False)
+    if done.returncode == 0:
+        print("results/report.html: what there is, with its gaps", file=sys.stderr)
 
 
 def announce(experiments):

@@ -106,18 +106,20 @@ def _at_most(X, bound):
     return X
 
 
-def check_rows(X, y, bound):
-    """Raise unless every row obeys the public bound and every label is -1 or 1.
+def check_rows(X, y, bound, classes=None):
+    """Raise unless every row obeys the public bound and every label is of the public classes.
 
-    Noise calibrated to a bound that the data break protects nobody, so nothing is released.
+    classes: None for labels -1 and 1; a number for labels 0 .. classes - 1. Noise calibrated to a
+    bound that the data break protects nobody, so nothing is released.
     """
     X, y = np.asarray(X), np.asarray(y)
     if X.ndim != 2 or len(X) == 0 or y.shape != (len(X),):
         raise ValueError(
             f"data must be X (n, d) with n > 0 and y (n,), not {X.shape} and {y.shape}"
         )
-    if not np.isin(y, (-1, 1)).all():
-        raise ValueError("labels must be -1 or 1")
+    if not np.isin(y, (-1, 1) if classes is None else np.arange(classes)).all():
+        expected = "-1 or 1" if classes is None else f"integers from 0 to {classes - 1}"
+        raise ValueError(f"labels must be {expected}")
     norms = row_norms(X)
     if not np.isfinite(norms).all():
         raise ValueError(f"row {int(np.argmin(np.isfinite(norms)))} has a value that is not finite")

@@ -4,7 +4,6 @@ Every problem is a `ConfigError`: one sentence with the file, the key and the ne
 """
 
 import copy
-import csv
 import inspect
 import math
 from difflib import get_close_matches
@@ -16,8 +15,7 @@ import yaml
 from dp.data import smallest_training_fold
 from dp.fits import FITS
 from dp.mechanisms import MECHANISMS
-from dp.preparation import STEPS
-from study import canonical, kinds
+from study import canonical, data_sources, kinds
 from study.experiment import Experiment
 
 SCHEMAS = Path("workflow/schemas")
@@ -197,7 +195,7 @@ def load(config, files=()):
         return _origin(path, files)
 
     config = validate(dict(config), "config", where)
-    datasets = _datasets()
+    datasets, config["files"] = _datasets()
     available = {path.stem: path for path in sorted(EXPERIMENTS.glob("*.yaml"))}
     for key in ("experiments", "settings"):
         for name in config[key]:
@@ -230,15 +228,12 @@ def _origin(path, files):
 
 
 def _datasets():
+    """Data sets by name, and the files to download by name."""
     where = str(DATASETS)
+    files = validate(read_yaml(data_sources.FILES), "files", str(data_sources.FILES))
     datasets = validate(read_yaml(DATASETS), "datasets", where)
     for name, entry in datasets.items():
         source = entry["source"]
-        kinds = [kind for kind in ("simulate", "sklearn", "csv") if kind in source]
-        if len(kinds) != 1:
-            raise ConfigError(
-                f"{where}: {name}.source: needs exactly one of simulate, sklearn and csv"
-            )
         needed = {
             "separable": ("rows", "columns", "margin"),
             "unseparable": ("rows", "columns", "band", "flip_probability"),
@@ -246,29 +241,11 @@ def _datasets():
         for key in needed:
             if key not in source:
                 raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
-        if kinds != ["simulate"] and "positive" not in entry:
-            raise ConfigError(f"{where}: {name}: the key 'positive' is missing")
-        if kinds == ["csv"] and "label" not in entry:
-            raise ConfigError(f"{where}: {name}: the key 'label' is missing")
-        for number, step in enumerate(entry["steps"]):
-            (step_name,) = step
-            if step_name not in STEPS:
-                raise ConfigError(
-                    f"{where}: {name}.steps[{number}]: no step {step_name!r}"
-                    f"{nearest(step_name, STEPS)}"
-                )
-        if kinds == ["csv"] and "rows" not in source:
-            source["rows"] = _count_rows(Path(source["csv"]))
-    return datasets
-
-
-def _count_rows(path):
-    """Rows of a CSV without its header; None where it cannot be counted (reading it will say why)."""
-    try:
-        with path.open(newline="", encoding="utf-8") as handle:
-            return max(0, sum(1 for row in csv.reader(handle) if row) - 1)
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return None
+        try:
+            data_sources.resolve(name, entry, files)
+        except ValueError as error:
+            raise ConfigError(f"{where}: {name}.{error}") from None
+    return datasets, files
 
 
 def _experiment(name, value, where, datasets):
@@ -341,7 +318,7 @@ def _fit(name, options):
 def _check_sizes(experiment, where, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
         for dataset in sweep.get("datasets", experiment.datasets):
-            rows = datasets[dataset]["source"].get("rows")
+            rows = data_sources.prepared_rows(datasets[dataset])
             if rows is None:
                 continue
             if rows < experiment.folds:

@@ -3,11 +3,10 @@
 import json
 import sys
 
-import numpy as np
-
 from dp.data import split_folds
 from dp.seeds import generator
 from study.files import read_json
+from study.prepared import Prepared
 
 
 def run(main):
@@ -32,19 +31,17 @@ def add_data_arguments(parser):
 
 def training_folds(arguments):
     """(X, y) of `train_size` training rows and of the test rows, for every fold."""
-    with np.load(arguments.data) as arrays:
-        X, y = arrays["X"], arrays["y"]
+    data = Prepared(arguments.data)
     # The split has no axis for the method: all methods see the same folds and nested subsets.
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
     size = arguments.train_size
-    for train, test in split_folds(len(X), arguments.folds, rng):
+    for train, test in split_folds(len(data.y), arguments.folds, rng):
         if size > len(train):
             raise ValueError(
                 f"{arguments.dataset} has {len(train)} training rows in each of "
                 f"{arguments.folds} folds, not the {size} asked for in train_sizes"
             )
-        rows = train[:size]
-        yield (X[rows], y[rows]), (X[test], y[test])
+        yield data.floats(train[:size]), data.floats(test)
 
 
 def read_lambda(text):

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import shlex
 import sys
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import kinds, sources
+
+from study import downloads, kinds, sources
 from study.config import ConfigError, load
 from study.dependencies import digest
 from study.experiment import data_path
@@ -30,6 +32,12 @@ except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
 
+# Downloads run beside Snakemake, so mirrors reach them through the environment.
+os.environ[downloads.MIRRORS] = ",".join(
+    [*downloads.environment_mirrors(), *CONFIG["data"]["mirrors"]]
+)
+
+
 def names(values):
     """A wildcard constraint that matches exactly these names."""
     return "|".join(map(re.escape, values)) or "(?!)"
@@ -38,6 +46,7 @@ def names(values):
 wildcard_constraints:
     experiment=names(EXPERIMENTS),
     dataset=names(DATASETS),
+    file=names(CONFIG["files"]),
     size=r"\d+",
     name=r"[A-Za-z0-9_]+",
     suffix="csv|npz",
@@ -46,6 +55,19 @@ wildcard_constraints:
 
 def experiment_of(wildcards):
     return EXPERIMENTS[wildcards.experiment]
+
+
+def source_files(source):
+    """Files that a data set is read from."""
+    return [source["csv"]] if "csv" in source else list(source.get("idx", {}).values())
+
+
+def download_arguments(name):
+    """What fixes a file's content: its checksum, or for a file without one its address."""
+    file = CONFIG["files"][name]
+    checksum = [f"--sha256={file['sha256']}"] if file.get("sha256") else []
+    own = [f"--url={url}" for url in file["urls"]] if file.get("own") else []
+    return shlex.join(checksum + own)
 
 
 def method_of(wildcards):

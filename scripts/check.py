@@ -2,9 +2,10 @@
 
 import argparse
 
+from checks import source as source_file
 from checks import statements
 from checks.results import Results
-from study import jobs, published
+from study import jobs
 from study.experiment import Experiment
 from study.files import write_csv
 
@@ -17,7 +18,7 @@ def main():
     arguments = parser.parse_args()
 
     experiment = arguments.experiment
-    source = published.read(experiment.source)
+    source = source_file.read(experiment.source)
     rows = statements.decide(Results(experiment), source, arguments.section)
     columns = statements.COLUMNS
     write_csv(arguments.out, columns, ([row.get(name) for name in columns] for row in rows))

@@ -3,9 +3,10 @@
 import argparse
 import json
 
+from checks import source as source_file
 from checks.published import COLUMNS, compare
 from checks.results import Results
-from study import jobs, published
+from study import jobs
 from study.experiment import Experiment
 from study.files import write_csv
 
@@ -20,7 +21,7 @@ def main():
     experiment = arguments.experiment
     rows = compare(
         Results(experiment),
-        published.read(experiment.source),
+        source_file.read(experiment.source),
         experiment.published,
         arguments.stand_ins,
     )

@@ -223,9 +223,9 @@ def bound_holds(results, *, analysis, bound, looseness=True):
 
 def printed_twice(results, *, first, second):
     """Two values of the source's own tables are the same number."""
-    from study import published
+    from checks import source as source_file
 
-    source = published.read(results.experiment.source)
+    source = source_file.read(results.experiment.source)
     values = [source.look_up(path) for path in (first, second)]
     text = f"{first} and {second} print {values[0]} and {values[1]}"
     return Outcome(values[0] == values[1], text, abs(values[0] - values[1]), 0.0)
@@ -234,11 +234,11 @@ def printed_twice(results, *, first, second):
 def implied_below(results, *, comparison, methods, share_of):
     """The epsilon that every printed error of a comparison implies lies below `share_of` times the
     epsilon that the source names (see published.csv)."""
+    from checks import source as source_file
     from checks.published import compare
-    from study import published
 
     experiment = results.experiment
-    source = published.read(experiment.source)
+    source = source_file.read(experiment.source)
     rows = compare(results, source, {comparison: experiment.published[comparison]}, {})
     rows = [row for row in rows if row["method"] in methods]
     known = [row for row in rows if row.get("implied_epsilon")]

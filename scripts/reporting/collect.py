@@ -9,9 +9,10 @@ from functools import cached_property
 from pathlib import Path
 
 from checks import published as comparisons
+from checks import source as source_file
 from checks import statements
 from checks.results import Results
-from study import kinds, published
+from study import kinds
 from study.canonical import epsilon, number
 from study.experiment import data_path
 from study.files import read_json
@@ -106,7 +107,7 @@ class Gathered:
         if self.status == "complete" and path.exists():
             with path.open(newline="", encoding="utf-8") as handle:
                 return list(csv.DictReader(handle))
-        source = published.read(self.experiment.source)
+        source = source_file.read(self.experiment.source)
         if section == "published":
             entries = self.experiment.published
             rows = comparisons.compare(self.results, source, entries, self.stand_ins)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import jinja2
 
+from checks import source as source_file
 from checks import statements, verdicts
 from reporting import costs
 from reporting.collect import read_table
-from study import published
 from study.canonical import epsilon
 
 TEMPLATES = Path("workflow/report")
@@ -209,8 +209,8 @@ def _sources(experiments):
             for row in experiment["verdicts"][section]:
                 decided[row["id"]] = row
     found = []
-    for path in sorted(published.FOLDER.glob("*.yaml")):
-        source = published.read(path.stem)
+    for path in sorted(source_file.FOLDER.glob("*.yaml")):
+        source = source_file.read(path.stem)
         rows = []
         for section in STATEMENTS:
             for name, entry in source.statements(section).items():

@@ -4,15 +4,16 @@ import inspect
 from importlib import import_module
 from pathlib import Path
 
+from checks import source as source_file
 from checks.published import expand, printed
-from study import kinds, published
+from study import kinds
 from study.config import EXPERIMENTS, ConfigError, nearest, read_yaml, validate
 
 
 def load():
-    """Key -> `study.published.Source` of every file in config/published. Raises ConfigError."""
+    """Key -> `checks.source.Source` of every file in config/published. Raises ConfigError."""
     sources = {}
-    for path in sorted(published.FOLDER.glob("*.yaml")):
+    for path in sorted(source_file.FOLDER.glob("*.yaml")):
         values = validate(read_yaml(path), "published", str(path))
         if values["key"] != path.stem:
             raise ConfigError(f"{path}: key: must be {path.stem!r}, the file's name")
@@ -22,21 +23,21 @@ def load():
                 twice = next(name for name in ids if ids.count(name) > 1)
                 raise ConfigError(f"{path}: {section}: the id {twice!r} stands twice")
         try:
-            values = published.with_tables(values)
+            values = source_file.with_tables(values)
         except ValueError as error:
             raise ConfigError(str(error)) from None
         for name, table in values["tables"].items():
             if isinstance(table, str):
                 raise ConfigError(f"{path}: tables.{name}: {table!r} is no number and no .csv file")
-        sources[path.stem] = published.Source(path.stem, values["short"], values)
+        sources[path.stem] = source_file.Source(path.stem, values["short"], values)
     return sources
 
 
 def files(key):
     """The files that hold a source's facts."""
-    path = published.FOLDER / f"{key}.yaml"
+    path = source_file.FOLDER / f"{key}.yaml"
     tables = read_yaml(path)["tables"].values()
-    return [str(path), *(str(published.FOLDER / t) for t in tables if isinstance(t, str))]
+    return [str(path), *(str(source_file.FOLDER / t) for t in tables if isinstance(t, str))]
 
 
 def check(experiments, sources):

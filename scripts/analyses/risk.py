@@ -4,9 +4,8 @@ import numpy as np
 
 from dp.bounds import BOUNDS
 from study.canonical import epsilon
-from study.experiment import data_path
+from study.experiment import Cell, data_path
 from study.files import read_json, write_csv
-from study.summary import read_cell
 
 COLUMNS = (
     *("dataset", "method", "train_size", "epsilon", "bound", "delta", "bound_value", "draws"),
@@ -22,7 +21,8 @@ def excess_risk_bounds(experiment, spec, inputs, seed, out):
     be below; looseness is the bound divided by it.
     """
     rows = []
-    for cell, path in inputs.items():
+    for cell, draws in inputs.groupby(list(Cell._fields), sort=False):
+        cell = Cell(*cell)
         name = spec["options"]["bounds"].get(cell.method)
         if name is None:
             continue
@@ -30,7 +30,6 @@ def excess_risk_bounds(experiment, spec, inputs, seed, out):
         if isinstance(lam, str):
             raise ValueError(f"{cell.method}: bounds on excess risk need a lambda fixed beforehand")
         d = len(read_json(data_path(cell.dataset, "json"))["columns"])
-        draws = read_cell(path)
         excess = draws.loc[draws["status"] == "ok", "excess_risk"].to_numpy()
         failed = len(draws) - len(excess)
         for delta in spec["options"]["deltas"]:

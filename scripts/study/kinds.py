@@ -12,15 +12,18 @@ class Kind(NamedTuple):
 
     inputs, what the function is given:
       "cells"     a data frame, one row per cell of spec["sweep"] (study.summary.cells_frame)
-      "runs"      cell -> path of its run file, for the cells of spec["sweep"]; its data set's .json is
-                  there too (study.experiment.data_path)
       "data"      data set -> path of its prepared .npz (its .json stands beside it)
       "tuning"    data set -> path of its tuning's .csv (its .json stands beside it)
       "analysis"  path of the result of spec["analysis"]
+      "draws"     a data frame, one row per draw of those cells, with the run files' columns
+      "fits"      cell of spec["sweep"] -> path of its shared fits' .npz
+      "searches"  (cell of spec["sweep"]) -> path of its search's .csv (its .json stands beside it)
+      "none"      an empty mapping: what it shows needs no data
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
-    options: name -> default of what spec["options"] may hold. suffix: of an analysis' file.
-    exclusive: the job has the machine to itself, because it measures time.
+    options: name -> default of what spec["options"] may hold; `published` is everywhere the map that
+    `study.published` describes. suffix: of an analysis' file. exclusive: the job has the machine to
+    itself, because it measures time. mechanisms: it runs the experiment's mechanisms itself.
     """
 
     module: str
@@ -29,26 +32,70 @@ class Kind(NamedTuple):
     options: dict = {}  # noqa: RUF012 (never written to)
     suffix: str = "csv"
     exclusive: bool = False
+    mechanisms: bool = False
 
 
 TABLES = {
+    "table_a_1": Kind(
+        "tables.einarsson",
+        "table_a_1",
+        inputs="draws",
+        options={"published": "config/published/einarsson_table_a1.csv"},
+    ),
     "errors": Kind("tables.errors", "errors"),
+    "published_errors": Kind(
+        "tables.published_errors", "published_errors", options={"published": None}
+    ),
+    "timing": Kind("tables.timing", "timing", inputs="analysis"),
+    "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
 }
 
 FIGURES = {
     "learning_curve": Kind("plots.curves", "learning_curve", options={"log_error": False}),
     "epsilon_curve": Kind(
-        "plots.curves", "epsilon_curve", options={"log_error": False, "log_epsilon": False}
+        "plots.curves",
+        "epsilon_curve",
+        options={"log_error": False, "log_epsilon": False, "published": None},
     ),
+    "folds": Kind("plots.folds", "folds", inputs="data"),
+    "plane": Kind("plots.plane", "plane", inputs="data"),
     "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
+    "noise_densities": Kind(
+        "plots.densities",
+        "noise_densities",
+        inputs="none",
+        options={"noise": "laplace", "epsilons": [0.1, 0.5, 1, 10], "deltas": [1e-5]},
+    ),
+    "epsilon_family": Kind(
+        "plots.families",
+        "epsilon_family",
+        options={"log": False, "show": "error", "from_size": None},
+    ),
+    "proven_curve": Kind("plots.families", "proven_curve"),
+    "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
 }
 
 ANALYSES = {
     "excess_risk_bounds": Kind(
         "analyses.risk",
         "excess_risk_bounds",
-        inputs="runs",
+        inputs="draws",
         options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
+    ),
+    "weights_and_noise": Kind(
+        "analyses.weights",
+        "weights_and_noise",
+        inputs="fits",
+        options={"mechanism": "laplace_coordinates_sum"},
+        suffix="npz",
+    ),
+    "timing": Kind(
+        "analyses.timing",
+        "timing",
+        inputs="data",
+        options={"epsilon": 0.1, "train_size": 1000, "restarts": 200, "repeats": 5},
+        exclusive=True,
+        mechanisms=True,
     ),
 }
 

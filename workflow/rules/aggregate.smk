@@ -9,6 +9,7 @@ rule aggregate:
         meta=lambda wildcards: expand(
             "results/data/{dataset}.json", dataset=experiment_of(wildcards).datasets
         ),
+        chosen=lambda wildcards: searched_paths(experiment_of(wildcards), "json"),
     output:
         report(
             "results/{experiment}/results.csv",
@@ -27,7 +28,7 @@ rule aggregate:
         runtime=10,
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            "datasets", "methods", "sweeps"
+            *("datasets", "methods", "sweeps", "searches", "lambda_published")
         ),
         seed=CONFIG["seed"],
         library=lambda wildcards: digest(

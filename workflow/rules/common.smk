@@ -12,8 +12,7 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-
-from study import downloads, kinds, sources
+from study import downloads, kinds, published, sources
 from study.config import ConfigError, load
 from study.dependencies import digest
 from study.experiment import data_path
@@ -49,6 +48,7 @@ wildcard_constraints:
     file=names(CONFIG["files"]),
     size=r"\d+",
     name=r"[A-Za-z0-9_]+",
+    search=r"[A-Za-z0-9_]+",
     suffix="csv|npz",
     epsilon=r"\d+(\.\d*[1-9])?|inf",
 
@@ -78,13 +78,26 @@ def fit_of(wildcards):
     return experiment_of(wildcards).fits()[wildcards.fit]
 
 
-def tuned_lambda(wildcards, lam):
-    """The tuning's result as an input, where a method or fit asks for the tuned lambda."""
-    return experiment_of(wildcards).tuned_path(wildcards.dataset, "json") if lam == "tuned" else []
+def lambda_source(wildcards, settings):
+    """lambda of a method or fit: a number, or the file of a tuning or search that will hold it."""
+    epsilon = float(wildcards.get("epsilon", "inf"))
+    return experiment_of(wildcards).lambda_source(
+        settings, wildcards.dataset, int(wildcards.size), epsilon
+    )
 
 
-def lambda_argument(wildcards, lam):
-    return tuned_lambda(wildcards, lam) or lam
+def lambda_file(wildcards, settings):
+    """That file as an input, [] for a number."""
+    source = lambda_source(wildcards, settings)
+    return source if isinstance(source, str) else []
+
+
+def search_of(wildcards):
+    return experiment_of(wildcards).searches[wildcards.search]
+
+
+def searched_method(wildcards):
+    return experiment_of(wildcards).methods[search_of(wildcards)["method"]]
 
 
 def cell_fit(wildcards):
@@ -105,28 +118,49 @@ def entry_inputs(wildcards, section):
     """Files that a table, figure or analysis reads."""
     entry, kind = entry_of(wildcards, section)
     experiment = experiment_of(wildcards)
-    if kind.inputs in ("cells", "runs"):
-        cells = experiment.entry_cells(entry)
-        meta = {data_path(cell.dataset, "json"): None for cell in cells if kind.inputs == "runs"}
-        return [*map(experiment.run_path, cells), *meta]
-    return list(experiment.entry_paths(entry, kind.inputs).values())
+    if kind.inputs in ("cells", "draws"):
+        paths = [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
+    else:
+        paths = list(experiment.entry_paths(entry, kind.inputs).values())
+    facts = entry["options"].get("published")
+    if facts:
+        paths.append(facts if isinstance(facts, str) else str(published.path(experiment)))
+    return paths
 
 
 def entry_configuration(wildcards, section):
     """The part of an experiment's configuration that one entry depends on."""
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
-    part = {key: values[key] for key in ("datasets", "methods", "folds", "restarts")}
-    part |= {key: values[key] for key in ("lambda_published", "tune") if key in values}
+    part = {key: values[key] for key in ("datasets", "methods", "restarts", "searches")}
+    part |= {
+        key: values[key]
+        for key in ("source", "folds", "simulations", "lambda_published", "tune")
+        if key in values
+    }
     part[section] = {wildcards.name: entry}
     for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
-        if key in entry:
-            part[other] = {entry[key]: values[other][entry[key]]}
+        named = entry.get(key, [])
+        for name in [named] if isinstance(named, str) else named:
+            part.setdefault(other, {})[name] = values[other][name]
     return json.dumps({"name": wildcards.experiment} | part)
 
 
 def entry_library(wildcards, section, script):
-    return digest(script, entry_of(wildcards, section)[1].module)
+    kind = entry_of(wildcards, section)[1]
+    loaded = mechanism_modules(experiment_of(wildcards)) if kind.mechanisms else []
+    return digest(script, kind.module, *loaded)
+
+
+def searched_paths(experiment, suffix):
+    """Every search result that the experiment's cells and fits use, each once."""
+    found = {}
+    for cell in experiment.cells():
+        method = experiment.methods[cell.method]
+        if "search" in method:
+            key = (method["search"], *cell[:1], *cell[2:])
+            found[experiment.search_path(*key, suffix=suffix)] = None
+    return list(found)
 
 
 def checks_of(experiment, section):

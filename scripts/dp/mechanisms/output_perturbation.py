@@ -27,6 +27,20 @@ def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
     return 2 * kappa * bound / (n * lam) + 2 * tolerance / lam
 
 
+def perturbed(weights, info, scale, restarts, rng, tolerance):
+    """`Release` of a shared fit's weights (1, d) plus `restarts` draws of Gamma(d, scale) noise.
+
+    Zeros, with the status "not_converged", where the fit is not certified to `tolerance`.
+    """
+    noise = l2_laplace(weights.shape[1], scale, restarts, rng)
+    certified = info["gradient_norm"][0] <= tolerance
+    return Release(
+        weights + noise if certified else np.zeros_like(noise),
+        np.repeat(info["status"] if certified else np.array(["not_converged"]), restarts),
+        {"gradient_norm": np.repeat(info["gradient_norm"], restarts), "scale": scale},
+    )
+
+
 @register("output_perturbation")
 class OutputPerturbation(Mechanism):
     """w + z, w the minimiser of mean loss + lam/2 ||w||^2, z ~ Gamma(d, sensitivity / epsilon).
@@ -77,10 +91,4 @@ class OutputPerturbation(Mechanism):
         check_rows(X, y, bound)
         scale = sensitivity(n, lam, bound, loss, tolerance) / epsilon
         weights, info = fit if fit is not None else l2(X, y, lam, loss=loss, tolerance=tolerance)
-        noise = l2_laplace(d, scale, restarts, rng)
-        certified = info["gradient_norm"][0] <= tolerance
-        return Release(
-            weights + noise if certified else np.zeros((restarts, d)),
-            np.repeat(info["status"] if certified else np.array(["not_converged"]), restarts),
-            {"gradient_norm": np.repeat(info["gradient_norm"], restarts), "scale": scale},
-        )
+        return perturbed(weights, info, scale, restarts, rng, tolerance)

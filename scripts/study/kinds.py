@@ -1,4 +1,5 @@
-"""Kinds of tables, figures and analyses: which function makes them, from what, with which options.
+"""Kinds of tables, figures, analyses and checks: which function makes them, from what, with which
+options.
 
 A job imports only its own kind's module, and depends on no other kind's source.
 """
@@ -75,6 +76,12 @@ FIGURES = {
 }
 
 ANALYSES = {
+    "excess_risk_bounds": Kind(
+        "analyses.risk",
+        "excess_risk_bounds",
+        inputs="draws",
+        options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
+    ),
     "weights_and_noise": Kind(
         "analyses.weights",
         "weights_and_noise",
@@ -90,6 +97,23 @@ ANALYSES = {
         exclusive=True,
         mechanisms=True,
     ),
+}
+
+# Checks of claims and defects, called as function(results, **options), see checks.statements. inputs:
+# "results" (results.csv), "tuning", "analysis" (the check names it) or "none"; options: their names.
+CHECKS = {
+    "lower_than": Kind("checks.cells", "lower_than", "results"),
+    "similar": Kind("checks.cells", "similar", "results"),
+    "level": Kind("checks.cells", "level", "results"),
+    "monotone": Kind("checks.cells", "monotone", "results"),
+    "implied_below": Kind("checks.cells", "implied_below", "results"),
+    "tuned_lambda": Kind("checks.cells", "tuned_lambda", "tuning"),
+    "table": Kind("checks.cells", "table", "analysis"),
+    "bound_holds": Kind("checks.cells", "bound_holds", "analysis"),
+    "printed_twice": Kind("checks.cells", "printed_twice", "none"),
+    "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", "results"),
+    "jacobian": Kind("checks.privacy", "jacobian", "none"),
+    "gaussian_excess": Kind("checks.privacy", "gaussian_excess", "none"),
 }
 
 SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}

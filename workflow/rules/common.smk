@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 import shlex
 import sys
 from pathlib import Path
@@ -11,9 +12,10 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import audits, downloads, kinds, published
+from study import audits, downloads, kinds, published, sources
 from study.config import ConfigError, load
 from study.dependencies import digest
+from study.experiment import data_path
 
 from dp.mechanisms import MECHANISMS
 
@@ -25,6 +27,7 @@ os.environ.update(
 try:
     CONFIG, EXPERIMENTS, DATASETS = load(config, workflow.configfiles)
     AUDITS = audits.load(CONFIG)
+    sources.check(EXPERIMENTS, sources.load())
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
@@ -171,6 +174,62 @@ def searched_paths(experiment, suffix):
     return list(found)
 
 
+def checks_of(experiment, section):
+    """Every check that the claims, or the defects, of an experiment are decided by."""
+    return [
+        check
+        for entry in experiment.values[section].values()
+        for check in entry.get("checks", ())
+        if check.get("analysis") is None or check["analysis"] in experiment.analyses
+    ]
+
+
+def check_inputs(wildcards):
+    """Files that the claims, or the defects, of an experiment are decided from."""
+    experiment = experiment_of(wildcards)
+    checks = checks_of(experiment, wildcards.section)
+    files = {path: None for path in sources.files(experiment.source)}
+    if any(kinds.CHECKS[check["kind"]].inputs == "results" for check in checks):
+        files[f"results/{experiment.name}/results.csv"] = None
+    for check in checks:
+        if "analysis" in check:
+            files[experiment.analysis_path(check["analysis"])] = None
+        if kinds.CHECKS[check["kind"]].inputs == "tuning":
+            for dataset in check["options"].get("datasets", experiment.datasets):
+                if dataset in experiment.datasets:
+                    files |= {experiment.tuned_path(dataset, end): None for end in ("json", "csv")}
+    return list(files)
+
+
+def comparison_inputs(wildcards):
+    """Files that hold the published values and ours."""
+    experiment = experiment_of(wildcards)
+    analyses = {spec.get("analysis") for spec in experiment.published.values()}
+    return [
+        f"results/{experiment.name}/results.csv",
+        *sources.files(experiment.source),
+        *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
+    ]
+
+
+def stand_ins(experiment):
+    """Data set -> why nothing about the source's data is decided on it."""
+    return {
+        name: DATASETS[name]["stand_in"]
+        for name in experiment.datasets
+        if "stand_in" in DATASETS[name]
+    }
+
+
+def verdict_paths(experiment):
+    """published.csv, claims.csv and defects.csv, those that an experiment's configuration asks for."""
+    return [
+        f"results/{experiment.name}/{section}.csv"
+        for section in ("published", "claims", "defects")
+        if experiment.values[section]
+    ]
+
+
 def mechanism_modules(experiment):
     return sorted(
         {MECHANISMS.module(method["mechanism"]) for method in experiment.methods.values()}
@@ -193,6 +252,7 @@ def results_of(name):
         *map(experiment.analysis_path, experiment.analyses),
         *(f"{folder}/tables/{table}.csv" for table in experiment.tables),
         *(f"{folder}/figures/{figure}.png" for figure in experiment.figures),
+        *verdict_paths(experiment),
     ]
 
 
@@ -211,6 +271,36 @@ def attack_modules(mechanism):
     return [MECHANISMS.module(mechanism)] if mechanism in MECHANISMS else []
 
 
+def all_stand_ins():
+    return json.dumps(
+        {
+            dataset: why
+            for name in CONFIG["experiments"]
+            for dataset, why in stand_ins(EXPERIMENTS[name]).items()
+        }
+    )
+
+
+def report_what_there_is():
+    """results/report.html of the results that there are, with the gaps shown: after a failure, too."""
+    folder = Path("results/logs/configuration")
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name in CONFIG["experiments"]:
+        complete = Path(f"results/{name}/provenance.json")
+        path = folder / f"{name}.json"
+        record = json.loads(complete.read_text()) if complete.exists() else {}
+        record |= {"experiment": name, "configuration": EXPERIMENTS[name].values}
+        path.write_text(json.dumps(record))
+        paths.append(str(path))
+    words = ["--configuration", *paths, "--seed", str(CONFIG["seed"])]
+    words += ["--stand-ins", all_stand_ins(), "--out-html", "results/report.html"]
+    words += ["--out-costs", "results/costs.csv"]
+    done = subprocess.run([sys.executable, "scripts/report.py", *words], check=False)
+    if done.returncode == 0:
+        print("results/report.html: what there is, with its gaps", file=sys.stderr)
+
+
 def announce(experiments):
     """The last lines of a run: where its results are."""
     done = [name for name in experiments if Path(f"results/{name}/results.csv").exists()]
@@ -218,3 +308,5 @@ def announce(experiments):
         print(f"results/{name}/: results.csv, tables/, figures/", file=sys.stderr)
     if AUDITS.values["enabled"] and Path("results/audit/ledger.csv").exists():
         print("results/audit/: ledger.csv, ledger.png, exact.csv", file=sys.stderr)
+    if Path("results/report.html").exists():
+        print("results/report.html: all of it on one page", file=sys.stderr)

@@ -31,4 +31,4 @@ for name in EXPERIMENTS:
 
 
 onsuccess:
-    announce(CONFIG["experiments"])
+    announce(workflow.dag)

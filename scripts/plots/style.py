@@ -4,11 +4,15 @@ Colours are Okabe and Ito's, told apart by colour-blind readers; markers and lin
 mechanisms apart in greyscale too.
 """
 
+from pathlib import Path
+
 import matplotlib as mpl
 
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
+
+from study.files import atomic
 
 # mechanism: (name in legends, colour, marker, line style)
 MECHANISMS = {
@@ -72,6 +76,8 @@ def figure(width=6.4, height=4.2, **subplots):
 def save(fig, *paths):
     """Write a figure to every path, with no date inside: equal figures are equal files."""
     for path in paths:
-        pdf = str(path).endswith(".pdf")
-        fig.savefig(path, metadata={"CreationDate": None} if pdf else None)
+        suffix = Path(path).suffix[1:]
+        with atomic(path, "wb") as handle:
+            metadata = {"CreationDate": None} if suffix == "pdf" else None
+            fig.savefig(handle, format=suffix, metadata=metadata)
     plt.close(fig)

@@ -3,263 +3,175 @@
 Every problem is a `ConfigError`: one sentence with the file, the key and the nearest valid name.
 """
 
-import copy
 import csv
 import inspect
 import math
-from difflib import get_close_matches
+import re
 from pathlib import Path
 
-import jsonschema
-import yaml
+import numpy as np
 
 from dp.data import smallest_training_fold
 from dp.fits import FITS
 from dp.mechanisms import MECHANISMS
-from dp.preparation import STEPS
+from dp.preparation import STEPS, Table, prepare
 from study import canonical, kinds
 from study.experiment import Experiment
+from study.validation import (
+    NAME,
+    ConfigError,
+    check_options,
+    check_text_numbers,
+    in_file,
+    merge,
+    nearest,
+    origin,
+    problem,
+    read_yaml,
+    validate,
+)
 
-SCHEMAS = Path("workflow/schemas")
+__all__ = ["ConfigError", "load"]
+
 DATASETS = Path("config/datasets.yaml")
 EXPERIMENTS = Path("config/experiments")
+RULES = Path("workflow/rules")
 
-
-class ConfigError(Exception):
-    """A configuration that cannot run, in one plain sentence."""
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML without repeated keys, of which only the last would count."""
-
-    def construct_mapping(self, node, deep=False):
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key_node.tag != "tag:yaml.org,2002:merge" and key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-def read_yaml(path):
-    """A YAML mapping, {} for an empty file."""
-    path = Path(path)
-    try:
-        value = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: is not UTF-8 text") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}:" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise ConfigError(f"{path}:{line} not valid YAML ({problem})") from None
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ConfigError(f"{path}: must hold keys with values, not {_kind(value)}")
-    return value
-
-
-def nearest(name, valid):
-    """ "; did you mean 'x'?", or the valid names where none is near."""
-    near = get_close_matches(str(name), [str(v) for v in valid], n=1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f" (valid: {', '.join(map(str, valid))})" if valid else ""
-
-
-def merge(base, changes):
-    """A copy of `base` with `changes`: mappings merged, other values replaced, null removes."""
-    merged = copy.deepcopy(base)
-    for key, value in changes.items():
-        if value is None:
-            merged.pop(key, None)
-        elif isinstance(value, dict) and isinstance(merged.get(key), dict):
-            merged[key] = merge(merged[key], value)
-        else:
-            merged[key] = copy.deepcopy(value)
-    return merged
-
-
-def validate(value, schema_name, where):
-    """Raise ConfigError for the first problem of `value`; return it with the defaults filled in."""
-    schema = read_yaml(SCHEMAS / f"{schema_name}.schema.yaml")
-    validator = jsonschema.Draft202012Validator(schema)
-    errors = sorted(validator.iter_errors(value), key=lambda e: [str(p) for p in e.absolute_path])
-    if errors:
-        error = errors[0]
-        path = [*error.absolute_path]
-        if error.validator == "additionalProperties":
-            path.append(_unknown(error))
-        source = where(path) if callable(where) else where
-        key = _key(error.absolute_path)
-        raise ConfigError(f"{source}: {key + ': ' if key else ''}{_problem(error)}")
-    return _with_defaults(value, schema, schema)
-
-
-def _key(path):
-    key = ""
-    for part in path:
-        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
-    return key
-
-
-def _kind(value):
-    kinds = {str: "text", bool: "true/false", dict: "a mapping", list: "a list", type(None): "null"}
-    return kinds.get(type(value), "a number")
-
-
-def _problem(error):
-    value, limit = error.instance, error.validator_value
-    if error.validator == "additionalProperties":
-        unknown = _unknown(error)
-        return f"unknown key {unknown!r}{nearest(unknown, list(error.schema['properties']))}"
-    if error.validator == "required":
-        return f"the key {next(key for key in limit if key not in value)!r} is missing"
-    if error.validator in ("type", "pattern") and isinstance(value, str):
-        if _is_number(value):
-            number = canonical.number(float(value))
-            return f"{value!r} is text, not a number: write {number}, without quotes"
-        if error.validator == "pattern":
-            words = limit.strip("^()$").replace("|", "', '")
-            if words.replace("', '", "").isalpha():
-                return f"must be a number or one of '{words}', not {value!r}"
-            return f"the name {value!r} may hold letters, digits and underscores only"
-    if error.validator == "type":
-        kinds = [limit] if isinstance(limit, str) else limit
-        names = {"array": "a list", "object": "a mapping", "string": "text", "null": "null"}
-        expected = " or ".join(
-            names.get(
-                kind, "true/false" if kind == "boolean" else f"a{'n' * (kind[0] == 'i')} {kind}"
-            )
-            for kind in kinds
-        )
-        return f"must be {expected}, not {_kind(value)} ({value!r})"
-    if error.validator == "enum":
-        return f"{value!r} is not known{nearest(value, limit)}"
-    comparison = {
-        "minimum": "at least",
-        "maximum": "at most",
-        "exclusiveMinimum": "greater than",
-        "exclusiveMaximum": "less than",
-    }.get(error.validator)
-    if comparison:
-        return f"must be {comparison} {limit}, not {value}"
-    if error.validator == "uniqueItems":
-        return f"names {next(v for v in value if value.count(v) > 1)!r} twice"
-    if error.validator in ("minItems", "minProperties"):
-        return "must not be empty"
-    return error.message
-
-
-def _unknown(error):
-    return next(key for key in error.instance if key not in error.schema["properties"])
-
-
-def _is_number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _with_defaults(value, schema, root):
-    if "$ref" in schema:
-        schema = {**root["$defs"][schema["$ref"].rsplit("/", 1)[1]], **schema}
-    if isinstance(value, dict):
-        properties = schema.get("properties", {})
-        other = schema.get("additionalProperties")
-        filled = {
-            key: copy.deepcopy(sub["default"])
-            for key, sub in properties.items()
-            if "default" in sub and key not in value
-        }
-        for key, item in value.items():
-            sub = properties.get(key, other if isinstance(other, dict) else {})
-            filled[key] = _with_defaults(item, sub, root)
-        return filled
-    return value
+# Keys of each kind of simulation; a key that its data set would ignore is refused.
+SIMULATIONS = {
+    "separable": ("rows", "columns", "margin"),
+    "unseparable": ("rows", "columns", "band", "flip_probability"),
+}
 
 
 def load(config, files=()):
     """Experiments by name and data sets by name, from Snakemake's merged config.
 
-    files: the configuration files that were merged, for messages. Raises ConfigError.
+    files: the configuration files that were merged (`workflow.configfiles`), for messages. Raises
+    ConfigError.
     """
+    files = list(files)
+    for file in files:
+        read_yaml(file)  # a key that stands twice would be lost before Snakemake merges
 
-    def where(path):
-        return _origin(path, files)
+    def where(path=()):
+        return origin(path, files, config)
 
     config = validate(dict(config), "config", where)
     datasets = _datasets()
-    available = {path.stem: path for path in sorted(EXPERIMENTS.glob("*.yaml"))}
+    available = {path.stem: path for path in experiment_files()}
     for key in ("experiments", "settings"):
         for name in config[key]:
             if name not in available:
                 source = where([key, name] if key == "settings" else [key])
-                raise ConfigError(
-                    f"{source}: {key}: no experiment {name!r}{nearest(name, available)}"
-                )
+                raise problem(source, key, f"no experiment {name!r}{nearest(name, available)}")
+    taken = {"all", "data", *_rule_names()}
     experiments = {}
     for name, path in available.items():
+        if not re.search(NAME, name):
+            raise problem(path, "", "the file's name may hold letters, digits and underscores only")
+        if name in taken:
+            raise problem(path, "", f"the name {name!r} is taken by the workflow: rename the file")
         value = read_yaml(path)
-        experiments[name] = _experiment(name, value, str(path), datasets)
+        experiments[name] = _experiment(name, value, in_file(path), datasets)
         changes = config["settings"].get(name)
         if changes:
-            source = f"{where(['settings', name])}: settings.{name}"
-            experiments[name] = _experiment(name, merge(value, changes), source, datasets)
+
+            def where_changed(path=(), name=name):
+                return f"{where(['settings', name, *path])}: settings.{name}"
+
+            experiments[name] = _experiment(name, merge(value, changes), where_changed, datasets)
     return config, experiments, datasets
 
 
-def _origin(path, files):
-    """The configuration file that has a key of the merged configuration, overlays first."""
-    for file in files:
-        value = read_yaml(file)
-        for part in path:
-            value = value.get(part) if isinstance(value, dict) else None
-        if value is not None:
-            file = Path(file).resolve()
-            return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
-    return "--config"
+def experiment_files():
+    """Files of config/experiments/; a name that begins with a dot or _ is none (a template)."""
+    return [path for path in sorted(EXPERIMENTS.glob("*.yaml")) if path.name[0] not in "._"]
+
+
+def _rule_names():
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(RULES.glob("*.smk")))
+    return re.findall(r"^rule (\w+):", text, flags=re.MULTILINE)
 
 
 def _datasets():
-    where = str(DATASETS)
-    datasets = validate(read_yaml(DATASETS), "datasets", where)
+    datasets = validate(read_yaml(DATASETS), "datasets", in_file(DATASETS))
     for name, entry in datasets.items():
+        _check_source(name, entry)
+        _check_steps(name, entry)
         source = entry["source"]
-        kinds = [kind for kind in ("simulate", "sklearn", "csv") if kind in source]
-        if len(kinds) != 1:
-            raise ConfigError(
-                f"{where}: {name}.source: needs exactly one of simulate, sklearn and csv"
-            )
-        needed = {
-            "separable": ("rows", "columns", "margin"),
-            "unseparable": ("rows", "columns", "band", "flip_probability"),
-        }.get(source.get("simulate"), ())
-        for key in needed:
-            if key not in source:
-                raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
-        if kinds != ["simulate"] and "positive" not in entry:
-            raise ConfigError(f"{where}: {name}: the key 'positive' is missing")
-        if kinds == ["csv"] and "label" not in entry:
-            raise ConfigError(f"{where}: {name}: the key 'label' is missing")
-        for number, step in enumerate(entry["steps"]):
-            (step_name,) = step
-            if step_name not in STEPS:
-                raise ConfigError(
-                    f"{where}: {name}.steps[{number}]: no step {step_name!r}"
-                    f"{nearest(step_name, STEPS)}"
-                )
-        if kinds == ["csv"] and "rows" not in source:
+        if "csv" in source and "rows" not in source:
             source["rows"] = _count_rows(Path(source["csv"]))
     return datasets
+
+
+def _check_source(name, entry):
+    source = entry["source"]
+    given = [kind for kind in ("simulate", "sklearn", "csv") if kind in source]
+    if len(given) != 1:
+        raise problem(DATASETS, f"{name}.source", "needs exactly one of simulate, sklearn and csv")
+    (kind,) = given
+    needed = SIMULATIONS.get(source.get("simulate"), ())
+    for key in needed:
+        if key not in source:
+            raise problem(DATASETS, f"{name}.source", f"the key {key!r} is missing")
+    simulation_keys = {
+        "columns",
+        "holdout",
+        *(key for keys in SIMULATIONS.values() for key in keys),
+    }
+    allowed = {"rows", *needed, *(["holdout"] if kind == "simulate" else [])}
+    for key in sorted(simulation_keys - allowed):
+        if source.get(key):
+            what = source["simulate"] if kind == "simulate" else kind
+            raise problem(DATASETS, f"{name}.source", f"{what} takes no {key!r}")
+    keys = {"simulate": (), "sklearn": ("positive",), "csv": ("label", "positive")}[kind]
+    for key in ("label", "positive"):
+        if key in keys and key not in entry:
+            raise problem(DATASETS, name, f"the key {key!r} is missing")
+        if key in entry and key not in keys:
+            raise problem(DATASETS, name, f"{kind} takes no {key!r}")
+    if entry.get("label") in entry.get("bounds", ()):
+        raise problem(DATASETS, f"{name}.bounds", f"the label {entry['label']!r} is no feature")
+
+
+def _check_steps(name, entry):
+    """Refuse unknown steps and options, and try the steps on a few rows where columns are known."""
+    columns = list(entry.get("bounds", ()))
+    if entry["source"].get("simulate"):
+        columns = columns or [f"x{k}" for k in range(entry["source"]["columns"])]
+    steps = []
+    for number, step in enumerate(entry["steps"]):
+        ((step_name, options),) = step.items()
+        options = options or {}
+        key = f"{name}.steps[{number}]"
+        if step_name not in STEPS:
+            raise problem(DATASETS, key, f"no step {step_name!r}{nearest(step_name, STEPS)}")
+        key += f".{step_name}"
+        check_text_numbers(options, DATASETS, key)
+        _, *parameters = inspect.signature(STEPS[step_name].apply).parameters.values()
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            columns = columns or list(options)
+            for column, pair in options.items():
+                if not (
+                    isinstance(pair, list) and [type(v) in (int, float) for v in pair] == [True] * 2
+                ):
+                    raise problem(DATASETS, f"{key}.{column}", f"must be two numbers, not {pair!r}")
+        else:
+            check_options(options, {p.name: None for p in parameters}, DATASETS, key)
+            for parameter in parameters:
+                if parameter.default is parameter.empty and parameter.name not in options:
+                    raise problem(DATASETS, key, f"the key {parameter.name!r} is missing")
+        steps.append((step_name, options))
+    if not columns:
+        return
+    if "bounds" in entry:
+        steps.insert(0, ("scale_to_bounds", entry["bounds"]))
+    X = np.random.default_rng(0).uniform(1, 2, size=(200, len(columns)))
+    try:
+        prepare(Table(X, np.resize([-1, 1], len(X)), tuple(columns)), steps)
+    except (ValueError, TypeError) as error:
+        raise problem(DATASETS, name, str(error)) from None
 
 
 def _count_rows(path):
@@ -272,13 +184,19 @@ def _count_rows(path):
 
 
 def _experiment(name, value, where, datasets):
-    """Validated and resolved: every default filled in, every number in canonical form."""
+    """Validated and resolved: every default filled in, every number in canonical form.
+
+    where: a function from a key's parts to the name of the file that it comes from.
+    """
     value = validate(value, "experiment", where)
+
+    def fail(key, text):
+        return problem(where(re.sub(r"\[.*", "", key).split(".")), key, text)
 
     def known(key, given, valid, what):
         for item in given:
             if item not in valid:
-                raise ConfigError(f"{where}: {key}: no {what} {item!r}{nearest(item, list(valid))}")
+                raise fail(key, f"no {what} {item!r}{nearest(item, list(valid))}")
 
     known("datasets", value["datasets"], datasets, "data set")
     for label, method in value["methods"].items():
@@ -286,25 +204,21 @@ def _experiment(name, value, where, datasets):
         method.setdefault("mechanism", label)
         known(key, [method["mechanism"]], MECHANISMS, "mechanism")
         mechanism = MECHANISMS[method["mechanism"]]
+        check_text_numbers(method["options"], where(key.split(".")), f"{key}.options")
         method["private"] = mechanism.private
         method["fit"] = mechanism.fit and _fit(mechanism.fit, method["options"])
         lam = method.setdefault("lambda", value["lambda"])
         if lam == "published":
             if value.get("lambda_published") is None:
-                raise ConfigError(
-                    f"{where}: {key}: lambda is 'published' but lambda_published is not set"
-                )
+                raise fail(key, "lambda is 'published' but lambda_published is not set")
             method["lambda"] = value["lambda_published"]
         if lam == "tuned" and "tune" not in value:
-            raise ConfigError(f"{where}: {key}: lambda is 'tuned' but there is no 'tune' section")
-    for kind, key, whole in (("train_sizes", "train_sizes", True), ("epsilons", "epsilons", False)):
+            raise fail(key, "lambda is 'tuned' but there is no 'tune' section")
+    for key, whole in (("train_sizes", True), ("epsilons", False)):
         for sweep_name, sweep in value["sweeps"].items():
-            try:
-                sweep[key] = canonical.sequence(sweep[kind], whole=whole)
-            except ValueError as error:
-                raise ConfigError(f"{where}: sweeps.{sweep_name}.{kind}: {error}") from None
+            sweep[key] = canonical.sequence(sweep[key], whole=whole)
             if not sweep[key]:
-                raise ConfigError(f"{where}: sweeps.{sweep_name}.{kind}: the range is empty")
+                raise fail(f"sweeps.{sweep_name}.{key}", "the range is empty: 'from' exceeds 'to'")
     for section in ("sweeps", *kinds.SECTIONS):
         for entry_name, entry in value[section].items():
             key = f"{section}.{entry_name}"
@@ -313,20 +227,25 @@ def _experiment(name, value, where, datasets):
             if section != "sweeps":
                 known(f"{key}.kind", [entry["kind"]], kinds.SECTIONS[section], "kind")
                 kind = kinds.SECTIONS[section][entry["kind"]]
-                known(f"{key}.options", entry["options"], kind.options, "option")
+                source = where([section, entry_name])
+                check_text_numbers(entry["options"], source, f"{key}.options")
+                check_options(entry["options"], kind.options, source, f"{key}.options")
                 entry["options"] = kind.options | entry["options"]
                 needed = {"cells": "sweep", "analysis": "analysis"}.get(kind.inputs)
                 for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
                     if other == needed and other not in entry:
-                        raise ConfigError(f"{where}: {key}: the key {other!r} is missing")
+                        raise fail(key, f"the key {other!r} is missing")
                     if other != needed and other in entry:
-                        raise ConfigError(f"{where}: {key}: {entry['kind']} takes no {other!r}")
+                        raise fail(key, f"{entry['kind']} takes no {other!r}")
                     known(f"{key}.{other}", filter(None, [entry.get(other)]), value[entries], other)
+                if kind.inputs == "tuning" and "tune" not in value:
+                    raise fail(key, f"{entry['kind']} needs a 'tune' section")
     if "tune" in value and not value["tune"]["grid"]["low"] < value["tune"]["grid"]["high"]:
-        raise ConfigError(f"{where}: tune.grid: low must be less than high")
+        raise fail("tune.grid", "low must be less than high")
     experiment = Experiment(name, value)
-    _check_sizes(experiment, where, datasets)
-    _check_mechanisms(experiment, where)
+    _check_sizes(experiment, fail, datasets)
+    _check_entries(experiment, fail)
+    _check_mechanisms(experiment, fail)
     return experiment
 
 
@@ -336,28 +255,49 @@ def _fit(name, options):
     return {"name": name, "options": {key: v for key, v in options.items() if key in parameters}}
 
 
-def _check_sizes(experiment, where, datasets):
+def _check_sizes(experiment, fail, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
         for dataset in sweep.get("datasets", experiment.datasets):
             rows = datasets[dataset]["source"].get("rows")
             if rows is None:
                 continue
             if rows < experiment.folds:
-                raise ConfigError(
-                    f"{where}: folds: {dataset} has {rows} rows, fewer than {experiment.folds} folds"
+                raise fail(
+                    "folds", f"{dataset} has {rows} rows, fewer than {experiment.folds} folds"
                 )
             limit = smallest_training_fold(rows, experiment.folds)
             largest = sweep["train_sizes"][-1]
             if largest > limit:
-                raise ConfigError(
-                    f"{where}: sweeps.{sweep_name}.train_sizes: {largest} is more than the {limit} "
-                    f"training rows of {dataset} ({rows} rows in {experiment.folds} folds)"
+                raise fail(
+                    f"sweeps.{sweep_name}.train_sizes",
+                    f"{largest} is more than the {limit} training rows of {dataset} "
+                    f"({rows} rows in {experiment.folds} folds)",
                 )
+    if "tune" in experiment.values:
+        folds = experiment.tune["folds"]
+        for dataset in experiment.datasets:
+            source = datasets[dataset]["source"]
+            rows = source.get("holdout") or source.get("rows")
+            if rows is not None and rows < folds:
+                raise fail("tune.folds", f"{dataset} has {rows} rows to tune on, not {folds} folds")
 
 
-def _check_mechanisms(experiment, where):
+def _check_entries(experiment, fail):
+    """Refuse a table or figure of cells whose data sets and methods its sweep does not run."""
+    for section in kinds.SECTIONS:
+        for name, entry in experiment.values[section].items():
+            if "sweep" in entry and not experiment.entry_cells(entry):
+                text = f"the sweep {entry['sweep']!r} runs none of its data sets and methods"
+                raise fail(f"{section}.{name}", text)
+
+
+def _check_mechanisms(experiment, fail):
     """Ask every mechanism for its guarantee once per cell's parameters: it checks all of them."""
+    seen = set()
     for cell in experiment.cells():
+        if cell[1:] in seen:
+            continue
+        seen.add(cell[1:])
         method = experiment.methods[cell.method]
         mechanism = MECHANISMS[method["mechanism"]]
         lam = method["lambda"] if method["lambda"] != "tuned" else 1.0
@@ -371,5 +311,9 @@ def _check_mechanisms(experiment, where):
                 lam=lam,
                 **method["options"],
             )
-        except (ValueError, TypeError) as error:
-            raise ConfigError(f"{where}: methods.{cell.method}: {error}") from None
+        except ValueError as error:
+            raise fail(f"methods.{cell.method}", str(error)) from None
+        except (TypeError, LookupError, ArithmeticError, AttributeError) as error:
+            given = ", ".join(f"{key}: {value}" for key, value in method["options"].items())
+            text = f"{method['mechanism']} cannot run with {given or 'its defaults'} ({error})"
+            raise fail(f"methods.{cell.method}", text) from None

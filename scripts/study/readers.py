@@ -8,6 +8,8 @@ import numpy as np
 
 from dp.preparation import Table
 
+MISSING = ("", "nan", "na", "n/a", "null")  # labels that are none
+
 
 def read(entry, dataset):
     """`dp.preparation.Table` of a data set's entry; labels in {-1, 1}."""
@@ -27,14 +29,32 @@ def read(entry, dataset):
 
 
 def two_classes(labels, positive, where):
-    """+1 where a label is `positive` (compared as text), -1 elsewhere; both must occur."""
+    """+1 where a label is `positive`, -1 elsewhere; both must occur.
+
+    Text is compared as text, true and false without regard to case, numbers by value: 1 is 1.0.
+    """
     labels = np.array([str(label) for label in labels])
-    chosen = labels == str(positive)
+    chosen = np.array([_is_label(label, positive) for label in labels])
     if chosen.all() or not chosen.any():
         values = ", ".join(repr(str(value)) for value in np.unique(labels)[:5])
+        shown = str(positive).lower() if isinstance(positive, bool) else repr(positive)
         problem = "every row has the label" if chosen.all() else "no row has the label"
-        raise ValueError(f"{where}: {problem} {str(positive)!r} (labels found: {values})")
+        remedy = ""
+        if isinstance(positive, bool) and not chosen.any():
+            remedy = "; YAML reads yes, no, on and off as true and false: write them in quotes"
+        raise ValueError(f"{where}: {problem} {shown} (labels found: {values}){remedy}")
     return np.where(chosen, 1, -1).astype(np.int8)
+
+
+def _is_label(label, positive):
+    if isinstance(positive, bool):
+        return label.lower() == str(positive).lower()
+    if isinstance(positive, str):
+        return label == positive
+    try:
+        return float(label) == positive
+    except ValueError:
+        return False
 
 
 def read_csv(path, label, columns=None):
@@ -51,8 +71,8 @@ def read_csv(path, label, columns=None):
         raise ValueError(f"{path}: is not UTF-8 text") from None
     except csv.Error as error:
         raise ValueError(f"{path}: is not a CSV file ({error})") from None
-    except FileNotFoundError:
-        raise ValueError(f"{path}: no such file") from None
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
     if not rows:
         raise ValueError(f"{path}: is empty")
     header = [name.strip() for name in rows[0][1]]
@@ -67,6 +87,8 @@ def read_csv(path, label, columns=None):
         raise ValueError(f"{path}: has a header but no rows")
     if not columns:
         raise ValueError(f"{path}: has no column besides the label")
+    if label in columns:
+        raise ValueError(f"{path}: the label {label!r} is no feature")
     where = {name: header.index(name) for name in [label, *columns]}
     X = np.empty((len(rows) - 1, len(columns)))
     labels = []
@@ -76,7 +98,7 @@ def read_csv(path, label, columns=None):
         for j, name in enumerate(columns):
             X[k, j] = _finite(row[where[name]], f"{path}: column {name!r}, row {number}")
         text = row[where[label]].strip()
-        if not text or text.lower() == "nan":
+        if text.lower() in MISSING:
             raise ValueError(f"{path}: column {label!r}, row {number}: the label is missing")
         labels.append(text)
     return X, labels, columns

@@ -6,11 +6,9 @@ import re
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import kinds
+from study import canonical, kinds
 from study.config import ConfigError, load
 from study.dependencies import digest
 
@@ -24,7 +22,7 @@ os.environ.update(
 try:
     CONFIG, EXPERIMENTS, DATASETS = load(config, workflow.configfiles)
 except ConfigError as error:
-    raise WorkflowError(str(error)) from None
+    sys.exit(f"error: {error}")  # one sentence: an exception would bring a traceback
 
 
 def names(values):
@@ -38,7 +36,7 @@ wildcard_constraints:
     size=r"\d+",
     name=r"[A-Za-z0-9_]+",
     suffix="csv|npz",
-    epsilon=r"\d+(\.\d*[1-9])?|inf",
+    epsilon=canonical.EPSILON_PATTERN,
 
 
 def experiment_of(wildcards):
@@ -127,8 +125,11 @@ def results_of(name):
     ]
 
 
-def announce(experiments):
-    """The last lines of a run: where its results are."""
-    done = [name for name in experiments if Path(f"results/{name}/results.csv").exists()]
-    for name in done:
-        print(f"results/{name}/: results.csv, tables/, figures/", file=sys.stderr)
+def announce(dag):
+    """The last lines of a run: the result files that it was asked for, one line per folder."""
+    folders = {}
+    for job in dag.targetjobs:
+        for path in map(Path, job.output or job.input):
+            folders.setdefault(path.parent, set()).add(path.name)
+    for folder, files in sorted(folders.items()):
+        print(f"{folder}/: {', '.join(sorted(files))}", file=sys.stderr)

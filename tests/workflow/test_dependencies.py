@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
 
+from conftest import ROOT
 from dp.mechanisms import MECHANISMS
 from study import kinds
 from study.dependencies import digest, sources

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 import yaml
+
 from conftest import ROOT
 
 

@@ -30,7 +30,11 @@ def _write():
             }
         ),
         "packages": sorted(
-            {name.partition(".")[0] for name, path in files.items() if "site-packages" in path.parts}
+            {
+                name.partition(".")[0]
+                for name, path in files.items()
+                if "site-packages" in path.parts
+            }
         ),
     }
     Path(os.environ["CAPTURE"], f"{uuid.uuid4()}.json").write_text(json.dumps(record))

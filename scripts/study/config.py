@@ -50,9 +50,8 @@ def load(config, files=()):
     files: the configuration files that were merged (`workflow.configfiles`), for messages. Raises
     ConfigError.
     """
-    files = list(files)
-    for file in files:
-        read_yaml(file)  # a key that stands twice would be lost before Snakemake merges
+    # Read again, because a key that stands twice is lost when Snakemake merges.
+    files = {file: read_yaml(file) for file in files}
 
     def where(path=()):
         return origin(path, files, config)

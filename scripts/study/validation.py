@@ -5,6 +5,7 @@ Every problem is a `ConfigError`: one sentence with the file, the key and the ne
 
 import copy
 import datetime
+import json
 import math
 import re
 from difflib import get_close_matches
@@ -23,7 +24,7 @@ class ConfigError(Exception):
     """A configuration that cannot run, in one plain sentence."""
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     """YAML without repeated keys, of which only the last would count."""
 
     def construct_mapping(self, node, deep=False):
@@ -67,14 +68,15 @@ def in_file(path):
 def origin(path, files, config):
     """The file that a key of Snakemake's merged configuration comes from.
 
-    path: the key's parts, the last of which may exist in no file. files: `workflow.configfiles`, the
-    overlays in the order given (a later one wins) and then the default. "--config" where the value is
-    from none of them.
+    path: the key's parts, the last of which may exist in no file. files: name -> content of
+    `workflow.configfiles`, the overlays in the order given (a later one wins) and then the default.
+    "--config" where the value is from none of them.
     """
+    names = list(files)
     merged = _follow(config, path)[0]
     deepest, found = 1, "--config"
-    for file in [*reversed(files[:-1]), *files[-1:]]:
-        value, depth = _follow(read_yaml(file), path)
+    for file in [*reversed(names[:-1]), *names[-1:]]:
+        value, depth = _follow(files[file], path)
         if depth == len(path) and not isinstance(value, dict) and repr(value) != repr(merged):
             continue  # overridden
         if depth > deepest or depth == len(path):
@@ -224,15 +226,17 @@ def _wrong_type(expected, value):
     return f"must be {expected}, not {_kind(value)}{shown}"
 
 
+def in_yaml(value):
+    """A value as YAML reads it: numbers with a point before their exponent."""
+    if isinstance(value, float) and math.isfinite(value):
+        mantissa, e, exponent = canonical.number(value).partition("e")
+        return f"{mantissa}{'.0' if e and '.' not in mantissa else ''}{e}{exponent}"
+    return json.dumps(value)
+
+
 def _text_number(value):
-    number = canonical.number(float(value))
-    return f"{value!r} is text, not a number: write {_decimal(number)}, without quotes"
-
-
-def _decimal(number):
-    """A number as YAML reads one: with a point before an exponent."""
-    mantissa, e, exponent = number.partition("e")
-    return f"{mantissa}{'' if '.' in mantissa or not e else '.0'}{e}{exponent}"
+    number = in_yaml(float(value))
+    return f"{value!r} is text, not a number: write {number}, without quotes"
 
 
 def _is_number(text):

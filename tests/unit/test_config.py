@@ -381,3 +381,14 @@ def test_a_training_size_beyond_a_csv_whose_rows_are_counted(project):
         "more.yaml: settings.cm08: sweeps.learning.train_sizes: 9 is more than the 8 training rows "
         "of toy (10 rows in 5 folds)"
     )
+
+
+def test_the_templates_can_be_copied(project):
+    shutil.copy("config/experiments/_template.yaml", "config/experiments/my_study.yaml")
+    path = project / "config/datasets.yaml"
+    template = re.search(r"(?:^# .*\n|^#\n)+\Z", path.read_text(), flags=re.MULTILINE)[0]
+    entry = re.search(r"^# my_survey:\n(?:# .*\n)+", template, flags=re.MULTILINE)[0]
+    path.write_text(path.read_text() + re.sub(r"^# ", "", entry, flags=re.MULTILINE))
+    _, experiments, datasets = load()
+    assert len(experiments["my_study"].methods) == 4
+    assert set(datasets["my_survey"]["bounds"]) == {"age", "income", "visits"}

@@ -2,6 +2,7 @@
 
 import csv
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -71,7 +72,8 @@ def test_a_cell_that_is_no_number_is_told_with_file_column_and_row(project):
 
 def test_a_data_set_without_its_file_is_named(project):
     (project / "my_survey.csv").unlink()
-    output = project.snakemake("--forceall", "--", "my_study", ok=False)
+    shutil.rmtree(project / "results")
+    output = project.snakemake("--", "my_study", ok=False)
     assert "Missing input files for rule prepare" in output
     assert "my_survey.csv" in output
     assert "Traceback" not in output

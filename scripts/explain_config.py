@@ -25,6 +25,9 @@ Written by `python scripts/explain_config.py > config/README.md` from the schema
 | `config/config.yaml` | the seed and what a plain run makes; always loaded |
 | `config/datasets.yaml` | data sets by name |
 | `config/experiments/<name>.yaml` | one experiment each; a file whose name begins with `_` is a template |
+| `config/files.yaml` | downloads by name: addresses and checksums |
+| `config/audit.yaml` | what is audited, and how |
+| `config/published/<name>.yaml` | facts, claims and known defects of one source each |
 | `config/smoke.yaml` | an overlay: every experiment at toy size |
 
 **Overlays** are given on the command line and change `config/config.yaml`:
@@ -86,6 +89,9 @@ class Schema:
             yield from self.row(
                 f"{path}.{key}".lstrip("."), value, key in schema.get("required", ())
             )
+        items = self.resolve(schema.get("items", {}))
+        if "properties" in items:
+            yield from self.rows(items, f"{path}[]")
         other = schema.get("additionalProperties")
         if isinstance(other, dict):
             definition = other.get("$ref", "").rsplit("/", 1)[-1]
@@ -183,6 +189,10 @@ def lines():
         ),
         ("step", "options", "looks at private rows", "what it does"),
     )
+    yield "\n## `config/files.yaml`\n"
+    yield from Schema("files").table()
+    yield "\n## `config/audit.yaml`\n"
+    yield from Schema("audit").table()
     yield "\n## `config/experiments/<name>.yaml`\n"
     yield from Schema("experiment").table()
     for section, found in kinds.SECTIONS.items():

@@ -3,19 +3,14 @@
 Every problem is a `ConfigError`: one sentence with the file, the key and the nearest valid name.
 """
 
-import csv
-import inspect
 import math
 import re
 from pathlib import Path
 
-import numpy as np
-
-from dp.data import smallest_training_fold
-from dp.fits import FITS
+from dp.data import simulation_rows, smallest_training_fold
+from dp.fits import fit_options
 from dp.mechanisms import MECHANISMS
-from dp.preparation import STEPS, Table, prepare
-from study import canonical, kinds
+from study import canonical, data_sources, kinds, published
 from study.experiment import Experiment
 from study.validation import (
     NAME,
@@ -31,7 +26,7 @@ from study.validation import (
     validate,
 )
 
-__all__ = ["ConfigError", "load"]
+__all__ = ["ConfigError", "load", "merge", "nearest", "read_yaml", "validate"]
 
 DATASETS = Path("config/datasets.yaml")
 EXPERIMENTS = Path("config/experiments")
@@ -41,6 +36,7 @@ RULES = Path("workflow/rules")
 SIMULATIONS = {
     "separable": ("rows", "columns", "margin"),
     "unseparable": ("rows", "columns", "band", "flip_probability"),
+    "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
 }
 
 
@@ -57,7 +53,7 @@ def load(config, files=()):
         return origin(path, files, config)
 
     config = validate(dict(config), "config", where)
-    datasets = _datasets()
+    datasets, config["files"] = _datasets()
     available = {path.stem: path for path in experiment_files()}
     for key in ("experiments", "settings"):
         for name in config[key]:
@@ -94,92 +90,52 @@ def _rule_names():
 
 
 def _datasets():
-    datasets = validate(read_yaml(DATASETS), "datasets", in_file(DATASETS))
+    """Data sets by name, and the files to download by name."""
+    files = validate(read_yaml(data_sources.FILES), "files", data_sources.FILES)
+    datasets = validate(read_yaml(DATASETS), "datasets", DATASETS)
     for name, entry in datasets.items():
-        _check_source(name, entry)
-        _check_steps(name, entry)
         source = entry["source"]
-        if "csv" in source and "rows" not in source:
-            source["rows"] = _count_rows(Path(source["csv"]))
-    return datasets
+        simulated = {"columns", "holdout", *(key for keys in SIMULATIONS.values() for key in keys)}
+        needed = SIMULATIONS.get(source.get("simulate"), ())
+        for key in needed:
+            if key not in source:
+                raise problem(DATASETS, f"{name}.source", f"the key {key!r} is missing")
+        takes = {"rows", *needed, *(["holdout"] if "simulate" in source else [])}
+        for key in sorted(simulated - takes):
+            if source.get(key):
+                what = source.get("simulate") or " and ".join(set(source) & set(data_sources.KINDS))
+                raise problem(DATASETS, f"{name}.source", f"{what or 'it'} takes no {key!r}")
+        for key in ("features", "first"):
+            if key in source and "sklearn" not in source:
+                raise problem(
+                    DATASETS, f"{name}.source", f"{key!r} is for scikit-learn's data only"
+                )
+        if source.get("first", 0) > source.get("rows", math.inf):
+            text = f"'first' is more than its {source['rows']} rows"
+            raise problem(DATASETS, f"{name}.source", text)
+        for number, step in enumerate(entry["steps"]):
+            for step_name, options in step.items():
+                key = f"{name}.steps[{number}].{step_name}"
+                check_text_numbers(options or {}, DATASETS, key)
+                for column, pair in (options or {}).items():
+                    if step_name.startswith("scale_") and not _is_pair(pair):
+                        raise problem(DATASETS, f"{key}.{column}", "must be two numbers: [a, b]")
+        for column, (low, high) in entry.get("bounds", {}).items():
+            if not low < high:
+                text = f"must be [low, high] with low < high, not [{low}, {high}]"
+                raise problem(DATASETS, f"{name}.bounds.{column}", text)
+        try:
+            data_sources.resolve(name, entry, files)
+        except ValueError as error:
+            key, colon, text = str(error).partition(": ")
+            if colon and " " not in key:  # a key of the entry, and what is wrong with it
+                raise problem(DATASETS, f"{name}.{key}", text) from None
+            raise problem(DATASETS, name, str(error)) from None
+    return datasets, files
 
 
-def _check_source(name, entry):
-    source = entry["source"]
-    given = [kind for kind in ("simulate", "sklearn", "csv") if kind in source]
-    if len(given) != 1:
-        raise problem(DATASETS, f"{name}.source", "needs exactly one of simulate, sklearn and csv")
-    (kind,) = given
-    needed = SIMULATIONS.get(source.get("simulate"), ())
-    for key in needed:
-        if key not in source:
-            raise problem(DATASETS, f"{name}.source", f"the key {key!r} is missing")
-    simulation_keys = {
-        "columns",
-        "holdout",
-        *(key for keys in SIMULATIONS.values() for key in keys),
-    }
-    allowed = {"rows", *needed, *(["holdout"] if kind == "simulate" else [])}
-    for key in sorted(simulation_keys - allowed):
-        if source.get(key):
-            what = source["simulate"] if kind == "simulate" else kind
-            raise problem(DATASETS, f"{name}.source", f"{what} takes no {key!r}")
-    keys = {"simulate": (), "sklearn": ("positive",), "csv": ("label", "positive")}[kind]
-    for key in ("label", "positive"):
-        if key in keys and key not in entry:
-            raise problem(DATASETS, name, f"the key {key!r} is missing")
-        if key in entry and key not in keys:
-            raise problem(DATASETS, name, f"{kind} takes no {key!r}")
-    if entry.get("label") in entry.get("bounds", ()):
-        raise problem(DATASETS, f"{name}.bounds", f"the label {entry['label']!r} is no feature")
-
-
-def _check_steps(name, entry):
-    """Refuse unknown steps and options, and try the steps on a few rows where columns are known."""
-    columns = list(entry.get("bounds", ()))
-    if entry["source"].get("simulate"):
-        columns = columns or [f"x{k}" for k in range(entry["source"]["columns"])]
-    steps = []
-    for number, step in enumerate(entry["steps"]):
-        ((step_name, options),) = step.items()
-        options = options or {}
-        key = f"{name}.steps[{number}]"
-        if step_name not in STEPS:
-            raise problem(DATASETS, key, f"no step {step_name!r}{nearest(step_name, STEPS)}")
-        key += f".{step_name}"
-        check_text_numbers(options, DATASETS, key)
-        _, *parameters = inspect.signature(STEPS[step_name].apply).parameters.values()
-        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-            columns = columns or list(options)
-            for column, pair in options.items():
-                if not (
-                    isinstance(pair, list) and [type(v) in (int, float) for v in pair] == [True] * 2
-                ):
-                    raise problem(DATASETS, f"{key}.{column}", f"must be two numbers, not {pair!r}")
-        else:
-            check_options(options, {p.name: None for p in parameters}, DATASETS, key)
-            for parameter in parameters:
-                if parameter.default is parameter.empty and parameter.name not in options:
-                    raise problem(DATASETS, key, f"the key {parameter.name!r} is missing")
-        steps.append((step_name, options))
-    if not columns:
-        return
-    if "bounds" in entry:
-        steps.insert(0, ("scale_to_bounds", entry["bounds"]))
-    X = np.random.default_rng(0).uniform(1, 2, size=(200, len(columns)))
-    try:
-        prepare(Table(X, np.resize([-1, 1], len(X)), tuple(columns)), steps)
-    except (ValueError, TypeError) as error:
-        raise problem(DATASETS, name, str(error)) from None
-
-
-def _count_rows(path):
-    """Rows of a CSV without its header; None where it cannot be counted (reading it will say why)."""
-    try:
-        with path.open(newline="", encoding="utf-8") as handle:
-            return max(0, sum(1 for row in csv.reader(handle) if row) - 1)
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return None
+def _is_pair(value):
+    return isinstance(value, list) and [type(v) in (int, float) for v in value] == [True, True]
 
 
 def _experiment(name, value, where, datasets):
@@ -190,7 +146,7 @@ def _experiment(name, value, where, datasets):
     value = validate(value, "experiment", where)
 
     def fail(key, text):
-        return problem(where(re.sub(r"\[.*", "", key).split(".")), key, text)
+        return problem(where(re.sub(r"\[.*", "", key).split(".")) if key else where(), key, text)
 
     def known(key, given, valid, what):
         for item in given:
@@ -198,21 +154,51 @@ def _experiment(name, value, where, datasets):
                 raise fail(key, f"no {what} {item!r}{nearest(item, list(valid))}")
 
     known("datasets", value["datasets"], datasets, "data set")
+    if ("folds" in value) == ("simulations" in value):
+        raise fail("", "needs exactly one of the keys 'folds' and 'simulations'")
+    printed = value.get("lambda_published")
+    if isinstance(printed, dict) and len(printed["train_sizes"]) != len(printed["lambdas"]):
+        raise fail(
+            "lambda_published",
+            f"{len(printed['train_sizes'])} train_sizes have {len(printed['lambdas'])} lambdas",
+        )
     for label, method in value["methods"].items():
         key = f"methods.{label}"
         method.setdefault("mechanism", label)
         known(key, [method["mechanism"]], MECHANISMS, "mechanism")
         mechanism = MECHANISMS[method["mechanism"]]
-        check_text_numbers(method["options"], where(key.split(".")), f"{key}.options")
         method["private"] = mechanism.private
-        method["fit"] = mechanism.fit and _fit(mechanism.fit, method["options"])
+        check_text_numbers(method["options"], where(key.split(".")), f"{key}.options")
+        try:
+            mechanism.check_options(method["options"])
+            fit = mechanism.shared_fit(method["options"])
+        except ValueError as error:
+            raise fail(key, f"{error}") from None
+        method["fit"] = fit and _fit(fit, method["options"])
         lam = method.setdefault("lambda", value["lambda"])
         if lam == "published":
             if value.get("lambda_published") is None:
                 raise fail(key, "lambda is 'published' but lambda_published is not set")
-            method["lambda"] = value["lambda_published"]
+            if not isinstance(printed, dict):
+                method["lambda"] = printed
+        if (lam == "searched") != ("search" in method):
+            raise fail(key, "'lambda: searched' and 'search' go together")
+        known(f"{key}.search", filter(None, [method.get("search")]), value["searches"], "search")
         if lam == "tuned" and "tune" not in value:
             raise fail(key, "lambda is 'tuned' but there is no 'tune' section")
+    for search_name, search in value["searches"].items():
+        key = f"searches.{search_name}"
+        known(f"{key}.method", [search["method"]], value["methods"], "method")
+        method = value["methods"][search["method"]]
+        options = MECHANISMS[method["mechanism"]].options()
+        known(f"{key}.grid", search["grid"], ["lambda", *options], "option")
+        for label, user in value["methods"].items():
+            if user.get("search") == search_name and method["private"] and user["fit"]:
+                raise fail(
+                    f"methods.{label}",
+                    "shares its fit among all epsilons, so its search must "
+                    "be of a method without privacy",
+                )
     for key, whole in (("train_sizes", True), ("epsilons", False)):
         for sweep_name, sweep in value["sweeps"].items():
             sweep[key] = canonical.sequence(sweep[key], whole=whole)
@@ -221,26 +207,39 @@ def _experiment(name, value, where, datasets):
     for section in ("sweeps", *kinds.SECTIONS):
         for entry_name, entry in value[section].items():
             key = f"{section}.{entry_name}"
-            known(f"{key}.datasets", entry.get("datasets", ()), value["datasets"], "data set")
-            known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
+            valid = value["datasets"]
             if section != "sweeps":
                 known(f"{key}.kind", [entry["kind"]], kinds.SECTIONS[section], "kind")
                 kind = kinds.SECTIONS[section][entry["kind"]]
+                if kind.inputs == "data":
+                    valid = datasets  # an illustration's data need no cells
+            known(f"{key}.datasets", entry.get("datasets", ()), valid, "data set")
+            known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
+            if section != "sweeps":
                 source = where([section, entry_name])
                 check_text_numbers(entry["options"], source, f"{key}.options")
                 check_options(entry["options"], kind.options, source, f"{key}.options")
                 entry["options"] = kind.options | entry["options"]
-                needed = {"cells": "sweep", "analysis": "analysis"}.get(kind.inputs)
+                needed = "analysis" if kind.inputs == "analysis" else "sweep"
+                needed = None if kind.inputs in ("data", "tuning", "none") else needed
                 for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
                     if other == needed and other not in entry:
                         raise fail(key, f"the key {other!r} is missing")
                     if other != needed and other in entry:
                         raise fail(key, f"{entry['kind']} takes no {other!r}")
-                    known(f"{key}.{other}", filter(None, [entry.get(other)]), value[entries], other)
+                    named = entry.get(other, [])
+                    named = [named] if isinstance(named, str) else named
+                    known(f"{key}.{other}", named, value[entries], other)
                 if kind.inputs == "tuning" and "tune" not in value:
                     raise fail(key, f"{entry['kind']} needs a 'tune' section")
+                if isinstance(entry["options"].get("published"), dict):
+                    try:
+                        published.check(value, entry["options"]["published"])
+                    except ValueError as error:
+                        raise fail(f"{key}.options.published", f"{error}") from None
     if "tune" in value and not value["tune"]["grid"]["low"] < value["tune"]["grid"]["high"]:
         raise fail("tune.grid", "low must be less than high")
+    _check_private_tuning(value.get("tune", {}).get("private_tuning"), fail)
     experiment = Experiment(name, value)
     _check_sizes(experiment, fail, datasets)
     _check_entries(experiment, fail)
@@ -250,15 +249,52 @@ def _experiment(name, value, where, datasets):
 
 def _fit(name, options):
     """The shared non-private fit of a method: its name, and those of the options that concern it."""
-    parameters = inspect.signature(FITS[name]).parameters
-    return {"name": name, "options": {key: v for key, v in options.items() if key in parameters}}
+    return {"name": name, "options": fit_options(name, options)}
+
+
+def _check_private_tuning(private, fail):
+    """Either an epsilon with its mechanism, whose defaults are filled in, or a default lambda."""
+    if private is None:
+        return
+    key = "tune.private_tuning"
+    if ("epsilon" in private) == ("default" in private):
+        raise fail(key, "needs exactly one of 'epsilon' and 'default'")
+    if "default" in private:
+        for other in ("delta", "mechanism"):
+            if other in private:
+                raise fail(key, f"a fixed default takes no {other!r}")
+        return
+    private.setdefault("delta", 0.0)
+    name = private.setdefault("mechanism", "objective_perturbation")
+    if name not in MECHANISMS:
+        raise fail(key, f"no mechanism {name!r}{nearest(name, MECHANISMS)}")
+    try:
+        MECHANISMS[name].guarantee(
+            100, 10, epsilon=private["epsilon"], delta=private["delta"], lam=1.0
+        )
+    except ValueError as error:
+        raise fail(key, f"{error}") from None
+    if not MECHANISMS[name].private:
+        raise fail(key, f"{name} is not private")
 
 
 def _check_sizes(experiment, fail, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
         for dataset in sweep.get("datasets", experiment.datasets):
-            rows = datasets[dataset]["source"].get("rows")
+            rows = data_sources.prepared_rows(datasets[dataset])
             if rows is None:
+                continue
+            if "simulations" in experiment.values:
+                limit = simulation_rows(
+                    rows, "test_images" in datasets[dataset]["source"].get("idx", {})
+                )
+                largest = sweep["train_sizes"][-1]
+                if largest > limit:
+                    raise fail(
+                        f"sweeps.{sweep_name}.train_sizes",
+                        f"{largest} is more than the "
+                        f"{limit} training rows of {dataset} ({rows} rows, {rows - limit} to test on)",
+                    )
                 continue
             if rows < experiment.folds:
                 raise fail(
@@ -269,14 +305,14 @@ def _check_sizes(experiment, fail, datasets):
             if largest > limit:
                 raise fail(
                     f"sweeps.{sweep_name}.train_sizes",
-                    f"{largest} is more than the {limit} training rows of {dataset} "
-                    f"({rows} rows in {experiment.folds} folds)",
+                    f"{largest} is more than the {limit} "
+                    f"training rows of {dataset} ({rows} rows in {experiment.folds} folds)",
                 )
     if "tune" in experiment.values:
         folds = experiment.tune["folds"]
         for dataset in experiment.datasets:
             source = datasets[dataset]["source"]
-            rows = source.get("holdout") or source.get("rows")
+            rows = source.get("holdout") or data_sources.prepared_rows(datasets[dataset])
             if rows is not None and rows < folds:
                 raise fail("tune.folds", f"{dataset} has {rows} rows to tune on, not {folds} folds")
 
@@ -294,14 +330,14 @@ def _check_mechanisms(experiment, fail):
     """Ask every mechanism for its guarantee once per cell's parameters: it checks all of them."""
     seen = set()
     for cell in experiment.cells():
-        if cell[1:] in seen:
-            continue
-        seen.add(cell[1:])
         method = experiment.methods[cell.method]
         mechanism = MECHANISMS[method["mechanism"]]
-        lam = method["lambda"] if method["lambda"] != "tuned" else 1.0
         try:
-            mechanism.check_options(method["options"])
+            lam = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
+            lam = 1.0 if isinstance(lam, str) else lam
+            if (cell[1:], lam) in seen:
+                continue
+            seen.add((cell[1:], lam))
             mechanism.guarantee(
                 cell.train_size,
                 10,

@@ -35,7 +35,7 @@ MECHANISMS = {
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SPARE_MARKERS = ("D", "v", "P", "X", "*")
 # For further methods without privacy: level lines, told apart by their dashes.
-BASELINES = (("#777777", ":"), ("#777777", "-."))
+BASELINES = (("#777777", "-."), ("#777777", ":"))
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in order
 

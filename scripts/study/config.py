@@ -311,6 +311,7 @@ def _experiment(name, value, where, datasets):
     if "tune" in value and not value["tune"]["grid"]["low"] < value["tune"]["grid"]["high"]:
         raise ConfigError(f"{where}: tune.grid: low must be less than high")
     experiment = Experiment(name, value)
+    _check_classes(experiment, where, datasets)
     _check_sizes(experiment, where, datasets)
     _check_mechanisms(experiment, where)
     return experiment
@@ -320,6 +321,19 @@ def _fit(name, options):
     """The shared non-private fit of a method: its name, and those of the options that concern it."""
     parameters = inspect.signature(FITS[name]).parameters
     return {"name": name, "options": {key: v for key, v in options.items() if key in parameters}}
+
+
+def _check_classes(experiment, where, datasets):
+    for cell in experiment.cells():
+        mechanism = experiment.methods[cell.method]["mechanism"]
+        if (
+            data_sources.many_classes(datasets[cell.dataset])
+            and not MECHANISMS[mechanism].multiclass
+        ):
+            raise ConfigError(
+                f"{where}: methods.{cell.method}: {mechanism} learns two classes, but {cell.dataset} "
+                f"has more; choose two with the step 'binary'"
+            )
 
 
 def _check_sizes(experiment, where, datasets):

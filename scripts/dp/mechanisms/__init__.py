@@ -53,6 +53,8 @@ class Mechanism:
     # with, if any: given to `release` as `fit` = (weights, info), it is not computed again.
     fit: str | None = None
     private = True
+    # Whether it learns more than two classes, labels 0 .. K - 1 in place of -1 and 1.
+    multiclass = False
     needs_lambda = True
 
     def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, **options):

@@ -236,8 +236,8 @@ def max_norm(table):
         raise ValueError("max_norm: every training row is zero")
     X = table.X / largest  # first, so that no square under- or overflows
     X /= data.row_norms(X[: table.train_rows]).max()
-    train = slice(0, table.train_rows)
-    X[train] = data.clip_rows(X[train])  # rounding alone could exceed 1
+    long = np.flatnonzero(data.row_norms(X[: table.train_rows]) > 1)  # by rounding alone
+    X[long] = data.clip_rows(X[long])
     return table._replace(X=X, bound=1.0, groups=())
 
 

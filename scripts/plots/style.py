@@ -38,6 +38,12 @@ SPARE_MARKERS = ("D", "v", "P", "X", "*")
 BASELINES = (("#777777", "-."), ("#777777", ":"))
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in order
+# Ten classes: colours told apart by colour-blind readers (Petroff 2021), for points with markers.
+TEN = (
+    *("#3F90DA", "#FFA90E", "#BD1F01", "#94A4A2", "#832DB6"),
+    *("#A96B59", "#E76300", "#B9AC70", "#717581", "#92DADD"),
+)
+TEN_MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "<", ">")
 
 PARAMETERS = {
     "figure.dpi": 100,
@@ -111,6 +117,13 @@ def plain_ticks(axes, sizes):
     axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
     axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+
+
+def halo():
+    """A white edge around text that lies on points."""
+    from matplotlib.patheffects import withStroke
+
+    return withStroke(linewidth=3, foreground="white")
 
 
 def save(fig, *paths):

@@ -154,7 +154,7 @@ def _experiment(name, value, where, datasets):
                 raise fail(key, f"no {what} {item!r}{nearest(item, list(valid))}")
 
     known("datasets", value["datasets"], datasets, "data set")
-    if ("folds" in value) == ("simulations" in value):
+    if value["sweeps"] and ("folds" in value) == ("simulations" in value):
         raise fail("", "needs exactly one of the keys 'folds' and 'simulations'")
     printed = value.get("lambda_published")
     if isinstance(printed, dict) and len(printed["train_sizes"]) != len(printed["lambdas"]):
@@ -241,6 +241,7 @@ def _experiment(name, value, where, datasets):
         raise fail("tune.grid", "low must be less than high")
     _check_private_tuning(value.get("tune", {}).get("private_tuning"), fail)
     experiment = Experiment(name, value)
+    _check_classes(experiment, fail, datasets)
     _check_sizes(experiment, fail, datasets)
     _check_entries(experiment, fail)
     _check_mechanisms(experiment, fail)
@@ -276,6 +277,20 @@ def _check_private_tuning(private, fail):
         raise fail(key, f"{error}") from None
     if not MECHANISMS[name].private:
         raise fail(key, f"{name} is not private")
+
+
+def _check_classes(experiment, fail, datasets):
+    for cell in experiment.cells():
+        mechanism = experiment.methods[cell.method]["mechanism"]
+        if (
+            data_sources.many_classes(datasets[cell.dataset])
+            and not MECHANISMS[mechanism].multiclass
+        ):
+            raise fail(
+                f"methods.{cell.method}",
+                f"{mechanism} learns two classes, but {cell.dataset} has more; choose two with the "
+                f"step 'binary'",
+            )
 
 
 def _check_sizes(experiment, fail, datasets):

@@ -49,7 +49,10 @@ def read(entry, dataset):
     )
     table = Table(X, labels, tuple(columns), train_rows=train_rows, groups=groups)
     if "positive" in entry:
-        return table._replace(y=two_classes(labels, entry["positive"], where))
+        return table._replace(
+            y=two_classes(labels, entry["positive"], where),
+            pair=(f"not {entry['positive']}", str(entry["positive"])),
+        )
     classes = entry.get("classes") or BUNDLED_CLASSES[source["sklearn"]]
     return table._replace(y=class_numbers(labels, classes, where), classes=tuple(classes))
 

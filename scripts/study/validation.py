@@ -252,6 +252,15 @@ def _problem(error):
     if error.validator == "additionalProperties":
         unknown = _unknown(error)
         return f"unknown key {unknown!r}{nearest(unknown, list(error.schema['properties']))}"
+    if error.validator == "dependentRequired":
+        key, missing = next(
+            (key, other)
+            for key in limit
+            if key in value
+            for other in limit[key]
+            if other not in value
+        )
+        return f"the key {missing!r} is missing ({key!r} needs it)"
     if error.validator == "required":
         return f"the key {next(key for key in limit if key not in value)!r} is missing"
     if error.validator == "pattern" and limit == NAME:

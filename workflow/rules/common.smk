@@ -141,12 +141,9 @@ def entry_configuration(wildcards, section):
     """The part of an experiment's configuration that one entry depends on."""
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
-    part = {key: values[key] for key in ("datasets", "methods", "restarts", "searches")}
-    part |= {
-        key: values[key]
-        for key in ("source", "folds", "simulations", "lambda_published", "tune")
-        if key in values
-    }
+    keys = ("source", "datasets", "methods", "folds", "simulations", "restarts", "searches")
+    keys += ("lambda_published", "tune")
+    part = {key: values[key] for key in keys if key in values}
     part[section] = {wildcards.name: entry}
     for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
         named = entry.get(key, [])
@@ -238,10 +235,9 @@ def results_of(name):
     """Every file that an experiment ends with."""
     experiment = EXPERIMENTS[name]
     folder = f"results/{name}"
+    cells = ["results.csv", "timing.csv", "provenance.json"] if experiment.sweeps else []
     return [
-        f"{folder}/results.csv",
-        f"{folder}/timing.csv",
-        f"{folder}/provenance.json",
+        *(f"{folder}/{file}" for file in cells),
         *(
             experiment.tuned_path(dataset)
             for dataset in experiment.datasets

@@ -3,6 +3,7 @@
 A job imports only its own kind's module, and depends on no other kind's source.
 """
 
+import math
 from typing import NamedTuple
 
 
@@ -61,9 +62,30 @@ FIGURES = {
     ),
     "proven_curve": Kind("plots.families", "proven_curve"),
     "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
+    "searched_settings": Kind("plots.sgd", "searched_settings", inputs="searches"),
+    "searched_pairs": Kind("plots.sgd", "searched_pairs", inputs="searches"),
+    "dimension_study": Kind("plots.sgd", "dimension_study"),
+    "iterations": Kind("plots.sgd", "iterations", inputs="analysis"),
 }
 
 ANALYSES = {
+    "descent_trace": Kind(
+        "analyses.descent",
+        "descent_trace",
+        inputs="data",
+        options={
+            "epsilons": [0.1, 1, 10, math.inf],
+            "simulations": 8,
+            "points": 40,
+            "lambda": 0.001,
+            "batch": 50,
+            "epochs": 1,
+            "dimensions": 50,
+            "schedule": "inverse_sqrt",
+            "rate": 1.0,
+            "loss": "logistic",
+        },
+    ),
     "weights_and_noise": Kind(
         "analyses.weights",
         "weights_and_noise",

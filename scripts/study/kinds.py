@@ -18,6 +18,8 @@ class Kind(NamedTuple):
       "draws"     a data frame, one row per draw of those cells, with the run files' columns
       "fits"      cell of spec["sweep"] -> path of its shared fits' .npz
       "searches"  (cell of spec["sweep"]) -> path of its search's .csv (its .json stands beside it)
+      "trained"   what training its cells takes: ("data", data set) -> .npz, ("meta", data set) -> .json,
+                  ("settings", cell) -> the .json of its tuning or search, where it has one
       "none"      an empty mapping: what it shows needs no data
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
@@ -34,6 +36,7 @@ class Kind(NamedTuple):
 
 
 TABLES = {
+    "stopping_rules": Kind("tables.lasso", "stopping_rules", inputs="draws"),
     "table_a_1": Kind(
         "tables.einarsson",
         "table_a_1",
@@ -44,7 +47,14 @@ TABLES = {
 }
 
 FIGURES = {
-    "learning_curve": Kind("plots.curves", "learning_curve", options={"log_error": False}),
+    "discarded_features": Kind("plots.lasso", "discarded_features", inputs="draws"),
+    "heaviest_pixels": Kind(
+        "plots.lasso", "heaviest_pixels", inputs="analysis", options={"heaviest": [30, 15]}
+    ),
+    "centres_curve": Kind("plots.lasso", "centres_curve"),
+    "learning_curve": Kind(
+        "plots.curves", "learning_curve", options={"log_error": False, "log_size": False}
+    ),
     "epsilon_curve": Kind(
         "plots.curves", "epsilon_curve", options={"log_error": False, "log_epsilon": False}
     ),
@@ -69,6 +79,7 @@ FIGURES = {
 }
 
 ANALYSES = {
+    "lasso_pixels": Kind("analyses.lasso", "lasso_pixels", inputs="trained", suffix="npz"),
     "descent_trace": Kind(
         "analyses.descent",
         "descent_trace",

@@ -62,7 +62,7 @@ def looks(methods):
             name, colour, marker, line = known
             used.add(method["mechanism"])
         else:
-            name, line = label.replace("_", " "), "-"
+            name, line = label.replace("_", " "), "--"
             colour, marker = next(spare, ("#555555", "."))
         found[label] = {
             "label": method.get("title", name),
@@ -101,8 +101,10 @@ def plain_ticks(axes, sizes):
             chosen.append(size)
     axes.set_xticks(chosen, [f"{size:,}" for size in chosen])
     axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
-    axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+    if axes.get_yscale() == "log":
+        axes.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
 
 
 def save(fig, *paths):

@@ -84,7 +84,7 @@ def looks(methods):
             name, marker = label.replace("_", " "), ""
             colour, line = next(baselines, BASELINES[-1])
         else:
-            name, line = label.replace("_", " "), "-"
+            name, line = label.replace("_", " "), "--"
             colour, marker = next(spare, ("#555555", "."))
         found[label] = {
             "label": method.get("title", name),
@@ -106,6 +106,14 @@ def sequence(count):
     return [mpl.colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]
 
 
+def replicates(experiment, frame):
+    """What a mean is over, for a legend: "12 simulations x 10 draws"."""
+    what = "folds" if "folds" in experiment.values else "simulations"
+    draws = int(frame["restarts"].max())
+    text = f"mean of {int(frame['folds'].max())} {what}"
+    return text + (f" x {draws} draws" if draws > 1 else "")
+
+
 def plain_ticks(axes, sizes):
     """Training sizes on a logarithmic axis: a few of the sizes themselves, written out."""
     sizes = sorted(set(sizes))
@@ -115,8 +123,10 @@ def plain_ticks(axes, sizes):
             chosen.append(size)
     axes.set_xticks(chosen, [f"{size:,}" for size in chosen])
     axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
-    axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+    if axes.get_yscale() == "log":
+        axes.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
 
 
 def halo():

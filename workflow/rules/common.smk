@@ -151,6 +151,7 @@ def ledger_files():
     return [
         "results/audit/ledger.csv",
         "results/audit/exact.csv",
+        "results/audit/spending.csv",
         "results/audit/ledger.png",
         *(f"results/audit/{mechanism}.csv" for mechanism in AUDITS.mechanisms),
     ]
@@ -161,10 +162,16 @@ def attack_modules(mechanism):
     return [MECHANISMS.module(mechanism)] if mechanism in MECHANISMS else []
 
 
+def tuned_of(experiment):
+    """The tunings that an experiment's methods use."""
+    used = any(method["lambda"] == "tuned" for method in experiment.methods.values())
+    return [experiment.tuned_path(name, "json") for name in experiment.datasets] if used else []
+
+
 def announce(experiments):
     """The last lines of a run: where its results are."""
     done = [name for name in experiments if Path(f"results/{name}/results.csv").exists()]
     for name in done:
         print(f"results/{name}/: results.csv, tables/, figures/", file=sys.stderr)
     if AUDITS.values["enabled"] and Path("results/audit/ledger.csv").exists():
-        print("results/audit/: ledger.csv, ledger.png, exact.csv", file=sys.stderr)
+        print("results/audit/: ledger.csv, ledger.png, exact.csv, spending.csv", file=sys.stderr)

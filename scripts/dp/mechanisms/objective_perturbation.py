@@ -197,12 +197,10 @@ class ObjectivePerturbationCM08(_Tilted):
         self._check(epsilon, lam, n, d, bound)
         check_tolerance(tolerance)
         proven = max(epsilon, exact_epsilon(epsilon, n * lam, bound, loss))
-        if proven == epsilon:
-            here = "here it costs nothing"
-        else:
-            here = f"with it the supremum is {proven:.6g}"
+        free = proven == epsilon
+        here = "here it costs nothing" if free else f"with it the supremum is {proven:.6g}"
         if losses.get(loss).name == "logistic":
-            at_least = ">=" if proven == epsilon else "<"
+            at_least = ">=" if free else "<"
             here += (
                 f", n lambda epsilon = {n * lam * epsilon:.6g} {at_least} 2 R^2 = {2 * bound**2:g}"
             )

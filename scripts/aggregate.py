@@ -33,11 +33,11 @@ def main():
     rows = []
     for row in frame.to_dict("records"):
         method = experiment.methods[row["method"]]
-        lam, guarantee = guarantees.of(row)
+        lam, options, guarantee = guarantees.of(row)
         values = row | {
             "experiment": experiment.name,
             "mechanism": method["mechanism"],
-            "options": json.dumps(method["options"], sort_keys=True),
+            "options": json.dumps(options, sort_keys=True),
             "epsilon": epsilon(row["epsilon"]),
             "delta": method["delta"],
             "lambda": lam,
@@ -60,18 +60,21 @@ class Guarantees:
         self.meta = {name: read_json(data_path(name, "json")) for name in experiment.datasets}
 
     def of(self, cell):
-        """(lambda, `dp.accounting.Guarantee`) of a row with dataset, method, train_size, epsilon."""
+        """(lambda, options, `dp.accounting.Guarantee`) of a row of `cells_frame`."""
         method = self.experiment.methods[cell["method"]]
         meta = self.meta[cell["dataset"]]
         tuning = None
-        looked, lam = list(meta["private_rows"]), method["lambda"]
-        if lam == "tuned":
-            tuned = read_json(self.experiment.tuned_path(cell["dataset"], "json"))
-            lam = tuned["lambda"]
-            looked += ["tuning of lambda"] * tuned["private_rows"]
-            if "guarantee" in tuned:
-                tuning = Guarantee(**tuned["guarantee"])
-                spent = sequence if tuned["same_rows"] else disjoint
+        looked, options = list(meta["private_rows"]), method["options"]
+        lam = self.experiment.lambda_source(
+            method, cell["dataset"], cell["train_size"], cell["epsilon"]
+        )
+        if isinstance(lam, str):
+            chosen = read_json(lam)
+            lam, options = chosen["lambda"], options | chosen.get("options", {})
+            looked += ["tuning of lambda"] * chosen["private_rows"]
+            if "guarantee" in chosen:
+                tuning = Guarantee(**chosen["guarantee"])
+                spent = sequence if chosen["same_rows"] else disjoint
         alone = MECHANISMS[method["mechanism"]].guarantee(
             cell["train_size"],
             len(meta["columns"]),
@@ -79,10 +82,10 @@ class Guarantees:
             delta=method["delta"],
             lam=lam,
             bound=meta["bound"],
-            **method["options"],
+            **options,
         )
         total = alone if tuning is None else spent([alone, tuning])
-        return lam, after_preparation(total, looked)
+        return lam, options, after_preparation(total, looked)
 
 
 if __name__ == "__main__":

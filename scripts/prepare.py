@@ -6,7 +6,7 @@ import json
 import numpy as np
 
 from dp import data
-from dp.preparation import Table, prepare
+from dp.preparation import BLOCK_ROWS, Table, prepare
 from dp.seeds import generator
 from study import jobs, readers
 from study.files import atomic, write_json
@@ -18,9 +18,7 @@ def main():
     parser.add_argument("--entry", type=json.loads, required=True, help="its entry, as JSON")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument(
-        "--out-npz",
-        required=True,
-        help="X (n, d) floats, y (n,) in {-1, 1}; separator (d,) of simulated rows",
+        "--out-npz", required=True, help="X (n, d), y (n,), separator (d,); study.prepared reads it"
     )
     parser.add_argument("--out-json", required=True)
     arguments = parser.parse_args()
@@ -37,34 +35,79 @@ def main():
     steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
     if "bounds" in entry:
         steps.insert(0, ("scale_to_bounds", entry["bounds"]))
-    table, record = prepare(table, steps)
 
-    holdout = source.get("holdout", 0)
-    X, y = table.X[holdout:], table.y[holdout:]
-    data.check_rows(X, y, table.bound)
-    arrays = {"X": X, "y": y}
-    if holdout:
-        arrays |= {"X_holdout": table.X[:holdout], "y_holdout": table.y[:holdout]}
+    def rng_of(number, name):
+        return generator(arguments.seed, "data", arguments.dataset, "step", number, name)
+
+    table, record = prepare(table, steps, rng_of, put_off=True)
+    parts = split(table, source.get("holdout", 0))
+    largest = check(table, parts)
+    _, y = parts[""]
+    if entry.get("rows", len(y)) != len(y):
+        raise ValueError(
+            f"{arguments.dataset}: {len(y)} rows are left after its steps, not the {entry['rows']} "
+            f"that the configuration says"
+        )
+    arrays = {}
+    for part, (X, y) in parts.items():
+        arrays |= {f"X{part}": X, f"y{part}": y}
+    if table.later.steps:
+        arrays["later"] = json.dumps(table.later._asdict())
     if separator is not None:
         arrays["separator"] = separator
     with atomic(arguments.out_npz, "wb") as handle:
         np.savez(handle, **arrays)
-    classes, counts = np.unique(y, return_counts=True)
+    counts = {part: class_counts(y, table.classes) for part, (_, y) in parts.items()}
     write_json(
         arguments.out_json,
         {
             "dataset": arguments.dataset,
             "source": source,
-            "rows": len(X),
+            "rows": len(parts[""][1]),
             "columns": list(table.columns),
-            "class_counts": dict(zip(map(str, classes), map(int, counts), strict=True)),
-            "holdout_rows": holdout,
+            "classes": list(table.classes),
+            "class_counts": counts[""],
+            "holdout_rows": source.get("holdout", 0),
+            "test_rows": len(parts["_test"][1]) if "_test" in parts else 0,
+            "test_class_counts": counts.get("_test", {}),
             "bound": table.bound,
-            "largest_norm": float(data.row_norms(X).max()),
+            "largest_norm": largest,
             "steps": record,
+            "put_off": [name for name, _ in table.later.steps],
             "private_rows": [step["step"] for step in record if step["private_rows"]],
         },
     )
+
+
+def split(table, holdout):
+    """(X, y) of the training rows "", and of "_holdout" and "_test" where there are such rows."""
+    cut = len(table.y) if table.train_rows is None else table.train_rows
+    rows = {"": slice(holdout, cut), "_holdout": slice(0, holdout), "_test": slice(cut, None)}
+    parts = {part: (table.X[where], table.y[where]) for part, where in rows.items()}
+    return {part: arrays for part, arrays in parts.items() if part == "" or len(arrays[1])}
+
+
+def check(table, parts):
+    """The largest norm of a training row; raises for rows or labels that no mechanism may be given."""
+    classes = len(table.classes) or None
+    largest = 0.0
+    for part, (X, y) in parts.items():
+        # Test rows are not protected: only a step fitted on others can make one longer.
+        bound = np.finfo(float).max if part == "_test" else table.bound
+        for start in range(0, max(1, len(y)), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            floats = table.later.apply(X[rows])
+            data.check_rows(floats, y[rows], bound, classes)
+            if part == "":
+                largest = max(largest, float(data.row_norms(floats).max()))
+    return largest
+
+
+def class_counts(y, classes):
+    """Class name (or label -1, 1) -> number of rows."""
+    labels, counts = np.unique(y, return_counts=True)
+    names = [classes[label] if classes else label for label in labels]
+    return dict(zip(map(str, names), map(int, counts), strict=True))
 
 
 def simulate(dataset, source, seed):

@@ -31,13 +31,13 @@ def main():
             if not cells:
                 continue
             found = [(cell, *guarantees.of(cell._asdict())) for cell in cells]
-            cell, lam, worst = max(found, key=lambda item: excess(item[2]))
-            factors = [excess(guarantee) for _, _, guarantee in found]
+            cell, lam, _, worst = max(found, key=lambda item: excess(item[-1]))
+            factors = [excess(guarantee) for *_, guarantee in found]
             rows.append(
                 (
                     *(experiment.name, dataset, label, method["mechanism"]),
                     lam,
-                    lambda_from(experiment, dataset, method["lambda"]),
+                    lambda_from(experiment, method, cell),
                     ", ".join(steps),
                     len(found),
                     sum(factor <= 1 for factor in factors),
@@ -58,17 +58,16 @@ def excess(guarantee):
     return guarantee.epsilon / guarantee.claimed_epsilon * (1 - 1e-12)  # equal up to rounding
 
 
-def lambda_from(experiment, dataset, lam):
+def lambda_from(experiment, method, cell):
     """Where the regularisation comes from, and what that spends."""
-    if lam != "tuned":
+    source = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
+    if not isinstance(source, str):
         return "stated in the configuration"
-    tuned = read_json(experiment.tuned_path(dataset, "json"))
-    if "guarantee" in tuned:
-        epsilon = tuned["guarantee"]["epsilon"]
-        return f"private tuning on {tuned['tuned_on']}, epsilon {epsilon:g}"
-    if tuned["private_rows"]:
-        return f"cross-validation on {tuned['tuned_on']}, not paid for"
-    return f"tuned on {tuned['tuned_on']}"
+    chosen = read_json(source)
+    where = chosen.get("tuned_on", "the private rows themselves")
+    if "guarantee" in chosen:
+        return f"private tuning on {where}, epsilon {chosen['guarantee']['epsilon']:g}"
+    return f"validation on {where}" + ", not paid for" * bool(chosen["private_rows"])
 
 
 if __name__ == "__main__":

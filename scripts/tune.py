@@ -10,6 +10,7 @@ from dp.seeds import generator
 from dp.tuning import cross_validate, private_tuning
 from study import jobs
 from study.files import read_json, write_csv, write_json
+from study.prepared import Prepared
 
 
 def main():
@@ -29,9 +30,9 @@ def main():
     parser.add_argument("--out-csv", required=True, help="error of every lambda")
     arguments = parser.parse_args()
 
-    with np.load(arguments.data) as arrays:
-        holdout = "X_holdout" in arrays
-        X, y = (arrays[name + "_holdout" * holdout] for name in ("X", "y"))
+    prepared = Prepared(arguments.data)
+    holdout = "X_holdout" in prepared
+    X, y = prepared.floats(part="holdout" if holdout else "")
     low, high, values = arguments.grid
     # Rounded, so that a value of the grid such as 0.01 is that number and not its neighbour.
     grid = np.array([float(f"{lam:.9g}") for lam in np.geomspace(low, high, int(values))])

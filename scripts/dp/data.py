@@ -145,18 +145,20 @@ def _at_most(X, bound):
     return X
 
 
-def check_rows(X, y, bound):
-    """Raise unless every row obeys the public bound and every label is -1 or 1.
+def check_rows(X, y, bound, classes=None):
+    """Raise unless every row obeys the public bound and every label is of the public classes.
 
-    Noise calibrated to a bound that the data break protects nobody, so nothing is released.
+    classes: None for labels -1 and 1; a number for labels 0 .. classes - 1. Noise calibrated to a
+    bound that the data break protects nobody, so nothing is released.
     """
     X, y = np.asarray(X), np.asarray(y)
     if X.ndim != 2 or len(X) == 0 or y.shape != (len(X),):
         raise ValueError(
             f"data must be X (n, d) with n > 0 and y (n,), not {X.shape} and {y.shape}"
         )
-    if not np.isin(y, (-1, 1)).all():
-        raise ValueError("labels must be -1 or 1")
+    if not np.isin(y, (-1, 1) if classes is None else np.arange(classes)).all():
+        expected = "-1 or 1" if classes is None else f"integers from 0 to {classes - 1}"
+        raise ValueError(f"labels must be {expected}")
     norms = row_norms(X)
     if not np.isfinite(norms).all():
         raise ValueError(f"row {int(np.argmin(np.isfinite(norms)))} has a value that is not finite")
@@ -165,6 +167,19 @@ def check_rows(X, y, bound):
         raise ValueError(
             f"row {worst} has norm {norms[worst]:.6g}, over the public bound {bound:.6g}: "
             f"normalise or clip the rows first"
+        )
+
+
+def check_coordinates(X, bound):
+    """Raise unless every |x_j| obeys the public bound on single coordinates."""
+    largest = max(
+        float(np.abs(np.asarray(X[start : start + BLOCK_ROWS], dtype=float)).max(initial=0.0))
+        for start in range(0, len(X), BLOCK_ROWS)
+    )
+    if not largest <= bound * (1 + ROUNDING):
+        raise ValueError(
+            f"a coordinate of a row is {largest:.6g} in size, over the public bound {bound:.6g}: "
+            f"scale the columns to public bounds first (step scale_to_bounds)"
         )
 
 
@@ -186,3 +201,19 @@ def split_folds(rows, folds, rng):
 def smallest_training_fold(rows, folds):
     """Number of rows that every fold's training part has at least."""
     return rows - -(-rows // folds)
+
+
+def simulation_rows(rows, has_test=False):
+    """Number of rows that every simulation trains on: all with a separate test part, else 3/4."""
+    return rows if has_test else rows - rows // 4
+
+
+def reshuffle(rows, rng, has_test=False):
+    """One simulation: (train, test) index arrays of a random order of the rows.
+
+    test is empty where the data have a test part of their own, else a quarter of the rows. Prefixes
+    of `train` are the nested training subsets.
+    """
+    order = rng.permutation(rows)
+    size = simulation_rows(rows, has_test)
+    return order[:size], order[size:]

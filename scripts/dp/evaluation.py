@@ -12,11 +12,14 @@ def _blocks(rows, restarts):
     return (slice(start, start + step) for start in range(0, rows, step))
 
 
-def error_rate(weights, X, y):
-    """Share of rows with sgn(w.x) != y for each of the weights (restarts, d); a score of 0 is -1."""
+def error_rate(weights, X, y, intercept=0.0):
+    """Share of rows with sgn(w.x + b) != y for each of the weights (restarts, d); a score of 0 is -1.
+
+    intercept: b, a number or (restarts,).
+    """
     wrong = np.zeros(len(weights))
     for rows in _blocks(len(X), len(weights)):
-        wrong += ((X[rows] @ weights.T > 0) != (y[rows] > 0)[:, None]).sum(axis=0)
+        wrong += ((X[rows] @ weights.T + intercept > 0) != (y[rows] > 0)[:, None]).sum(axis=0)
     return wrong / len(X)
 
 

@@ -30,6 +30,22 @@ def cross_validate(X, y, grid, folds, loss="logistic"):
     return errors, status
 
 
+def most_frequent_best(errors):
+    """The candidate that wins most simulations, as E18 tunes.
+
+    errors: (simulations, candidates) validation errors, the preferred candidates first. A simulation's
+    winner has its least error, the first of equals; NaN (a failed candidate) never wins. Ties in the
+    number of wins go to the lower mean error, then to the preferred candidate. Returns the wins
+    (candidates,) and the position of the choice.
+    """
+    errors = np.where(np.isnan(errors), np.inf, np.round(errors, 12))
+    if not np.isfinite(errors).any(axis=1).all():
+        raise ValueError("in some simulation every candidate failed: nothing can be chosen")
+    wins = np.bincount(errors.argmin(axis=1), minlength=errors.shape[1])
+    mean = errors.mean(axis=0).round(12)
+    return wins, min(range(len(wins)), key=lambda k: (-wins[k], mean[k], k))
+
+
 class PrivateChoice(NamedTuple):
     """index: of the chosen lambda in the grid, all that may be released. guarantee: what it costs."""
 

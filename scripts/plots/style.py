@@ -16,6 +16,14 @@ MECHANISMS = {
     "output_perturbation": ("output perturbation", "#0072B2", "o", "-"),
     "objective_perturbation_cm08": ("objective perturbation, as printed", "#E69F00", "s", "-"),
     "objective_perturbation": ("objective perturbation, repaired", "#009E73", "^", "-"),
+    "nonprivate_sum": ("without privacy, free intercept", "#000000", "", ":"),
+    "laplace_coordinates": ("Laplace per weight, as written", "#D55E00", "v", "-"),
+    "laplace_coordinates_sum": ("Laplace per weight, as run", "#CC79A7", "D", "--"),
+    "laplace_l1": ("Laplace per weight, repaired", "#56B4E9", "P", "-"),
+    "dp_sgd": ("SGD, norm-Laplace noise", "#8C564B", "X", "-"),
+    "sgd": ("SGD without noise", "#000000", ".", "-."),
+    "distributed_lasso": ("distributed lasso", "#0072B2", "o", "-"),
+    "dp_distributed_lasso": ("distributed lasso, Gaussian noise", "#E69F00", "<", "-"),
     "lasso_output_perturbation": ("lasso output perturbation, as run", "#D55E00", "X", "-"),
     "elastic_net_output_perturbation": ("elastic net output perturbation", "#CC79A7", "D", "-"),
 }
@@ -24,6 +32,8 @@ SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SPARE_MARKERS = ("D", "v", "P", "X", "*")
 # For further methods without privacy: level lines, told apart by their dashes.
 BASELINES = (("#777777", ":"), ("#777777", "-."))
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in order
 
 PARAMETERS = {
     "figure.dpi": 100,
@@ -79,6 +89,24 @@ def figure(width=6.4, height=4.2, **subplots):
     """Figure and axes in the project's style."""
     mpl.rcParams.update(PARAMETERS)
     return plt.subplots(figsize=(width, height), layout="constrained", **subplots)
+
+
+def sequence(count):
+    """Colours of an ordered family, dark to light, told apart in greyscale: part of viridis."""
+    return [mpl.colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]
+
+
+def plain_ticks(axes, sizes):
+    """Training sizes on a logarithmic axis: a few of the sizes themselves, written out."""
+    sizes = sorted(set(sizes))
+    chosen = [sizes[0]]
+    for size in sizes[1:]:
+        if size >= 1.6 * chosen[-1]:
+            chosen.append(size)
+    axes.set_xticks(chosen, [f"{size:,}" for size in chosen])
+    axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+    axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
 
 
 def save(fig, *paths):

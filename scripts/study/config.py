@@ -4,7 +4,6 @@ Every problem is a `ConfigError`: one sentence with the file, the key and the ne
 """
 
 import copy
-import csv
 import math
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,11 +11,10 @@ from pathlib import Path
 import jsonschema
 import yaml
 
-from dp.data import smallest_training_fold
+from dp.data import simulation_rows, smallest_training_fold
 from dp.fits import fit_options
 from dp.mechanisms import MECHANISMS
-from dp.preparation import STEPS
-from study import canonical, kinds, published
+from study import canonical, data_sources, kinds, published
 from study.experiment import Experiment
 
 SCHEMAS = Path("workflow/schemas")
@@ -196,7 +194,7 @@ def load(config, files=()):
         return _origin(path, files)
 
     config = validate(dict(config), "config", where)
-    datasets = _datasets()
+    datasets, config["files"] = _datasets()
     available = {path.stem: path for path in sorted(EXPERIMENTS.glob("*.yaml"))}
     for key in ("experiments", "settings"):
         for name in config[key]:
@@ -229,15 +227,12 @@ def _origin(path, files):
 
 
 def _datasets():
+    """Data sets by name, and the files to download by name."""
     where = str(DATASETS)
+    files = validate(read_yaml(data_sources.FILES), "files", str(data_sources.FILES))
     datasets = validate(read_yaml(DATASETS), "datasets", where)
     for name, entry in datasets.items():
         source = entry["source"]
-        kinds = [kind for kind in ("simulate", "sklearn", "csv") if kind in source]
-        if len(kinds) != 1:
-            raise ConfigError(
-                f"{where}: {name}.source: needs exactly one of simulate, sklearn and csv"
-            )
         needed = {
             "separable": ("rows", "columns", "margin"),
             "unseparable": ("rows", "columns", "band", "flip_probability"),
@@ -247,7 +242,7 @@ def _datasets():
             if key not in source:
                 raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
         for key in ("features", "first"):
-            if key in source and kinds != ["sklearn"]:
+            if key in source and "sklearn" not in source:
                 raise ConfigError(
                     f"{where}: {name}.source: {key!r} is for scikit-learn's data only"
                 )
@@ -255,29 +250,11 @@ def _datasets():
             raise ConfigError(
                 f"{where}: {name}.source: 'first' is more than its {source['rows']} rows"
             )
-        if kinds != ["simulate"] and "positive" not in entry:
-            raise ConfigError(f"{where}: {name}: the key 'positive' is missing")
-        if kinds == ["csv"] and "label" not in entry:
-            raise ConfigError(f"{where}: {name}: the key 'label' is missing")
-        for number, step in enumerate(entry["steps"]):
-            (step_name,) = step
-            if step_name not in STEPS:
-                raise ConfigError(
-                    f"{where}: {name}.steps[{number}]: no step {step_name!r}"
-                    f"{nearest(step_name, STEPS)}"
-                )
-        if kinds == ["csv"] and "rows" not in source:
-            source["rows"] = _count_rows(Path(source["csv"]))
-    return datasets
-
-
-def _count_rows(path):
-    """Rows of a CSV without its header; None where it cannot be counted (reading it will say why)."""
-    try:
-        with path.open(newline="", encoding="utf-8") as handle:
-            return max(0, sum(1 for row in csv.reader(handle) if row) - 1)
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return None
+        try:
+            data_sources.resolve(name, entry, files)
+        except ValueError as error:
+            raise ConfigError(f"{where}: {name}.{error}") from None
+    return datasets, files
 
 
 def _experiment(name, value, where, datasets):
@@ -290,6 +267,14 @@ def _experiment(name, value, where, datasets):
                 raise ConfigError(f"{where}: {key}: no {what} {item!r}{nearest(item, list(valid))}")
 
     known("datasets", value["datasets"], datasets, "data set")
+    if ("folds" in value) == ("simulations" in value):
+        raise ConfigError(f"{where}: needs exactly one of the keys 'folds' and 'simulations'")
+    printed = value.get("lambda_published")
+    if isinstance(printed, dict) and len(printed["train_sizes"]) != len(printed["lambdas"]):
+        raise ConfigError(
+            f"{where}: lambda_published: {len(published['train_sizes'])} train_sizes have "
+            f"{len(published['lambdas'])} lambdas"
+        )
     for label, method in value["methods"].items():
         key = f"methods.{label}"
         method.setdefault("mechanism", label)
@@ -307,9 +292,25 @@ def _experiment(name, value, where, datasets):
                 raise ConfigError(
                     f"{where}: {key}: lambda is 'published' but lambda_published is not set"
                 )
-            method["lambda"] = value["lambda_published"]
+            if not isinstance(printed, dict):
+                method["lambda"] = printed
+        if (lam == "searched") != ("search" in method):
+            raise ConfigError(f"{where}: {key}: 'lambda: searched' and 'search' go together")
+        known(f"{key}.search", filter(None, [method.get("search")]), value["searches"], "search")
         if lam == "tuned" and "tune" not in value:
             raise ConfigError(f"{where}: {key}: lambda is 'tuned' but there is no 'tune' section")
+    for search_name, search in value["searches"].items():
+        key = f"searches.{search_name}"
+        known(f"{key}.method", [search["method"]], value["methods"], "method")
+        method = value["methods"][search["method"]]
+        options = MECHANISMS[method["mechanism"]].options()
+        known(f"{key}.grid", search["grid"], ["lambda", *options], "option")
+        for label, user in value["methods"].items():
+            if user.get("search") == search_name and method["private"] and user["fit"]:
+                raise ConfigError(
+                    f"{where}: methods.{label}: shares its fit among all epsilons, so its search must "
+                    f"be of a method without privacy"
+                )
     for kind, key, whole in (("train_sizes", "train_sizes", True), ("epsilons", "epsilons", False)):
         for sweep_name, sweep in value["sweeps"].items():
             try:
@@ -332,7 +333,8 @@ def _experiment(name, value, where, datasets):
             if section != "sweeps":
                 known(f"{key}.options", entry["options"], kind.options, "option")
                 entry["options"] = kind.options | entry["options"]
-                needed = {"cells": "sweep", "analysis": "analysis"}.get(kind.inputs)
+                needed = "analysis" if kind.inputs == "analysis" else "sweep"
+                needed = None if kind.inputs in ("data", "tuning", "none") else needed
                 for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
                     if other == needed and other not in entry:
                         raise ConfigError(f"{where}: {key}: the key {other!r} is missing")
@@ -341,7 +343,7 @@ def _experiment(name, value, where, datasets):
                     named = entry.get(other, [])
                     named = [named] if isinstance(named, str) else named
                     known(f"{key}.{other}", named, value[entries], other)
-                if entry["options"].get("published") is not None:
+                if isinstance(entry["options"].get("published"), dict):
                     try:
                         published.check(value, entry["options"]["published"])
                     except ValueError as error:
@@ -389,9 +391,19 @@ def _check_private_tuning(private, where):
 def _check_sizes(experiment, where, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
         for dataset in sweep.get("datasets", experiment.datasets):
-            source = datasets[dataset]["source"]
-            rows = source.get("first", source.get("rows"))
+            rows = data_sources.prepared_rows(datasets[dataset])
             if rows is None:
+                continue
+            if "simulations" in experiment.values:
+                limit = simulation_rows(
+                    rows, "test_images" in datasets[dataset]["source"].get("idx", {})
+                )
+                largest = sweep["train_sizes"][-1]
+                if largest > limit:
+                    raise ConfigError(
+                        f"{where}: sweeps.{sweep_name}.train_sizes: {largest} is more than the "
+                        f"{limit} training rows of {dataset} ({rows} rows, {rows - limit} to test on)"
+                    )
                 continue
             if rows < experiment.folds:
                 raise ConfigError(
@@ -411,8 +423,9 @@ def _check_mechanisms(experiment, where):
     for cell in experiment.cells():
         method = experiment.methods[cell.method]
         mechanism = MECHANISMS[method["mechanism"]]
-        lam = method["lambda"] if method["lambda"] != "tuned" else 1.0
         try:
+            lam = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
+            lam = 1.0 if isinstance(lam, str) else lam
             mechanism.check_options(method["options"])
             mechanism.guarantee(
                 cell.train_size,

@@ -1,4 +1,5 @@
-"""Kinds of tables, figures and analyses: which function makes them, from what, with which options.
+"""Kinds of tables, figures, analyses and checks: which function makes them, from what, with which
+options.
 
 A job imports only its own kind's module, and depends on no other kind's source.
 """
@@ -14,6 +15,10 @@ class Kind(NamedTuple):
       "data"      data set -> path of its prepared .npz (its .json stands beside it)
       "tuning"    data set -> path of its tuning's .csv (its .json stands beside it)
       "analysis"  path of the result of spec["analysis"]
+      "draws"     a data frame, one row per draw of those cells, with the run files' columns
+      "fits"      cell of spec["sweep"] -> path of its shared fits' .npz
+      "searches"  (cell of spec["sweep"]) -> path of its search's .csv (its .json stands beside it)
+      "none"      an empty mapping: what it shows needs no data
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
     options: name -> default of what spec["options"] may hold; `published` is everywhere the map that
@@ -31,6 +36,12 @@ class Kind(NamedTuple):
 
 
 TABLES = {
+    "table_a_1": Kind(
+        "tables.einarsson",
+        "table_a_1",
+        inputs="draws",
+        options={"published": "config/published/einarsson_table_a1.csv"},
+    ),
     "errors": Kind("tables.errors", "errors"),
     "published_errors": Kind(
         "tables.published_errors", "published_errors", options={"published": None}
@@ -49,9 +60,35 @@ FIGURES = {
     "folds": Kind("plots.folds", "folds", inputs="data"),
     "plane": Kind("plots.plane", "plane", inputs="data"),
     "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
+    "noise_densities": Kind(
+        "plots.densities",
+        "noise_densities",
+        inputs="none",
+        options={"noise": "laplace", "epsilons": [0.1, 0.5, 1, 10], "deltas": [1e-5]},
+    ),
+    "epsilon_family": Kind(
+        "plots.families",
+        "epsilon_family",
+        options={"log": False, "show": "error", "from_size": None},
+    ),
+    "proven_curve": Kind("plots.families", "proven_curve"),
+    "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
 }
 
 ANALYSES = {
+    "excess_risk_bounds": Kind(
+        "analyses.risk",
+        "excess_risk_bounds",
+        inputs="draws",
+        options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
+    ),
+    "weights_and_noise": Kind(
+        "analyses.weights",
+        "weights_and_noise",
+        inputs="fits",
+        options={"mechanism": "laplace_coordinates_sum"},
+        suffix="npz",
+    ),
     "timing": Kind(
         "analyses.timing",
         "timing",
@@ -60,6 +97,23 @@ ANALYSES = {
         exclusive=True,
         mechanisms=True,
     ),
+}
+
+# Checks of claims and defects, called as function(results, **options), see checks.statements. inputs:
+# "results" (results.csv), "tuning", "analysis" (the check names it) or "none"; options: their names.
+CHECKS = {
+    "lower_than": Kind("checks.cells", "lower_than", "results"),
+    "similar": Kind("checks.cells", "similar", "results"),
+    "level": Kind("checks.cells", "level", "results"),
+    "monotone": Kind("checks.cells", "monotone", "results"),
+    "implied_below": Kind("checks.cells", "implied_below", "results"),
+    "tuned_lambda": Kind("checks.cells", "tuned_lambda", "tuning"),
+    "table": Kind("checks.cells", "table", "analysis"),
+    "bound_holds": Kind("checks.cells", "bound_holds", "analysis"),
+    "printed_twice": Kind("checks.cells", "printed_twice", "none"),
+    "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", "results"),
+    "jacobian": Kind("checks.privacy", "jacobian", "none"),
+    "gaussian_excess": Kind("checks.privacy", "gaussian_excess", "none"),
 }
 
 SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}

@@ -140,7 +140,7 @@ class OneMethod:
     }
 
     @staticmethod
-    def tuned_path(dataset, suffix):
+    def lambda_source(method, dataset, size, epsilon):
         return "tuned"
 
 
@@ -166,7 +166,7 @@ def test_results_state_the_total(tmp_path, monkeypatch, private, holdout, total)
     meta = {"bound": 1.0, "columns": ["a", "b", "c"], "private_rows": []}
     monkeypatch.setattr(aggregate, "read_json", lambda path: tuned if path == "tuned" else meta)
     cell = {"dataset": "d", "method": "output_perturbation", "train_size": 300, "epsilon": 1.0}
-    lam, guarantee = aggregate.Guarantees(OneMethod).of(cell)
+    lam, _, guarantee = aggregate.Guarantees(OneMethod).of(cell)
     assert lam == tuned["lambda"]
     assert guarantee.epsilon == pytest.approx(total)
     if private and "epsilon" in private:

@@ -98,7 +98,7 @@ rule spending_of_experiment:
         meta=lambda wildcards: expand(
             "results/data/{dataset}.json", dataset=experiment_of(wildcards).datasets
         ),
-        tuned=lambda wildcards: tuned_of(experiment_of(wildcards)),
+        chosen=lambda wildcards: lambda_files(experiment_of(wildcards)),
     output:
         "results/audit/experiments/{experiment}.csv",
     log:
@@ -111,7 +111,7 @@ rule spending_of_experiment:
         runtime=10,
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            "datasets", "methods", "sweeps"
+            *("datasets", "methods", "sweeps", "searches", "lambda_published")
         ),
         library=lambda wildcards: digest(
             "spending.py", *mechanism_modules(experiment_of(wildcards))

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 import shlex
 import sys
 from pathlib import Path
@@ -11,9 +12,10 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import audits, kinds, published
+from study import audits, downloads, kinds, published, sources
 from study.config import ConfigError, load
 from study.dependencies import digest
+from study.experiment import data_path
 
 from dp.mechanisms import MECHANISMS
 
@@ -25,8 +27,15 @@ os.environ.update(
 try:
     CONFIG, EXPERIMENTS, DATASETS = load(config, workflow.configfiles)
     AUDITS = audits.load(CONFIG)
+    sources.check(EXPERIMENTS, sources.load())
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
+
+
+# Downloads run beside Snakemake, so mirrors reach them through the environment.
+os.environ[downloads.MIRRORS] = ",".join(
+    [*downloads.environment_mirrors(), *CONFIG["data"]["mirrors"]]
+)
 
 
 def names(values):
@@ -37,14 +46,29 @@ def names(values):
 wildcard_constraints:
     experiment=names(EXPERIMENTS),
     dataset=names(DATASETS),
+    file=names(CONFIG["files"]),
     size=r"\d+",
     name=r"[A-Za-z0-9_]+",
+    search=r"[A-Za-z0-9_]+",
     suffix="csv|npz",
     epsilon=r"\d+(\.\d*[1-9])?|inf",
 
 
 def experiment_of(wildcards):
     return EXPERIMENTS[wildcards.experiment]
+
+
+def source_files(source):
+    """Files that a data set is read from."""
+    return [source["csv"]] if "csv" in source else list(source.get("idx", {}).values())
+
+
+def download_arguments(name):
+    """What fixes a file's content: its checksum, or for a file without one its address."""
+    file = CONFIG["files"][name]
+    checksum = [f"--sha256={file['sha256']}"] if file.get("sha256") else []
+    own = [f"--url={url}" for url in file["urls"]] if file.get("own") else []
+    return shlex.join(checksum + own)
 
 
 def method_of(wildcards):
@@ -55,13 +79,26 @@ def fit_of(wildcards):
     return experiment_of(wildcards).fits()[wildcards.fit]
 
 
-def tuned_lambda(wildcards, lam):
-    """The tuning's result as an input, where a method or fit asks for the tuned lambda."""
-    return experiment_of(wildcards).tuned_path(wildcards.dataset, "json") if lam == "tuned" else []
+def lambda_source(wildcards, settings):
+    """lambda of a method or fit: a number, or the file of a tuning or search that will hold it."""
+    epsilon = float(wildcards.get("epsilon", "inf"))
+    return experiment_of(wildcards).lambda_source(
+        settings, wildcards.dataset, int(wildcards.size), epsilon
+    )
 
 
-def lambda_argument(wildcards, lam):
-    return tuned_lambda(wildcards, lam) or lam
+def lambda_file(wildcards, settings):
+    """That file as an input, [] for a number."""
+    source = lambda_source(wildcards, settings)
+    return source if isinstance(source, str) else []
+
+
+def search_of(wildcards):
+    return experiment_of(wildcards).searches[wildcards.search]
+
+
+def searched_method(wildcards):
+    return experiment_of(wildcards).methods[search_of(wildcards)["method"]]
 
 
 def private_tuning_argument(wildcards):
@@ -92,12 +129,13 @@ def entry_inputs(wildcards, section):
     """Files that a table, figure or analysis reads."""
     entry, kind = entry_of(wildcards, section)
     experiment = experiment_of(wildcards)
-    if kind.inputs == "cells":
+    if kind.inputs in ("cells", "draws"):
         paths = [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
     else:
         paths = list(experiment.entry_paths(entry, kind.inputs).values())
-    if entry["options"].get("published"):
-        paths.append(str(published.path(experiment)))
+    facts = entry["options"].get("published")
+    if facts:
+        paths.append(facts if isinstance(facts, str) else str(published.path(experiment)))
     return paths
 
 
@@ -105,8 +143,12 @@ def entry_configuration(wildcards, section):
     """The part of an experiment's configuration that one entry depends on."""
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
-    part = {key: values[key] for key in ("datasets", "methods", "folds", "restarts")}
-    part |= {key: values[key] for key in ("source", "lambda_published", "tune") if key in values}
+    part = {key: values[key] for key in ("datasets", "methods", "restarts", "searches")}
+    part |= {
+        key: values[key]
+        for key in ("source", "folds", "simulations", "lambda_published", "tune")
+        if key in values
+    }
     part[section] = {wildcards.name: entry}
     for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
         named = entry.get(key, [])
@@ -119,6 +161,73 @@ def entry_library(wildcards, section, script):
     kind = entry_of(wildcards, section)[1]
     loaded = mechanism_modules(experiment_of(wildcards)) if kind.mechanisms else []
     return digest(script, kind.module, *loaded)
+
+
+def searched_paths(experiment, suffix):
+    """Every search result that the experiment's cells and fits use, each once."""
+    found = {}
+    for cell in experiment.cells():
+        method = experiment.methods[cell.method]
+        if "search" in method:
+            key = (method["search"], *cell[:1], *cell[2:])
+            found[experiment.search_path(*key, suffix=suffix)] = None
+    return list(found)
+
+
+def checks_of(experiment, section):
+    """Every check that the claims, or the defects, of an experiment are decided by."""
+    return [
+        check
+        for entry in experiment.values[section].values()
+        for check in entry.get("checks", ())
+        if check.get("analysis") is None or check["analysis"] in experiment.analyses
+    ]
+
+
+def check_inputs(wildcards):
+    """Files that the claims, or the defects, of an experiment are decided from."""
+    experiment = experiment_of(wildcards)
+    checks = checks_of(experiment, wildcards.section)
+    files = {path: None for path in sources.files(experiment.source)}
+    if any(kinds.CHECKS[check["kind"]].inputs == "results" for check in checks):
+        files[f"results/{experiment.name}/results.csv"] = None
+    for check in checks:
+        if "analysis" in check:
+            files[experiment.analysis_path(check["analysis"])] = None
+        if kinds.CHECKS[check["kind"]].inputs == "tuning":
+            for dataset in check["options"].get("datasets", experiment.datasets):
+                if dataset in experiment.datasets:
+                    files |= {experiment.tuned_path(dataset, end): None for end in ("json", "csv")}
+    return list(files)
+
+
+def comparison_inputs(wildcards):
+    """Files that hold the published values and ours."""
+    experiment = experiment_of(wildcards)
+    analyses = {spec.get("analysis") for spec in experiment.published.values()}
+    return [
+        f"results/{experiment.name}/results.csv",
+        *sources.files(experiment.source),
+        *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
+    ]
+
+
+def stand_ins(experiment):
+    """Data set -> why nothing about the source's data is decided on it."""
+    return {
+        name: DATASETS[name]["stand_in"]
+        for name in experiment.datasets
+        if "stand_in" in DATASETS[name]
+    }
+
+
+def verdict_paths(experiment):
+    """published.csv, claims.csv and defects.csv, those that an experiment's configuration asks for."""
+    return [
+        f"results/{experiment.name}/{section}.csv"
+        for section in ("published", "claims", "defects")
+        if experiment.values[section]
+    ]
 
 
 def mechanism_modules(experiment):
@@ -143,6 +252,7 @@ def results_of(name):
         *map(experiment.analysis_path, experiment.analyses),
         *(f"{folder}/tables/{table}.csv" for table in experiment.tables),
         *(f"{folder}/figures/{figure}.png" for figure in experiment.figures),
+        *verdict_paths(experiment),
     ]
 
 
@@ -162,10 +272,45 @@ def attack_modules(mechanism):
     return [MECHANISMS.module(mechanism)] if mechanism in MECHANISMS else []
 
 
-def tuned_of(experiment):
-    """The tunings that an experiment's methods use."""
-    used = any(method["lambda"] == "tuned" for method in experiment.methods.values())
-    return [experiment.tuned_path(name, "json") for name in experiment.datasets] if used else []
+def lambda_files(experiment):
+    """The files that hold the lambdas of an experiment's cells, where these are chosen in the run."""
+    sources = (
+        experiment.lambda_source(
+            experiment.methods[cell.method], cell.dataset, cell.train_size, cell.epsilon
+        )
+        for cell in experiment.cells()
+    )
+    return sorted({source for source in sources if isinstance(source, str)})
+
+
+def all_stand_ins():
+    return json.dumps(
+        {
+            dataset: why
+            for name in CONFIG["experiments"]
+            for dataset, why in stand_ins(EXPERIMENTS[name]).items()
+        }
+    )
+
+
+def report_what_there_is():
+    """results/report.html of the results that there are, with the gaps shown: after a failure, too."""
+    folder = Path("results/logs/configuration")
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name in CONFIG["experiments"]:
+        complete = Path(f"results/{name}/provenance.json")
+        path = folder / f"{name}.json"
+        record = json.loads(complete.read_text()) if complete.exists() else {}
+        record |= {"experiment": name, "configuration": EXPERIMENTS[name].values}
+        path.write_text(json.dumps(record))
+        paths.append(str(path))
+    words = ["--configuration", *paths, "--seed", str(CONFIG["seed"])]
+    words += ["--stand-ins", all_stand_ins(), "--out-html", "results/report.html"]
+    words += ["--out-costs", "results/costs.csv"]
+    done = subprocess.run([sys.executable, "scripts/report.py", *words], check=False)
+    if done.returncode == 0:
+        print("results/report.html: what there is, with its gaps", file=sys.stderr)
 
 
 def announce(experiments):
@@ -175,3 +320,5 @@ def announce(experiments):
         print(f"results/{name}/: results.csv, tables/, figures/", file=sys.stderr)
     if AUDITS.values["enabled"] and Path("results/audit/ledger.csv").exists():
         print("results/audit/: ledger.csv, ledger.png, exact.csv, spending.csv", file=sys.stderr)
+    if Path("results/report.html").exists():
+        print("results/report.html: all of it on one page", file=sys.stderr)

@@ -1,9 +1,33 @@
-# Simulated or read, then prepared: rows of bounded norm.
+# Downloaded, read or simulated, then prepared: rows of bounded norm.
+
+
+rule download:
+    output:
+        # What was good stays until its successor is there.
+        update("data/raw/{file}"),
+    log:
+        "data/raw/logs/{file}.log",
+    cache: "omit-software"
+    retries: 2
+    # Computing nodes often have no internet.
+    localrule: True
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=60,
+    params:
+        # Neither mirrors nor the addresses in config/files.yaml: whatever they are, the content that
+        # its checksum fixes is the same.
+        source=lambda wildcards: download_arguments(wildcards.file),
+    shell:
+        "python scripts/download.py --name {wildcards.file:q} {params.source} --out {output} 2> {log}"
 
 
 rule prepare:
     input:
-        lambda wildcards: DATASETS[wildcards.dataset]["source"].get("csv", []),
+        lambda wildcards: source_files(DATASETS[wildcards.dataset]["source"]),
     output:
         npz="results/data/{dataset}.npz",
         json="results/data/{dataset}.json",

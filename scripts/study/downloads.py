@@ -1,0 +1,187 @@
+"""One file from mirrors and addresses, its checksum verified, whole or not there."""
+
+import hashlib
+import http.client
+import os
+import re
+import shutil
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import NamedTuple
+
+MIRRORS = "DP_DATA_MIRROR"  # folders or URLs, separated by commas
+TIMEOUT = 60  # seconds without an answer
+CHUNK = 1 << 20
+
+# What a log-in page, a proxy or a vanished address answers in place of a file.
+_HTML = re.compile(rb"^(\xef\xbb\xbf)?\s*(<!doctype\s+html|<html)", re.IGNORECASE)
+
+
+class Wanted(NamedTuple):
+    """A file: its name, addresses, SHA-256 (None: not known), and where a person finds it."""
+
+    name: str
+    urls: tuple
+    sha256: str | None = None
+    page: str | None = None
+
+
+class _Unusable(Exception):
+    """One place does not have the file; another may."""
+
+
+class _WrongContent(_Unusable):
+    """A place has another content under the file's name."""
+
+
+def looks_like_html(start):
+    """Whether a file's first bytes are those of a web page."""
+    return bool(_HTML.match(start))
+
+
+def environment_mirrors():
+    """Mirrors that the environment names."""
+    return [place.strip() for place in os.environ.get(MIRRORS, "").split(",") if place.strip()]
+
+
+def fetch(wanted, out, mirrors=()):
+    """Bring a file to `out` from the first place that has it: mirrors, then the file's addresses.
+
+    A mirror is a folder or an address under which the file has its own name. Nothing is written at
+    `out` before all of it is there and its checksum is right, and a failure leaves what `out` held.
+    What arrived of an interrupted download stays beside it (`.<name>.part`) and is continued by the
+    next attempt, where a checksum can vouch for the whole. Raises OSError, or ValueError where a
+    place answered with another content, naming every place and what was wrong with it.
+    """
+    out = Path(out)
+    if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_name(f".{out.name}.part")
+    places = [_join(mirror, wanted.name) for mirror in mirrors] + list(wanted.urls)
+    problems = []
+    for place in places:
+        try:
+            _bring(place, part, wanted)
+        except _WrongContent as problem:
+            part.unlink(missing_ok=True)
+            problems.append((place, problem))
+        except _Unusable as problem:
+            problems.append((place, problem))
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise OSError(
+                f"{out}: cannot be written ({error.strerror or error}); make room or choose "
+                f"another disk, then run again"
+            ) from None
+        else:
+            part.replace(out)
+            return
+    raise _failure(wanted, problems, mirrors)
+
+
+def _failure(wanted, problems, mirrors):
+    wrong = any(isinstance(problem, _WrongContent) for _, problem in problems)
+    tried = "; ".join(f"{place}: {problem}" for place, problem in problems)
+    remedy = (
+        f"get it from {wanted.page or wanted.urls[0]}, put it into a folder and name the folder with "
+        f"`export {MIRRORS}=/that/folder`, or under `data: mirrors:` in the configuration"
+    )
+    if wrong:
+        return ValueError(f"{wanted.name}: no place has the right content ({tried}); {remedy}")
+    also = "" if mirrors else " and no mirror is set"
+    return OSError(f"{wanted.name}: cannot be downloaded{also} ({tried}); {remedy}")
+
+
+def _join(mirror, name):
+    if _is_url(mirror):
+        return f"{mirror.rstrip('/')}/{urllib.parse.quote(name)}"
+    return str(Path(mirror).expanduser() / name)
+
+
+def _is_url(place):
+    return re.match(r"[a-z][a-z0-9+.-]+://", place, re.IGNORECASE) is not None
+
+
+def _bring(place, part, wanted):
+    """The content of a place in `part`, checked. Raises _Unusable; OSError where `part` is at fault."""
+    if not _is_url(place):
+        _copy(Path(place), part)
+    elif wanted.sha256 and part.exists():
+        try:
+            _download(place, part, resume=True)
+            return _check(part, wanted)
+        except (
+            _WrongContent
+        ):  # what was there may have been of another file: once more, from nothing
+            _download(place, part, resume=False)
+    else:
+        _download(place, part, resume=False)
+    _check(part, wanted)
+
+
+def _copy(path, part):
+    if not path.parent.is_dir():
+        raise _Unusable(f"the folder {path.parent} does not exist")
+    if not path.is_file():
+        raise _Unusable("no such file in this mirror")
+    try:
+        source = path.open("rb")
+    except OSError as error:
+        raise _Unusable(f"cannot be read ({error.strerror})") from None
+    with source, part.open("wb") as target:
+        shutil.copyfileobj(source, target, CHUNK)
+
+
+def _download(url, part, resume):
+    start = part.stat().st_size if resume else 0
+    request = urllib.request.Request(url, headers={"User-Agent": "dp-linear-models"})
+    if start:
+        request.add_header("Range", f"bytes={start}-")
+    try:
+        answer = urllib.request.urlopen(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and start:  # nothing beyond what is there: whole, or of another file
+            return
+        raise _Unusable(f"the server answers {error.code} {error.reason}") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _Unusable(f"not reachable ({getattr(error, 'reason', None) or error})") from None
+    with answer:
+        # A server that ignores the range sends the whole file again.
+        continued = getattr(answer, "status", None) == 206
+        length = answer.headers.get("Content-Length")
+        received = 0
+        with part.open("ab" if continued else "wb") as target:
+            while True:
+                try:
+                    chunk = answer.read(CHUNK)
+                except (OSError, http.client.HTTPException) as error:
+                    raise _Unusable(f"the connection broke ({error})") from None
+                if not chunk:
+                    break
+                target.write(chunk)
+                received += len(chunk)
+    if length is not None and received != int(length):
+        raise _Unusable(f"the connection broke after {received} of {length} bytes")
+
+
+def _check(part, wanted):
+    with part.open("rb") as handle:
+        start = handle.read(512)
+    page = "; it is a web page, not the file" if looks_like_html(start) else ""
+    if wanted.sha256 is None:
+        if page or not start:
+            raise _WrongContent("the answer is empty" if not start else page.removeprefix("; it "))
+        return
+    found = _sha256(part)
+    if found != wanted.sha256:
+        raise _WrongContent(
+            f"wrong checksum: expected SHA-256 {wanted.sha256}, found {found}{page}"
+        )
+
+
+def _sha256(path):
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

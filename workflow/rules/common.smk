@@ -265,6 +265,7 @@ def ledger_files():
     return [
         "results/audit/ledger.csv",
         "results/audit/exact.csv",
+        "results/audit/spending.csv",
         "results/audit/ledger.png",
         *(f"results/audit/{mechanism}.csv" for mechanism in AUDITS.mechanisms),
     ]
@@ -273,6 +274,17 @@ def ledger_files():
 def attack_modules(mechanism):
     """The mechanism's own module: an attack depends on no other mechanism's source."""
     return [MECHANISMS.module(mechanism)] if mechanism in MECHANISMS else []
+
+
+def lambda_files(experiment):
+    """The files that hold the lambdas of an experiment's cells, where these are chosen in the run."""
+    sources = (
+        experiment.lambda_source(
+            experiment.methods[cell.method], cell.dataset, cell.train_size, cell.epsilon
+        )
+        for cell in experiment.cells()
+    )
+    return sorted({source for source in sources if isinstance(source, str)})
 
 
 def all_stand_ins():

@@ -30,6 +30,8 @@ def proven_as_claimed(results, *, method, **where):
     frame = results.cells(methods=method, **where)
     if frame.empty:
         raise Missing(f"this run has no cell of {method}")
+    if "epsilon_proven" not in frame:
+        raise Missing("the cells were not aggregated")
     excess = (frame["epsilon_proven"] / frame["epsilon_claimed"]).max()
     text = (
         f"in {len(frame)} cells of {method} the proven epsilon is at most {excess:.6g} times "

@@ -48,7 +48,7 @@ class Results:
     def _csv(self, path):
         import pandas as pd  # 0.6 s to import: this module is also imported to check the configuration
 
-        return pd.read_csv(self._present(path), float_precision="round_trip", na_values=[""])
+        return pd.read_csv(self._present(path))
 
     @staticmethod
     def _present(path):
@@ -67,7 +67,7 @@ class Results:
             wanted = {tuple(cell) for cell in self.experiment.cells(sweep)}
             columns = ("dataset", "method", "train_size", "epsilon")
             keys = zip(*(frame[column] for column in columns), strict=True)
-            frame = frame[[key in wanted for key in keys]]
+            frame = frame.loc[[key in wanted for key in keys]]
         for column, values in (("dataset", datasets), ("method", methods)):
             if values is not None:
                 values = [values] if isinstance(values, str) else values

@@ -12,6 +12,7 @@ include: "workflow/rules/tune.smk"
 include: "workflow/rules/run.smk"
 include: "workflow/rules/aggregate.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/audit.smk"
 include: "workflow/rules/verdicts.smk"
 include: "workflow/rules/report.smk"
 
@@ -20,6 +21,7 @@ rule all:
     default_target: True
     input:
         [path for name in CONFIG["experiments"] for path in results_of(name)],
+        ledger_files() if AUDITS.values["enabled"] else [],
         "results/report.html",
 
 

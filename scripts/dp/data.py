@@ -170,6 +170,19 @@ def check_rows(X, y, bound, classes=None):
         )
 
 
+def check_coordinates(X, bound):
+    """Raise unless every |x_j| obeys the public bound on single coordinates."""
+    largest = max(
+        float(np.abs(np.asarray(X[start : start + BLOCK_ROWS], dtype=float)).max(initial=0.0))
+        for start in range(0, len(X), BLOCK_ROWS)
+    )
+    if not largest <= bound * (1 + ROUNDING):
+        raise ValueError(
+            f"a coordinate of a row is {largest:.6g} in size, over the public bound {bound:.6g}: "
+            f"scale the columns to public bounds first (step scale_to_bounds)"
+        )
+
+
 def split_folds(rows, folds, rng):
     """Cross-validation folds: a list of (train, test) index arrays.
 

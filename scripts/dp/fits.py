@@ -4,6 +4,8 @@ A fit is called as fit(X, y, lam, **options) and returns weights (1, d) and info
 smallest subgradient where the objective has a kink) and status, each (1,).
 """
 
+import inspect
+
 import numpy as np
 
 from dp import losses
@@ -89,3 +91,14 @@ def penalties(fit, lam, lambda1=None):
     if fit == "elastic_net":
         return (lam if lambda1 is None else lambda1), lam
     return 0.0, lam
+
+
+def fit_options(name, options):
+    """Those of a method's options that concern its fit."""
+    parameters = inspect.signature(FITS[name]).parameters
+    return {key: value for key, value in options.items() if key in parameters}
+
+
+def shared_fit(name, X, y, lam, **arguments):
+    """(weights (1, d), info) of a fit, given a release's arguments."""
+    return FITS[name](X, y, lam, **fit_options(name, arguments))

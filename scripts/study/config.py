@@ -4,7 +4,6 @@ Every problem is a `ConfigError`: one sentence with the file, the key and the ne
 """
 
 import copy
-import inspect
 import math
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,7 +12,7 @@ import jsonschema
 import yaml
 
 from dp.data import simulation_rows, smallest_training_fold
-from dp.fits import FITS
+from dp.fits import fit_options
 from dp.mechanisms import MECHANISMS
 from study import canonical, data_sources, kinds, published
 from study.experiment import Experiment
@@ -351,6 +350,7 @@ def _experiment(name, value, where, datasets):
                         raise ConfigError(f"{where}: {key}.options.published: {error}") from None
     if "tune" in value and not value["tune"]["grid"]["low"] < value["tune"]["grid"]["high"]:
         raise ConfigError(f"{where}: tune.grid: low must be less than high")
+    _check_private_tuning(value.get("tune", {}).get("private_tuning"), where)
     experiment = Experiment(name, value)
     _check_sizes(experiment, where, datasets)
     _check_mechanisms(experiment, where)
@@ -359,8 +359,33 @@ def _experiment(name, value, where, datasets):
 
 def _fit(name, options):
     """The shared non-private fit of a method: its name, and those of the options that concern it."""
-    parameters = inspect.signature(FITS[name]).parameters
-    return {"name": name, "options": {key: v for key, v in options.items() if key in parameters}}
+    return {"name": name, "options": fit_options(name, options)}
+
+
+def _check_private_tuning(private, where):
+    """Either an epsilon with its mechanism, whose defaults are filled in, or a default lambda."""
+    if private is None:
+        return
+    where = f"{where}: tune.private_tuning"
+    if ("epsilon" in private) == ("default" in private):
+        raise ConfigError(f"{where}: needs exactly one of 'epsilon' and 'default'")
+    if "default" in private:
+        for key in ("delta", "mechanism"):
+            if key in private:
+                raise ConfigError(f"{where}: a fixed default takes no {key!r}")
+        return
+    private.setdefault("delta", 0.0)
+    name = private.setdefault("mechanism", "objective_perturbation")
+    if name not in MECHANISMS:
+        raise ConfigError(f"{where}: no mechanism {name!r}{nearest(name, MECHANISMS)}")
+    try:
+        MECHANISMS[name].guarantee(
+            100, 10, epsilon=private["epsilon"], delta=private["delta"], lam=1.0
+        )
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if not MECHANISMS[name].private:
+        raise ConfigError(f"{where}: {name} is not private")
 
 
 def _check_sizes(experiment, where, datasets):

@@ -12,7 +12,7 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import downloads, kinds, published, sources
+from study import audits, downloads, kinds, published, sources
 from study.config import ConfigError, load
 from study.dependencies import digest
 from study.experiment import data_path
@@ -26,6 +26,7 @@ os.environ.update(
 
 try:
     CONFIG, EXPERIMENTS, DATASETS = load(config, workflow.configfiles)
+    AUDITS = audits.load(CONFIG)
     sources.check(EXPERIMENTS, sources.load())
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
@@ -98,6 +99,16 @@ def search_of(wildcards):
 
 def searched_method(wildcards):
     return experiment_of(wildcards).methods[search_of(wildcards)["method"]]
+
+
+def private_tuning_argument(wildcards):
+    private = experiment_of(wildcards).tune.get("private_tuning")
+    return f"--private {shlex.quote(json.dumps(private, sort_keys=True))}" if private else ""
+
+
+def private_tuning_modules(wildcards):
+    private = experiment_of(wildcards).tune.get("private_tuning", {})
+    return [MECHANISMS.module(private["mechanism"])] if "mechanism" in private else []
 
 
 def cell_fit(wildcards):
@@ -245,6 +256,21 @@ def results_of(name):
     ]
 
 
+def ledger_files():
+    """Every file that the audit ends with."""
+    return [
+        "results/audit/ledger.csv",
+        "results/audit/exact.csv",
+        "results/audit/ledger.png",
+        *(f"results/audit/{mechanism}.csv" for mechanism in AUDITS.mechanisms),
+    ]
+
+
+def attack_modules(mechanism):
+    """The mechanism's own module: an attack depends on no other mechanism's source."""
+    return [MECHANISMS.module(mechanism)] if mechanism in MECHANISMS else []
+
+
 def all_stand_ins():
     return json.dumps(
         {
@@ -280,5 +306,7 @@ def announce(experiments):
     done = [name for name in experiments if Path(f"results/{name}/results.csv").exists()]
     for name in done:
         print(f"results/{name}/: results.csv, tables/, figures/", file=sys.stderr)
+    if AUDITS.values["enabled"] and Path("results/audit/ledger.csv").exists():
+        print("results/audit/: ledger.csv, ledger.png, exact.csv", file=sys.stderr)
     if Path("results/report.html").exists():
         print("results/report.html: all of it on one page", file=sys.stderr)

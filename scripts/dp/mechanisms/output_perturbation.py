@@ -35,7 +35,7 @@ def perturbed(weights, info, scale, restarts, rng, tolerance):
     noise = l2_laplace(weights.shape[1], scale, restarts, rng)
     certified = info["gradient_norm"][0] <= tolerance
     return Release(
-        weights + noise if certified else np.zeros_like(noise),
+        np.add(weights, noise, out=noise) if certified else np.zeros_like(noise),
         np.repeat(info["status"] if certified else np.array(["not_converged"]), restarts),
         {"gradient_norm": np.repeat(info["gradient_norm"], restarts), "scale": scale},
     )
@@ -51,12 +51,18 @@ class OutputPerturbation(Mechanism):
 
     fit = "l2"
 
+    def scale(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=0.0):
+        """Scale of the noise's norm ~ Gamma(d, scale)."""
+        return sensitivity(n, lam, bound, loss, tolerance) / epsilon
+
     def guarantee(
         self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, loss="logistic", tolerance=1e-9
     ):
         """epsilon-DP (CM08 theorem 1; CMS11 theorem 6, with the certified minimiser paid for)."""
         self._check(epsilon, lam, n, d, bound)
-        scale = sensitivity(n, lam, bound, loss, tolerance) / epsilon
+        scale = self.scale(
+            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
+        )
         reason = (
             f"the minimiser's L2 sensitivity is at most 2 kappa R/(n lambda) + 2 tau/lambda = "
             f"{scale * epsilon:.6g}, tau = {tolerance:g} the gradient norm that the solver certifies "
@@ -89,6 +95,8 @@ class OutputPerturbation(Mechanism):
         n, d = np.shape(X)
         self._check(epsilon, lam, n, d, bound)
         check_rows(X, y, bound)
-        scale = sensitivity(n, lam, bound, loss, tolerance) / epsilon
+        scale = self.scale(
+            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
+        )
         weights, info = fit if fit is not None else l2(X, y, lam, loss=loss, tolerance=tolerance)
         return perturbed(weights, info, scale, restarts, rng, tolerance)

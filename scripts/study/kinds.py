@@ -4,6 +4,7 @@ options.
 A job imports only its own kind's module, and depends on no other kind's source.
 """
 
+import math
 from typing import NamedTuple
 
 
@@ -18,6 +19,8 @@ class Kind(NamedTuple):
       "draws"     a data frame, one row per draw of those cells, with the run files' columns
       "fits"      cell of spec["sweep"] -> path of its shared fits' .npz
       "searches"  (cell of spec["sweep"]) -> path of its search's .csv (its .json stands beside it)
+      "trained"   what training its cells takes: ("data", data set) -> .npz, ("meta", data set) -> .json,
+                  ("settings", cell) -> the .json of its tuning or search, where it has one
       "none"      an empty mapping: what it shows needs no data
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
@@ -36,6 +39,7 @@ class Kind(NamedTuple):
 
 
 TABLES = {
+    "stopping_rules": Kind("tables.lasso", "stopping_rules", inputs="draws"),
     "table_a_1": Kind(
         "tables.einarsson",
         "table_a_1",
@@ -51,7 +55,14 @@ TABLES = {
 }
 
 FIGURES = {
-    "learning_curve": Kind("plots.curves", "learning_curve", options={"log_error": False}),
+    "discarded_features": Kind("plots.lasso", "discarded_features", inputs="draws"),
+    "heaviest_pixels": Kind(
+        "plots.lasso", "heaviest_pixels", inputs="analysis", options={"heaviest": [30, 15]}
+    ),
+    "centres_curve": Kind("plots.lasso", "centres_curve"),
+    "learning_curve": Kind(
+        "plots.curves", "learning_curve", options={"log_error": False, "log_size": False}
+    ),
     "epsilon_curve": Kind(
         "plots.curves",
         "epsilon_curve",
@@ -73,6 +84,10 @@ FIGURES = {
     ),
     "proven_curve": Kind("plots.families", "proven_curve"),
     "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
+    "searched_settings": Kind("plots.sgd", "searched_settings", inputs="searches"),
+    "searched_pairs": Kind("plots.sgd", "searched_pairs", inputs="searches"),
+    "dimension_study": Kind("plots.sgd", "dimension_study"),
+    "iterations": Kind("plots.sgd", "iterations", inputs="analysis"),
 }
 
 ANALYSES = {
@@ -81,6 +96,24 @@ ANALYSES = {
         "excess_risk_bounds",
         inputs="draws",
         options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
+    ),
+    "lasso_pixels": Kind("analyses.lasso", "lasso_pixels", inputs="trained", suffix="npz"),
+    "descent_trace": Kind(
+        "analyses.descent",
+        "descent_trace",
+        inputs="data",
+        options={
+            "epsilons": [0.1, 1, 10, math.inf],
+            "simulations": 8,
+            "points": 40,
+            "lambda": 0.001,
+            "batch": 50,
+            "epochs": 1,
+            "dimensions": 50,
+            "schedule": "inverse_sqrt",
+            "rate": 1.0,
+            "loss": "logistic",
+        },
     ),
     "weights_and_noise": Kind(
         "analyses.weights",

@@ -36,6 +36,14 @@ class Results:
         with np.load(self._present(path)) as arrays:
             return dict(arrays)
 
+    def named(self, spec):
+        """The table that a comparison or check names, by its key `analysis` or `table`."""
+        if spec.get("analysis"):
+            return self.analysis(spec["analysis"])
+        if spec["table"] not in self.experiment.tables:
+            raise Missing(f"this run has no table {spec['table']!r}")
+        return self._csv(f"results/{self.experiment.name}/tables/{spec['table']}.csv")
+
     def tuned(self, dataset):
         """{lambda, ties, ...} and the table of errors per lambda of one data set."""
         path = self._present(self.experiment.tuned_path(dataset, "json"))

@@ -124,7 +124,7 @@ class Gathered:
             entries = self.experiment.published
             rows = comparisons.compare(self.results, source, entries, self.stand_ins)
         else:
-            rows = statements.decide(self.results, source, section)
+            rows = statements.decide(self.results, source, section, self.stand_ins)
         return [{key: number(value) for key, value in row.items()} for row in rows]
 
     # -- figures and tables

@@ -148,7 +148,7 @@ ANALYSES = {
 }
 
 # Checks of claims and defects, called as function(results, **options), see checks.statements. inputs:
-# "results" (results.csv), "tuning", "analysis" (the check names it) or "none"; options: their names.
+# "results" (results.csv), "tuning", "analysis" (the check names one, or a table) or "none".
 CHECKS = {
     "lower_than": Kind("checks.cells", "lower_than", "results"),
     "similar": Kind("checks.cells", "similar", "results"),
@@ -157,8 +157,16 @@ CHECKS = {
     "implied_below": Kind("checks.cells", "implied_below", "results"),
     "tuned_lambda": Kind("checks.cells", "tuned_lambda", "tuning"),
     "table": Kind("checks.cells", "table", "analysis"),
+    "table_below": Kind("checks.cells", "table_below", "analysis"),
+    "void": Kind("checks.privacy", "void", "results"),
     "bound_holds": Kind("checks.cells", "bound_holds", "analysis"),
-    "printed_twice": Kind("checks.cells", "printed_twice", "none"),
+    "similar_epsilons": Kind("checks.cells", "similar_epsilons", "results"),
+    "slower": Kind("checks.cells", "slower", "analysis"),
+    "printed_twice": Kind("checks.printed", "printed_twice", "none"),
+    "printed_ratio": Kind("checks.printed", "printed_ratio", "none"),
+    "printed_difference": Kind("checks.printed", "printed_difference", "none"),
+    "guarantee_ratio": Kind("checks.privacy", "guarantee_ratio", "none"),
+    "l1_jump": Kind("checks.privacy", "l1_jump", "none"),
     "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", "results"),
     "jacobian": Kind("checks.privacy", "jacobian", "none"),
     "gaussian_excess": Kind("checks.privacy", "gaussian_excess", "none"),

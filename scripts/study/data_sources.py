@@ -116,7 +116,8 @@ def step_problem(name, options):
 def prepared_rows(entry):
     """Training rows of a data set after its steps; None where the configuration does not say."""
     selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
-    return entry.get("rows") if selects else entry["source"].get("rows")
+    source = entry["source"]
+    return entry.get("rows") if selects else source.get("first", source.get("rows"))
 
 
 def many_classes(entry):

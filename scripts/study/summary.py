@@ -52,3 +52,9 @@ def cells_frame(experiment, cells):
     """One row per cell: its coordinates and `summarise` of its run file."""
     rows = [cell._asdict() | summarise(read_cell(experiment.run_path(cell))) for cell in cells]
     return pd.DataFrame(rows).replace({np.nan: math.nan})
+
+
+def draws_frame(experiment, cells):
+    """One row per draw: its cell's coordinates and the columns of its run file."""
+    frames = [read_cell(experiment.run_path(cell)).assign(**cell._asdict()) for cell in cells]
+    return pd.concat(frames, ignore_index=True)

@@ -1,0 +1,89 @@
+"""Mini-batch stochastic gradient descent on many problems at once, clipped per example.
+
+A *run* is one descent: its own rows, order of rows and noise. Runs of equal size advance together,
+and each may carry several values of lambda that share its rows, order and noise, so that a step is
+a handful of array operations whatever the number of simulations.
+"""
+
+import numpy as np
+
+from dp import losses
+
+SCHEDULES = ("inverse_sqrt", "inverse_lambda", "constant")
+
+
+def batch_plan(n, batch, final=None):
+    """(starts, stops, divisors) of one pass over n rows in disjoint batches.
+
+    Batches of `batch` rows, at most n; with `final` their size goes geometrically from `batch` at the
+    first row to `final` at the last. A short last batch is divided by its nominal size like the
+    others. Depends on public numbers alone.
+    """
+    batch = min(batch, n)
+    ratio = 1.0 if final is None else min(final, n) / batch
+    starts, divisors = [], []
+    used = 0
+    while used < n:
+        starts.append(used)
+        divisors.append(max(1, round(batch * ratio ** (used / n))))
+        used += divisors[-1]
+    return np.array(starts), np.array([*starts[1:], n]), np.array(divisors)
+
+
+def learning_rate(step, schedule, rate, lam):
+    """Learning rate at a step (counted from 1), one per lambda: rate times 1/sqrt(t), 1/(lam t) or 1."""
+    if schedule == "inverse_sqrt":
+        return np.full(len(lam), rate / np.sqrt(step))
+    if schedule == "inverse_lambda":
+        return rate / (lam * step)
+    return np.full(len(lam), rate)
+
+
+def descend(
+    rows,
+    block,
+    lam,
+    passes,
+    plan,
+    *,
+    loss="logistic",
+    clip=1.0,
+    schedule="inverse_sqrt",
+    rate=1.0,
+    checkpoints=(),
+):
+    """w <- w - eta (lam w + (sum of clipped gradients + noise) / b), from w = 0.
+
+    rows: (blocks, n, d), each row already multiplied by its label, so that margins are rows . w.
+    block: (runs,) the block that each run descends on. lam: (values,) regularisations.
+    passes: an iterable, one item per epoch, of (order, noise): order (runs, n) the permutation of the
+        rows, noise (runs, steps, d) or None. plan: `batch_plan` of n.
+    clip: largest Euclidean norm of one example's loss gradient; longer ones are shortened to it.
+    checkpoints: steps (counted from 1, over all epochs) after which the weights are kept.
+
+    Returns weights (runs, values, d) and the kept weights (checkpoints, runs, values, d). Weights that
+    overflow are not finite.
+    """
+    loss = losses.get(loss)
+    lam = np.asarray(lam, dtype=float)
+    norms = np.sqrt(np.einsum("bij,bij->bi", rows, rows))
+    w = np.zeros((len(block), len(lam), rows.shape[2]))
+    block = np.asarray(block)[:, None]
+    kept, wanted, step = [], set(checkpoints), 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for order, noise in passes:
+            for k, (start, stop, divisor) in enumerate(zip(*plan, strict=True)):
+                step += 1
+                chosen = order[:, start:stop]
+                examples = rows[block, chosen]
+                slope = loss.derivative(w @ examples.transpose(0, 2, 1))
+                length = np.abs(slope) * norms[block, chosen][:, None]
+                slope *= clip / np.maximum(length, clip)
+                total = slope @ examples
+                if noise is not None:
+                    total += noise[:, None, k]
+                eta = learning_rate(step, schedule, rate, lam)[:, None]
+                w -= eta * (lam[:, None] * w + total / divisor)
+                if step in wanted:
+                    kept.append(w.copy())
+    return w, np.array(kept).reshape(len(kept), *w.shape)

@@ -11,7 +11,11 @@ def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows."""
     axes, fig = _curves(experiment, spec, frame, "train_size")
     axes.set_xlabel("training rows")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    if spec["options"]["log_size"]:
+        axes.set_xscale("log")
+        style.plain_ticks(axes, frame["train_size"])
+    else:
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     return fig
 
 
@@ -66,7 +70,8 @@ def tuning_curve(experiment, spec, paths):
 def _curves(experiment, spec, frame, along):
     fig, axes = style.figure()
     datasets = frame["dataset"].unique()
-    looks = style.looks(experiment.methods)
+    shown = set(frame["method"])
+    looks = style.looks({m: method for m, method in experiment.methods.items() if m in shown})
     private = frame.loc[np.isfinite(frame["epsilon"]), "epsilon"]
     for method, look in looks.items():
         for dataset in datasets:
@@ -92,9 +97,8 @@ def _curves(experiment, spec, frame, along):
     else:
         axes.set_ylim(bottom=0)
     axes.set_title(spec["title"], loc="left")
-    folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
     axes.legend(
-        title=f"mean of {folds} folds x {restarts} draws,\n95 % interval over folds",
+        title=style.replicates(experiment, frame) + ",\n95 % interval over them",
         alignment="left",
         title_fontsize="small",
     )

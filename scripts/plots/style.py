@@ -108,6 +108,14 @@ def sequence(count):
     return [mpl.colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]
 
 
+def replicates(experiment, frame):
+    """What a mean is over, for a legend: "12 simulations x 10 draws"."""
+    what = "folds" if "folds" in experiment.values else "simulations"
+    draws = int(frame["restarts"].max())
+    text = f"mean of {int(frame['folds'].max())} {what}"
+    return text + (f" x {draws} draws" if draws > 1 else "")
+
+
 def plain_ticks(axes, sizes):
     """Training sizes on a logarithmic axis: a few of the sizes themselves, written out."""
     sizes = sorted(set(sizes))

@@ -27,7 +27,7 @@ os.environ.update(
 try:
     CONFIG, EXPERIMENTS, DATASETS = load(config, workflow.configfiles)
     AUDITS = audits.load(CONFIG)
-    sources.check(EXPERIMENTS, sources.load())
+    sources.check(EXPERIMENTS, sources.load(), DATASETS)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
@@ -179,7 +179,8 @@ def checks_of(experiment, section):
         check
         for entry in experiment.values[section].values()
         for check in entry.get("checks", ())
-        if check.get("analysis") is None or check["analysis"] in experiment.analyses
+        if check.get("analysis") in (None, *experiment.analyses)
+        and check.get("table") in (None, *experiment.tables)
     ]
 
 
@@ -193,6 +194,8 @@ def check_inputs(wildcards):
     for check in checks:
         if "analysis" in check:
             files[experiment.analysis_path(check["analysis"])] = None
+        if "table" in check:
+            files[f"results/{experiment.name}/tables/{check['table']}.csv"] = None
         if kinds.CHECKS[check["kind"]].inputs == "tuning":
             for dataset in check["options"].get("datasets", experiment.datasets):
                 if dataset in experiment.datasets:
@@ -208,6 +211,11 @@ def comparison_inputs(wildcards):
         *([f"results/{experiment.name}/results.csv"] if None in analyses else []),
         *sources.files(experiment.source),
         *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
+        *(
+            f"results/{experiment.name}/tables/{name}.csv"
+            for name in {spec.get("table"): None for spec in experiment.published.values()}
+            if name in experiment.tables
+        ),
     ]
 
 

@@ -243,13 +243,24 @@ def mechanism_modules(experiment):
     )
 
 
+def what_was_computed(experiment):
+    """results.csv, or of an experiment without cells its data and analyses."""
+    if experiment.sweeps:
+        return [f"results/{experiment.name}/results.csv"]
+    return [
+        *(f"results/data/{dataset}.json" for dataset in experiment.datasets),
+        *map(experiment.analysis_path, experiment.analyses),
+    ]
+
+
 def results_of(name):
     """Every file that an experiment ends with."""
     experiment = EXPERIMENTS[name]
     folder = f"results/{name}"
-    cells = ["results.csv", "timing.csv", "provenance.json"] if experiment.sweeps else []
     return [
-        *(f"{folder}/{file}" for file in cells),
+        *([f"{folder}/results.csv"] if experiment.sweeps else []),
+        f"{folder}/timing.csv",
+        f"{folder}/provenance.json",
         *(
             experiment.tuned_path(dataset)
             for dataset in experiment.datasets

@@ -3,7 +3,8 @@
 import argparse
 import json
 
-from dp.accounting import after_preparation
+from dp.accounting import Guarantee, after_preparation
+from dp.composition import disjoint, sequence
 from dp.mechanisms import MECHANISMS
 from study import jobs
 from study.canonical import epsilon
@@ -62,6 +63,7 @@ class Guarantees:
         """(lambda, options, `dp.accounting.Guarantee`) of a row of `cells_frame`."""
         method = self.experiment.methods[cell["method"]]
         meta = self.meta[cell["dataset"]]
+        tuning = None
         looked, options = list(meta["private_rows"]), method["options"]
         lam = self.experiment.lambda_source(
             method, cell["dataset"], cell["train_size"], cell["epsilon"]
@@ -70,7 +72,10 @@ class Guarantees:
             chosen = read_json(lam)
             lam, options = chosen["lambda"], options | chosen.get("options", {})
             looked += ["tuning of lambda"] * chosen["private_rows"]
-        guarantee = MECHANISMS[method["mechanism"]].guarantee(
+            if "guarantee" in chosen:
+                tuning = Guarantee(**chosen["guarantee"])
+                spent = sequence if chosen["same_rows"] else disjoint
+        alone = MECHANISMS[method["mechanism"]].guarantee(
             cell["train_size"],
             len(meta["columns"]),
             epsilon=cell["epsilon"],
@@ -79,7 +84,8 @@ class Guarantees:
             bound=meta["bound"],
             **options,
         )
-        return lam, options, after_preparation(guarantee, looked)
+        total = alone if tuning is None else spent([alone, tuning])
+        return lam, options, after_preparation(total, looked)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from itertools import count
 import numpy as np
 
 from dp.evaluation import error_rate, regularised_risk
+from dp.fits import penalties
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from study import jobs
@@ -35,6 +36,8 @@ def main():
     bound = read_json(arguments.meta)["bound"]
     restarts = arguments.restarts if mechanism.private else 1
     fits = read_fits(arguments.fit) if arguments.fit else None
+    fit_name = mechanism.shared_fit(options)
+    l1, l2 = penalties(fit_name, lam, options.get("lambda1"))
     # No axis for epsilon and size: the same unit draws along every curve.
     axes = (arguments.experiment, arguments.dataset, arguments.method)
     rngs = (generator(arguments.seed, *axes, fold, "noise") for fold in count())
@@ -63,10 +66,10 @@ def main():
         intercept = release.info.get("intercept", 0.0)
         error = np.where(ok, error_rate(release.weights, *test, intercept), np.nan)
         excess = np.full(restarts, np.nan)
-        if mechanism.fit == "l2":
+        if fit_name in ("l2", "l1", "elastic_net"):
             loss = options.get("loss", "logistic")
             candidates = np.concatenate([release.weights, fits[fold][0]])
-            risk = regularised_risk(candidates, *train, lam, loss)
+            risk = regularised_risk(candidates, *train, l2, loss, l1)
             excess = np.where(ok, risk[:-1] - risk[-1], np.nan)
         gradient = release.info.get("gradient_norm", np.full(restarts, math.nan))
         reports = (release.info[name] for name in mechanism.reports)

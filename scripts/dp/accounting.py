@@ -97,3 +97,38 @@ def gaussian_sigma(epsilon, delta, sensitivity=1.0):
         else:
             high = middle
     return high * sensitivity
+
+
+def gaussian_epsilon(sigma, delta, sensitivity=1.0):
+    """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
+
+    The inverse of `gaussian_delta` in epsilon, in which it decreases; by bisection to a relative
+    1e-12, on the private side. 0 where delta is at least the total variation distance.
+    """
+    if not 0 < delta < 1:
+        raise ValueError(f"gaussian_epsilon needs 0 < delta < 1, not {delta}")
+    if gaussian_delta(sigma, 0.0, sensitivity) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while gaussian_delta(sigma, high, sensitivity) > delta:
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if gaussian_delta(sigma, middle, sensitivity) > delta:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def classical_gaussian_sigma(epsilon, delta, sensitivity=1.0):
+    """sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth, 2014, appendix A), proved for epsilon < 1 alone.
+
+    What it gives at any epsilon is `gaussian_epsilon` of it.
+    """
+    if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
+        raise ValueError(
+            f"classical_gaussian_sigma needs finite epsilon and sensitivity > 0 and 0 < delta < 1, "
+            f"not {epsilon}, {delta}, {sensitivity}"
+        )
+    return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / epsilon

@@ -24,10 +24,14 @@ MECHANISMS = {
     "sgd": ("SGD without noise", "#000000", ".", "-."),
     "distributed_lasso": ("distributed lasso", "#0072B2", "o", "-"),
     "dp_distributed_lasso": ("distributed lasso, Gaussian noise", "#E69F00", "<", "-"),
+    "lasso_output_perturbation": ("lasso output perturbation, as run", "#D55E00", "X", "-"),
+    "elastic_net_output_perturbation": ("elastic net output perturbation", "#CC79A7", "D", "-"),
 }
 # For mechanisms and variants without an entry above, in the order in which they come.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SPARE_MARKERS = ("D", "v", "P", "X", "*")
+# For further methods without privacy: level lines, told apart by their dashes.
+BASELINES = (("#777777", ":"), ("#777777", "-."))
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in order
 
@@ -55,12 +59,20 @@ def looks(methods):
     look; further variants of it take spare ones.
     """
     found, used = {}, set()
-    spare = iter(zip(SPARE, SPARE_MARKERS, strict=True))
+    taken = {
+        MECHANISMS[m["mechanism"]][1] for m in methods.values() if m["mechanism"] in MECHANISMS
+    }
+    pairs = zip(SPARE, SPARE_MARKERS, strict=True)
+    spare = iter([(colour, marker) for colour, marker in pairs if colour not in taken])
+    baselines = iter(BASELINES)
     for label, method in methods.items():
         known = MECHANISMS.get(method["mechanism"])
         if known and method["mechanism"] not in used:
             name, colour, marker, line = known
             used.add(method["mechanism"])
+        elif method["mechanism"] == "nonprivate":
+            name, marker = label.replace("_", " "), ""
+            colour, line = next(baselines, BASELINES[-1])
         else:
             name, line = label.replace("_", " "), "--"
             colour, marker = next(spare, ("#555555", "."))

@@ -4,10 +4,7 @@ Every problem is a `ConfigError`: one sentence with the file, the key and the ne
 """
 
 import copy
-import csv
-import inspect
 import math
-import urllib.parse
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -15,17 +12,13 @@ import jsonschema
 import yaml
 
 from dp.data import simulation_rows, smallest_training_fold
-from dp.fits import FITS
+from dp.fits import fit_options
 from dp.mechanisms import MECHANISMS
-from dp.preparation import STEPS
-from study import canonical, kinds
+from study import canonical, data_sources, kinds, published
 from study.experiment import Experiment
-from study.readers import BUNDLED_CLASSES
 
 SCHEMAS = Path("workflow/schemas")
 DATASETS = Path("config/datasets.yaml")
-FILES = Path("config/files.yaml")
-RAW = "data/raw"  # where downloads are
 EXPERIMENTS = Path("config/experiments")
 
 
@@ -236,105 +229,32 @@ def _origin(path, files):
 def _datasets():
     """Data sets by name, and the files to download by name."""
     where = str(DATASETS)
-    files = validate(read_yaml(FILES), "files", str(FILES)) if FILES.exists() else {}
+    files = validate(read_yaml(data_sources.FILES), "files", str(data_sources.FILES))
     datasets = validate(read_yaml(DATASETS), "datasets", where)
     for name, entry in datasets.items():
         source = entry["source"]
-        kinds = [kind for kind in ("simulate", "sklearn", "csv", "idx") if kind in source]
-        if len(kinds) != 1:
-            raise ConfigError(
-                f"{where}: {name}.source: needs exactly one of simulate, sklearn, csv and idx"
-            )
         needed = {
             "separable": ("rows", "columns", "margin"),
             "unseparable": ("rows", "columns", "band", "flip_probability"),
+            "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
         }.get(source.get("simulate"), ())
         for key in needed:
             if key not in source:
                 raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
-        _check_labels(entry, kinds[0], f"{where}: {name}")
-        if kinds == ["csv"] and "label" not in entry:
-            raise ConfigError(f"{where}: {name}: the key 'label' is missing")
-        for number, step in enumerate(entry["steps"]):
-            (step_name,) = step
-            if step_name not in STEPS:
+        for key in ("features", "first"):
+            if key in source and "sklearn" not in source:
                 raise ConfigError(
-                    f"{where}: {name}.steps[{number}]: no step {step_name!r}"
-                    f"{nearest(step_name, STEPS)}"
+                    f"{where}: {name}.source: {key!r} is for scikit-learn's data only"
                 )
-            problem = step_problem(step_name, step[step_name] or {})
-            if problem:
-                raise ConfigError(f"{where}: {name}.steps[{number}]: {problem}")
-        _resolve_files(name, source, files, where)
-        if kinds == ["csv"] and "rows" not in source and "download" not in source:
-            source["rows"] = _count_rows(Path(source["csv"]))
+        if source.get("first", 0) > source.get("rows", math.inf):
+            raise ConfigError(
+                f"{where}: {name}.source: 'first' is more than its {source['rows']} rows"
+            )
+        try:
+            data_sources.resolve(name, entry, files)
+        except ValueError as error:
+            raise ConfigError(f"{where}: {name}.{error}") from None
     return datasets, files
-
-
-def _check_labels(entry, kind, where):
-    """Two classes by `positive`, or more, of which the names are known."""
-    if kind == "simulate":
-        return
-    if "positive" in entry and "classes" in entry:
-        raise ConfigError(
-            f"{where}: has both 'positive' (two classes) and 'classes' (more); keep one"
-        )
-    if "positive" in entry or "classes" in entry:
-        return
-    if entry["source"].get("sklearn") not in BUNDLED_CLASSES:
-        raise ConfigError(
-            f"{where}: the key 'positive' is missing (the label that becomes +1; or 'classes', the "
-            f"names of more than two)"
-        )
-
-
-def step_problem(name, options):
-    """What is wrong with a step's options, None for nothing."""
-    parameters = inspect.signature(STEPS[name].apply).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return None  # options are column names, checked where the columns are known
-    valid = [key for key in parameters if key not in ("table", "rng")]
-    for key in options:
-        if key not in valid:
-            return f"{name} has no option {key!r}{nearest(key, valid)}"
-    for key in valid:
-        if parameters[key].default is parameters[key].empty and key not in options:
-            return f"{name} needs the option {key!r}"
-    return None
-
-
-def _resolve_files(name, source, files, where):
-    """Names of files and addresses in a source become paths; addresses join `files`."""
-    if "idx" in source:
-        for key, file in source["idx"].items():
-            if file in files:
-                source["idx"][key] = f"{RAW}/{file}"
-            elif "/" not in file:
-                raise ConfigError(
-                    f"{where}: {name}.source.idx.{key}: no file {file!r} in {FILES}"
-                    f"{nearest(file, files)} (a file of one's own is given by its path)"
-                )
-    file = source.get("csv")
-    if file is None:
-        return
-    if file in files:
-        source["csv"] = f"{RAW}/{file}"
-    elif "://" in file:
-        own = f"{name}-{Path(urllib.parse.urlsplit(file).path).name or 'data'}"
-        files[own] = {"urls": [file], "sha256": source.get("sha256"), "own": True}
-        source["csv"] = f"{RAW}/{own}"
-    else:
-        return
-    source["download"] = True
-
-
-def _count_rows(path):
-    """Rows of a CSV without its header; None where it cannot be counted (reading it will say why)."""
-    try:
-        with path.open(newline="", encoding="utf-8") as handle:
-            return max(0, sum(1 for row in csv.reader(handle) if row) - 1)
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return None
 
 
 def _experiment(name, value, where, datasets):
@@ -349,8 +269,8 @@ def _experiment(name, value, where, datasets):
     known("datasets", value["datasets"], datasets, "data set")
     if ("folds" in value) == ("simulations" in value):
         raise ConfigError(f"{where}: needs exactly one of the keys 'folds' and 'simulations'")
-    published = value.get("lambda_published")
-    if isinstance(published, dict) and len(published["train_sizes"]) != len(published["lambdas"]):
+    printed = value.get("lambda_published")
+    if isinstance(printed, dict) and len(printed["train_sizes"]) != len(printed["lambdas"]):
         raise ConfigError(
             f"{where}: lambda_published: {len(published['train_sizes'])} train_sizes have "
             f"{len(published['lambdas'])} lambdas"
@@ -361,15 +281,19 @@ def _experiment(name, value, where, datasets):
         known(key, [method["mechanism"]], MECHANISMS, "mechanism")
         mechanism = MECHANISMS[method["mechanism"]]
         method["private"] = mechanism.private
-        method["fit"] = mechanism.fit and _fit(mechanism.fit, method["options"])
+        try:
+            fit = mechanism.shared_fit(method["options"])
+        except ValueError as error:
+            raise ConfigError(f"{where}: {key}: {error}") from None
+        method["fit"] = fit and _fit(fit, method["options"])
         lam = method.setdefault("lambda", value["lambda"])
         if lam == "published":
             if value.get("lambda_published") is None:
                 raise ConfigError(
                     f"{where}: {key}: lambda is 'published' but lambda_published is not set"
                 )
-            if not isinstance(published, dict):
-                method["lambda"] = published
+            if not isinstance(printed, dict):
+                method["lambda"] = printed
         if (lam == "searched") != ("search" in method):
             raise ConfigError(f"{where}: {key}: 'lambda: searched' and 'search' go together")
         known(f"{key}.search", filter(None, [method.get("search")]), value["searches"], "search")
@@ -398,11 +322,15 @@ def _experiment(name, value, where, datasets):
     for section in ("sweeps", *kinds.SECTIONS):
         for entry_name, entry in value[section].items():
             key = f"{section}.{entry_name}"
-            known(f"{key}.datasets", entry.get("datasets", ()), value["datasets"], "data set")
-            known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
+            valid = value["datasets"]
             if section != "sweeps":
                 known(f"{key}.kind", [entry["kind"]], kinds.SECTIONS[section], "kind")
                 kind = kinds.SECTIONS[section][entry["kind"]]
+                if kind.inputs == "data":
+                    valid = datasets  # an illustration's data need no cells
+            known(f"{key}.datasets", entry.get("datasets", ()), valid, "data set")
+            known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
+            if section != "sweeps":
                 known(f"{key}.options", entry["options"], kind.options, "option")
                 entry["options"] = kind.options | entry["options"]
                 needed = "analysis" if kind.inputs == "analysis" else "sweep"
@@ -412,9 +340,17 @@ def _experiment(name, value, where, datasets):
                         raise ConfigError(f"{where}: {key}: the key {other!r} is missing")
                     if other != needed and other in entry:
                         raise ConfigError(f"{where}: {key}: {entry['kind']} takes no {other!r}")
-                    known(f"{key}.{other}", filter(None, [entry.get(other)]), value[entries], other)
+                    named = entry.get(other, [])
+                    named = [named] if isinstance(named, str) else named
+                    known(f"{key}.{other}", named, value[entries], other)
+                if isinstance(entry["options"].get("published"), dict):
+                    try:
+                        published.check(value, entry["options"]["published"])
+                    except ValueError as error:
+                        raise ConfigError(f"{where}: {key}.options.published: {error}") from None
     if "tune" in value and not value["tune"]["grid"]["low"] < value["tune"]["grid"]["high"]:
         raise ConfigError(f"{where}: tune.grid: low must be less than high")
+    _check_private_tuning(value.get("tune", {}).get("private_tuning"), where)
     experiment = Experiment(name, value)
     _check_sizes(experiment, where, datasets)
     _check_mechanisms(experiment, where)
@@ -423,20 +359,39 @@ def _experiment(name, value, where, datasets):
 
 def _fit(name, options):
     """The shared non-private fit of a method: its name, and those of the options that concern it."""
-    parameters = inspect.signature(FITS[name]).parameters
-    return {"name": name, "options": {key: v for key, v in options.items() if key in parameters}}
+    return {"name": name, "options": fit_options(name, options)}
 
 
-def prepared_rows(entry):
-    """Training rows of a data set after its steps; None where the configuration does not say."""
-    selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
-    return entry.get("rows") if selects else entry["source"].get("rows")
+def _check_private_tuning(private, where):
+    """Either an epsilon with its mechanism, whose defaults are filled in, or a default lambda."""
+    if private is None:
+        return
+    where = f"{where}: tune.private_tuning"
+    if ("epsilon" in private) == ("default" in private):
+        raise ConfigError(f"{where}: needs exactly one of 'epsilon' and 'default'")
+    if "default" in private:
+        for key in ("delta", "mechanism"):
+            if key in private:
+                raise ConfigError(f"{where}: a fixed default takes no {key!r}")
+        return
+    private.setdefault("delta", 0.0)
+    name = private.setdefault("mechanism", "objective_perturbation")
+    if name not in MECHANISMS:
+        raise ConfigError(f"{where}: no mechanism {name!r}{nearest(name, MECHANISMS)}")
+    try:
+        MECHANISMS[name].guarantee(
+            100, 10, epsilon=private["epsilon"], delta=private["delta"], lam=1.0
+        )
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if not MECHANISMS[name].private:
+        raise ConfigError(f"{where}: {name} is not private")
 
 
 def _check_sizes(experiment, where, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
         for dataset in sweep.get("datasets", experiment.datasets):
-            rows = prepared_rows(datasets[dataset])
+            rows = data_sources.prepared_rows(datasets[dataset])
             if rows is None:
                 continue
             if "simulations" in experiment.values:

@@ -45,9 +45,10 @@ class Experiment:
         return json.dumps({"name": self.name} | {key: self.values[key] for key in keys})
 
     def cells(self, sweep=None, datasets=None, methods=None):
-        """Cells of one sweep, or of all, each once, in the configuration's order."""
+        """Cells of one sweep (or a list of them), or of all, each once, in the configuration's order."""
         found = {}
-        for each in [self.sweeps[sweep]] if sweep else self.sweeps.values():
+        names = [sweep] if isinstance(sweep, str) else sweep or self.sweeps
+        for each in (self.sweeps[name] for name in names):
             for dataset in self.datasets:
                 if dataset not in (datasets or self.datasets):
                     continue

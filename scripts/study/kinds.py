@@ -1,4 +1,5 @@
-"""Kinds of tables, figures and analyses: which function makes them, from what, with which options.
+"""Kinds of tables, figures, analyses and checks: which function makes them, from what, with which
+options.
 
 A job imports only its own kind's module, and depends on no other kind's source.
 """
@@ -23,8 +24,9 @@ class Kind(NamedTuple):
       "none"      an empty mapping: what it shows needs no data
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
-    options: name -> default of what spec["options"] may hold. suffix: of an analysis' file.
-    exclusive: the job has the machine to itself, because it measures time.
+    options: name -> default of what spec["options"] may hold; `published` is everywhere the map that
+    `study.published` describes. suffix: of an analysis' file. exclusive: the job has the machine to
+    itself, because it measures time. mechanisms: it runs the experiment's mechanisms itself.
     """
 
     module: str
@@ -33,6 +35,7 @@ class Kind(NamedTuple):
     options: dict = {}  # noqa: RUF012 (never written to)
     suffix: str = "csv"
     exclusive: bool = False
+    mechanisms: bool = False
 
 
 TABLES = {
@@ -44,6 +47,11 @@ TABLES = {
         options={"published": "config/published/einarsson_table_a1.csv"},
     ),
     "errors": Kind("tables.errors", "errors"),
+    "published_errors": Kind(
+        "tables.published_errors", "published_errors", options={"published": None}
+    ),
+    "timing": Kind("tables.timing", "timing", inputs="analysis"),
+    "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
 }
 
 FIGURES = {
@@ -56,8 +64,12 @@ FIGURES = {
         "plots.curves", "learning_curve", options={"log_error": False, "log_size": False}
     ),
     "epsilon_curve": Kind(
-        "plots.curves", "epsilon_curve", options={"log_error": False, "log_epsilon": False}
+        "plots.curves",
+        "epsilon_curve",
+        options={"log_error": False, "log_epsilon": False, "published": None},
     ),
+    "folds": Kind("plots.folds", "folds", inputs="data"),
+    "plane": Kind("plots.plane", "plane", inputs="data"),
     "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
     "noise_densities": Kind(
         "plots.densities",
@@ -97,6 +109,12 @@ ANALYSES = {
             "loss": "logistic",
         },
     ),
+    "excess_risk_bounds": Kind(
+        "analyses.risk",
+        "excess_risk_bounds",
+        inputs="draws",
+        options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
+    ),
     "weights_and_noise": Kind(
         "analyses.weights",
         "weights_and_noise",
@@ -104,6 +122,31 @@ ANALYSES = {
         options={"mechanism": "laplace_coordinates_sum"},
         suffix="npz",
     ),
+    "timing": Kind(
+        "analyses.timing",
+        "timing",
+        inputs="data",
+        options={"epsilon": 0.1, "train_size": 1000, "restarts": 200, "repeats": 5},
+        exclusive=True,
+        mechanisms=True,
+    ),
+}
+
+# Checks of claims and defects, called as function(results, **options), see checks.statements. inputs:
+# "results" (results.csv), "tuning", "analysis" (the check names it) or "none"; options: their names.
+CHECKS = {
+    "lower_than": Kind("checks.cells", "lower_than", "results"),
+    "similar": Kind("checks.cells", "similar", "results"),
+    "level": Kind("checks.cells", "level", "results"),
+    "monotone": Kind("checks.cells", "monotone", "results"),
+    "implied_below": Kind("checks.cells", "implied_below", "results"),
+    "tuned_lambda": Kind("checks.cells", "tuned_lambda", "tuning"),
+    "table": Kind("checks.cells", "table", "analysis"),
+    "bound_holds": Kind("checks.cells", "bound_holds", "analysis"),
+    "printed_twice": Kind("checks.cells", "printed_twice", "none"),
+    "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", "results"),
+    "jacobian": Kind("checks.privacy", "jacobian", "none"),
+    "gaussian_excess": Kind("checks.privacy", "gaussian_excess", "none"),
 }
 
 SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}

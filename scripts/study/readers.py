@@ -2,12 +2,12 @@
 
 import csv
 import math
-from pathlib import Path
 
 import numpy as np
 
 from dp.preparation import Table
 from study.readers_idx import read_images
+from study.readers_text import open_text
 
 # Classes of the data sets that come with scikit-learn and have more than two.
 BUNDLED_CLASSES = {
@@ -22,20 +22,30 @@ def read(entry, dataset):
     source = entry["source"]
     train_rows = None
     if "csv" in source:
-        X, labels, columns = read_csv(source["csv"], entry["label"], entry.get("bounds"))
+        X, labels, columns = read_csv(
+            source["csv"],
+            entry["label"],
+            entry.get("bounds"),
+            categories=entry.get("categories"),
+            **{key: source[key] for key in ("member", "delimiter", "names") if key in source},
+        )
         where = f"{source['csv']}: column {entry['label']!r}"
     elif "idx" in source:
         X, labels, columns, train_rows = read_images(source["idx"])
         where = f"{dataset} ({source['idx']['labels']})"
     else:
-        X, labels, columns = read_sklearn(source["sklearn"])
+        X, labels, columns = read_sklearn(source["sklearn"], source.get("features"))
         where = f"{dataset} (scikit-learn's {source['sklearn']})"
     expected, rows = source.get("rows"), len(X) if train_rows is None else train_rows
     if expected is not None and rows != expected:
         raise ValueError(
             f"{where}: has {rows} rows, not the {expected} that the configuration says"
         )
-    table = Table(X, labels, tuple(columns), train_rows=train_rows)
+    groups = tuple(
+        tuple(f"{name}={category}" for category in categories)
+        for name, categories in entry.get("categories", {}).items()
+    )
+    table = Table(X, labels, tuple(columns), train_rows=train_rows, groups=groups)
     if "positive" in entry:
         return table._replace(y=two_classes(labels, entry["positive"], where))
     classes = entry.get("classes") or BUNDLED_CLASSES[source["sklearn"]]
@@ -67,49 +77,67 @@ def two_classes(labels, positive, where):
     return np.where(chosen, 1, -1).astype(np.int8)
 
 
-def read_csv(path, label, columns=None):
-    """X, labels and feature names of a CSV file with a header line.
+def read_csv(path, label, columns=None, *, categories=None, member=None, delimiter=",", names=None):
+    """X, labels and feature names of a CSV file.
 
-    label: the label's column. columns: the features to read; all others where not given. A missing
-    column, a repeated name, a short or long row, an empty or non-numeric cell and a value that is not
-    finite raise ValueError with file, column and row (the header is row 1, as in a spreadsheet).
+    label: the label's column. columns: the numeric features to read; all others where not given.
+    categories: categorical features, column name -> its public list of categories, each of which
+    becomes a feature "name=category" of zeros and ones. member: the file inside a zip archive. names:
+    the columns of a file without a header line, None for one that is not read.
+
+    A missing column, a repeated name, a short or long row, an empty or non-numeric cell, an unknown
+    category and a value that is not finite raise ValueError with file, column and row (the first line
+    is row 1, as in a spreadsheet).
     """
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as handle:
-            rows = [(number, row) for number, row in enumerate(csv.reader(handle), 1) if row]
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: is not UTF-8 text") from None
+        with open_text(path, member) as handle:
+            reader = enumerate(csv.reader(handle, delimiter=delimiter), 1)
+            rows = [(number, row) for number, row in reader if row]
     except csv.Error as error:
         raise ValueError(f"{path}: is not a CSV file ({error})") from None
-    except FileNotFoundError:
-        raise ValueError(f"{path}: no such file") from None
     if not rows:
         raise ValueError(f"{path}: is empty")
-    header = [name.strip() for name in rows[0][1]]
-    repeated = next((name for name in header if header.count(name) > 1), None)
+    if names is None:
+        header = [name.strip() for name in rows.pop(0)[1]]
+        known = header
+    else:
+        header = names
+        known = [name for name in names if name is not None]
+    repeated = next((name for name in known if known.count(name) > 1), None)
     if repeated is not None:
         raise ValueError(f"{path}: the header names {repeated!r} twice")
-    columns = list(columns or [name for name in header if name != label])
-    for name in [label, *columns]:
-        if name not in header:
-            raise ValueError(f"{path}: has no column {name!r} (it has: {', '.join(header[:20])})")
-    if len(rows) == 1:
+    categories = categories or {}
+    columns = list(columns or [name for name in known if name != label and name not in categories])
+    for name in [label, *columns, *categories]:
+        if name not in known:
+            raise ValueError(f"{path}: has no column {name!r} (it has: {', '.join(known[:20])})")
+    if not rows:
         raise ValueError(f"{path}: has a header but no rows")
-    if not columns:
+    if not columns and not categories:
         raise ValueError(f"{path}: has no column besides the label")
-    where = {name: header.index(name) for name in [label, *columns]}
-    X = np.empty((len(rows) - 1, len(columns)))
+    where = {name: header.index(name) for name in known}
+    one_hot = [(name, str(category)) for name in categories for category in categories[name]]
+    place = {pair: len(columns) + k for k, pair in enumerate(one_hot)}
+    X = np.zeros((len(rows), len(columns) + len(one_hot)))
     labels = []
-    for k, (number, row) in enumerate(rows[1:]):
+    for k, (number, row) in enumerate(rows):
         if len(row) != len(header):
             raise ValueError(f"{path}: row {number} has {len(row)} cells, the header {len(header)}")
         for j, name in enumerate(columns):
             X[k, j] = _finite(row[where[name]], f"{path}: column {name!r}, row {number}")
+        for name in categories:
+            category = row[where[name]].strip()
+            if (name, category) not in place:
+                raise ValueError(
+                    f"{path}: column {name!r}, row {number}: {category!r} is not among the "
+                    f"categories that the configuration lists"
+                )
+            X[k, place[name, category]] = 1.0
         text = row[where[label]].strip()
         if not text or text.lower() == "nan":
             raise ValueError(f"{path}: column {label!r}, row {number}: the label is missing")
         labels.append(text)
-    return X, labels, columns
+    return X, labels, [*columns, *(f"{name}={category}" for name, category in one_hot)]
 
 
 def _finite(text, where):
@@ -123,12 +151,23 @@ def _finite(text, where):
     return value
 
 
-def read_sklearn(name):
-    """X, class names and feature names of a data set that comes with scikit-learn."""
+def read_sklearn(name, features=None):
+    """X, class names and feature names of a data set that comes with scikit-learn.
+
+    features: the ones to keep, in this order; all where None.
+    """
     from sklearn import datasets  # 1.8 s to import: only for these data sets
 
     bunch = getattr(datasets, f"load_{name}")()
     names = [str(bunch.target_names[k]) for k in bunch.target]
     # Pixels are whole numbers from 0 to 16: a byte each, as in an image file.
     X = np.asarray(bunch.data, dtype=np.uint8 if name == "digits" else float)
-    return X, names, [str(c) for c in bunch.feature_names]
+    columns = [str(c) for c in bunch.feature_names]
+    for feature in features or ():
+        if feature not in columns:
+            raise ValueError(
+                f"scikit-learn's {name}: has no feature {feature!r} (it has: {', '.join(columns)})"
+            )
+    if features:
+        X, columns = X[:, [columns.index(feature) for feature in features]], list(features)
+    return X, names, columns

@@ -108,3 +108,31 @@ def test_steps_that_look_at_private_rows_void_a_guarantee():
     nothing = accounting.none(2.0, "exact")
     assert nothing.epsilon == math.inf and nothing.claimed_epsilon == 2.0
     assert accounting.after_preparation(nothing, ["min_max"]) == nothing
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.01])
+@pytest.mark.parametrize("sigma", [0.05, 0.4, 1.0, 5.0, 100.0])
+def test_gaussian_epsilon_against_dp_accounting(sigma, delta):
+    found = accounting.gaussian_epsilon(3 * sigma, delta, sensitivity=3.0)
+    assert found == pytest.approx(
+        gaussian_mechanism.get_epsilon_gaussian(sigma, delta), rel=1e-6, abs=1e-9
+    )
+    if found > 0:
+        assert accounting.gaussian_delta(sigma, found) <= delta
+
+
+def test_classical_gaussian():
+    """At delta = 1e-5 the classical calibration first fails at epsilon = 8.42."""
+    assert accounting.classical_gaussian_sigma(0.5, 1e-5, 2.0) == pytest.approx(
+        math.sqrt(2 * math.log(1.25e5)) * 4
+    )
+    for claimed, true in ((1.0, 0.751), (10.0, 10.394)):
+        sigma = accounting.classical_gaussian_sigma(claimed, 1e-5)
+        assert accounting.gaussian_epsilon(sigma, 1e-5) == pytest.approx(true, abs=2e-3)
+    assert accounting.gaussian_epsilon(accounting.classical_gaussian_sigma(8.41, 1e-5), 1e-5) < 8.41
+    assert accounting.gaussian_epsilon(accounting.classical_gaussian_sigma(8.43, 1e-5), 1e-5) > 8.43
+    for epsilon, delta in ((0.0, 1e-5), (math.inf, 1e-5), (1.0, 0.0), (1.0, 1.0)):
+        with pytest.raises(ValueError, match="classical_gaussian_sigma"):
+            accounting.classical_gaussian_sigma(epsilon, delta)
+    with pytest.raises(ValueError, match="delta"):
+        accounting.gaussian_epsilon(1.0, 0.0)

@@ -11,7 +11,13 @@ rule aggregate:
         ),
         chosen=lambda wildcards: searched_paths(experiment_of(wildcards), "json"),
     output:
-        "results/{experiment}/results.csv",
+        report(
+            "results/{experiment}/results.csv",
+            caption="../report/results.rst",
+            category="{experiment}",
+            subcategory="tables",
+            labels={"experiment": "{experiment}", "table": "all cells"},
+        ),
     log:
         "results/{experiment}/logs/aggregate.log",
     conda:

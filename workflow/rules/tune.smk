@@ -4,6 +4,7 @@
 rule tune:
     input:
         data="results/data/{dataset}.npz",
+        meta="results/data/{dataset}.json",
     output:
         json="results/{experiment}/tuned/{dataset}.json",
         csv="results/{experiment}/tuned/{dataset}.csv",
@@ -19,10 +20,11 @@ rule tune:
         runtime=10,
     params:
         tune=lambda wildcards: experiment_of(wildcards).tune,
+        private=private_tuning_argument,
         seed=CONFIG["seed"],
-        library=digest("tune.py"),
+        library=lambda wildcards: digest("tune.py", *private_tuning_modules(wildcards)),
     shell:
-        "python scripts/tune.py --data {input.data} --experiment {wildcards.experiment}"
+        "python scripts/tune.py --data {input.data} --meta {input.meta} {params.private} --experiment {wildcards.experiment}"
         " --dataset {wildcards.dataset} --loss {params.tune[loss]}"
         " --grid {params.tune[grid][low]} {params.tune[grid][high]} {params.tune[grid][values]}"
         " --folds {params.tune[folds]} --seed {params.seed}"

@@ -26,9 +26,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-# What every guarantee is given; all other keyword arguments are the mechanism's options, which
+# What every guarantee is given, and what those that name it are given about the data (public facts
+# from the data's preparation); all other keyword arguments are the mechanism's options, which
 # `guarantee` and `release` both take.
-COMMON = ("self", "n", "d", "epsilon", "delta", "lam", "bound")
+OF_DATA = ("coordinate_bound", "classes")
+COMMON = ("self", "n", "d", "epsilon", "delta", "lam", "bound", *OF_DATA)
 
 
 class Release(NamedTuple):
@@ -61,7 +63,10 @@ def join(releases):
 class Mechanism:
     """Base of all mechanisms: stateless, one instance each.
 
-    `bound` is the public bound R on ||x||_2; `lam` multiplies ||w||^2 / 2 beside the *mean* loss.
+    `bound` is the public bound R on ||x||_2; `lam` multiplies ||w||^2 / 2 beside the *mean* loss. A
+    mechanism that can use them names in `guarantee` and `release`: `coordinate_bound`, a public bound
+    on every |x_j| (None: the one that follows from `bound`), and `classes`, the public number of
+    classes of data with labels 0, 1, ... (None: labels in {-1, 1}).
     """
 
     name: str
@@ -72,6 +77,8 @@ class Mechanism:
     needs_lambda = True
     # Names in `Release.info` of further results per restart, which a run's file gets as columns.
     reports: tuple = ()
+    # Takes `public` = (X, y), the data set's public rows, where the data set has any.
+    uses_public_rows = False
 
     def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, **options):
         """`dp.accounting.Guarantee` for public size n and d released coordinates."""
@@ -98,6 +105,10 @@ class Mechanism:
             ]
             yield releases[0] if len(releases) == 1 else join(releases)
 
+    def shared_fit(self, options):
+        """Name of the fit that the method uses with these options: `fit`, unless options choose it."""
+        return self.fit
+
     def check_options(self, options):
         """Raise ValueError, naming the nearest valid option, unless the mechanism has them all."""
         valid = self.options()
@@ -107,6 +118,15 @@ class Mechanism:
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 known = ", ".join(valid) or "none"
                 raise ValueError(f"{self.name} has no option {key!r} (it has: {known}){hint}")
+
+    def of_data(self, meta):
+        """What this mechanism takes of a prepared data set's public facts (its .json): a dictionary."""
+        facts = {
+            "coordinate_bound": meta.get("coordinate_bound"),
+            "classes": len(meta.get("classes", ())) or None,
+        }
+        parameters = inspect.signature(self.guarantee).parameters
+        return {key: value for key, value in facts.items() if key in parameters}
 
     def options(self):
         """Option names with their defaults, read from the signature of `guarantee`."""
@@ -131,6 +151,36 @@ def check_tolerance(tolerance):
     """Raise ValueError unless a certified gradient norm is a finite number >= 0."""
     if not 0 <= tolerance < math.inf:
         raise ValueError(f"tolerance must be a finite number >= 0, not {tolerance}")
+
+
+def check_delta(name, delta):
+    """Raise ValueError unless delta is what a Gaussian mechanism can be calibrated to."""
+    if not 0 < delta < 1:
+        raise ValueError(f"{name} needs a delta in (0, 1), not {delta}: its noise is Gaussian")
+
+
+def check_no_delta(name, delta):
+    """Raise ValueError for a delta that a mechanism would ignore."""
+    if delta != 0:
+        raise ValueError(f"{name} is (epsilon, 0)-DP and takes no delta, not {delta}")
+
+
+def check_choice(what, value, valid):
+    """Raise ValueError unless an option's value is one of those that exist."""
+    if value not in valid:
+        raise ValueError(f"{what} is one of {', '.join(map(repr, valid))}, not {value!r}")
+
+
+def check_whole(what, value, least=1):
+    """Raise ValueError unless an option's value is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{what} must be a whole number of at least {least}, not {value!r}")
+
+
+def check_positive(what, value):
+    """Raise ValueError unless an option's value is a finite number > 0."""
+    if isinstance(value, (bool, str)) or value is None or not 0 < value < math.inf:
+        raise ValueError(f"{what} must be a finite number > 0, not {value!r}")
 
 
 def register(name):

@@ -1,24 +1,51 @@
-"""The baseline without noise."""
+"""The baselines without noise."""
 
 import numpy as np
 
 from dp.accounting import none
 from dp.data import check_rows
-from dp.fits import l2, sum_intercept
+from dp.fits import FITS, sum_intercept
 from dp.mechanisms import Mechanism, Release, register
+
+PENALTIES = ("l2", "l1", "elastic_net")
 
 
 @register("nonprivate")
 class NonPrivate(Mechanism):
-    """The L2-regularised minimiser itself."""
+    """The regularised minimiser itself.
+
+    penalty: "l2" (lam/2 ||w||^2), "l1" (lam ||w||_1) or "elastic_net" (both); the last two for the
+    logistic loss only.
+    """
 
     fit = "l2"
     private = False
 
-    def guarantee(self, n, d, *, epsilon=np.inf, delta=0.0, lam=None, bound=1.0, loss="logistic"):
+    def guarantee(
+        self,
+        n,
+        d,
+        *,
+        epsilon=np.inf,
+        delta=0.0,
+        lam=None,
+        bound=1.0,
+        loss="logistic",
+        penalty="l2",
+    ):
         """None: the exact minimiser is a function of the data."""
         self._check(epsilon, lam, n, d, bound)
+        self.shared_fit({"loss": loss, "penalty": penalty})
         return none(np.inf, "the exact minimiser is released")
+
+    def shared_fit(self, options):
+        """The fit of the same name as the penalty."""
+        loss, penalty = options.get("loss", "logistic"), options.get("penalty", "l2")
+        if penalty not in PENALTIES:
+            raise ValueError(f"penalty is {', '.join(PENALTIES)}, not {penalty!r}")
+        if penalty != "l2" and loss != "logistic":
+            raise ValueError(f"the {penalty} penalty is for the logistic loss only, not {loss!r}")
+        return penalty
 
     def release(
         self,
@@ -33,11 +60,15 @@ class NonPrivate(Mechanism):
         bound=1.0,
         fit=None,
         loss="logistic",
+        penalty="l2",
     ):
-        """The minimiser, `restarts` times the same row. fit: (weights, info) of `dp.fits.l2`."""
+        """The minimiser, `restarts` times the same row. fit: (weights, info) of the penalty's fit."""
         self._check(epsilon, lam, *np.shape(X), bound)
         check_rows(X, y, bound)
-        weights, info = fit if fit is not None else l2(X, y, lam, loss=loss)
+        if fit is None:
+            options = {"loss": loss} if penalty == "l2" else {}
+            fit = FITS[self.shared_fit({"loss": loss, "penalty": penalty})](X, y, lam, **options)
+        weights, info = fit
         return Release(
             np.repeat(weights, restarts, axis=0),
             np.repeat(info["status"], restarts),

@@ -1,0 +1,272 @@
+"""Differentially private full-batch gradient descent, from zero or from publicly trained weights."""
+
+import math
+
+import numpy as np
+
+from dp import gradient_descent
+from dp.accounting import (
+    REPLACE_ONE,
+    Guarantee,
+    classical_gaussian_sigma,
+    gaussian_epsilon,
+    gaussian_sigma,
+    none,
+)
+from dp.data import check_rows
+from dp.mechanisms import (
+    Mechanism,
+    Release,
+    check_choice,
+    check_delta,
+    check_positive,
+    check_whole,
+    register,
+)
+
+NOISES = ("analytic", "published")
+
+
+class _Descent(Mechanism):
+    needs_lambda = False
+    uses_public_rows = True
+
+    def _check_all(self, n, d, epsilon, lam, bound, classes, loss, iterations, rate, public):
+        self._check(epsilon, lam, n, d, bound)
+        if lam is not None and not 0 <= lam < math.inf:
+            raise ValueError(f"{self.name} needs a finite lambda >= 0, or none, not {lam}")
+        check_choice("loss", loss, gradient_descent.LOSSES)
+        if classes is not None:
+            check_whole("classes", classes, least=2)
+            if loss == "logistic":
+                raise ValueError(
+                    f"logistic loss is for labels in {{-1, 1}}, not {classes} classes: use softmax"
+                )
+        check_whole("iterations", iterations)
+        check_positive("learning_rate", rate)
+        check_whole("public_iterations", public)
+
+    @staticmethod
+    def _start(initial, public, pretrain, bound, settings, public_iterations):
+        """Weights to start from: given, trained on the public rows without privacy, or None (zeros)."""
+        if initial is not None or not pretrain:
+            return initial
+        if public is None or len(public[0]) == 0:
+            raise ValueError(
+                "pretrain needs public rows, and the data set has none: give it some, or set "
+                "pretrain to false"
+            )
+        check_rows(
+            *public, bound, gradient_descent.classes_of(settings["loss"], settings["classes"])
+        )
+        weights, _ = gradient_descent.descend(
+            *public, **settings | {"iterations": public_iterations}
+        )
+        return weights[0]
+
+
+@register("dp_gd")
+class DPGradientDescent(_Descent):
+    """T steps on the mean of per-example gradients clipped to norm C, Gaussian noise on each.
+
+    Replacing one record changes the mean by at most 2C/n. T Gaussian releases of that sensitivity
+    at standard deviation sigma compose exactly to one, mu = sqrt(T) 2C/(n sigma) (Dong, Roth, Su,
+    JRSS B 84, 2022, corollary 3.3). It is tight for all iterates, an upper bound for the last alone.
+
+    noise:
+      "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
+      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)): the claimed epsilon, and the one
+                   that the exact curve gives, which is larger where epsilon is not small
+
+    loss: "logistic" (labels in {-1, 1}) or "softmax" (labels 0, 1, ..; `classes` of the data).
+    pretrain: start from `public_iterations` steps of gradient descent, without noise or clipping,
+    on the data set's public rows: a function of public data costs nothing.
+    """
+
+    def guarantee(
+        self,
+        n,
+        d,
+        *,
+        epsilon,
+        delta=0.0,
+        lam=None,
+        bound=1.0,
+        classes=None,
+        loss="logistic",
+        noise="analytic",
+        clip=1.0,
+        iterations=100,
+        learning_rate=1.0,
+        pretrain=False,
+        public_iterations=1000,
+    ):
+        """(epsilon, delta)-DP for all iterates together."""
+        self._check_all(
+            n, d, epsilon, lam, bound, classes, loss, iterations, learning_rate, public_iterations
+        )
+        sigma = self.sigma(n, epsilon, delta, noise, clip, iterations)
+        mu = math.sqrt(iterations) * 2 * clip / (n * sigma)
+        proven = epsilon if noise == "analytic" else gaussian_epsilon(1 / mu, delta)
+        reason = (
+            f"{iterations} Gaussian steps of sensitivity 2C/n = {2 * clip / n:.6g} and standard "
+            f"deviation {sigma:.6g} compose to Gaussian DP with mu = {mu:.6g}; {noise} noise"
+        )
+        if pretrain:
+            reason += "; it starts from weights that public rows alone determine"
+        return Guarantee(epsilon, proven, delta, REPLACE_ONE, reason)
+
+    def sigma(self, n, epsilon, delta, noise, clip, iterations):
+        """Standard deviation of the noise on every coordinate of the mean gradient."""
+        check_choice("noise", noise, NOISES)
+        check_positive("clip", clip)
+        check_whole("iterations", iterations)
+        check_delta(self.name, delta)
+        calibrate = gaussian_sigma if noise == "analytic" else classical_gaussian_sigma
+        return calibrate(epsilon, delta, math.sqrt(iterations) * 2 * clip / n)
+
+    def release(
+        self,
+        X,
+        y,
+        *,
+        epsilon,
+        delta=0.0,
+        lam=None,
+        restarts=1,
+        rng,
+        bound=1.0,
+        classes=None,
+        public=None,
+        initial=None,
+        loss="logistic",
+        noise="analytic",
+        clip=1.0,
+        iterations=100,
+        learning_rate=1.0,
+        pretrain=False,
+        public_iterations=1000,
+    ):
+        """public: (X, y) of public rows. initial: weights that no private row has touched, (d,) or
+        (d, classes), in place of pre-training. info["loss"]: mean training loss of every iterate,
+        a diagnostic that is not covered by the guarantee.
+        """
+        n, d = np.shape(X)
+        self.guarantee(
+            n,
+            d,
+            epsilon=epsilon,
+            delta=delta,
+            lam=lam,
+            bound=bound,
+            classes=classes,
+            loss=loss,
+            noise=noise,
+            clip=clip,
+            iterations=iterations,
+            learning_rate=learning_rate,
+            pretrain=pretrain,
+            public_iterations=public_iterations,
+        )
+        check_rows(X, y, bound, gradient_descent.classes_of(loss, classes))
+        settings = {
+            "loss": loss,
+            "classes": classes,
+            "lam": lam or 0.0,
+            "learning_rate": learning_rate,
+        }
+        sigma = self.sigma(n, epsilon, delta, noise, clip, iterations)
+        weights, trace = gradient_descent.descend(
+            X,
+            y,
+            iterations=iterations,
+            clip=clip,
+            sigma=sigma,
+            restarts=restarts,
+            rng=rng,
+            initial=self._start(initial, public, pretrain, bound, settings, public_iterations),
+            **settings,
+        )
+        return Release(weights, np.full(restarts, "ok"), {"scale": sigma, "loss": trace})
+
+
+@register("gradient_descent")
+class GradientDescent(_Descent):
+    """Without privacy: the same steps without clipping and noise."""
+
+    private = False
+
+    def guarantee(
+        self,
+        n,
+        d,
+        *,
+        epsilon=np.inf,
+        delta=0.0,
+        lam=None,
+        bound=1.0,
+        classes=None,
+        loss="logistic",
+        iterations=100,
+        learning_rate=1.0,
+        pretrain=False,
+        public_iterations=1000,
+    ):
+        """None: gradient descent without noise is a function of the data."""
+        self._check_all(
+            n, d, epsilon, lam, bound, classes, loss, iterations, learning_rate, public_iterations
+        )
+        return none(np.inf, "gradient descent without noise")
+
+    def release(
+        self,
+        X,
+        y,
+        *,
+        epsilon=np.inf,
+        delta=0.0,
+        lam=None,
+        restarts=1,
+        rng=None,
+        bound=1.0,
+        classes=None,
+        public=None,
+        initial=None,
+        loss="logistic",
+        iterations=100,
+        learning_rate=1.0,
+        pretrain=False,
+        public_iterations=1000,
+    ):
+        """The same weights `restarts` times. public, initial, info["loss"]: as `dp_gd`."""
+        n, d = np.shape(X)
+        self.guarantee(
+            n,
+            d,
+            epsilon=epsilon,
+            delta=delta,
+            lam=lam,
+            bound=bound,
+            classes=classes,
+            loss=loss,
+            iterations=iterations,
+            learning_rate=learning_rate,
+            pretrain=pretrain,
+            public_iterations=public_iterations,
+        )
+        check_rows(X, y, bound, gradient_descent.classes_of(loss, classes))
+        settings = {
+            "loss": loss,
+            "classes": classes,
+            "lam": lam or 0.0,
+            "learning_rate": learning_rate,
+        }
+        start = self._start(initial, public, pretrain, bound, settings, public_iterations)
+        weights, trace = gradient_descent.descend(
+            X, y, iterations=iterations, initial=start, **settings
+        )
+        return Release(
+            np.repeat(weights, restarts, axis=0),
+            np.full(restarts, "ok"),
+            {"loss": np.repeat(trace, restarts, axis=0)},
+        )

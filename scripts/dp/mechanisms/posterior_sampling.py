@@ -1,0 +1,227 @@
+"""Posterior sampling: one exact draw from a tempered posterior on a public ball.
+
+The density exp(-gamma (F(w) + n lam/2 ||w||^2)) on ||w|| <= rho, F the summed loss, is the
+exponential mechanism: replacing a record changes F(w) by at most D = sup |l - l'| over records and
+the ball, hence the density by at most e^(gamma D), and its integral by as much again. With
+gamma = epsilon/(2D) the draw is epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg, Smola, ICML
+2015). The draw must be exact: a sampler t away in total variation would add (1 + e^epsilon) t to
+delta, so this one is a rejection sampler.
+"""
+
+import math
+
+import numpy as np
+
+from dp.accounting import REPLACE_ONE, Guarantee
+from dp.data import check_rows, row_norms
+from dp.mechanisms import (
+    Mechanism,
+    Release,
+    check_choice,
+    check_no_delta,
+    check_positive,
+    check_whole,
+    register,
+)
+
+LOSSES = ("squared", "logistic")
+BATCH = 4096  # proposals at a time
+
+
+def loss_range(loss, reach):
+    """D = sup |l(z) - l(z')| over margins z, z' in [-reach, reach], reach = rho R.
+
+    Squared loss (1 - z)^2/2: largest (1 + reach)^2/2, least 0 where z = 1 is reached and
+    (1 - reach)^2/2 otherwise. Logistic loss: l(-reach) - l(reach) = reach.
+    """
+    if loss == "logistic":
+        return reach
+    return (1 + reach) ** 2 / 2 if reach >= 1 else 2 * reach
+
+
+@register("posterior_sampling")
+class PosteriorSampling(Mechanism):
+    """One draw from the tempered posterior of squared or logistic loss on ||w|| <= radius.
+
+    Restarts are independent single draws; each by itself is what the guarantee is for. proposals:
+    how many a restart may use on average; a restart left without a draw has status "not_sampled",
+    an event whose probability depends on the data: the guarantee is for settings where it is
+    negligible.
+    """
+
+    needs_lambda = False
+
+    def guarantee(
+        self,
+        n,
+        d,
+        *,
+        epsilon,
+        delta=0.0,
+        lam=None,
+        bound=1.0,
+        loss="squared",
+        radius=1.0,
+        proposals=1_000_000,
+    ):
+        """epsilon-DP for the exact draw."""
+        self._check(epsilon, lam, n, d, bound)
+        check_no_delta(self.name, delta)
+        check_choice("loss", loss, LOSSES)
+        check_positive("radius", radius)
+        check_whole("proposals", proposals)
+        if lam is not None and not 0 <= lam < math.inf:
+            raise ValueError(f"{self.name} needs a finite lambda >= 0, or none, not {lam}")
+        gamma = float(epsilon / (2 * loss_range(loss, radius * bound)))
+        reason = (
+            f"one exact draw from exp(-gamma F) on the ball of radius {radius:g}, gamma = "
+            f"{gamma:.6g} = epsilon/(2D), D = {epsilon / (2 * gamma):.6g} the range of one record's "
+            f"loss there; the running time of the rejection sampler is not covered"
+        )
+        return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
+
+    def release(
+        self,
+        X,
+        y,
+        *,
+        epsilon,
+        delta=0.0,
+        lam=None,
+        restarts=1,
+        rng,
+        bound=1.0,
+        loss="squared",
+        radius=1.0,
+        proposals=1_000_000,
+    ):
+        """info["acceptance"]: accepted share of the proposals."""
+        n, d = np.shape(X)
+        self.guarantee(
+            n,
+            d,
+            epsilon=epsilon,
+            delta=delta,
+            lam=lam,
+            bound=bound,
+            loss=loss,
+            radius=radius,
+            proposals=proposals,
+        )
+        check_rows(X, y, bound)
+        X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+        gamma = float(epsilon / (2 * loss_range(loss, radius * bound)))
+        ridge = n * (lam or 0.0)
+        build = _squared_envelope if loss == "squared" else _logistic_envelope
+        precision, linear, log_excess = build(X, y, gamma, ridge, radius)
+        draws, tried = truncated_draws(
+            precision, linear, radius, restarts, rng, log_excess, proposals * restarts
+        )
+        missing = restarts - len(draws)
+        return Release(
+            np.concatenate([draws, np.zeros((missing, d))]),
+            np.array(["ok"] * len(draws) + ["not_sampled"] * missing),
+            {"acceptance": len(draws) / tried, "gamma": gamma},
+        )
+
+
+def truncated_draws(precision, linear, radius, size, rng, log_excess=None, proposals=10**6):
+    """Exact draws from exp(-w'Pw/2 + b.w + log_excess(w)) on the ball ||w|| <= radius, by rejection.
+
+    precision: P (d, d) symmetric, positive semidefinite. linear: b (d,). log_excess: a function of
+    (m, d) points that is at most 0 (None: 0, a truncated Gaussian). Returns draws (at most size, d)
+    and the number of proposals that were needed.
+
+    On the ball exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0, so the density is at most that
+    of a Gaussian with precision P + kI times a constant: proposals from it are accepted with
+    probability exp(log_excess(w) - k (radius^2 - ||w||^2)/2) inside the ball and never outside. The
+    acceptance is largest where the proposal's mean of ||w||^2 is radius^2; then the norm's excess
+    over the boundary is of the order of its fluctuation, which costs a factor of order sqrt(d), not
+    one that is exponential in d. Any k gives the same law of the draws, so k may depend on the data.
+    """
+    values, vectors = np.linalg.eigh(precision)
+    values = np.maximum(values, 0.0)
+    b = vectors.T @ linear
+    k = _tilt(values, b, radius)
+    mean, deviation = b / (values + k), 1 / np.sqrt(values + k)
+    draws, tried = [], 0
+    found = 0
+    while found < size and tried < proposals:
+        points = mean + deviation * rng.standard_normal((BATCH, len(values)))
+        square = np.einsum("ij,ij->i", points, points)
+        log_accept = -k * (radius**2 - square) / 2
+        points = points @ vectors.T
+        inside = square <= radius**2
+        if log_excess is not None:
+            log_accept[inside] += log_excess(points[inside])
+        accepted = np.flatnonzero(inside & (-rng.standard_exponential(BATCH) <= log_accept))
+        accepted = accepted[: size - found]
+        draws.append(points[accepted])
+        found += len(accepted)
+        tried += BATCH if found < size else int(accepted[-1]) + 1
+    return np.concatenate(draws), tried
+
+
+def _tilt(values, b, radius):
+    """k >= 0 with E ||w||^2 = radius^2 under the proposal, or 0 where it is already at most that."""
+    return _root(lambda k: np.sum((b / (values + k)) ** 2 + 1 / (values + k)) - radius**2)
+
+
+def _root(excess):
+    """The k >= 0 at which a decreasing function falls to 0; 0 where it is at most 0 already."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if excess(0.0) <= 0:
+            return 0.0
+    low, high = 0.0, 1.0
+    while excess(high) > 0:
+        low, high = high, 2 * high
+    for _ in range(100):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return high
+
+
+def _minimiser_on_ball(A, b, radius):
+    """argmin of w'Aw/2 - b.w over ||w|| <= radius, A positive definite (a trust-region step)."""
+    values, vectors = np.linalg.eigh(A)
+    b = vectors.T @ b
+    k = _root(lambda k: np.sum((b / (values + k)) ** 2) - radius**2)
+    return vectors @ (b / (values + k))
+
+
+def _squared_envelope(X, y, gamma, ridge, radius):
+    """The density itself is Gaussian: gamma (||y - Xw||^2/2 + ridge ||w||^2/2)."""
+    return gamma * (X.T @ X + ridge * np.eye(X.shape[1])), gamma * (X.T @ y), None
+
+
+def _logistic_envelope(X, y, gamma, ridge, radius):
+    """A Gaussian above exp(-gamma F): the quadratic below F that touches it at a point w0.
+
+    On the ball |w.x_i| <= m_i = radius ||x_i||, and the logistic curvature is at least
+    s(1 - s) at s = 1/(1 + e^m_i): F(w) >= F(w0) + F'(w0)(w - w0) + (w - w0)'H(w - w0)/2 with
+    H = sum_i s_i (1 - s_i) x_i x_i'. w0 is the minimiser on the ball, up to a few Newton steps; the
+    law of the accepted draws does not depend on it. The acceptance falls exponentially with d.
+    """
+    d = X.shape[1]
+    margins = radius * row_norms(X)
+    slope = 1 / (1 + np.exp(margins))
+    H = (X.T * (slope * (1 - slope))) @ X
+    start = np.zeros(d)
+    for _ in range(20):
+        s = 1 / (1 + np.exp(y * (X @ start)))
+        gradient = -X.T @ (s * y) + ridge * start
+        curvature = (X.T * (s * (1 - s))) @ X + (ridge + 1e-9) * np.eye(d)
+        start = _minimiser_on_ball(curvature, curvature @ start - gradient, radius)
+    s = 1 / (1 + np.exp(y * (X @ start)))
+    gradient = -X.T @ (s * y)  # of F alone: the ridge is quadratic already
+    touched = np.logaddexp(0.0, -y * (X @ start)).sum()
+
+    def log_excess(points):
+        step = points - start
+        quadratic = touched + step @ gradient + np.einsum("ij,jk,ik->i", step, H, step) / 2
+        exact = np.logaddexp(0.0, -y[:, None] * (X @ points.T)).sum(axis=0)
+        return np.minimum(gamma * (quadratic - exact), 0.0)
+
+    return gamma * (H + ridge * np.eye(d)), gamma * (H @ start - gradient), log_excess

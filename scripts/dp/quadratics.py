@@ -1,0 +1,98 @@
+"""Noisy quadratic objectives w'Aw/2 - b.w: symmetric noise, and minimisers of what noise made of them.
+
+Everything that is done to a noisy quadratic is post-processing: it costs no privacy as long as it
+uses the noisy coefficients and public numbers alone.
+"""
+
+import numpy as np
+
+REPAIRS = ("ridge", "trim", "none")
+
+
+def moments(X, y):
+    """X'X (d, d) and X'y (d,)."""
+    X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+    return X.T @ X, X.T @ y
+
+
+def coefficients(d):
+    """Number of distinct monomials of degree 1 and 2 in d variables."""
+    return d + d * (d + 1) // 2
+
+
+def unpack(values, d):
+    """Coefficients of the monomials as a symmetric matrix and a vector.
+
+    values: (restarts, d + d(d+1)/2), of w_1, .., w_d, then of w_j w_k, j <= k, row by row. Returns
+    Q (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w: the coefficient of w_j w_k,
+    j < k, is shared by Q_jk and Q_kj.
+    """
+    rows, columns = np.triu_indices(d)
+    Q = np.zeros((len(values), d, d))
+    Q[:, rows, columns] = values[:, d:] * np.where(rows == columns, 1.0, 0.5)
+    Q[:, columns, rows] = Q[:, rows, columns]
+    return Q, values[:, :d]
+
+
+def isotropic(values, d):
+    """Unit normals as a vector and a symmetric matrix that is isotropic in the Frobenius norm.
+
+    Diagonal entries have variance 1, the others 1/2: then <E, S>_F is standard normal for every
+    symmetric S of unit norm, and Gaussian noise sigma E protects a Frobenius sensitivity exactly as
+    independent noise protects a Euclidean one. values: (restarts, d + d(d+1)/2).
+    """
+    rows, columns = np.triu_indices(d)
+    E = np.zeros((len(values), d, d))
+    E[:, rows, columns] = values[:, d:] * np.where(rows == columns, 1.0, np.sqrt(0.5))
+    E[:, columns, rows] = E[:, rows, columns]
+    return E, values[:, :d]
+
+
+def solve(A, b, deviation=0.0, repair="ridge"):
+    """Minimisers of w'Aw/2 - b.w for every restart, where the noisy A may have any eigenvalues.
+
+    A: (restarts, d, d) symmetric. b: (restarts, d). deviation: public, the standard deviation of
+    the noise on A's diagonal. Returns weights (restarts, d) and unbounded (restarts,), whether the
+    quadratic as it came had no minimum.
+
+    repair:
+      "ridge"  sqrt(d) deviation is added to every eigenvalue (the order of the noise's spectral
+               norm, which makes most quadratics bounded), and an eigenvalue that is still below
+               deviation is moved there (which makes all of them so)
+      "trim"   directions with eigenvalues that are not positive are left out: w has no part in them
+               (Zhang et al., PVLDB 5, 2012, section 6.2)
+      "none"   a quadratic without a minimum has no weights: NaN
+    """
+    d = A.shape[-1]
+    values, vectors = np.linalg.eigh(A)
+    # What rounding cannot tell from zero is no minimum.
+    least = d * np.finfo(float).eps * np.abs(values).max(axis=1, initial=0.0, keepdims=True)
+    positive = values > least
+    unbounded = ~positive.all(axis=1)
+    if repair == "ridge" and deviation > 0:
+        values = np.maximum(values + np.sqrt(d) * deviation, deviation)
+        positive = np.ones_like(positive)
+    inverse = np.where(positive, 1 / np.where(positive, values, 1.0), 0.0)
+    part = np.einsum("rji,rj->ri", vectors, b) * inverse
+    weights = np.einsum("rij,rj->ri", vectors, part)
+    if repair == "none":
+        weights[unbounded] = np.nan
+    return weights, unbounded
+
+
+def adam(A, b, steps, learning_rate=0.001, beta1=0.9, beta2=0.999, stabiliser=1e-8):
+    """Adam (Kingma, Ba, ICLR 2015) from zero on w'Aw/2 - b.w, a given number of steps.
+
+    A step moves no coordinate by much more than the learning rate, however steep the objective is:
+    where steps x learning_rate is short, the result is set by the signs of the first gradients.
+    Returns weights (restarts, d).
+    """
+    weights = np.zeros(b.shape)
+    mean, square = np.zeros(b.shape), np.zeros(b.shape)
+    for step in range(1, steps + 1):
+        gradient = np.einsum("rij,rj->ri", A, weights) - b
+        mean = beta1 * mean + (1 - beta1) * gradient
+        square = beta2 * square + (1 - beta2) * gradient * gradient
+        corrected = np.sqrt(square / (1 - beta2**step)) + stabiliser
+        weights = weights - learning_rate * mean / (1 - beta1**step) / corrected
+    return weights

@@ -1,0 +1,237 @@
+"""DP gradient descent: gradients, clipping, sensitivity, noise, composition, warm starts."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import kstest, norm
+
+from dp import gradient_descent
+from dp.mechanisms import MECHANISMS
+from dp.seeds import generator
+from dp.solvers import minimise
+
+MECHANISM = MECHANISMS["dp_gd"]
+
+
+def rows(n=60, d=3, classes=None, seed=3):
+    rng = generator(seed, "rows", n, d)
+    X = rng.standard_normal((n, d))
+    X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    score = X[:, 0] + 0.3 * rng.standard_normal(n)
+    if classes is None:
+        return X, np.where(score > 0, 1, -1)
+    return X, np.digitize(score, np.linspace(-0.5, 0.5, classes - 1))
+
+
+def mean_loss(X, y, W, loss):
+    """Example by example, from the definitions."""
+    if loss == "logistic":
+        return np.mean(
+            [math.log1p(math.exp(-t * (x @ W[:, 0]))) for x, t in zip(X, y, strict=True)]
+        )
+    total = 0.0
+    for x, t in zip(X, y, strict=True):
+        scores = x @ W
+        total += math.log(np.exp(scores).sum()) - scores[t]
+    return total / len(X)
+
+
+@pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 4)])
+def test_gradient_by_finite_differences(loss, classes):
+    X, y = rows(classes=classes)
+    K = classes or 1
+    W = generator(1).standard_normal((2, 3, K))
+    value, gradient = gradient_descent.mean_gradient(X, y, W, loss)
+    for r in range(2):
+        assert value[r] == pytest.approx(mean_loss(X, y, W[r], loss))
+        for j in range(3):
+            for k in range(K):
+                step = np.zeros((3, K))
+                step[j, k] = 1e-6
+                slope = (
+                    mean_loss(X, y, W[r] + step, loss) - mean_loss(X, y, W[r] - step, loss)
+                ) / 2e-6
+                assert gradient[r, j, k] == pytest.approx(slope, abs=1e-8)
+
+
+@pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 4)])
+def test_clipping_is_per_example(loss, classes):
+    X, y = rows(classes=classes)
+    W = generator(1).standard_normal((2, 3, (classes or 1)))
+    clip = 0.3
+    _, clipped = gradient_descent.mean_gradient(X, y, W, loss, clip)
+    single = np.array(
+        [
+            gradient_descent.mean_gradient(X[i : i + 1], y[i : i + 1], W, loss)[1]
+            for i in range(len(X))
+        ]
+    )
+    norms = np.sqrt((single**2).sum(axis=(2, 3), keepdims=True))
+    assert (norms > clip).any() and (norms < clip).any()
+    expected = (single * np.minimum(1, clip / norms)).mean(axis=0)
+    np.testing.assert_allclose(clipped, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 3)])
+def test_neighbours_move_the_mean_by_at_most_its_sensitivity(loss, classes):
+    rng = generator(2, "neighbours", loss)
+    n, clip, worst = 12, 0.4, 0.0
+    X, y = rows(n, 2, classes)
+    K = classes or 1
+    for _ in range(300):
+        W = 3 * rng.standard_normal((1, 2, K))
+        X2, y2 = X.copy(), y.copy()
+        direction = rng.standard_normal(2)
+        X2[0] = direction / np.linalg.norm(direction)
+        y2[0] = rng.choice((-1, 1)) if classes is None else rng.integers(classes)
+        _, a = gradient_descent.mean_gradient(X, y, W, loss, clip)
+        _, b = gradient_descent.mean_gradient(X2, y2, W, loss, clip)
+        worst = max(worst, np.linalg.norm(a - b))
+    assert 0.8 * 2 * clip / n < worst <= 2 * clip / n * (1 + 1e-12)
+
+
+def test_without_noise_it_finds_the_minimiser():
+    X, y = rows()
+    options = {"iterations": 4000, "learning_rate": 3.0, "lam": 0.05}
+    expected, _ = minimise(X, y, 0.05)
+    plain = MECHANISMS["gradient_descent"].release(X, y, restarts=2, **options)
+    np.testing.assert_allclose(plain.weights, np.repeat(expected, 2, axis=0), atol=1e-8)
+    trace = plain.info["loss"]
+    assert trace.shape == (2, 4001)
+    assert trace[0, 0] == pytest.approx(math.log(2))
+    assert (np.diff(trace[0]) <= 1e-12).all()
+    private = MECHANISM.release(
+        X, y, epsilon=1e9, delta=1e-5, rng=generator(1), clip=2.0, **options
+    )
+    np.testing.assert_allclose(private.weights, expected, atol=1e-3)
+
+
+def test_softmax_of_two_classes_is_logistic():
+    X, y = rows()
+    options = {"iterations": 50, "learning_rate": 0.7}
+    logistic = MECHANISMS["gradient_descent"].release(X, y, **options)
+    softmax = MECHANISMS["gradient_descent"].release(
+        X, (y + 1) // 2, loss="softmax", classes=2, **options | {"learning_rate": 0.35}
+    )
+    difference = softmax.weights[0, :, 1] - softmax.weights[0, :, 0]
+    np.testing.assert_allclose(difference, logistic.weights[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", ["analytic", "published"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 15.0, 150.0])
+def test_calibration_by_an_independent_accountant(noise, epsilon):
+    """T Gaussian events composed by dp_accounting's privacy loss distribution of one of them."""
+    from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
+
+    n, T, clip, delta = 400, 50, 0.7, 1e-5
+    X, y = rows(n, 2)
+    release = MECHANISM.release(
+        *(X, y), epsilon=epsilon, delta=delta, rng=generator(1), noise=noise, clip=clip,
+        iterations=T,
+    )  # fmt: skip
+    sigma = release.info["scale"]
+    if noise == "published":
+        assert sigma == pytest.approx(
+            2 * clip / (n * epsilon) * math.sqrt(2 * T * math.log(1.25 / delta))
+        )
+    truth = get_epsilon_gaussian(sigma / (2 * clip / n) / math.sqrt(T), delta)
+    guarantee = MECHANISM.guarantee(
+        *(n, 2), epsilon=epsilon, delta=delta, noise=noise, clip=clip, iterations=T
+    )
+    assert guarantee.epsilon == pytest.approx(truth, rel=1e-4)
+    known = {15.0: 17.37, 150.0: 610.4}
+    if noise == "published" and epsilon in known:
+        assert guarantee.epsilon == pytest.approx(known[epsilon], rel=1e-3)
+
+
+def test_composition_by_a_privacy_loss_distribution():
+    from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
+    from dp_accounting.pld import PLDAccountant
+
+    n, T, clip, delta = 100, 20, 1.0, 1e-5
+    sigma = MECHANISM.sigma(n, 2.0, delta, "analytic", clip, T)
+    accountant = PLDAccountant()
+    accountant.compose(SelfComposedDpEvent(GaussianDpEvent(sigma / (2 * clip / n)), T))
+    assert accountant.get_epsilon(delta) == pytest.approx(2.0, rel=1e-3)
+
+
+def test_the_noise_of_one_step():
+    """From zero, one step: (clipped mean gradient + noise) times the learning rate, on all classes."""
+    X, y = rows(classes=3)
+    release = MECHANISM.release(
+        *(X, y), epsilon=1.0, delta=1e-5, restarts=1500, rng=generator(5), iterations=1,
+        learning_rate=2.0, loss="softmax", classes=3, clip=0.5,
+    )  # fmt: skip
+    assert release.weights.shape == (1500, 3, 3)
+    _, gradient = gradient_descent.mean_gradient(X, y, np.zeros((1, 3, 3)), "softmax", 0.5)
+    noise = (-release.weights / 2.0 - gradient) / release.info["scale"]
+    assert kstest(noise.ravel(), norm.cdf).pvalue > 0.01
+    correlation = np.corrcoef(noise.reshape(1500, 9).T)
+    assert np.abs(correlation - np.eye(9)).max() < 0.1
+
+
+def test_a_warm_start_is_where_descent_begins():
+    X, y = rows()
+    public = rows(500, 3, seed=8)
+    options = {"epsilon": 1.0, "delta": 1e-5, "clip": 0.5, "learning_rate": 0.5}
+    expected, _ = gradient_descent.descend(*public, iterations=1000, learning_rate=0.5)
+    trained = MECHANISM.release(
+        X, y, rng=generator(1), public=public, pretrain=True, iterations=3, **options
+    )
+    given = MECHANISM.release(X, y, rng=generator(1), initial=expected[0], iterations=3, **options)
+    np.testing.assert_array_equal(trained.weights, given.weights)
+    start = mean_loss(X, y, expected[0][:, None], "logistic")
+    assert trained.info["loss"][0, 0] == pytest.approx(start)
+    # the guarantee does not change
+    kinds = [
+        MECHANISM.guarantee(60, 3, epsilon=1.0, delta=1e-5, pretrain=pretrain)[:4]
+        for pretrain in (False, True)
+    ]
+    assert kinds[0] == kinds[1]
+
+
+BAD = [
+    ({"delta": 0.0}, "delta"),
+    ({"delta": 1.0}, "delta"),
+    ({"delta": -1e-5}, "delta"),
+    ({"clip": 0.0}, "clip"),
+    ({"clip": -1.0}, "clip"),
+    ({"clip": math.inf}, "clip"),
+    ({"iterations": 0}, "iterations"),
+    ({"iterations": 2.5}, "iterations"),
+    ({"learning_rate": 0.0}, "learning_rate"),
+    ({"noise": "exact"}, "noise"),
+    ({"loss": "hinge"}, "loss"),
+    ({"classes": 4}, "softmax"),
+]
+
+
+@pytest.mark.parametrize(("options", "what"), BAD)
+def test_bad_options(options, what):
+    arguments = {"epsilon": 1.0, "delta": 1e-5} | options
+    with pytest.raises(ValueError, match=what):
+        MECHANISM.guarantee(60, 3, **arguments)
+    with pytest.raises(ValueError, match=what):
+        MECHANISM.release(*rows(), rng=generator(1), **arguments)
+
+
+def test_bad_data():
+    X, y = rows()
+    good = {"epsilon": 1.0, "delta": 1e-5, "rng": generator(1)}
+    empty = X[:0], y[:0]
+    for public in (None, empty):
+        with pytest.raises(ValueError, match="public rows"):
+            MECHANISM.release(X, y, pretrain=True, public=public, **good)
+    with pytest.raises(ValueError, match="public bound"):
+        MECHANISM.release(X, y, bound=0.5, **good)
+    with pytest.raises(ValueError, match="public bound"):
+        MECHANISM.release(X, y, pretrain=True, public=(3 * X, y), **good)
+    with pytest.raises(ValueError, match="number of classes"):
+        MECHANISM.release(X, y, loss="softmax", **good)
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        MECHANISM.release(X, y, loss="softmax", classes=2, **good)
+    with pytest.raises(ValueError, match="data must be"):
+        MECHANISM.release(X, y[:-1], **good)
+    with pytest.raises(ValueError, match="initial"):
+        MECHANISM.release(X, y, initial=np.zeros(4), **good)

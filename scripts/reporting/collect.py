@@ -60,6 +60,9 @@ class Gathered:
 
     @property
     def status(self):
+        if not self.cells:
+            lacking = [entry["name"] for entry in (*self.figures(), *self.tables()) if entry["why"]]
+            return f"partial: without {', '.join(lacking)}" if lacking else "complete"
         if len(self.gaps) == len(self.cells):
             return "not run"
         if self.gaps:
@@ -75,6 +78,8 @@ class Gathered:
 
         if not self.gaps and (self.folder / "results.csv").exists():
             return Results(self.experiment).frame
+        if not self.cells:
+            return pd.DataFrame(columns=[*SHOWN, *SUMMARISED])
         parts = [part for part in (self.some(self.cells), self._missing()) if len(part)]
         frame = pd.concat(parts, ignore_index=True)
         return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMMARISED])])

@@ -153,7 +153,10 @@ def problem(source, key, text):
 
 
 def _check_plain(value, path, where):
-    """Refuse what YAML makes of unquoted text, and numbers that are not finite."""
+    """Refuse what YAML makes of unquoted text, and numbers that are not finite.
+
+    An option may be infinite: an epsilon without privacy, or the threshold of a check.
+    """
 
     def refuse(text):
         raise problem(where(list(path)), _key(path), text)
@@ -166,7 +169,9 @@ def _check_plain(value, path, where):
     elif isinstance(value, (list, tuple)):
         for k, item in enumerate(value):
             _check_plain(item, (*path, k), where)
-    elif isinstance(value, float) and not math.isfinite(value):
+    elif isinstance(value, float) and (
+        math.isnan(value) or (math.isinf(value) and "options" not in path)
+    ):
         refuse(f"must be a finite number, not {_show(value)}")
     elif not isinstance(value, (str, int, float, type(None))):
         refuse(f"{value} is {_kind(value)}: write it in quotes")

@@ -7,7 +7,7 @@ import signal
 from conftest import TINY
 
 PRIORITY = "results/cm08/runs/cm08_separable/output_perturbation/n=100/eps=1.csv"
-VARYING = ("/logs/", "/benchmarks/", "timing.csv", "provenance.json")
+VARYING = ("/logs/", "/benchmarks/", "timing.csv", "provenance.json", "report.html", "costs.csv")
 
 
 def results(project):

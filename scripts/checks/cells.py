@@ -311,19 +311,21 @@ def bound_holds(results, *, analysis, bound, looseness=True):
     if frame.empty:
         raise Missing(f"the analysis {analysis} has no row for {bound}")
     short = frame["share_within"] < 1 - frame["delta"]
-    margin = (frame["share_within"] - (1 - frame["delta"])).min()
-    worst = frame.loc[frame["share_within"].idxmin()]
-    draws = int(frame["draws"].sum())
+    worst = frame.loc[(frame["share_within"] - (1 - frame["delta"])).idxmin()]
+    cells = frame.drop_duplicates(["dataset", "method", "train_size", "epsilon"])
     text = (
         f"the bound holds in {100 * worst['share_within']:.4g} % of the draws at worst, "
-        f"{100 * (1 - worst['delta']):g} % wanted ({_place(worst)}); {len(frame)} cells, {draws} draws"
+        f"{100 * (1 - worst['delta']):g} % wanted ({_place(worst)}); {len(cells)} cells, "
+        f"{int(cells['draws'].sum())} draws, delta {', '.join(f'{d:g}' for d in frame['delta'].unique())}"
     )
     if looseness:
         text += (
             f"; it is {frame['looseness'].min():.3g} to {frame['looseness'].max():.3g} times the "
             f"draws' 1 - delta quantile (median {frame['looseness'].median():.3g})"
         )
-    return Outcome(bool(not short.any()), text, float(1 + margin), 1.0)
+    return Outcome(
+        bool(not short.any()), text, float(worst["share_within"]), float(1 - worst["delta"])
+    )
 
 
 def implied_below(results, *, comparison, methods, share_of):

@@ -91,6 +91,8 @@ class Gathered:
 
         if not self.gaps and (self.folder / "results.csv").exists():
             return Results(self.experiment).frame
+        if not self.cells:
+            return pd.DataFrame(columns=[*SHOWN, *SUMMARISED])
         parts = [part for part in (self.some(self.cells), self._missing()) if len(part)]
         frame = pd.concat(parts, ignore_index=True)
         return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMMARISED])])

@@ -161,6 +161,8 @@ CHECKS = {
     "void": Kind("checks.privacy", "void", "results"),
     "bound_holds": Kind("checks.cells", "bound_holds", "analysis"),
     "similar_epsilons": Kind("checks.cells", "similar_epsilons", "results"),
+    "lower_across": Kind("checks.cells", "lower_across", "results"),
+    "option_falls": Kind("checks.cells", "option_falls", "results"),
     "slower": Kind("checks.cells", "slower", "analysis"),
     "printed_twice": Kind("checks.printed", "printed_twice", "none"),
     "printed_ratio": Kind("checks.printed", "printed_ratio", "none"),

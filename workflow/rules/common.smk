@@ -192,6 +192,9 @@ def check_inputs(wildcards):
     for check in checks:
         if "analysis" in check:
             files[experiment.analysis_path(check["analysis"])] = None
+        other = check["options"].get("experiment")
+        if other in CONFIG["experiments"]:
+            files[f"results/{other}/results.csv"] = None
         if "table" in check:
             files[f"results/{experiment.name}/tables/{check['table']}.csv"] = None
         if kinds.CHECKS[check["kind"]].inputs == "tuning":
@@ -205,8 +208,13 @@ def comparison_inputs(wildcards):
     """Files that hold the published values and ours."""
     experiment = experiment_of(wildcards)
     analyses = {spec.get("analysis") for spec in experiment.published.values()}
+    specs = experiment.published.values()
     return [
-        *([f"results/{experiment.name}/results.csv"] if None in analyses else []),
+        *(
+            [f"results/{experiment.name}/results.csv"]
+            if any(not spec.get("analysis") and not spec.get("table") for spec in specs)
+            else []
+        ),
         *sources.files(experiment.source),
         *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
         *(
@@ -279,6 +287,8 @@ def announce(dag):
             folders.setdefault(path.parent, set()).add(path.name)
     for folder, files in sorted(folders.items()):
         print(f"{folder}/: {', '.join(sorted(files))}", file=sys.stderr)
+    if "report.html" in folders.get(Path("results"), ()):
+        print("All of it on one page: results/report.html", file=sys.stderr)
 
 
 def ledger_files():
@@ -324,11 +334,8 @@ def report_what_there_is():
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name in CONFIG["experiments"]:
-        complete = Path(f"results/{name}/provenance.json")
         path = folder / f"{name}.json"
-        record = json.loads(complete.read_text()) if complete.exists() else {}
-        record |= {"experiment": name, "configuration": EXPERIMENTS[name].values}
-        path.write_text(json.dumps(record))
+        path.write_text(EXPERIMENTS[name].to_json())
         paths.append(str(path))
     words = ["--configuration", *paths, "--seed", str(CONFIG["seed"])]
     words += ["--stand-ins", all_stand_ins(), "--out-html", "results/report.html"]

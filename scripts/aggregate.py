@@ -14,7 +14,14 @@ from study.summary import cells_frame
 COLUMNS = (
     *("experiment", "dataset", "method", "mechanism", "options", "train_size", "epsilon", "delta"),
     *("lambda", "folds", "restarts", "error_mean", "error_sd", "error_sd_folds", "error_low"),
-    *("error_high", "excess_risk_mean", "gradient_norm_max", "status", "epsilon_claimed"),
+    *(
+        "error_high",
+        "train_error_mean",
+        "excess_risk_mean",
+        "gradient_norm_max",
+        "status",
+        "epsilon_claimed",
+    ),
     *("epsilon_proven", "delta_proven", "adjacency", "reason", "seed"),
 )
 
@@ -74,6 +81,7 @@ class Guarantees:
             delta=method["delta"],
             lam=lam,
             bound=meta["bound"],
+            **MECHANISMS[method["mechanism"]].of_data(meta),
             **method["options"],
         )
         return lam, after_preparation(guarantee, looked)

@@ -11,7 +11,7 @@ from dp.seeds import generator
 from study import jobs
 from study.files import read_json, write_csv
 
-COLUMNS = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status")
+COLUMNS = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status", "train_error")
 
 
 def main():
@@ -29,7 +29,10 @@ def main():
 
     mechanism = MECHANISMS[arguments.mechanism]
     lam = jobs.read_lambda(arguments.lam)
-    bound = read_json(arguments.meta)["bound"]
+    meta = read_json(arguments.meta)
+    given = mechanism.of_data(meta)
+    if mechanism.uses_public_rows and meta.get("public_rows"):
+        given["public"] = jobs.public_rows(arguments.data)
     restarts = arguments.restarts if mechanism.private else 1
     fits = read_fits(arguments.fit) if arguments.fit else None
     rows = []
@@ -43,12 +46,15 @@ def main():
             lam=lam,
             restarts=restarts,
             rng=generator(arguments.seed, *axes),
-            bound=bound,
+            bound=meta["bound"],
+            **given,
             **({} if fits is None else {"fit": fits[fold]}),
             **arguments.options,
         )
         ok = release.status == "ok"
-        error = np.where(ok, error_rate(release.weights, *test), np.nan)
+        error, train_error = (
+            np.where(ok, error_rate(release.weights, *part), np.nan) for part in (test, train)
+        )
         excess = np.full(restarts, np.nan)
         if fits is not None:
             loss = arguments.options.get("loss", "logistic")
@@ -57,7 +63,9 @@ def main():
             excess = np.where(ok, risk[:-1] - risk[-1], np.nan)
         gradient = release.info.get("gradient_norm", np.full(restarts, math.nan))
         rows += zip(
-            [fold] * restarts, range(restarts), error, excess, gradient, release.status, strict=True
+            *([fold] * restarts, range(restarts), error, excess, gradient, release.status),
+            train_error,
+            strict=True,
         )
     write_csv(arguments.out, COLUMNS, rows)
 

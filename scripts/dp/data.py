@@ -47,6 +47,22 @@ def simulate_unseparable(rows, columns, band, flip_probability, rng, separator=N
     return X, np.where(flipped, -1, 1).astype(np.int8) * _labels(score), separator
 
 
+def simulate_mixture(rows, means, deviations, rng):
+    """Points from a mixture of equally likely Gaussians with diagonal covariance; y is the component.
+
+    means, deviations: (K, d). Returns X (rows, d) and y (rows,), whole numbers from 0 to K - 1.
+    """
+    means, deviations = np.asarray(means, dtype=float), np.asarray(deviations, dtype=float)
+    if means.ndim != 2 or means.shape != deviations.shape or not (deviations > 0).all():
+        raise ValueError(
+            f"a mixture needs as many positive deviations as means, not {means.shape} and "
+            f"{deviations.shape}"
+        )
+    y = rng.integers(len(means), size=rows)
+    X = means[y] + deviations[y] * rng.standard_normal((rows, means.shape[1]))
+    return X, y.astype(np.int8)
+
+
 def _labels(score):
     return np.where(score > 0, 1, -1).astype(np.int8)
 

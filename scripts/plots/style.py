@@ -16,6 +16,17 @@ MECHANISMS = {
     "output_perturbation": ("output perturbation", "#0072B2", "o", "-"),
     "objective_perturbation_cm08": ("objective perturbation, as printed", "#E69F00", "s", "-"),
     "objective_perturbation": ("objective perturbation, repaired", "#009E73", "^", "-"),
+    "noiseless_linear": ("least squares by the same steps", "#777777", "", "-."),
+    "truncated_logistic": ("truncated logistic, without privacy", "#777777", "", "-."),
+    "functional_laplace": ("functional mechanism, Laplace", "#0072B2", "v", "-"),
+    "functional_gaussian": ("functional mechanism, Gaussian", "#D55E00", "P", "-"),
+    "functional_logistic": ("functional mechanism, truncated logistic", "#009E73", "v", "-"),
+    "sufficient_statistics": ("sufficient statistics", "#0072B2", "D", "-"),
+    "adassp": ("AdaSSP", "#E69F00", "X", "-"),
+    "subsample_aggregate": ("subsample and aggregate", "#009E73", "h", "-"),
+    "posterior_sampling": ("posterior sampling", "#CC79A7", "*", "-"),
+    "gradient_descent": ("gradient descent, without privacy", "#000000", "", "--"),
+    "dp_gd": ("private gradient descent", "#0072B2", "o", "-"),
 }
 # For mechanisms and variants without an entry above, in the order in which they come.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")

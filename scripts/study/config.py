@@ -18,7 +18,7 @@ from dp.data import smallest_training_fold
 from dp.fits import FITS
 from dp.mechanisms import MECHANISMS
 from dp.preparation import STEPS
-from study import canonical, kinds
+from study import canonical, kinds, printed
 from study.experiment import Experiment
 from study.readers import BUNDLED_CLASSES
 
@@ -248,11 +248,13 @@ def _datasets():
         needed = {
             "separable": ("rows", "columns", "margin"),
             "unseparable": ("rows", "columns", "band", "flip_probability"),
+            "mixture": ("rows", "components"),
         }.get(source.get("simulate"), ())
         for key in needed:
             if key not in source:
                 raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
         _check_labels(entry, kinds[0], f"{where}: {name}")
+        _check_mixture(source, f"{where}: {name}.source")
         if kinds == ["csv"] and "label" not in entry:
             raise ConfigError(f"{where}: {name}: the key 'label' is missing")
         for number, step in enumerate(entry["steps"]):
@@ -269,6 +271,25 @@ def _datasets():
         if kinds == ["csv"] and "rows" not in source and "download" not in source:
             source["rows"] = _count_rows(Path(source["csv"]))
     return datasets, files
+
+
+def _check_mixture(source, where):
+    """Means, deviations and shift of a mixture have equally many columns."""
+    if source.get("simulate") != "mixture":
+        for key in ("components", "public_rows", "public_shift"):
+            if key in source:
+                raise ConfigError(f"{where}: {key} is for `simulate: mixture` only")
+        return
+    columns = len(source["components"][0]["mean"])
+    for number, component in enumerate(source["components"]):
+        for key in ("mean", "deviation"):
+            if len(component[key]) != columns:
+                raise ConfigError(
+                    f"{where}: components[{number}].{key}: has {len(component[key])} values, not "
+                    f"{columns}"
+                )
+    if len(source.get("public_shift", component["mean"])) != columns:
+        raise ConfigError(f"{where}: public_shift: must have {columns} values")
 
 
 def _check_labels(entry, kind, where):
@@ -388,12 +409,38 @@ def _experiment(name, value, where, datasets):
                     if other != needed and other in entry:
                         raise ConfigError(f"{where}: {key}: {entry['kind']} takes no {other!r}")
                     known(f"{key}.{other}", filter(None, [entry.get(other)]), value[entries], other)
+    for section in kinds.SECTIONS:
+        for entry_name, entry in value[section].items():
+            _check_printed(value, entry, f"{where}: {section}.{entry_name}.options")
     if "tune" in value and not value["tune"]["grid"]["low"] < value["tune"]["grid"]["high"]:
         raise ConfigError(f"{where}: tune.grid: low must be less than high")
     experiment = Experiment(name, value)
     _check_sizes(experiment, where, datasets)
     _check_mechanisms(experiment, where)
+    _check_public(experiment, where, datasets)
     return experiment
+
+
+def _check_printed(value, entry, where):
+    """Published tables and the methods beside them exist, in entries that show them."""
+    options = entry["options"]
+    for title, methods in (options.get("panels") or {}).items():
+        for method in methods:
+            if method not in value["methods"]:
+                raise ConfigError(
+                    f"{where}.panels: {title}: no method {method!r}"
+                    f"{nearest(method, list(value['methods']))}"
+                )
+    mapping = options if "rows" in options else options.get("printed") or {}
+    for key in mapping:
+        if key not in ("table", "rows") and mapping is not options:
+            raise ConfigError(
+                f"{where}.printed: unknown key {key!r}{nearest(key, ['table', 'rows'])}"
+            )
+    try:
+        printed.accuracies(value, mapping.get("table"), mapping.get("rows"))
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from None
 
 
 def _fit(name, options):
@@ -403,9 +450,22 @@ def _fit(name, options):
 
 
 def prepared_rows(entry):
-    """Training rows of a data set after its steps; None where the configuration does not say."""
+    """Private training rows of a data set after its steps; None where the configuration does not say."""
     selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
-    return entry.get("rows") if selects else entry["source"].get("rows")
+    rows = entry.get("rows") if selects else entry["source"].get("rows")
+    return rows and rows - round(entry.get("public_share", 0) * rows)
+
+
+def _check_public(experiment, where, datasets):
+    """Methods that start from public rows run on data sets that have some."""
+    for cell in experiment.cells():
+        entry = datasets[cell.dataset]
+        has = "public_share" in entry or entry["source"].get("public_rows", 0) > 0
+        if experiment.methods[cell.method]["options"].get("pretrain") and not has:
+            raise ConfigError(
+                f"{where}: methods.{cell.method}: pretrain needs public rows, and {cell.dataset} has "
+                f"none: give it a public_share, or leave it out of the method's sweeps"
+            )
 
 
 def _check_sizes(experiment, where, datasets):

@@ -44,6 +44,12 @@ def training_folds(arguments):
         yield data.floats(train[:size]), data.floats(test)
 
 
+def public_rows(path):
+    """(X, y) of a prepared data set's public rows; None where it has none."""
+    data = Prepared(path)
+    return data.floats(part="public") if "X_public" in data else None
+
+
 def read_lambda(text):
     """The regularisation, given as a number or as the path of a tuning's result."""
     return read_json(text)["lambda"] if text.endswith(".json") else float(text)

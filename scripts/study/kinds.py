@@ -17,7 +17,8 @@ class Kind(NamedTuple):
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
     options: name -> default of what spec["options"] may hold. suffix: of an analysis' file.
-    exclusive: the job has the machine to itself, because it measures time.
+    exclusive: the job has the machine to itself, because it measures time. describes_data: it reads
+    the .json of its prepared data sets too. printed: it reads config/published/<source>.yaml too.
     """
 
     module: str
@@ -26,13 +27,28 @@ class Kind(NamedTuple):
     options: dict = {}  # noqa: RUF012 (never written to)
     suffix: str = "csv"
     exclusive: bool = False
+    describes_data: bool = False
+    printed: bool = False
 
 
 TABLES = {
     "errors": Kind("tables.errors", "errors"),
+    "printed_accuracy": Kind(
+        "tables.printed_accuracy",
+        "printed_accuracy",
+        options={"table": None, "rows": None},
+        printed=True,
+    ),
 }
 
 FIGURES = {
+    "accuracy_panels": Kind(
+        "plots.accuracy",
+        "accuracy_panels",
+        options={"panels": {}, "baseline": None, "printed": None},
+        describes_data=True,
+        printed=True,
+    ),
     "learning_curve": Kind("plots.curves", "learning_curve", options={"log_error": False}),
     "epsilon_curve": Kind(
         "plots.curves", "epsilon_curve", options={"log_error": False, "log_epsilon": False}

@@ -11,9 +11,10 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import downloads, kinds
+from study import downloads, kinds, printed
 from study.config import ConfigError, load
 from study.dependencies import digest
+from study.experiment import data_path
 
 from dp.mechanisms import MECHANISMS
 
@@ -102,8 +103,14 @@ def entry_inputs(wildcards, section):
     entry, kind = entry_of(wildcards, section)
     experiment = experiment_of(wildcards)
     if kind.inputs == "cells":
-        return [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
-    return list(experiment.entry_paths(entry, kind.inputs).values())
+        paths = [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
+    else:
+        paths = list(experiment.entry_paths(entry, kind.inputs).values())
+    if kind.describes_data:
+        paths += [data_path(name, "json") for name in entry.get("datasets", experiment.datasets)]
+    if kind.printed and "source" in experiment.values:
+        paths.append(str(printed.path(experiment.values)))
+    return paths
 
 
 def entry_configuration(wildcards, section):
@@ -111,7 +118,7 @@ def entry_configuration(wildcards, section):
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
     part = {key: values[key] for key in ("datasets", "methods", "folds", "restarts")}
-    part |= {key: values[key] for key in ("lambda_published", "tune") if key in values}
+    part |= {key: values[key] for key in ("source", "lambda_published", "tune") if key in values}
     part[section] = {wildcards.name: entry}
     for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
         if key in entry:

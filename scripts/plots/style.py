@@ -31,6 +31,12 @@ MECHANISMS = {
 # For mechanisms and variants without an entry above, in the order in which they come.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SPARE_MARKERS = ("D", "v", "P", "X", "*")
+# Ten classes: colours told apart by colour-blind readers (Petroff 2021), for points with markers.
+TEN = (
+    *("#3F90DA", "#FFA90E", "#BD1F01", "#94A4A2", "#832DB6"),
+    *("#A96B59", "#E76300", "#B9AC70", "#717581", "#92DADD"),
+)
+TEN_MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "<", ">")
 
 PARAMETERS = {
     "figure.dpi": 100,
@@ -78,6 +84,13 @@ def figure(width=6.4, height=4.2, **subplots):
     """Figure and axes in the project's style."""
     mpl.rcParams.update(PARAMETERS)
     return plt.subplots(figsize=(width, height), layout="constrained", **subplots)
+
+
+def halo():
+    """A white edge around text that lies on points."""
+    from matplotlib.patheffects import withStroke
+
+    return withStroke(linewidth=3, foreground="white")
 
 
 def save(fig, *paths):

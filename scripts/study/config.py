@@ -4,10 +4,8 @@ Every problem is a `ConfigError`: one sentence with the file, the key and the ne
 """
 
 import copy
-import csv
 import inspect
 import math
-import urllib.parse
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -17,15 +15,11 @@ import yaml
 from dp.data import smallest_training_fold
 from dp.fits import FITS
 from dp.mechanisms import MECHANISMS
-from dp.preparation import STEPS
-from study import canonical, kinds, printed
+from study import canonical, data_sources, kinds, printed
 from study.experiment import Experiment
-from study.readers import BUNDLED_CLASSES
 
 SCHEMAS = Path("workflow/schemas")
 DATASETS = Path("config/datasets.yaml")
-FILES = Path("config/files.yaml")
-RAW = "data/raw"  # where downloads are
 EXPERIMENTS = Path("config/experiments")
 
 
@@ -123,6 +117,15 @@ def _problem(error):
     if error.validator == "additionalProperties":
         unknown = _unknown(error)
         return f"unknown key {unknown!r}{nearest(unknown, list(error.schema['properties']))}"
+    if error.validator == "dependentRequired":
+        key, missing = next(
+            (key, other)
+            for key in limit
+            if key in value
+            for other in limit[key]
+            if other not in value
+        )
+        return f"the key {missing!r} is missing ({key!r} needs it)"
     if error.validator == "required":
         return f"the key {next(key for key in limit if key not in value)!r} is missing"
     if error.validator in ("type", "pattern") and isinstance(value, str):
@@ -236,126 +239,22 @@ def _origin(path, files):
 def _datasets():
     """Data sets by name, and the files to download by name."""
     where = str(DATASETS)
-    files = validate(read_yaml(FILES), "files", str(FILES)) if FILES.exists() else {}
+    files = validate(read_yaml(data_sources.FILES), "files", str(data_sources.FILES))
     datasets = validate(read_yaml(DATASETS), "datasets", where)
     for name, entry in datasets.items():
         source = entry["source"]
-        kinds = [kind for kind in ("simulate", "sklearn", "csv", "idx") if kind in source]
-        if len(kinds) != 1:
-            raise ConfigError(
-                f"{where}: {name}.source: needs exactly one of simulate, sklearn, csv and idx"
-            )
         needed = {
             "separable": ("rows", "columns", "margin"),
             "unseparable": ("rows", "columns", "band", "flip_probability"),
-            "mixture": ("rows", "components"),
         }.get(source.get("simulate"), ())
         for key in needed:
             if key not in source:
                 raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
-        _check_labels(entry, kinds[0], f"{where}: {name}")
-        _check_mixture(source, f"{where}: {name}.source")
-        if kinds == ["csv"] and "label" not in entry:
-            raise ConfigError(f"{where}: {name}: the key 'label' is missing")
-        for number, step in enumerate(entry["steps"]):
-            (step_name,) = step
-            if step_name not in STEPS:
-                raise ConfigError(
-                    f"{where}: {name}.steps[{number}]: no step {step_name!r}"
-                    f"{nearest(step_name, STEPS)}"
-                )
-            problem = step_problem(step_name, step[step_name] or {})
-            if problem:
-                raise ConfigError(f"{where}: {name}.steps[{number}]: {problem}")
-        _resolve_files(name, source, files, where)
-        if kinds == ["csv"] and "rows" not in source and "download" not in source:
-            source["rows"] = _count_rows(Path(source["csv"]))
+        try:
+            data_sources.resolve(name, entry, files)
+        except ValueError as error:
+            raise ConfigError(f"{where}: {name}.{error}") from None
     return datasets, files
-
-
-def _check_mixture(source, where):
-    """Means, deviations and shift of a mixture have equally many columns."""
-    if source.get("simulate") != "mixture":
-        for key in ("components", "public_rows", "public_shift"):
-            if key in source:
-                raise ConfigError(f"{where}: {key} is for `simulate: mixture` only")
-        return
-    columns = len(source["components"][0]["mean"])
-    for number, component in enumerate(source["components"]):
-        for key in ("mean", "deviation"):
-            if len(component[key]) != columns:
-                raise ConfigError(
-                    f"{where}: components[{number}].{key}: has {len(component[key])} values, not "
-                    f"{columns}"
-                )
-    if len(source.get("public_shift", component["mean"])) != columns:
-        raise ConfigError(f"{where}: public_shift: must have {columns} values")
-
-
-def _check_labels(entry, kind, where):
-    """Two classes by `positive`, or more, of which the names are known."""
-    if kind == "simulate":
-        return
-    if "positive" in entry and "classes" in entry:
-        raise ConfigError(
-            f"{where}: has both 'positive' (two classes) and 'classes' (more); keep one"
-        )
-    if "positive" in entry or "classes" in entry:
-        return
-    if entry["source"].get("sklearn") not in BUNDLED_CLASSES:
-        raise ConfigError(
-            f"{where}: the key 'positive' is missing (the label that becomes +1; or 'classes', the "
-            f"names of more than two)"
-        )
-
-
-def step_problem(name, options):
-    """What is wrong with a step's options, None for nothing."""
-    parameters = inspect.signature(STEPS[name].apply).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return None  # options are column names, checked where the columns are known
-    valid = [key for key in parameters if key not in ("table", "rng")]
-    for key in options:
-        if key not in valid:
-            return f"{name} has no option {key!r}{nearest(key, valid)}"
-    for key in valid:
-        if parameters[key].default is parameters[key].empty and key not in options:
-            return f"{name} needs the option {key!r}"
-    return None
-
-
-def _resolve_files(name, source, files, where):
-    """Names of files and addresses in a source become paths; addresses join `files`."""
-    if "idx" in source:
-        for key, file in source["idx"].items():
-            if file in files:
-                source["idx"][key] = f"{RAW}/{file}"
-            elif "/" not in file:
-                raise ConfigError(
-                    f"{where}: {name}.source.idx.{key}: no file {file!r} in {FILES}"
-                    f"{nearest(file, files)} (a file of one's own is given by its path)"
-                )
-    file = source.get("csv")
-    if file is None:
-        return
-    if file in files:
-        source["csv"] = f"{RAW}/{file}"
-    elif "://" in file:
-        own = f"{name}-{Path(urllib.parse.urlsplit(file).path).name or 'data'}"
-        files[own] = {"urls": [file], "sha256": source.get("sha256"), "own": True}
-        source["csv"] = f"{RAW}/{own}"
-    else:
-        return
-    source["download"] = True
-
-
-def _count_rows(path):
-    """Rows of a CSV without its header; None where it cannot be counted (reading it will say why)."""
-    try:
-        with path.open(newline="", encoding="utf-8") as handle:
-            return max(0, sum(1 for row in csv.reader(handle) if row) - 1)
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return None
 
 
 def _experiment(name, value, where, datasets):
@@ -449,18 +348,11 @@ def _fit(name, options):
     return {"name": name, "options": {key: v for key, v in options.items() if key in parameters}}
 
 
-def prepared_rows(entry):
-    """Private training rows of a data set after its steps; None where the configuration does not say."""
-    selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
-    rows = entry.get("rows") if selects else entry["source"].get("rows")
-    return rows and rows - round(entry.get("public_share", 0) * rows)
-
-
 def _check_public(experiment, where, datasets):
     """Methods that start from public rows run on data sets that have some."""
     for cell in experiment.cells():
         entry = datasets[cell.dataset]
-        has = "public_share" in entry or entry["source"].get("public_rows", 0) > 0
+        has = data_sources.has_public_rows(entry)
         if experiment.methods[cell.method]["options"].get("pretrain") and not has:
             raise ConfigError(
                 f"{where}: methods.{cell.method}: pretrain needs public rows, and {cell.dataset} has "
@@ -471,7 +363,7 @@ def _check_public(experiment, where, datasets):
 def _check_sizes(experiment, where, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
         for dataset in sweep.get("datasets", experiment.datasets):
-            rows = prepared_rows(datasets[dataset])
+            rows = data_sources.prepared_rows(datasets[dataset])
             if rows is None:
                 continue
             if rows < experiment.folds:

@@ -85,17 +85,14 @@ def fetch(wanted, out, mirrors=()):
 def _failure(wanted, problems, mirrors):
     wrong = any(isinstance(problem, _WrongContent) for _, problem in problems)
     tried = "; ".join(f"{place}: {problem}" for place, problem in problems)
-    where = f"; a person finds it at {wanted.page or wanted.urls[0]}" if wanted.urls else ""
     remedy = (
-        f"put the file into a folder and name the folder with `export {MIRRORS}=/that/folder`, or "
-        f"under `data: mirrors:` in the configuration"
+        f"get it from {wanted.page or wanted.urls[0]}, put it into a folder and name the folder with "
+        f"`export {MIRRORS}=/that/folder`, or under `data: mirrors:` in the configuration"
     )
     if wrong:
-        return ValueError(
-            f"{wanted.name}: no place has the right content ({tried}){where}; {remedy}"
-        )
+        return ValueError(f"{wanted.name}: no place has the right content ({tried}); {remedy}")
     also = "" if mirrors else " and no mirror is set"
-    return OSError(f"{wanted.name}: cannot be downloaded{also} ({tried}){where}; {remedy}")
+    return OSError(f"{wanted.name}: cannot be downloaded{also} ({tried}); {remedy}")
 
 
 def _join(mirror, name):

@@ -39,6 +39,10 @@ TABLES = {
         options={"table": None, "rows": None},
         printed=True,
     ),
+    "class_counts": Kind("tables.data", "class_counts", inputs="analysis"),
+    "explained_variance": Kind(
+        "tables.data", "explained_variance", inputs="analysis", options={"components": [2, 100]}
+    ),
 }
 
 FIGURES = {
@@ -54,8 +58,20 @@ FIGURES = {
         "plots.curves", "epsilon_curve", options={"log_error": False, "log_epsilon": False}
     ),
     "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
+    "digit_images": Kind("plots.images", "digit_images", inputs="data"),
+    "farthest_images": Kind("plots.images", "farthest_images", inputs="data", options={"count": 5}),
+    "pixel_density": Kind("plots.images", "pixel_density", inputs="data", options={"bins": 64}),
+    "distance_violins": Kind("plots.images", "distance_violins", inputs="data"),
+    "component_scatter": Kind("plots.components", "component_scatter", inputs="analysis"),
+    "explained_variance": Kind("plots.components", "explained_variance_curve", inputs="analysis"),
 }
 
-ANALYSES = {}
+ANALYSES = {
+    "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
+    "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
+    "first_components": Kind(
+        "analyses.components", "first_components", inputs="data", suffix="npz"
+    ),
+}
 
 SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}

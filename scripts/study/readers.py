@@ -2,12 +2,12 @@
 
 import csv
 import math
-from pathlib import Path
 
 import numpy as np
 
 from dp.preparation import Table
 from study.readers_idx import read_images
+from study.readers_text import open_text
 
 # Classes of the data sets that come with scikit-learn and have more than two.
 BUNDLED_CLASSES = {
@@ -22,7 +22,13 @@ def read(entry, dataset):
     source = entry["source"]
     train_rows = None
     if "csv" in source:
-        X, labels, columns = read_csv(source["csv"], entry["label"], entry.get("bounds"))
+        X, labels, columns = read_csv(
+            source["csv"],
+            entry["label"],
+            entry.get("bounds"),
+            categories=entry.get("categories"),
+            **{key: source[key] for key in ("member", "delimiter", "names") if key in source},
+        )
         where = f"{source['csv']}: column {entry['label']!r}"
     elif "idx" in source:
         X, labels, columns, train_rows = read_images(source["idx"])
@@ -35,9 +41,16 @@ def read(entry, dataset):
         raise ValueError(
             f"{where}: has {rows} rows, not the {expected} that the configuration says"
         )
-    table = Table(X, labels, tuple(columns), train_rows=train_rows)
+    groups = tuple(
+        tuple(f"{name}={category}" for category in categories)
+        for name, categories in entry.get("categories", {}).items()
+    )
+    table = Table(X, labels, tuple(columns), train_rows=train_rows, groups=groups)
     if "positive" in entry:
-        return table._replace(y=two_classes(labels, entry["positive"], where))
+        return table._replace(
+            y=two_classes(labels, entry["positive"], where),
+            pair=(f"not {entry['positive']}", str(entry["positive"])),
+        )
     classes = entry.get("classes") or BUNDLED_CLASSES[source["sklearn"]]
     return table._replace(y=class_numbers(labels, classes, where), classes=tuple(classes))
 
@@ -67,49 +80,67 @@ def two_classes(labels, positive, where):
     return np.where(chosen, 1, -1).astype(np.int8)
 
 
-def read_csv(path, label, columns=None):
-    """X, labels and feature names of a CSV file with a header line.
+def read_csv(path, label, columns=None, *, categories=None, member=None, delimiter=",", names=None):
+    """X, labels and feature names of a CSV file.
 
-    label: the label's column. columns: the features to read; all others where not given. A missing
-    column, a repeated name, a short or long row, an empty or non-numeric cell and a value that is not
-    finite raise ValueError with file, column and row (the header is row 1, as in a spreadsheet).
+    label: the label's column. columns: the numeric features to read; all others where not given.
+    categories: categorical features, column name -> its public list of categories, each of which
+    becomes a feature "name=category" of zeros and ones. member: the file inside a zip archive. names:
+    the columns of a file without a header line, None for one that is not read.
+
+    A missing column, a repeated name, a short or long row, an empty or non-numeric cell, an unknown
+    category and a value that is not finite raise ValueError with file, column and row (the first line
+    is row 1, as in a spreadsheet).
     """
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as handle:
-            rows = [(number, row) for number, row in enumerate(csv.reader(handle), 1) if row]
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: is not UTF-8 text") from None
+        with open_text(path, member) as handle:
+            reader = enumerate(csv.reader(handle, delimiter=delimiter), 1)
+            rows = [(number, row) for number, row in reader if row]
     except csv.Error as error:
         raise ValueError(f"{path}: is not a CSV file ({error})") from None
-    except FileNotFoundError:
-        raise ValueError(f"{path}: no such file") from None
     if not rows:
         raise ValueError(f"{path}: is empty")
-    header = [name.strip() for name in rows[0][1]]
-    repeated = next((name for name in header if header.count(name) > 1), None)
+    if names is None:
+        header = [name.strip() for name in rows.pop(0)[1]]
+        known = header
+    else:
+        header = names
+        known = [name for name in names if name is not None]
+    repeated = next((name for name in known if known.count(name) > 1), None)
     if repeated is not None:
         raise ValueError(f"{path}: the header names {repeated!r} twice")
-    columns = list(columns or [name for name in header if name != label])
-    for name in [label, *columns]:
-        if name not in header:
-            raise ValueError(f"{path}: has no column {name!r} (it has: {', '.join(header[:20])})")
-    if len(rows) == 1:
+    categories = categories or {}
+    columns = list(columns or [name for name in known if name != label and name not in categories])
+    for name in [label, *columns, *categories]:
+        if name not in known:
+            raise ValueError(f"{path}: has no column {name!r} (it has: {', '.join(known[:20])})")
+    if not rows:
         raise ValueError(f"{path}: has a header but no rows")
-    if not columns:
+    if not columns and not categories:
         raise ValueError(f"{path}: has no column besides the label")
-    where = {name: header.index(name) for name in [label, *columns]}
-    X = np.empty((len(rows) - 1, len(columns)))
+    where = {name: header.index(name) for name in known}
+    one_hot = [(name, str(category)) for name in categories for category in categories[name]]
+    place = {pair: len(columns) + k for k, pair in enumerate(one_hot)}
+    X = np.zeros((len(rows), len(columns) + len(one_hot)))
     labels = []
-    for k, (number, row) in enumerate(rows[1:]):
+    for k, (number, row) in enumerate(rows):
         if len(row) != len(header):
             raise ValueError(f"{path}: row {number} has {len(row)} cells, the header {len(header)}")
         for j, name in enumerate(columns):
             X[k, j] = _finite(row[where[name]], f"{path}: column {name!r}, row {number}")
+        for name in categories:
+            category = row[where[name]].strip()
+            if (name, category) not in place:
+                raise ValueError(
+                    f"{path}: column {name!r}, row {number}: {category!r} is not among the "
+                    f"categories that the configuration lists"
+                )
+            X[k, place[name, category]] = 1.0
         text = row[where[label]].strip()
         if not text or text.lower() == "nan":
             raise ValueError(f"{path}: column {label!r}, row {number}: the label is missing")
         labels.append(text)
-    return X, labels, columns
+    return X, labels, [*columns, *(f"{name}={category}" for name, category in one_hot)]
 
 
 def _finite(text, where):

@@ -117,8 +117,8 @@ def entry_configuration(wildcards, section):
     """The part of an experiment's configuration that one entry depends on."""
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
-    part = {key: values[key] for key in ("datasets", "methods", "folds", "restarts")}
-    part |= {key: values[key] for key in ("source", "lambda_published", "tune") if key in values}
+    keys = ("datasets", "methods", "folds", "restarts", "source", "lambda_published", "tune")
+    part = {key: values[key] for key in keys if key in values}
     part[section] = {wildcards.name: entry}
     for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
         if key in entry:
@@ -140,10 +140,9 @@ def results_of(name):
     """Every file that an experiment ends with."""
     experiment = EXPERIMENTS[name]
     folder = f"results/{name}"
+    cells = ["results.csv", "timing.csv", "provenance.json"] if experiment.sweeps else []
     return [
-        f"{folder}/results.csv",
-        f"{folder}/timing.csv",
-        f"{folder}/provenance.json",
+        *(f"{folder}/{file}" for file in cells),
         *(
             experiment.tuned_path(dataset)
             for dataset in experiment.datasets

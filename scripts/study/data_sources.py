@@ -1,0 +1,165 @@
+"""Where data sets come from, as the configuration says: files, addresses, labels, numbers of rows."""
+
+import csv
+import inspect
+import urllib.parse
+from difflib import get_close_matches
+from pathlib import Path
+
+from dp.preparation import STEPS
+from study.readers import BUNDLED_CLASSES
+from study.readers_text import open_text
+
+FILES = Path("config/files.yaml")
+RAW = "data/raw"  # where downloads are
+KINDS = ("simulate", "sklearn", "csv", "idx")
+
+
+def resolve(name, entry, files):
+    """Names of files and addresses in a data set's source become paths; addresses join `files`.
+
+    files: name -> {urls, sha256}, of config/files.yaml. Raises ValueError, a sentence that begins with
+    the key at fault.
+    """
+    source = entry["source"]
+    _check_kind(source)
+    _check_labels(entry)
+    _check_columns(entry)
+    _check_mixture(source)
+    for number, step in enumerate(entry["steps"]):
+        ((step_name, options),) = step.items()
+        problem = step_problem(step_name, options or {})
+        if problem:
+            raise ValueError(f"steps[{number}]: {problem}")
+    for key, file in source.get("idx", {}).items():
+        if file in files:
+            source["idx"][key] = f"{RAW}/{file}"
+        elif "/" not in file:
+            raise ValueError(
+                f"source.idx.{key}: no file {file!r} in {FILES}{_nearest(file, files)} "
+                f"(a file of one's own is given with its folder)"
+            )
+    if "csv" in source:
+        _resolve_csv(name, source, files)
+
+
+def _resolve_csv(name, source, files):
+    file = source["csv"]
+    if file in files:
+        source["csv"] = f"{RAW}/{file}"
+    elif "://" in file:
+        own = f"{name}-{Path(urllib.parse.urlsplit(file).path).name or 'data'}"
+        files[own] = {"urls": [file], "own": True}
+        if "sha256" in source:
+            files[own]["sha256"] = source["sha256"]
+        source["csv"] = f"{RAW}/{own}"
+    elif "sha256" in source:
+        raise ValueError("source.sha256: is for a file given by its address (https://...)")
+    elif "rows" not in source:
+        source["rows"] = _count_rows(source)
+
+
+def _check_kind(source):
+    if sum(kind in source for kind in KINDS) != 1:
+        raise ValueError(f"source: needs exactly one of {', '.join(KINDS[:-1])} and {KINDS[-1]}")
+    for key in ("member", "delimiter", "names", "sha256"):
+        if key in source and "csv" not in source:
+            raise ValueError(f"source.{key}: is for 'csv' only")
+
+
+def _check_labels(entry):
+    """Two classes by `positive`, or more, of which the names are known."""
+    if "simulate" in entry["source"]:
+        return
+    if "positive" in entry and "classes" in entry:
+        raise ValueError("has both 'positive' (two classes) and 'classes' (more); keep one")
+    known = "positive" in entry or "classes" in entry
+    if not known and entry["source"].get("sklearn") not in BUNDLED_CLASSES:
+        raise ValueError(
+            "the key 'positive' is missing (the label that becomes +1; or 'classes', the names of "
+            "more than two)"
+        )
+
+
+def _check_columns(entry):
+    source = entry["source"]
+    if "categories" in entry and "csv" not in source:
+        raise ValueError("categories: are for 'csv' only")
+    if "csv" not in source:
+        return
+    if "label" not in entry:
+        raise ValueError("the key 'label' is missing")
+    for key in ("bounds", "categories"):
+        if entry["label"] in entry.get(key, {}):
+            raise ValueError(f"{key}: the label {entry['label']!r} is no feature")
+    both = set(entry.get("bounds", {})) & set(entry.get("categories", {}))
+    if both:
+        raise ValueError(f"categories: {min(both)!r} has bounds too; a column is one or the other")
+
+
+def _check_mixture(source):
+    """Means, deviations and shift of a mixture have equally many columns."""
+    if source.get("simulate") != "mixture":
+        for key in ("components", "public_rows", "public_shift"):
+            if key in source:
+                raise ValueError(f"source.{key}: is for `simulate: mixture` only")
+        return
+    for key in ("rows", "components"):
+        if key not in source:
+            raise ValueError(f"source: the key {key!r} is missing")
+    columns = len(source["components"][0]["mean"])
+    for number, component in enumerate(source["components"]):
+        for key in ("mean", "deviation"):
+            if len(component[key]) != columns:
+                raise ValueError(
+                    f"source.components[{number}].{key}: has {len(component[key])} values, not "
+                    f"{columns}"
+                )
+    if len(source.get("public_shift", [0] * columns)) != columns:
+        raise ValueError(f"source.public_shift: must have {columns} values")
+
+
+def step_problem(name, options):
+    """What is wrong with a step or its options, None for nothing."""
+    if name not in STEPS:
+        return f"no step {name!r}{_nearest(name, STEPS)}"
+    parameters = inspect.signature(STEPS[name].apply).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return None  # options are column names, checked where the columns are known
+    valid = [key for key in parameters if key not in ("table", "rng")]
+    for key in options:
+        if key not in valid:
+            return f"{name} has no option {key!r}{_nearest(key, valid)}"
+    for key in valid:
+        if parameters[key].default is parameters[key].empty and key not in options:
+            return f"{name} needs the option {key!r}"
+    return None
+
+
+def prepared_rows(entry):
+    """Private training rows of a data set after its steps; None where the configuration does not say."""
+    selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
+    rows = entry.get("rows") if selects else entry["source"].get("rows")
+    return rows and rows - round(entry.get("public_share", 0) * rows)
+
+
+def has_public_rows(entry):
+    """Whether some of a data set's rows are public."""
+    return "public_share" in entry or entry["source"].get("public_rows", 0) > 0
+
+
+def _count_rows(source):
+    """Rows of a CSV without its header; None where it cannot be counted (reading it will say why)."""
+    try:
+        with open_text(source["csv"], source.get("member")) as handle:
+            lines = sum(1 for row in csv.reader(handle) if row)
+    except (ValueError, csv.Error):
+        return None
+    return max(0, lines - ("names" not in source))
+
+
+def _nearest(name, valid):
+    near = get_close_matches(str(name), [str(each) for each in valid], n=1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f" (valid: {', '.join(map(str, valid))})" if valid else ""

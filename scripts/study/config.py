@@ -323,11 +323,12 @@ def _experiment(name, value, where, datasets):
 def _check_printed(value, entry, where):
     """Published tables and the methods beside them exist, in entries that show them."""
     options = entry["options"]
-    for title, methods in (options.get("panels") or {}).items():
+    columns = {key: options[key] for key in ("plain", "pretrained") if key in options}
+    for title, methods in ((options.get("panels") or {}) | columns).items():
         for method in methods:
             if method not in value["methods"]:
                 raise ConfigError(
-                    f"{where}.panels: {title}: no method {method!r}"
+                    f"{where}: {title}: no method {method!r}"
                     f"{nearest(method, list(value['methods']))}"
                 )
     mapping = options if "rows" in options else options.get("printed") or {}
@@ -337,7 +338,10 @@ def _check_printed(value, entry, where):
                 f"{where}.printed: unknown key {key!r}{nearest(key, ['table', 'rows'])}"
             )
     try:
-        printed.accuracies(value, mapping.get("table"), mapping.get("rows"))
+        if columns:
+            printed.pairs(value, options["table"])
+        else:
+            printed.accuracies(value, mapping.get("table"), mapping.get("rows"))
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from None
 

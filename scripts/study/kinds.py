@@ -33,6 +33,12 @@ class Kind(NamedTuple):
 
 TABLES = {
     "errors": Kind("tables.errors", "errors"),
+    "pretraining": Kind(
+        "tables.pretraining",
+        "pretraining",
+        options={"plain": [], "pretrained": [], "table": None},
+        printed=True,
+    ),
     "printed_accuracy": Kind(
         "tables.printed_accuracy",
         "printed_accuracy",
@@ -46,6 +52,15 @@ TABLES = {
 }
 
 FIGURES = {
+    "decision_regions": Kind("plots.pretraining", "decision_regions", inputs="analysis"),
+    "loss_traces": Kind("plots.pretraining", "loss_traces", inputs="analysis"),
+    "moved_boundaries": Kind("plots.pretraining", "moved_boundaries", inputs="analysis"),
+    "pretraining": Kind(
+        "plots.pretraining",
+        "pretraining",
+        options={"plain": [], "pretrained": [], "table": None},
+        printed=True,
+    ),
     "accuracy_panels": Kind(
         "plots.accuracy",
         "accuracy_panels",
@@ -67,6 +82,29 @@ FIGURES = {
 }
 
 ANALYSES = {
+    "descent_boundaries": Kind(
+        "analyses.descent",
+        "descent_boundaries",
+        inputs="data",
+        options={"epsilons": [1], "train_size": 400},
+        suffix="npz",
+        describes_data=True,
+    ),
+    "descent_traces": Kind(
+        "analyses.descent",
+        "descent_traces",
+        inputs="data",
+        options={"epsilons": [1], "train_size": 400, "restarts": 100},
+        describes_data=True,
+    ),
+    "single_points": Kind(
+        "analyses.descent",
+        "single_points",
+        inputs="data",
+        options={"train_size": 40, "iterations": 2000},
+        suffix="npz",
+        describes_data=True,
+    ),
     "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
     "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
     "first_components": Kind(

@@ -52,3 +52,21 @@ def accuracies(values, table=None, rows=None):
                 raise ValueError(f"rows.{row}: the experiment has no method {method!r}")
             found[method] = printed
     return found
+
+
+def pairs(values, table=None):
+    """epsilon -> (without, with pre-training) in percent, infinite for no privacy; {} without a table.
+
+    A table of this kind has `rows`, epsilon to such a pair, and `non_private` with the first of them.
+    """
+    if not table:
+        return {}
+    tables = read(values)
+    if table not in tables:
+        raise ValueError(f"{path(values)} has no table {table!r} (it has: {', '.join(tables)})")
+    found = {
+        float(epsilon): tuple(map(float, pair)) for epsilon, pair in tables[table]["rows"].items()
+    }
+    if "non_private" in tables[table]:
+        found[math.inf] = (float(tables[table]["non_private"]["no_pretraining"]), math.nan)
+    return found

@@ -12,12 +12,17 @@ include: "workflow/rules/tune.smk"
 include: "workflow/rules/run.smk"
 include: "workflow/rules/aggregate.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/audit.smk"
+include: "workflow/rules/verdicts.smk"
+include: "workflow/rules/report.smk"
 
 
 rule all:
     default_target: True
     input:
         [path for name in CONFIG["experiments"] for path in results_of(name)],
+        ledger_files() if AUDITS.values["enabled"] else [],
+        "results/report.html",
 
 
 # Every experiment's name is a target: `snakemake --cores 4 -- cm08`.
@@ -32,3 +37,7 @@ for name in EXPERIMENTS:
 
 onsuccess:
     announce(CONFIG["experiments"])
+
+
+onerror:
+    report_what_there_is()

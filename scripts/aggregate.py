@@ -3,7 +3,8 @@
 import argparse
 import json
 
-from dp.accounting import after_preparation
+from dp.accounting import Guarantee, after_preparation
+from dp.composition import disjoint, sequence
 from dp.mechanisms import MECHANISMS
 from study import jobs
 from study.canonical import epsilon
@@ -14,14 +15,7 @@ from study.summary import cells_frame
 COLUMNS = (
     *("experiment", "dataset", "method", "mechanism", "options", "train_size", "epsilon", "delta"),
     *("lambda", "folds", "restarts", "error_mean", "error_sd", "error_sd_folds", "error_low"),
-    *(
-        "error_high",
-        "train_error_mean",
-        "excess_risk_mean",
-        "gradient_norm_max",
-        "status",
-        "epsilon_claimed",
-    ),
+    *("error_high", "excess_risk_mean", "gradient_norm_max", "status", "epsilon_claimed"),
     *("epsilon_proven", "delta_proven", "adjacency", "reason", "seed"),
 )
 
@@ -39,11 +33,11 @@ def main():
     rows = []
     for row in frame.to_dict("records"):
         method = experiment.methods[row["method"]]
-        lam, guarantee = guarantees.of(row)
+        lam, options, guarantee = guarantees.of(row)
         values = row | {
             "experiment": experiment.name,
             "mechanism": method["mechanism"],
-            "options": json.dumps(method["options"], sort_keys=True),
+            "options": json.dumps(options, sort_keys=True),
             "epsilon": epsilon(row["epsilon"]),
             "delta": method["delta"],
             "lambda": lam,
@@ -66,25 +60,32 @@ class Guarantees:
         self.meta = {name: read_json(data_path(name, "json")) for name in experiment.datasets}
 
     def of(self, cell):
-        """(lambda, `dp.accounting.Guarantee`) of a row with dataset, method, train_size, epsilon."""
+        """(lambda, options, `dp.accounting.Guarantee`) of a row of `cells_frame`."""
         method = self.experiment.methods[cell["method"]]
         meta = self.meta[cell["dataset"]]
-        looked, lam = list(meta["private_rows"]), method["lambda"]
-        if lam == "tuned":
-            tuned = read_json(self.experiment.tuned_path(cell["dataset"], "json"))
-            lam = tuned["lambda"]
-            looked += ["tuning of lambda"] * tuned["private_rows"]
-        guarantee = MECHANISMS[method["mechanism"]].guarantee(
+        tuning = None
+        looked, options = list(meta["private_rows"]), method["options"]
+        lam = self.experiment.lambda_source(
+            method, cell["dataset"], cell["train_size"], cell["epsilon"]
+        )
+        if isinstance(lam, str):
+            chosen = read_json(lam)
+            lam, options = chosen["lambda"], options | chosen.get("options", {})
+            looked += ["tuning of lambda"] * chosen["private_rows"]
+            if "guarantee" in chosen:
+                tuning = Guarantee(**chosen["guarantee"])
+                spent = sequence if chosen["same_rows"] else disjoint
+        alone = MECHANISMS[method["mechanism"]].guarantee(
             cell["train_size"],
             len(meta["columns"]),
             epsilon=cell["epsilon"],
             delta=method["delta"],
             lam=lam,
             bound=meta["bound"],
-            **MECHANISMS[method["mechanism"]].of_data(meta),
-            **method["options"],
+            **options,
         )
-        return lam, after_preparation(guarantee, looked)
+        total = alone if tuning is None else spent([alone, tuning])
+        return lam, options, after_preparation(total, looked)
 
 
 if __name__ == "__main__":

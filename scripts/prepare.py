@@ -19,17 +19,20 @@ def main():
     parser.add_argument("--entry", type=json.loads, required=True, help="its entry, as JSON")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument(
-        "--out-npz", required=True, help="X (n, d), y (n,); study.prepared reads it"
+        "--out-npz", required=True, help="X (n, d), y (n,), separator (d,); study.prepared reads it"
     )
     parser.add_argument("--out-json", required=True)
     arguments = parser.parse_args()
 
     entry = arguments.entry
     source = entry["source"]
+    separator = None
     if "simulate" in source:
-        table = simulate(arguments.dataset, source, arguments.seed)
+        table, separator = simulate(arguments.dataset, source, arguments.seed)
     else:
         table = readers.read(entry, arguments.dataset)
+    if "first" in source:
+        table = first_shuffled(table, source, arguments.seed)
     steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
     if "bounds" in entry:
         steps.insert(0, ("scale_to_bounds", entry["bounds"]))
@@ -53,6 +56,8 @@ def main():
         arrays |= {f"X{part}": X, f"y{part}": y}
     if table.later.steps:
         arrays["later"] = json.dumps(table.later._asdict())
+    if separator is not None:
+        arrays["separator"] = separator
     with atomic(arguments.out_npz, "wb") as handle:
         np.savez(handle, **arrays)
     counts = {part: class_counts(y) for part, (_, y) in parts.items()}
@@ -137,18 +142,29 @@ def class_counts(y):
 
 
 def simulate(dataset, source, seed):
-    """The holdout's or the public rows first, then the experiment's: one separator for all."""
+    """The holdout's or the public rows first, then the experiment's; their separator, None without one."""
     rng = generator(seed, "data", dataset, "simulate")
     if source["simulate"] == "mixture":
-        return simulate_mixture(source, rng)
+        return simulate_mixture(source, rng), None
     rows, columns = source["rows"] + source.get("holdout", 0), source["columns"]
     if source["simulate"] == "separable":
-        X, y, _ = data.simulate_separable(rows, columns, source["margin"], rng)
+        X, y, separator = data.simulate_separable(rows, columns, source["margin"], rng)
+    elif source["simulate"] == "expanded_band":
+        X, y, separator = data.simulate_expanded_band(
+            rows, columns, source["margin"], source["band"], source["flip_probability"], rng
+        )
     else:
-        X, y, _ = data.simulate_unseparable(
+        X, y, separator = data.simulate_unseparable(
             rows, columns, source["band"], source["flip_probability"], rng
         )
-    return Table(X, y, tuple(f"x{k}" for k in range(columns)))
+    return Table(X, y, tuple(f"x{k}" for k in range(columns))), separator
+
+
+def first_shuffled(table, source, seed):
+    """The first rows of a shuffle that has no axis for the data set: the same rows of one source."""
+    order = generator(seed, "data", source["sklearn"], "shuffle").permutation(len(table.X))
+    rows = order[: source["first"]]
+    return table._replace(X=table.X[rows], y=table.y[rows])
 
 
 def simulate_mixture(source, rng):

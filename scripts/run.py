@@ -2,16 +2,19 @@
 
 import argparse
 import math
+from collections import deque
+from itertools import count
 
 import numpy as np
 
 from dp.evaluation import error_rate, regularised_risk
+from dp.fits import penalties
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from study import jobs
 from study.files import read_json, write_csv
 
-COLUMNS = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status", "train_error")
+COLUMNS = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status")
 
 
 def main():
@@ -24,50 +27,62 @@ def main():
     parser.add_argument("--delta", type=float, default=0.0)
     parser.add_argument("--restarts", type=int, required=True)
     parser.add_argument("--fit", nargs="?", help="shared fits, .npz")
-    parser.add_argument("--out", required=True, help=f".csv: {', '.join(COLUMNS)}")
+    parser.add_argument("--out", required=True, help=f".csv: {', '.join(COLUMNS)} and reports")
     arguments = parser.parse_args()
 
     mechanism = MECHANISMS[arguments.mechanism]
-    lam = jobs.read_lambda(arguments.lam)
+    lam, chosen = jobs.read_settings(arguments.lam)
+    options = arguments.options | chosen
     meta = read_json(arguments.meta)
     given = mechanism.of_data(meta)
     if mechanism.uses_public_rows and meta.get("public_rows"):
         given["public"] = jobs.public_rows(arguments.data)
     restarts = arguments.restarts if mechanism.private else 1
     fits = read_fits(arguments.fit) if arguments.fit else None
+    fit_name = mechanism.shared_fit(options)
+    l1, l2 = penalties(fit_name, lam, options.get("lambda1"))
+    # No axis for epsilon and size: the same unit draws along every curve.
+    axes = (arguments.experiment, arguments.dataset, arguments.method)
+    rngs = (generator(arguments.seed, *axes, fold, "noise") for fold in count())
+    reserve = deque()  # folds that the mechanism has taken and not yet answered
+
+    def trains():
+        for fold in jobs.training_folds(arguments):
+            reserve.append(fold)
+            yield fold[0]
+
+    releases = mechanism.release_many(
+        trains(),
+        rngs=rngs,
+        **({} if fits is None else {"fits": fits}),
+        epsilon=arguments.epsilon,
+        delta=arguments.delta,
+        lam=lam,
+        restarts=restarts,
+        bound=meta["bound"],
+        **given,
+        **options,
+    )
     rows = []
-    for fold, (train, test) in enumerate(jobs.training_folds(arguments)):
-        # No axis for epsilon and size: the same unit draws along every curve.
-        axes = (arguments.experiment, arguments.dataset, arguments.method, fold, "noise")
-        release = mechanism.release(
-            *train,
-            epsilon=arguments.epsilon,
-            delta=arguments.delta,
-            lam=lam,
-            restarts=restarts,
-            rng=generator(arguments.seed, *axes),
-            bound=meta["bound"],
-            **given,
-            **({} if fits is None else {"fit": fits[fold]}),
-            **arguments.options,
-        )
+    for fold, release in enumerate(releases):
+        train, test = reserve.popleft()
         ok = release.status == "ok"
-        error, train_error = (
-            np.where(ok, error_rate(release.weights, *part), np.nan) for part in (test, train)
-        )
+        intercept = release.info.get("intercept", 0.0)
+        error = np.where(ok, error_rate(release.weights, *test, intercept), np.nan)
         excess = np.full(restarts, np.nan)
-        if fits is not None:
-            loss = arguments.options.get("loss", "logistic")
+        if fit_name in ("l2", "l1", "elastic_net"):
+            loss = options.get("loss", "logistic")
             candidates = np.concatenate([release.weights, fits[fold][0]])
-            risk = regularised_risk(candidates, *train, lam, loss)
+            risk = regularised_risk(candidates, *train, l2, loss, l1)
             excess = np.where(ok, risk[:-1] - risk[-1], np.nan)
         gradient = release.info.get("gradient_norm", np.full(restarts, math.nan))
+        reports = (release.info[name] for name in mechanism.reports)
         rows += zip(
             *([fold] * restarts, range(restarts), error, excess, gradient, release.status),
-            train_error,
+            *reports,
             strict=True,
         )
-    write_csv(arguments.out, COLUMNS, rows)
+    write_csv(arguments.out, (*COLUMNS, *mechanism.reports), rows)
 
 
 def read_fits(path):

@@ -1,14 +1,15 @@
 """Cross-validation error of non-private fits along a logarithmic grid of lambdas."""
 
 import argparse
+import json
 
 import numpy as np
 
 from dp.data import split_folds
 from dp.seeds import generator
-from dp.tuning import cross_validate
+from dp.tuning import cross_validate, private_tuning
 from study import jobs
-from study.files import write_csv, write_json
+from study.files import read_json, write_csv, write_json
 from study.prepared import Prepared
 
 
@@ -20,6 +21,10 @@ def main():
     parser.add_argument("--grid", nargs=3, type=float, metavar=("LOW", "HIGH", "VALUES"))
     parser.add_argument("--folds", type=int, required=True)
     parser.add_argument("--loss", default="logistic")
+    parser.add_argument(
+        "--private", type=json.loads, help="private_tuning of the tune section, JSON"
+    )
+    parser.add_argument("--meta", required=True, help="what was done to the rows, .json")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out-json", required=True, help="the tuned lambda and its ties")
     parser.add_argument("--out-csv", required=True, help="error of every lambda")
@@ -37,6 +42,10 @@ def main():
     )
     # Rounded: equal counts of errors are a tie in whatever order their shares are added.
     mean = errors.mean(axis=1).round(12)
+    if np.isnan(mean).all():
+        raise ValueError(
+            f"{arguments.dataset}: no lambda of the grid could be fitted on every fold"
+        )
     best = mean == np.nanmin(mean)
     write_csv(
         arguments.out_csv,
@@ -50,6 +59,10 @@ def main():
             strict=True,
         ),
     )
+    if arguments.private:
+        bound = read_json(arguments.meta)["bound"]
+        write_json(arguments.out_json, choose_privately(arguments, X, y, grid, bound, holdout))
+        return
     write_json(
         arguments.out_json,
         {
@@ -58,10 +71,51 @@ def main():
             "ties": grid[best].tolist(),
             "error": np.nanmin(mean),
             "rows": len(X),
-            "tuned_on": "a separate holdout" if holdout else "the private rows themselves",
+            "tuned_on": tuned_on(holdout),
             "private_rows": not holdout,
         },
     )
+
+
+def tuned_on(holdout):
+    return "a separate holdout" if holdout else "the private rows themselves"
+
+
+def choose_privately(arguments, X, y, grid, bound, holdout):
+    """The lambda that `private_tuning` chooses, or its fixed default, with what it costs."""
+    private = arguments.private
+    if "default" in private:
+        return {
+            "lambda": private["default"],
+            "ties": [private["default"]],
+            "rows": len(X),
+            "tuned_on": "nothing: a fixed default",
+            "private_rows": False,
+        }
+    from dp.mechanisms import MECHANISMS
+
+    axes = (arguments.experiment, arguments.dataset, "private tuning")
+    choice = private_tuning(
+        X,
+        y,
+        grid,
+        MECHANISMS[private["mechanism"]],
+        epsilon=private["epsilon"],
+        delta=private["delta"],
+        bound=bound,
+        rng=generator(arguments.seed, *axes),
+    )
+    lam = grid[choice.index]
+    return {
+        "lambda": lam,
+        "ties": [lam],
+        "rows": len(X),
+        "tuned_on": tuned_on(holdout),
+        "private_rows": False,
+        # of the rows that the results are released from, or of other rows
+        "same_rows": not holdout,
+        "guarantee": choice.guarantee._asdict(),
+    }
 
 
 if __name__ == "__main__":

@@ -1,98 +1,89 @@
-"""Full-batch gradient descent of linear classifiers, clipped per example and noisy where asked.
+"""Mini-batch stochastic gradient descent on many problems at once, clipped per example.
 
-All restarts descend at once. Logistic loss: labels in {-1, 1}, weights (restarts, d). Softmax loss:
-labels 0, .., K - 1, weights (restarts, d, K).
+A *run* is one descent: its own rows, order of rows and noise. Runs of equal size advance together,
+and each may carry several values of lambda that share its rows, order and noise, so that a step is
+a handful of array operations whatever the number of simulations.
 """
-
-import math
 
 import numpy as np
 
-LOSSES = ("logistic", "softmax")
+from dp import losses
+
+SCHEDULES = ("inverse_sqrt", "inverse_lambda", "constant")
 
 
-def classes_of(loss, classes):
-    """The number of classes that labels are checked against: None for logistic loss, -1 and 1."""
-    if loss == "logistic":
-        return None
-    if classes is None or classes < 2:
-        raise ValueError(
-            f"softmax loss needs the public number of classes, at least 2, not {classes}"
-        )
-    return classes
+def batch_plan(n, batch, final=None):
+    """(starts, stops, divisors) of one pass over n rows in disjoint batches.
 
-
-def _residuals(X, y, W, loss):
-    """Per-example loss (restarts, n) and its derivative by the scores (restarts, n, K)."""
-    restarts, d, K = W.shape
-    scores = (X @ W.transpose(1, 0, 2).reshape(d, restarts * K)).reshape(len(X), restarts, K)
-    scores = scores.transpose(1, 0, 2)
-    if loss == "logistic":
-        z = scores[:, :, 0] * y
-        value = np.logaddexp(0.0, -z)
-        return value, -(y * np.exp(-np.logaddexp(0.0, z)))[:, :, None]
-    shifted = scores - scores.max(axis=2, keepdims=True)
-    exponential = np.exp(shifted)
-    total = exponential.sum(axis=2, keepdims=True)
-    rows = np.arange(len(X))
-    value = np.log(total[:, :, 0]) - shifted[:, rows, y]
-    residual = exponential / total
-    residual[:, rows, y] -= 1.0
-    return value, residual
-
-
-def mean_gradient(X, y, W, loss, clip=None):
-    """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K).
-
-    An example's gradient is the outer product of x and its residual, so its norm is the product of
-    theirs: clipping to `clip` scales residuals and never forms the gradients.
+    Batches of `batch` rows, at most n; with `final` their size goes geometrically from `batch` at the
+    first row to `final` at the last. A short last batch is divided by its nominal size like the
+    others. Depends on public numbers alone.
     """
-    value, residual = _residuals(X, y, W, loss)
-    if clip is not None:
-        norms = np.sqrt(np.einsum("rnk,rnk->rn", residual, residual))
-        norms *= np.sqrt(np.einsum("nd,nd->n", X, X))
-        residual = residual * np.minimum(1.0, clip / np.maximum(norms, 1e-300))[:, :, None]
-    restarts, n, K = residual.shape
-    gradient = X.T @ residual.transpose(1, 0, 2).reshape(n, restarts * K)
-    return value.mean(axis=1), gradient.reshape(X.shape[1], restarts, K).transpose(1, 0, 2) / n
+    batch = min(batch, n)
+    ratio = 1.0 if final is None else min(final, n) / batch
+    starts, divisors = [], []
+    used = 0
+    while used < n:
+        starts.append(used)
+        divisors.append(max(1, round(batch * ratio ** (used / n))))
+        used += divisors[-1]
+    return np.array(starts), np.array([*starts[1:], n]), np.array(divisors)
+
+
+def learning_rate(step, schedule, rate, lam):
+    """Learning rate at a step (counted from 1), one per lambda: rate times 1/sqrt(t), 1/(lam t) or 1."""
+    if schedule == "inverse_sqrt":
+        return np.full(len(lam), rate / np.sqrt(step))
+    if schedule == "inverse_lambda":
+        return rate / (lam * step)
+    return np.full(len(lam), rate)
 
 
 def descend(
-    X,
-    y,
+    rows,
+    block,
+    lam,
+    passes,
+    plan,
     *,
-    iterations,
-    learning_rate,
     loss="logistic",
-    classes=None,
-    lam=0.0,
-    clip=None,
-    sigma=0.0,
-    restarts=1,
-    rng=None,
-    initial=None,
+    clip=1.0,
+    schedule="inverse_sqrt",
+    rate=1.0,
+    checkpoints=(),
 ):
-    """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
+    """w <- w - eta (lam w + (sum of clipped gradients + noise) / b), from w = 0.
 
-    sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient,
-    drawn from rng. initial: (d,) or (d, K), the same for all restarts; zeros where not given.
-    Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
-    at the start and after every step.
+    rows: (blocks, n, d), each row already multiplied by its label, so that margins are rows . w.
+    block: (runs,) the block that each run descends on. lam: (values,) regularisations.
+    passes: an iterable, one item per epoch, of (order, noise): order (runs, n) the permutation of the
+        rows, noise (runs, steps, d) or None. plan: `batch_plan` of n.
+    clip: largest Euclidean norm of one example's loss gradient; longer ones are shortened to it.
+    checkpoints: steps (counted from 1, over all epochs) after which the weights are kept.
+
+    Returns weights (runs, values, d) and the kept weights (checkpoints, runs, values, d). Weights that
+    overflow are not finite.
     """
-    X, y = np.asarray(X, dtype=float), np.asarray(y)
-    K = classes_of(loss, classes) or 1
-    y = y.astype(int) if loss == "softmax" else y.astype(float)
-    shape = (X.shape[1], K)
-    W = np.zeros((restarts, *shape))
-    if initial is not None:
-        if np.size(initial) != math.prod(shape):
-            raise ValueError(f"initial weights must have shape {shape}, not {np.shape(initial)}")
-        W += np.reshape(initial, shape)
-    trace = np.empty((restarts, iterations + 1))
-    for step in range(iterations):
-        trace[:, step], gradient = mean_gradient(X, y, W, loss, clip)
-        if sigma > 0:
-            gradient = gradient + sigma * rng.standard_normal(W.shape)
-        W = W - learning_rate * (gradient + lam * W)
-    trace[:, -1] = _residuals(X, y, W, loss)[0].mean(axis=1)
-    return (W[:, :, 0] if loss == "logistic" else W), trace
+    loss = losses.get(loss)
+    lam = np.asarray(lam, dtype=float)
+    norms = np.sqrt(np.einsum("bij,bij->bi", rows, rows))
+    w = np.zeros((len(block), len(lam), rows.shape[2]))
+    block = np.asarray(block)[:, None]
+    kept, wanted, step = [], set(checkpoints), 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for order, noise in passes:
+            for k, (start, stop, divisor) in enumerate(zip(*plan, strict=True)):
+                step += 1
+                chosen = order[:, start:stop]
+                examples = rows[block, chosen]
+                slope = loss.derivative(w @ examples.transpose(0, 2, 1))
+                length = np.abs(slope) * norms[block, chosen][:, None]
+                slope *= clip / np.maximum(length, clip)
+                total = slope @ examples
+                if noise is not None:
+                    total += noise[:, None, k]
+                eta = learning_rate(step, schedule, rate, lam)[:, None]
+                w -= eta * (lam[:, None] * w + total / divisor)
+                if step in wanted:
+                    kept.append(w.copy())
+    return w, np.array(kept).reshape(len(kept), *w.shape)

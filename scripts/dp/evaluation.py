@@ -12,11 +12,12 @@ def _blocks(rows, restarts):
     return (slice(start, start + step) for start in range(0, rows, step))
 
 
-def error_rate(weights, X, y):
+def error_rate(weights, X, y, intercept=0.0):
     """Share of rows whose class is not predicted, for each of the weights, (restarts,).
 
-    weights (restarts, d), labels -1 and 1: sgn(w.x), a score of 0 is -1. weights (restarts, d, K),
-    labels 0, .., K - 1: the class of the largest score, the first of equal ones.
+    weights (restarts, d), labels -1 and 1: sgn(w.x + b), a score of 0 is -1; intercept: b, a number or
+    (restarts,). weights (restarts, d, K), labels 0, .., K - 1: the class of the largest score, the
+    first of equal ones.
     """
     wrong = np.zeros(len(weights))
     if weights.ndim == 3:
@@ -27,14 +28,15 @@ def error_rate(weights, X, y):
             wrong += (scores.argmax(axis=2) != y[rows, None]).sum(axis=0)
         return wrong / len(X)
     for rows in _blocks(len(X), len(weights)):
-        wrong += ((X[rows] @ weights.T > 0) != (y[rows] > 0)[:, None]).sum(axis=0)
+        wrong += ((X[rows] @ weights.T + intercept > 0) != (y[rows] > 0)[:, None]).sum(axis=0)
     return wrong / len(X)
 
 
-def regularised_risk(weights, X, y, lam, loss="logistic"):
-    """mean_i loss(y_i w.x_i) + lam/2 ||w||^2 for each of the weights (restarts, d)."""
+def regularised_risk(weights, X, y, lam, loss="logistic", l1=0.0):
+    """mean_i loss(y_i w.x_i) + lam/2 ||w||^2 + l1 ||w||_1 for each of the weights (restarts, d)."""
     loss = losses.get(loss)
     total = np.zeros(len(weights))
     for rows in _blocks(len(X), len(weights)):
         total += loss.value((X[rows] @ weights.T) * y[rows, None]).sum(axis=0)
-    return total / len(X) + lam / 2 * np.einsum("ij,ij->i", weights, weights)
+    penalty = lam / 2 * np.einsum("ij,ij->i", weights, weights) + l1 * np.abs(weights).sum(axis=1)
+    return total / len(X) + penalty

@@ -1,11 +1,104 @@
-"""Non-private minimisers that several mechanisms perturb, fitted once and shared."""
+"""Non-private minimisers that several mechanisms perturb, fitted once and shared.
 
-from dp.solvers import minimise
+A fit is called as fit(X, y, lam, **options) and returns weights (1, d) and info: gradient_norm (of the
+smallest subgradient where the objective has a kink) and status, each (1,).
+"""
+
+import inspect
+
+import numpy as np
+
+from dp import losses
+from dp.elastic_net import minimise_elastic_net
+from dp.solvers import LEAST_STEP, Info, minimise
 
 
 def l2(X, y, lam, loss="logistic", tolerance=1e-9):
-    """argmin of mean loss + lam/2 ||w||^2. Returns weights (1, d) and the solver's info."""
+    """argmin of mean loss + lam/2 ||w||^2."""
     return minimise(X, y, lam, loss=loss, tolerance=tolerance)
 
 
-FITS = {"l2": l2}
+def sum_intercept(X, y, lam, loss="logistic", tolerance=1e-9, max_iterations=100):
+    """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, the intercept b not regularised.
+
+    This is the objective of scikit-learn's LogisticRegression(C=1/lam). Divided by n C it reads
+    mean loss + lam/(2n) ||w||^2, and in these units the gradient's norm is certified to `tolerance`.
+
+    Returns weights (1, d + 1), the last of which is b, and info as `dp.solvers.minimise`. Damped
+    Newton: with both classes present the Hessian is positive definite. Columns of zeros keep weight 0.
+    """
+    loss = losses.get(loss)
+    n, d = np.shape(X)
+    if not (np.isfinite(lam) and lam > 0):
+        raise ValueError(f"lambda must be a finite number > 0, not {lam}")
+    if not (np.min(y) < 0 < np.max(y)):
+        raise ValueError("with one class alone a free intercept has no finite minimiser")
+    used = np.append(np.flatnonzero(np.any(X, axis=0)), d)
+    rows = np.ones((n, len(used)))
+    rows[:, :-1] = X[:, used[:-1]]
+    rows *= np.asarray(y, dtype=float)[:, None]
+    ridge = np.full(len(used), lam / n)
+    ridge[-1] = 0.0
+
+    def evaluate(w):
+        slope, curvature = loss.slopes(rows @ w)
+        gradient = slope @ rows / n + ridge * w
+        return gradient, np.linalg.norm(gradient), curvature
+
+    w = np.zeros(len(used))
+    gradient, norm, curvature = evaluate(w)
+    step = 1.0
+    for iteration in range(max_iterations + 1):
+        if norm <= tolerance or step < LEAST_STEP or iteration == max_iterations:
+            break
+        hessian = (rows * (curvature / n)[:, None]).T @ rows
+        hessian[np.diag_indices_from(hessian)] += ridge
+        direction = -np.linalg.solve(hessian, gradient)
+        while step >= LEAST_STEP:
+            trial = evaluate(w + step * direction)
+            if trial[1] <= (1 - 0.1 * step) * norm:
+                w = w + step * direction
+                gradient, norm, curvature = trial
+                step = min(1.0, 4 * step)
+                break
+            step /= 4
+    weights = np.zeros((1, d + 1))
+    weights[0, used] = w
+    return weights, Info(
+        iterations=np.array([iteration]),
+        gradient_norm=np.array([norm]),
+        status=np.array(["ok" if norm <= tolerance else "not_converged"]),
+    )
+
+
+def l1(X, y, lam, tolerance=1e-9):
+    """argmin of mean logistic loss + lam ||w||_1; one of them where there are several."""
+    return minimise_elastic_net(X, y, lam, 0.0, tolerance)
+
+
+def elastic_net(X, y, lam, lambda1=None, tolerance=1e-9):
+    """argmin of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2; lambda1 is lam where None."""
+    return minimise_elastic_net(X, y, lam if lambda1 is None else lambda1, lam, tolerance)
+
+
+FITS = {"l2": l2, "l1": l1, "elastic_net": elastic_net, "sum_intercept": sum_intercept}
+
+
+def penalties(fit, lam, lambda1=None):
+    """(l1, l2): the weights of ||w||_1 and of ||w||^2 / 2 in the objective of a fit of that name."""
+    if fit == "l1":
+        return lam, 0.0
+    if fit == "elastic_net":
+        return (lam if lambda1 is None else lambda1), lam
+    return 0.0, lam
+
+
+def fit_options(name, options):
+    """Those of a method's options that concern its fit."""
+    parameters = inspect.signature(FITS[name]).parameters
+    return {key: value for key, value in options.items() if key in parameters}
+
+
+def shared_fit(name, X, y, lam, **arguments):
+    """(weights (1, d), info) of a fit, given a release's arguments."""
+    return FITS[name](X, y, lam, **fit_options(name, arguments))

@@ -31,7 +31,7 @@ class Logistic(NamedTuple):
             s = np.exp(z, out=z)
         s += 1.0
         np.reciprocal(s, out=s)
-        curvature = s * s
+        curvature = np.square(s, out=np.empty_like(s))  # an array where z is one number too
         np.subtract(s, curvature, out=curvature)
         return np.negative(s, out=s), curvature
 

@@ -21,7 +21,8 @@ def l2_laplace(dimension, scale, size, rng):
     dimension, scale = _check(dimension, scale)
     norm = rng.standard_gamma(dimension, size)
     direction = rng.standard_normal((size, dimension))
-    return direction * (scale * norm / np.linalg.norm(direction, axis=1))[:, None]
+    direction *= (scale * norm / np.sqrt(np.einsum("ij,ij->i", direction, direction)))[:, None]
+    return direction
 
 
 def laplace(dimension, scale, size, rng):

@@ -1,7 +1,10 @@
-"""Choosing the regularisation by cross-validation, without privacy."""
+"""Choosing the regularisation: by cross-validation, without privacy, or privately."""
+
+from typing import NamedTuple
 
 import numpy as np
 
+from dp.accounting import REPLACE_ONE, Guarantee
 from dp.evaluation import error_rate
 from dp.solvers import minimise
 
@@ -25,3 +28,81 @@ def cross_validate(X, y, grid, folds, loss="logistic"):
             info["status"] == "ok", error_rate(weights, X[test], y[test]), np.nan
         )
     return errors, status
+
+
+def most_frequent_best(errors):
+    """The candidate that wins most simulations, as E18 tunes.
+
+    errors: (simulations, candidates) validation errors, the preferred candidates first. A simulation's
+    winner has its least error, the first of equals; NaN (a failed candidate) never wins. Ties in the
+    number of wins go to the lower mean error, then to the preferred candidate. Returns the wins
+    (candidates,) and the position of the choice.
+    """
+    errors = np.where(np.isnan(errors), np.inf, np.round(errors, 12))
+    if not np.isfinite(errors).any(axis=1).all():
+        raise ValueError("in some simulation every candidate failed: nothing can be chosen")
+    wins = np.bincount(errors.argmin(axis=1), minlength=errors.shape[1])
+    mean = errors.mean(axis=0).round(12)
+    return wins, min(range(len(wins)), key=lambda k: (-wins[k], mean[k], k))
+
+
+class PrivateChoice(NamedTuple):
+    """index: of the chosen lambda in the grid, all that may be released. guarantee: what it costs."""
+
+    index: int
+    guarantee: Guarantee
+
+
+def private_tuning(X, y, grid, mechanism, *, epsilon, rng, delta=0.0, bound=1.0, **options):
+    """A lambda chosen with privacy (Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, algorithm 3).
+
+    The rows, shuffled, are cut into one part per lambda and one more. On part i the mechanism trains
+    with grid[i] at `epsilon`; z_i are its mistakes on the last part; i is drawn with probability
+    proportional to exp(-epsilon z_i / 2).
+
+    Why that costs epsilon: a replaced record lies in one part, because sizes and shuffle do not depend
+    on the data. In a training part it is covered by the mechanism, whatever is done with its release.
+    In the last part it changes every z_i by at most 1, for which the exponential mechanism with
+    epsilon/2 is epsilon-DP (McSherry, Talwar, FOCS 2007). A mechanism with a larger proven epsilon
+    than it claims makes the whole cost that.
+
+    grid: (m,) positive lambdas. options: of the mechanism. Returns a `PrivateChoice`.
+    """
+    parts = np.array_split(rng.permutation(len(X)), len(grid) + 1)
+    if not len(parts[-1]):
+        raise ValueError(
+            f"private tuning cuts the rows into {len(grid) + 1} parts, one per lambda and one more, "
+            f"and there are {len(X)} rows; give fewer lambdas"
+        )
+    *parts, last = parts
+    costs, mistakes = [], np.empty(len(grid))
+    for k, (lam, rows) in enumerate(zip(grid, parts, strict=True)):
+        arguments = {"epsilon": epsilon, "delta": delta, "lam": lam, "bound": bound, **options}
+        costs.append(mechanism.guarantee(len(rows), X.shape[1], **arguments))
+        weights = mechanism.release(X[rows], y[rows], rng=rng, **arguments).weights
+        mistakes[k] = error_rate(weights, X[last], y[last])[0] * len(last)
+    index = exponential_mechanism(-mistakes, epsilon, 1.0, rng)
+    reason = (
+        f"lambda is one of {len(grid)}, each tried on its own part of the rows by {mechanism.name}, "
+        f"chosen by the exponential mechanism on the mistakes on a further part"
+    )
+    return PrivateChoice(
+        index,
+        Guarantee(
+            max(epsilon, *(cost.claimed_epsilon for cost in costs)),
+            max(epsilon, *(cost.epsilon for cost in costs)),
+            max(cost.delta for cost in costs),
+            REPLACE_ONE,
+            reason,
+        ),
+    )
+
+
+def exponential_mechanism(utilities, epsilon, sensitivity, rng):
+    """Index i with probability proportional to exp(epsilon u_i / (2 sensitivity)).
+
+    epsilon-DP where one record changes every utility by at most `sensitivity`. Drawn by adding Gumbel
+    noise to the exponents, so that none overflows.
+    """
+    exponents = epsilon * np.asarray(utilities, dtype=float) / (2 * sensitivity)
+    return int((exponents + rng.gumbel(size=len(exponents))).argmax())

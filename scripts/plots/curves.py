@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from plots import style
+from study import published
 
 
 def learning_curve(experiment, spec, frame):
@@ -15,7 +16,11 @@ def learning_curve(experiment, spec, frame):
 
 
 def epsilon_curve(experiment, spec, frame):
-    """Mean error with 95 % bands against epsilon; methods without privacy as a level line."""
+    """Mean error with 95 % bands against epsilon; methods without privacy as a level line.
+
+    options["published"]: the values that the source printed, dotted lines in their methods' colours;
+    where a curve crosses its line is the epsilon that the value implies.
+    """
     axes, fig = _curves(experiment, spec, frame, "epsilon")
     axes.set_xlabel(r"privacy parameter $\varepsilon$ (smaller is more private)")
     if spec["options"]["log_epsilon"]:
@@ -80,6 +85,7 @@ def _curves(experiment, spec, frame, along):
             name = look["label"] + (f", {dataset}" if len(datasets) > 1 else "")
             axes.plot(x, y, clip_on=False, **{**look, "label": name})
             axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
+    _printed(experiment, spec, axes, looks, datasets)
     axes.set_ylabel("test error")
     if spec["options"]["log_error"]:
         axes.set_yscale("log")
@@ -93,3 +99,18 @@ def _curves(experiment, spec, frame, along):
         title_fontsize="small",
     )
     return axes, fig
+
+
+def _printed(experiment, spec, axes, looks, datasets):
+    """The source's values as level lines, for private methods: one's own curve crosses its own line."""
+    mapping = spec["options"].get("published")
+    cells = published.cells(experiment, mapping) if mapping else {}
+    lines = [
+        (method, value)
+        for (dataset, method), value in cells.items()
+        if dataset in datasets and method in looks and experiment.methods[method]["private"]
+    ]
+    for method, value in lines:
+        axes.axhline(value, color=looks[method]["color"], linestyle=(0, (1, 1.5)), linewidth=1.2)
+    if lines:
+        axes.plot([], [], color="#555555", linestyle=(0, (1, 1.5)), label="value published")

@@ -27,6 +27,16 @@ MECHANISMS = {
     "posterior_sampling": ("posterior sampling", "#CC79A7", "*", "-"),
     "gradient_descent": ("gradient descent, without privacy", "#000000", "", "--"),
     "dp_gd": ("private gradient descent", "#0072B2", "o", "-"),
+    "nonprivate_sum": ("without privacy, free intercept", "#000000", "", ":"),
+    "laplace_coordinates": ("Laplace per weight, as written", "#D55E00", "v", "-"),
+    "laplace_coordinates_sum": ("Laplace per weight, as run", "#CC79A7", "D", "--"),
+    "laplace_l1": ("Laplace per weight, repaired", "#56B4E9", "P", "-"),
+    "dp_sgd": ("SGD, norm-Laplace noise", "#8C564B", "X", "-"),
+    "sgd": ("SGD without noise", "#000000", ".", "-."),
+    "distributed_lasso": ("distributed lasso", "#0072B2", "o", "-"),
+    "dp_distributed_lasso": ("distributed lasso, Gaussian noise", "#E69F00", "<", "-"),
+    "lasso_output_perturbation": ("lasso output perturbation, as run", "#D55E00", "X", "-"),
+    "elastic_net_output_perturbation": ("elastic net output perturbation", "#CC79A7", "D", "-"),
 }
 # For mechanisms and variants without an entry above, in the order in which they come.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -37,6 +47,10 @@ TEN = (
     *("#A96B59", "#E76300", "#B9AC70", "#717581", "#92DADD"),
 )
 TEN_MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "<", ">")
+# For further methods without privacy: level lines, told apart by their dashes.
+BASELINES = (("#777777", ":"), ("#777777", "-."))
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in order
 
 PARAMETERS = {
     "figure.dpi": 100,
@@ -62,12 +76,20 @@ def looks(methods):
     look; further variants of it take spare ones.
     """
     found, used = {}, set()
-    spare = iter(zip(SPARE, SPARE_MARKERS, strict=True))
+    taken = {
+        MECHANISMS[m["mechanism"]][1] for m in methods.values() if m["mechanism"] in MECHANISMS
+    }
+    pairs = zip(SPARE, SPARE_MARKERS, strict=True)
+    spare = iter([(colour, marker) for colour, marker in pairs if colour not in taken])
+    baselines = iter(BASELINES)
     for label, method in methods.items():
         known = MECHANISMS.get(method["mechanism"])
         if known and method["mechanism"] not in used:
             name, colour, marker, line = known
             used.add(method["mechanism"])
+        elif method["mechanism"] == "nonprivate":
+            name, marker = label.replace("_", " "), ""
+            colour, line = next(baselines, BASELINES[-1])
         else:
             name, line = label.replace("_", " "), "-"
             colour, marker = next(spare, ("#555555", "."))
@@ -91,6 +113,24 @@ def halo():
     from matplotlib.patheffects import withStroke
 
     return withStroke(linewidth=3, foreground="white")
+
+
+def sequence(count):
+    """Colours of an ordered family, dark to light, told apart in greyscale: part of viridis."""
+    return [mpl.colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]
+
+
+def plain_ticks(axes, sizes):
+    """Training sizes on a logarithmic axis: a few of the sizes themselves, written out."""
+    sizes = sorted(set(sizes))
+    chosen = [sizes[0]]
+    for size in sizes[1:]:
+        if size >= 1.6 * chosen[-1]:
+            chosen.append(size)
+    axes.set_xticks(chosen, [f"{size:,}" for size in chosen])
+    axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+    axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
 
 
 def save(fig, *paths):

@@ -16,7 +16,9 @@ def epsilon(value):
 
 
 def number(value):
-    """A table's cell: integers as integers, floats at 9 significant digits, nothing for NaN."""
+    """A table's cell: integers as integers, floats at 9 significant digits, nothing for NaN or None."""
+    if value is None:
+        return ""
     if isinstance(value, (float, np.floating)):
         if math.isnan(value):
             return ""

@@ -4,7 +4,6 @@ Every problem is a `ConfigError`: one sentence with the file, the key and the ne
 """
 
 import copy
-import inspect
 import math
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,10 +11,10 @@ from pathlib import Path
 import jsonschema
 import yaml
 
-from dp.data import smallest_training_fold
-from dp.fits import FITS
+from dp.data import simulation_rows, smallest_training_fold
+from dp.fits import fit_options
 from dp.mechanisms import MECHANISMS
-from study import canonical, data_sources, kinds, printed
+from study import canonical, data_sources, kinds, printed, published
 from study.experiment import Experiment
 
 SCHEMAS = Path("workflow/schemas")
@@ -246,10 +245,20 @@ def _datasets():
         needed = {
             "separable": ("rows", "columns", "margin"),
             "unseparable": ("rows", "columns", "band", "flip_probability"),
+            "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
         }.get(source.get("simulate"), ())
         for key in needed:
             if key not in source:
                 raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
+        for key in ("features", "first"):
+            if key in source and "sklearn" not in source:
+                raise ConfigError(
+                    f"{where}: {name}.source: {key!r} is for scikit-learn's data only"
+                )
+        if source.get("first", 0) > source.get("rows", math.inf):
+            raise ConfigError(
+                f"{where}: {name}.source: 'first' is more than its {source['rows']} rows"
+            )
         try:
             data_sources.resolve(name, entry, files)
         except ValueError as error:
@@ -267,22 +276,50 @@ def _experiment(name, value, where, datasets):
                 raise ConfigError(f"{where}: {key}: no {what} {item!r}{nearest(item, list(valid))}")
 
     known("datasets", value["datasets"], datasets, "data set")
+    if value["sweeps"] and ("folds" in value) == ("simulations" in value):
+        raise ConfigError(f"{where}: needs exactly one of the keys 'folds' and 'simulations'")
+    printed = value.get("lambda_published")
+    if isinstance(printed, dict) and len(printed["train_sizes"]) != len(printed["lambdas"]):
+        raise ConfigError(
+            f"{where}: lambda_published: {len(published['train_sizes'])} train_sizes have "
+            f"{len(published['lambdas'])} lambdas"
+        )
     for label, method in value["methods"].items():
         key = f"methods.{label}"
         method.setdefault("mechanism", label)
         known(key, [method["mechanism"]], MECHANISMS, "mechanism")
         mechanism = MECHANISMS[method["mechanism"]]
         method["private"] = mechanism.private
-        method["fit"] = mechanism.fit and _fit(mechanism.fit, method["options"])
+        try:
+            fit = mechanism.shared_fit(method["options"])
+        except ValueError as error:
+            raise ConfigError(f"{where}: {key}: {error}") from None
+        method["fit"] = fit and _fit(fit, method["options"])
         lam = method.setdefault("lambda", value["lambda"])
         if lam == "published":
             if value.get("lambda_published") is None:
                 raise ConfigError(
                     f"{where}: {key}: lambda is 'published' but lambda_published is not set"
                 )
-            method["lambda"] = value["lambda_published"]
+            if not isinstance(printed, dict):
+                method["lambda"] = printed
+        if (lam == "searched") != ("search" in method):
+            raise ConfigError(f"{where}: {key}: 'lambda: searched' and 'search' go together")
+        known(f"{key}.search", filter(None, [method.get("search")]), value["searches"], "search")
         if lam == "tuned" and "tune" not in value:
             raise ConfigError(f"{where}: {key}: lambda is 'tuned' but there is no 'tune' section")
+    for search_name, search in value["searches"].items():
+        key = f"searches.{search_name}"
+        known(f"{key}.method", [search["method"]], value["methods"], "method")
+        method = value["methods"][search["method"]]
+        options = MECHANISMS[method["mechanism"]].options()
+        known(f"{key}.grid", search["grid"], ["lambda", *options], "option")
+        for label, user in value["methods"].items():
+            if user.get("search") == search_name and method["private"] and user["fit"]:
+                raise ConfigError(
+                    f"{where}: methods.{label}: shares its fit among all epsilons, so its search must "
+                    f"be of a method without privacy"
+                )
     for kind, key, whole in (("train_sizes", "train_sizes", True), ("epsilons", "epsilons", False)):
         for sweep_name, sweep in value["sweeps"].items():
             try:
@@ -294,25 +331,38 @@ def _experiment(name, value, where, datasets):
     for section in ("sweeps", *kinds.SECTIONS):
         for entry_name, entry in value[section].items():
             key = f"{section}.{entry_name}"
-            known(f"{key}.datasets", entry.get("datasets", ()), value["datasets"], "data set")
-            known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
+            valid = value["datasets"]
             if section != "sweeps":
                 known(f"{key}.kind", [entry["kind"]], kinds.SECTIONS[section], "kind")
                 kind = kinds.SECTIONS[section][entry["kind"]]
+                if kind.inputs == "data":
+                    valid = datasets  # an illustration's data need no cells
+            known(f"{key}.datasets", entry.get("datasets", ()), valid, "data set")
+            known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
+            if section != "sweeps":
                 known(f"{key}.options", entry["options"], kind.options, "option")
                 entry["options"] = kind.options | entry["options"]
-                needed = {"cells": "sweep", "analysis": "analysis"}.get(kind.inputs)
+                needed = "analysis" if kind.inputs == "analysis" else "sweep"
+                needed = None if kind.inputs in ("data", "tuning", "none") else needed
                 for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
                     if other == needed and other not in entry:
                         raise ConfigError(f"{where}: {key}: the key {other!r} is missing")
                     if other != needed and other in entry:
                         raise ConfigError(f"{where}: {key}: {entry['kind']} takes no {other!r}")
-                    known(f"{key}.{other}", filter(None, [entry.get(other)]), value[entries], other)
+                    named = entry.get(other, [])
+                    named = [named] if isinstance(named, str) else named
+                    known(f"{key}.{other}", named, value[entries], other)
+                if isinstance(entry["options"].get("published"), dict):
+                    try:
+                        published.check(value, entry["options"]["published"])
+                    except ValueError as error:
+                        raise ConfigError(f"{where}: {key}.options.published: {error}") from None
     for section in kinds.SECTIONS:
         for entry_name, entry in value[section].items():
             _check_printed(value, entry, f"{where}: {section}.{entry_name}.options")
     if "tune" in value and not value["tune"]["grid"]["low"] < value["tune"]["grid"]["high"]:
         raise ConfigError(f"{where}: tune.grid: low must be less than high")
+    _check_private_tuning(value.get("tune", {}).get("private_tuning"), where)
     experiment = Experiment(name, value)
     _check_sizes(experiment, where, datasets)
     _check_mechanisms(experiment, where)
@@ -348,8 +398,33 @@ def _check_printed(value, entry, where):
 
 def _fit(name, options):
     """The shared non-private fit of a method: its name, and those of the options that concern it."""
-    parameters = inspect.signature(FITS[name]).parameters
-    return {"name": name, "options": {key: v for key, v in options.items() if key in parameters}}
+    return {"name": name, "options": fit_options(name, options)}
+
+
+def _check_private_tuning(private, where):
+    """Either an epsilon with its mechanism, whose defaults are filled in, or a default lambda."""
+    if private is None:
+        return
+    where = f"{where}: tune.private_tuning"
+    if ("epsilon" in private) == ("default" in private):
+        raise ConfigError(f"{where}: needs exactly one of 'epsilon' and 'default'")
+    if "default" in private:
+        for key in ("delta", "mechanism"):
+            if key in private:
+                raise ConfigError(f"{where}: a fixed default takes no {key!r}")
+        return
+    private.setdefault("delta", 0.0)
+    name = private.setdefault("mechanism", "objective_perturbation")
+    if name not in MECHANISMS:
+        raise ConfigError(f"{where}: no mechanism {name!r}{nearest(name, MECHANISMS)}")
+    try:
+        MECHANISMS[name].guarantee(
+            100, 10, epsilon=private["epsilon"], delta=private["delta"], lam=1.0
+        )
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if not MECHANISMS[name].private:
+        raise ConfigError(f"{where}: {name} is not private")
 
 
 def _check_public(experiment, where, datasets):
@@ -370,6 +445,17 @@ def _check_sizes(experiment, where, datasets):
             rows = data_sources.prepared_rows(datasets[dataset])
             if rows is None:
                 continue
+            if "simulations" in experiment.values:
+                limit = simulation_rows(
+                    rows, "test_images" in datasets[dataset]["source"].get("idx", {})
+                )
+                largest = sweep["train_sizes"][-1]
+                if largest > limit:
+                    raise ConfigError(
+                        f"{where}: sweeps.{sweep_name}.train_sizes: {largest} is more than the "
+                        f"{limit} training rows of {dataset} ({rows} rows, {rows - limit} to test on)"
+                    )
+                continue
             if rows < experiment.folds:
                 raise ConfigError(
                     f"{where}: folds: {dataset} has {rows} rows, fewer than {experiment.folds} folds"
@@ -388,8 +474,9 @@ def _check_mechanisms(experiment, where):
     for cell in experiment.cells():
         method = experiment.methods[cell.method]
         mechanism = MECHANISMS[method["mechanism"]]
-        lam = method["lambda"] if method["lambda"] != "tuned" else 1.0
         try:
+            lam = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
+            lam = 1.0 if isinstance(lam, str) else lam
             mechanism.check_options(method["options"])
             mechanism.guarantee(
                 cell.train_size,

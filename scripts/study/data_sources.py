@@ -139,7 +139,8 @@ def step_problem(name, options):
 def prepared_rows(entry):
     """Private training rows of a data set after its steps; None where the configuration does not say."""
     selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
-    rows = entry.get("rows") if selects else entry["source"].get("rows")
+    source = entry["source"]
+    rows = entry.get("rows") if selects else source.get("first", source.get("rows"))
     return rows and rows - round(entry.get("public_share", 0) * rows)
 
 

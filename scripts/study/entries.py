@@ -29,5 +29,9 @@ class Entry:
             from study.summary import cells_frame  # pandas and scipy: only where cells are read
 
             return cells_frame(self.experiment, self.experiment.entry_cells(self.spec))
+        if self.kind.inputs == "draws":
+            from study.summary import draws_frame
+
+            return draws_frame(self.experiment, self.experiment.entry_cells(self.spec))
         paths = self.experiment.entry_paths(self.spec, self.kind.inputs)
         return paths[""] if self.kind.inputs == "analysis" else paths

@@ -40,14 +40,15 @@ class Experiment:
         return cls(values.pop("name"), values)
 
     def to_json(self, *keys):
-        """The named keys (all where none is) as one line, for a job's command line."""
-        keys = keys or self.values
+        """The named keys that it has (all where none is named) as one line, for a job's command line."""
+        keys = [key for key in keys if key in self.values] or self.values
         return json.dumps({"name": self.name} | {key: self.values[key] for key in keys})
 
     def cells(self, sweep=None, datasets=None, methods=None):
-        """Cells of one sweep, or of all, each once, in the configuration's order."""
+        """Cells of one sweep (or a list of them), or of all, each once, in the configuration's order."""
         found = {}
-        for each in [self.sweeps[sweep]] if sweep else self.sweeps.values():
+        names = [sweep] if isinstance(sweep, str) else sweep or self.sweeps
+        for each in (self.sweeps[name] for name in names):
             for dataset in self.datasets:
                 if dataset not in (datasets or self.datasets):
                     continue
@@ -73,6 +74,11 @@ class Experiment:
         """Data set -> path of what an entry reads ("" -> path for an analysis' result)."""
         if inputs == "analysis":
             return {"": self.analysis_path(spec["analysis"])}
+        if inputs == "none":
+            return {}
+        if inputs in ("fits", "searches"):
+            path = self.fit_path if inputs == "fits" else self.cell_search_path
+            return {cell: path(cell) for cell in self.entry_cells(spec)}
         path = {"data": data_path, "tuning": self.tuned_path}[inputs]
         return {name: path(name) for name in spec.get("datasets", self.datasets)}
 
@@ -85,6 +91,39 @@ class Experiment:
     def tuned_path(self, dataset, suffix="csv"):
         """The tuning's errors (csv), or the tuned lambda with its ties (json)."""
         return f"results/{self.name}/tuned/{dataset}.{suffix}"
+
+    def lambda_source(self, settings, dataset, size, epsilon=math.inf):
+        """lambda of a method or fit at one training size: a number, or the .json that will hold it."""
+        lam = settings["lambda"]
+        if lam == "tuned":
+            return self.tuned_path(dataset, "json")
+        if lam == "searched":
+            return self.search_path(settings["search"], dataset, size, epsilon)
+        if lam == "published":
+            table = self.lambda_published
+            if size not in table["train_sizes"]:
+                raise ValueError(
+                    f"lambda is 'published' but lambda_published has none for {size} rows"
+                )
+            return table["lambdas"][table["train_sizes"].index(size)]
+        return lam
+
+    def search_path(self, name, dataset, size, epsilon=math.inf, suffix="json"):
+        """A search's choice (json), or the error of every candidate (csv)."""
+        private = self.methods[self.searches[name]["method"]]["private"]
+        epsilon = canonical.epsilon(epsilon if private else math.inf)
+        return f"results/{self.name}/searches/{name}/{dataset}/n={size}/eps={epsilon}.{suffix}"
+
+    def cell_search_path(self, cell, suffix="csv"):
+        """The search that chose a cell's settings."""
+        search = self.methods[cell.method]["search"]
+        return self.search_path(search, cell.dataset, cell.train_size, cell.epsilon, suffix)
+
+    @property
+    def split(self):
+        """Arguments that tell a job how rows are divided: --folds F or --simulations S."""
+        key = "folds" if "folds" in self.values else "simulations"
+        return f"--{key} {self.values[key]}"
 
     def analysis_path(self, name):
         suffix = kinds.ANALYSES[self.analyses[name]["kind"]].suffix
@@ -99,13 +138,17 @@ class Experiment:
             f"{key}={canonical.number(fit['options'][key])}" for key in sorted(fit["options"])
         )
         lam = self.methods[label]["lambda"]
+        lam = self.methods[label]["search"] if lam == "searched" else lam
         lam = lam if isinstance(lam, str) else canonical.epsilon(lam)
         return "-".join([fit["name"], *options, f"lambda={lam}"])
 
     def fits(self):
-        """Fit label -> {name, options, lambda} of all methods that have a fit."""
+        """Fit label -> {name, options, lambda, search} of all methods that have a fit."""
         return {
-            self.fit_label(label): {**method["fit"], "lambda": method["lambda"]}
+            self.fit_label(label): {
+                **method["fit"],
+                **{key: method[key] for key in ("lambda", "search") if key in method},
+            }
             for label, method in self.methods.items()
             if method["fit"]
         }

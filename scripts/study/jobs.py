@@ -3,7 +3,7 @@
 import json
 import sys
 
-from dp.data import split_folds
+from dp.data import reshuffle, split_folds
 from dp.seeds import generator
 from study.files import read_json
 from study.prepared import Prepared
@@ -17,31 +17,48 @@ def run(main):
         sys.exit(f"error: {error}")
 
 
-def add_data_arguments(parser):
-    """Arguments of every job that trains: the data, its folds, the training size and the seed."""
+def add_data_arguments(parser, lam=True):
+    """Arguments of every job that trains: data, folds, training size, seed and (not to choose) lambda."""
     parser.add_argument("--data", required=True, help="prepared rows, .npz")
     parser.add_argument("--meta", required=True, help="what was done to them, .json")
     parser.add_argument("--experiment", required=True)
     parser.add_argument("--dataset", required=True)
-    parser.add_argument("--folds", type=int, required=True)
+    split = parser.add_mutually_exclusive_group(required=True)
+    split.add_argument("--folds", type=int)
+    split.add_argument("--simulations", type=int)
     parser.add_argument("--train-size", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--lam", required=True, help="a number, or the .json that tuning wrote")
+    if lam:
+        parser.add_argument("--lam", required=True, help="a number, or the .json that tuning wrote")
 
 
 def training_folds(arguments):
-    """(X, y) of `train_size` training rows and of the test rows, for every fold."""
+    """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation."""
     data = Prepared(arguments.data)
-    # The split has no axis for the method: all methods see the same folds and nested subsets.
-    rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
     size = arguments.train_size
-    for train, test in split_folds(len(data.y), arguments.folds, rng):
+    if arguments.simulations:
+        splits = _simulations(arguments, data)
+    else:
+        # The split has no axis for the method: all methods see the same folds and nested subsets.
+        rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
+        splits = split_folds(len(data.y), arguments.folds, rng)
+    official = data.floats(part="test") if arguments.simulations and "X_test" in data else None
+    for train, test in splits:
         if size > len(train):
+            where = f" in each of {arguments.folds} folds" if arguments.folds else ""
             raise ValueError(
-                f"{arguments.dataset} has {len(train)} training rows in each of "
-                f"{arguments.folds} folds, not the {size} asked for in train_sizes"
+                f"{arguments.dataset} has {len(train)} training rows{where}, "
+                f"not the {size} asked for in train_sizes"
             )
-        yield data.floats(train[:size]), data.floats(test)
+        yield data.floats(train[:size]), official or data.floats(test)
+
+
+def _simulations(arguments, data):
+    for simulation in range(arguments.simulations):
+        # One generator each: simulation k is the same whatever the number of simulations.
+        axes = (arguments.experiment, arguments.dataset, simulation, "simulation")
+        rng = generator(arguments.seed, *axes)
+        yield reshuffle(len(data.y), rng, has_test="X_test" in data)
 
 
 def public_rows(path):
@@ -51,8 +68,16 @@ def public_rows(path):
 
 
 def read_lambda(text):
-    """The regularisation, given as a number or as the path of a tuning's result."""
-    return read_json(text)["lambda"] if text.endswith(".json") else float(text)
+    """The regularisation, given as a number or as the path of a tuning's or a search's result."""
+    return read_settings(text)[0]
+
+
+def read_settings(text):
+    """(lambda, options) given as a number, or as the .json that a tuning or a search wrote."""
+    if not text.endswith(".json"):
+        return float(text), {}
+    chosen = read_json(text)
+    return chosen["lambda"], chosen.get("options", {})
 
 
 def parse_options(text):

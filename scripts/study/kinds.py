@@ -1,4 +1,5 @@
-"""Kinds of tables, figures and analyses: which function makes them, from what, with which options.
+"""Kinds of tables, figures, analyses and checks: which function makes them, from what, with which
+options.
 
 A job imports only its own kind's module, and depends on no other kind's source.
 """
@@ -14,11 +15,17 @@ class Kind(NamedTuple):
       "data"      data set -> path of its prepared .npz (its .json stands beside it)
       "tuning"    data set -> path of its tuning's .csv (its .json stands beside it)
       "analysis"  path of the result of spec["analysis"]
+      "draws"     a data frame, one row per draw of those cells, with the run files' columns
+      "fits"      cell of spec["sweep"] -> path of its shared fits' .npz
+      "searches"  (cell of spec["sweep"]) -> path of its search's .csv (its .json stands beside it)
+      "none"      an empty mapping: what it shows needs no data
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
-    options: name -> default of what spec["options"] may hold. suffix: of an analysis' file.
-    exclusive: the job has the machine to itself, because it measures time. describes_data: it reads
-    the .json of its prepared data sets too. printed: it reads config/published/<source>.yaml too.
+    options: name -> default of what spec["options"] may hold; `published` is everywhere the map that
+    `study.published` describes. suffix: of an analysis' file. exclusive: the job has the machine to
+    itself, because it measures time. mechanisms: it runs the experiment's mechanisms itself.
+    describes_data: it reads the .json of its prepared data sets too. printed: it reads
+    config/published/<source>.yaml too.
     """
 
     module: str
@@ -27,11 +34,18 @@ class Kind(NamedTuple):
     options: dict = {}  # noqa: RUF012 (never written to)
     suffix: str = "csv"
     exclusive: bool = False
+    mechanisms: bool = False
     describes_data: bool = False
     printed: bool = False
 
 
 TABLES = {
+    "table_a_1": Kind(
+        "tables.einarsson",
+        "table_a_1",
+        inputs="draws",
+        options={"published": "config/published/einarsson_table_a1.csv"},
+    ),
     "errors": Kind("tables.errors", "errors"),
     "pretraining": Kind(
         "tables.pretraining",
@@ -49,6 +63,11 @@ TABLES = {
     "explained_variance": Kind(
         "tables.data", "explained_variance", inputs="analysis", options={"components": [2, 100]}
     ),
+    "published_errors": Kind(
+        "tables.published_errors", "published_errors", options={"published": None}
+    ),
+    "timing": Kind("tables.timing", "timing", inputs="analysis"),
+    "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
 }
 
 FIGURES = {
@@ -70,8 +89,12 @@ FIGURES = {
     ),
     "learning_curve": Kind("plots.curves", "learning_curve", options={"log_error": False}),
     "epsilon_curve": Kind(
-        "plots.curves", "epsilon_curve", options={"log_error": False, "log_epsilon": False}
+        "plots.curves",
+        "epsilon_curve",
+        options={"log_error": False, "log_epsilon": False, "published": None},
     ),
+    "folds": Kind("plots.folds", "folds", inputs="data"),
+    "plane": Kind("plots.plane", "plane", inputs="data"),
     "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
     "digit_images": Kind("plots.images", "digit_images", inputs="data"),
     "farthest_images": Kind("plots.images", "farthest_images", inputs="data", options={"count": 5}),
@@ -79,6 +102,19 @@ FIGURES = {
     "distance_violins": Kind("plots.images", "distance_violins", inputs="data"),
     "component_scatter": Kind("plots.components", "component_scatter", inputs="analysis"),
     "explained_variance": Kind("plots.components", "explained_variance_curve", inputs="analysis"),
+    "noise_densities": Kind(
+        "plots.densities",
+        "noise_densities",
+        inputs="none",
+        options={"noise": "laplace", "epsilons": [0.1, 0.5, 1, 10], "deltas": [1e-5]},
+    ),
+    "epsilon_family": Kind(
+        "plots.families",
+        "epsilon_family",
+        options={"log": False, "show": "error", "from_size": None},
+    ),
+    "proven_curve": Kind("plots.families", "proven_curve"),
+    "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
 }
 
 ANALYSES = {
@@ -110,6 +146,44 @@ ANALYSES = {
     "first_components": Kind(
         "analyses.components", "first_components", inputs="data", suffix="npz"
     ),
+    "excess_risk_bounds": Kind(
+        "analyses.risk",
+        "excess_risk_bounds",
+        inputs="draws",
+        options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
+    ),
+    "weights_and_noise": Kind(
+        "analyses.weights",
+        "weights_and_noise",
+        inputs="fits",
+        options={"mechanism": "laplace_coordinates_sum"},
+        suffix="npz",
+    ),
+    "timing": Kind(
+        "analyses.timing",
+        "timing",
+        inputs="data",
+        options={"epsilon": 0.1, "train_size": 1000, "restarts": 200, "repeats": 5},
+        exclusive=True,
+        mechanisms=True,
+    ),
+}
+
+# Checks of claims and defects, called as function(results, **options), see checks.statements. inputs:
+# "results" (results.csv), "tuning", "analysis" (the check names it) or "none"; options: their names.
+CHECKS = {
+    "lower_than": Kind("checks.cells", "lower_than", "results"),
+    "similar": Kind("checks.cells", "similar", "results"),
+    "level": Kind("checks.cells", "level", "results"),
+    "monotone": Kind("checks.cells", "monotone", "results"),
+    "implied_below": Kind("checks.cells", "implied_below", "results"),
+    "tuned_lambda": Kind("checks.cells", "tuned_lambda", "tuning"),
+    "table": Kind("checks.cells", "table", "analysis"),
+    "bound_holds": Kind("checks.cells", "bound_holds", "analysis"),
+    "printed_twice": Kind("checks.cells", "printed_twice", "none"),
+    "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", "results"),
+    "jacobian": Kind("checks.privacy", "jacobian", "none"),
+    "gaussian_excess": Kind("checks.privacy", "gaussian_excess", "none"),
 }
 
 SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}

@@ -34,7 +34,7 @@ def read(entry, dataset):
         X, labels, columns, train_rows = read_images(source["idx"])
         where = f"{dataset} ({source['idx']['labels']})"
     else:
-        X, labels, columns = read_sklearn(source["sklearn"])
+        X, labels, columns = read_sklearn(source["sklearn"], source.get("features"))
         where = f"{dataset} (scikit-learn's {source['sklearn']})"
     expected, rows = source.get("rows"), len(X) if train_rows is None else train_rows
     if expected is not None and rows != expected:
@@ -154,12 +154,23 @@ def _finite(text, where):
     return value
 
 
-def read_sklearn(name):
-    """X, class names and feature names of a data set that comes with scikit-learn."""
+def read_sklearn(name, features=None):
+    """X, class names and feature names of a data set that comes with scikit-learn.
+
+    features: the ones to keep, in this order; all where None.
+    """
     from sklearn import datasets  # 1.8 s to import: only for these data sets
 
     bunch = getattr(datasets, f"load_{name}")()
     names = [str(bunch.target_names[k]) for k in bunch.target]
     # Pixels are whole numbers from 0 to 16: a byte each, as in an image file.
     X = np.asarray(bunch.data, dtype=np.uint8 if name == "digits" else float)
-    return X, names, [str(c) for c in bunch.feature_names]
+    columns = [str(c) for c in bunch.feature_names]
+    for feature in features or ():
+        if feature not in columns:
+            raise ValueError(
+                f"scikit-learn's {name}: has no feature {feature!r} (it has: {', '.join(columns)})"
+            )
+    if features:
+        X, columns = X[:, [columns.index(feature) for feature in features]], list(features)
+    return X, names, columns

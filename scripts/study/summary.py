@@ -15,7 +15,9 @@ def read_cell(path):
 
 
 def summarise(draws):
-    """Mean, spread and 95 % interval of the test error of one cell; mean of the training error.
+    """Mean, spread and 95 % interval of the test error of one cell.
+
+    Where its mechanism reports the training error, the same of that.
 
     The fold is the replicate: draws of the noise on one fold share its training and test rows, so
     they are not independent data. The interval is Student's t over the folds' means, at least 0 and
@@ -23,8 +25,15 @@ def summarise(draws):
     """
     ok = draws["status"] == "ok"
     mean, sd_folds, low, high = _over_folds(draws, "error", ok)
-    train, _, train_low, train_high = _over_folds(draws, "train_error", ok)
-    return {
+    training = {}
+    if "train_error" in draws:  # of mechanisms that report it
+        train, _, train_low, train_high = _over_folds(draws, "train_error", ok)
+        training = {
+            "train_error_mean": train,
+            "train_error_low": train_low,
+            "train_error_high": train_high,
+        }
+    return training | {
         "folds": draws["fold"].nunique(),
         "restarts": int(draws["restart"].max()) + 1,
         "error_mean": mean,
@@ -32,9 +41,6 @@ def summarise(draws):
         "error_sd_folds": sd_folds,
         "error_low": low,
         "error_high": high,
-        "train_error_mean": train,
-        "train_error_low": train_low,
-        "train_error_high": train_high,
         "excess_risk_mean": draws["excess_risk"].where(ok).mean(),
         "gradient_norm_max": draws["gradient_norm"].max(),
         "status": _status(draws["status"]),
@@ -64,3 +70,9 @@ def cells_frame(experiment, cells):
     """One row per cell: its coordinates and `summarise` of its run file."""
     rows = [cell._asdict() | summarise(read_cell(experiment.run_path(cell))) for cell in cells]
     return pd.DataFrame(rows).replace({np.nan: math.nan})
+
+
+def draws_frame(experiment, cells):
+    """One row per draw: its cell's coordinates and the columns of its run file."""
+    frames = [read_cell(experiment.run_path(cell)).assign(**cell._asdict()) for cell in cells]
+    return pd.concat(frames, ignore_index=True)

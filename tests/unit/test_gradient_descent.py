@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from dp import descent
+from dp import gradient_descent
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from dp.solvers import minimise
@@ -42,7 +42,7 @@ def test_gradient_by_finite_differences(loss, classes):
     X, y = rows(classes=classes)
     K = classes or 1
     W = generator(1).standard_normal((2, 3, K))
-    value, gradient = descent.mean_gradient(X, y, W, loss)
+    value, gradient = gradient_descent.mean_gradient(X, y, W, loss)
     for r in range(2):
         assert value[r] == pytest.approx(mean_loss(X, y, W[r], loss))
         for j in range(3):
@@ -60,9 +60,12 @@ def test_clipping_is_per_example(loss, classes):
     X, y = rows(classes=classes)
     W = generator(1).standard_normal((2, 3, (classes or 1)))
     clip = 0.3
-    _, clipped = descent.mean_gradient(X, y, W, loss, clip)
+    _, clipped = gradient_descent.mean_gradient(X, y, W, loss, clip)
     single = np.array(
-        [descent.mean_gradient(X[i : i + 1], y[i : i + 1], W, loss)[1] for i in range(len(X))]
+        [
+            gradient_descent.mean_gradient(X[i : i + 1], y[i : i + 1], W, loss)[1]
+            for i in range(len(X))
+        ]
     )
     norms = np.sqrt((single**2).sum(axis=(2, 3), keepdims=True))
     assert (norms > clip).any() and (norms < clip).any()
@@ -82,8 +85,8 @@ def test_neighbours_move_the_mean_by_at_most_its_sensitivity(loss, classes):
         direction = rng.standard_normal(2)
         X2[0] = direction / np.linalg.norm(direction)
         y2[0] = rng.choice((-1, 1)) if classes is None else rng.integers(classes)
-        _, a = descent.mean_gradient(X, y, W, loss, clip)
-        _, b = descent.mean_gradient(X2, y2, W, loss, clip)
+        _, a = gradient_descent.mean_gradient(X, y, W, loss, clip)
+        _, b = gradient_descent.mean_gradient(X2, y2, W, loss, clip)
         worst = max(worst, np.linalg.norm(a - b))
     assert 0.8 * 2 * clip / n < worst <= 2 * clip / n * (1 + 1e-12)
 
@@ -161,7 +164,7 @@ def test_the_noise_of_one_step():
         learning_rate=2.0, loss="softmax", classes=3, clip=0.5,
     )  # fmt: skip
     assert release.weights.shape == (1500, 3, 3)
-    _, gradient = descent.mean_gradient(X, y, np.zeros((1, 3, 3)), "softmax", 0.5)
+    _, gradient = gradient_descent.mean_gradient(X, y, np.zeros((1, 3, 3)), "softmax", 0.5)
     noise = (-release.weights / 2.0 - gradient) / release.info["scale"]
     assert kstest(noise.ravel(), norm.cdf).pvalue > 0.01
     correlation = np.corrcoef(noise.reshape(1500, 9).T)
@@ -172,7 +175,7 @@ def test_a_warm_start_is_where_descent_begins():
     X, y = rows()
     public = rows(500, 3, seed=8)
     options = {"epsilon": 1.0, "delta": 1e-5, "clip": 0.5, "learning_rate": 0.5}
-    expected, _ = descent.descend(*public, iterations=1000, learning_rate=0.5)
+    expected, _ = gradient_descent.descend(*public, iterations=1000, learning_rate=0.5)
     trained = MECHANISM.release(
         X, y, rng=generator(1), public=public, pretrain=True, iterations=3, **options
     )

@@ -9,8 +9,15 @@ rule aggregate:
         meta=lambda wildcards: expand(
             "results/data/{dataset}.json", dataset=experiment_of(wildcards).datasets
         ),
+        chosen=lambda wildcards: searched_paths(experiment_of(wildcards), "json"),
     output:
-        "results/{experiment}/results.csv",
+        report(
+            "results/{experiment}/results.csv",
+            caption="../report/results.rst",
+            category="{experiment}",
+            subcategory="tables",
+            labels={"experiment": "{experiment}", "table": "all cells"},
+        ),
     log:
         "results/{experiment}/logs/aggregate.log",
     conda:
@@ -21,7 +28,7 @@ rule aggregate:
         runtime=10,
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            "datasets", "methods", "sweeps"
+            *("datasets", "methods", "sweeps", "searches", "lambda_published")
         ),
         seed=CONFIG["seed"],
         library=lambda wildcards: digest(

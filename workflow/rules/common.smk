@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 import shlex
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import downloads, kinds, printed
+from study import audits, downloads, kinds, printed, published, sources
 from study.config import ConfigError, load
 from study.dependencies import digest
 from study.experiment import data_path
@@ -25,6 +26,8 @@ os.environ.update(
 
 try:
     CONFIG, EXPERIMENTS, DATASETS = load(config, workflow.configfiles)
+    AUDITS = audits.load(CONFIG)
+    sources.check(EXPERIMENTS, sources.load())
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
@@ -46,6 +49,7 @@ wildcard_constraints:
     file=names(CONFIG["files"]),
     size=r"\d+",
     name=r"[A-Za-z0-9_]+",
+    search=r"[A-Za-z0-9_]+",
     suffix="csv|npz",
     epsilon=r"\d+(\.\d*[1-9])?|inf",
 
@@ -75,13 +79,36 @@ def fit_of(wildcards):
     return experiment_of(wildcards).fits()[wildcards.fit]
 
 
-def tuned_lambda(wildcards, lam):
-    """The tuning's result as an input, where a method or fit asks for the tuned lambda."""
-    return experiment_of(wildcards).tuned_path(wildcards.dataset, "json") if lam == "tuned" else []
+def lambda_source(wildcards, settings):
+    """lambda of a method or fit: a number, or the file of a tuning or search that will hold it."""
+    epsilon = float(wildcards.get("epsilon", "inf"))
+    return experiment_of(wildcards).lambda_source(
+        settings, wildcards.dataset, int(wildcards.size), epsilon
+    )
 
 
-def lambda_argument(wildcards, lam):
-    return tuned_lambda(wildcards, lam) or lam
+def lambda_file(wildcards, settings):
+    """That file as an input, [] for a number."""
+    source = lambda_source(wildcards, settings)
+    return source if isinstance(source, str) else []
+
+
+def search_of(wildcards):
+    return experiment_of(wildcards).searches[wildcards.search]
+
+
+def searched_method(wildcards):
+    return experiment_of(wildcards).methods[search_of(wildcards)["method"]]
+
+
+def private_tuning_argument(wildcards):
+    private = experiment_of(wildcards).tune.get("private_tuning")
+    return f"--private {shlex.quote(json.dumps(private, sort_keys=True))}" if private else ""
+
+
+def private_tuning_modules(wildcards):
+    private = experiment_of(wildcards).tune.get("private_tuning", {})
+    return [MECHANISMS.module(private["mechanism"])] if "mechanism" in private else []
 
 
 def cell_fit(wildcards):
@@ -102,10 +129,13 @@ def entry_inputs(wildcards, section):
     """Files that a table, figure or analysis reads."""
     entry, kind = entry_of(wildcards, section)
     experiment = experiment_of(wildcards)
-    if kind.inputs == "cells":
+    if kind.inputs in ("cells", "draws"):
         paths = [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
     else:
         paths = list(experiment.entry_paths(entry, kind.inputs).values())
+    facts = entry["options"].get("published")
+    if facts:
+        paths.append(facts if isinstance(facts, str) else str(published.path(experiment)))
     if kind.describes_data:
         paths += [data_path(name, "json") for name in entry.get("datasets", experiment.datasets)]
     if kind.printed and "source" in experiment.values:
@@ -117,17 +147,88 @@ def entry_configuration(wildcards, section):
     """The part of an experiment's configuration that one entry depends on."""
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
-    keys = ("datasets", "methods", "folds", "restarts", "source", "lambda_published", "tune")
+    keys = ("datasets", "methods", "folds", "simulations", "restarts", "searches", "source")
+    keys += ("lambda_published", "tune")
     part = {key: values[key] for key in keys if key in values}
     part[section] = {wildcards.name: entry}
     for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
-        if key in entry:
-            part[other] = {entry[key]: values[other][entry[key]]}
+        named = entry.get(key, [])
+        for name in [named] if isinstance(named, str) else named:
+            part.setdefault(other, {})[name] = values[other][name]
     return json.dumps({"name": wildcards.experiment} | part)
 
 
 def entry_library(wildcards, section, script):
-    return digest(script, entry_of(wildcards, section)[1].module)
+    kind = entry_of(wildcards, section)[1]
+    loaded = mechanism_modules(experiment_of(wildcards)) if kind.mechanisms else []
+    return digest(script, kind.module, *loaded)
+
+
+def searched_paths(experiment, suffix):
+    """Every search result that the experiment's cells and fits use, each once."""
+    found = {}
+    for cell in experiment.cells():
+        method = experiment.methods[cell.method]
+        if "search" in method:
+            key = (method["search"], *cell[:1], *cell[2:])
+            found[experiment.search_path(*key, suffix=suffix)] = None
+    return list(found)
+
+
+def checks_of(experiment, section):
+    """Every check that the claims, or the defects, of an experiment are decided by."""
+    return [
+        check
+        for entry in experiment.values[section].values()
+        for check in entry.get("checks", ())
+        if check.get("analysis") is None or check["analysis"] in experiment.analyses
+    ]
+
+
+def check_inputs(wildcards):
+    """Files that the claims, or the defects, of an experiment are decided from."""
+    experiment = experiment_of(wildcards)
+    checks = checks_of(experiment, wildcards.section)
+    files = {path: None for path in sources.files(experiment.source)}
+    if any(kinds.CHECKS[check["kind"]].inputs == "results" for check in checks):
+        files[f"results/{experiment.name}/results.csv"] = None
+    for check in checks:
+        if "analysis" in check:
+            files[experiment.analysis_path(check["analysis"])] = None
+        if kinds.CHECKS[check["kind"]].inputs == "tuning":
+            for dataset in check["options"].get("datasets", experiment.datasets):
+                if dataset in experiment.datasets:
+                    files |= {experiment.tuned_path(dataset, end): None for end in ("json", "csv")}
+    return list(files)
+
+
+def comparison_inputs(wildcards):
+    """Files that hold the published values and ours."""
+    experiment = experiment_of(wildcards)
+    analyses = {spec.get("analysis") for spec in experiment.published.values()}
+    return [
+        f"results/{experiment.name}/results.csv",
+        *sources.files(experiment.source),
+        *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
+    ]
+
+
+def stand_ins(experiment):
+    """Data set -> why nothing about the source's data is decided on it."""
+    return {
+        name: DATASETS[name]["stand_in"]
+        for name in experiment.datasets
+        if "stand_in" in DATASETS[name]
+    }
+
+
+def verdict_paths(experiment):
+    """published.csv, claims.csv and defects.csv, those that an experiment's configuration asks for."""
+    return [
+        f"results/{experiment.name}/{section}.csv"
+        for section in ("published", "claims", "defects")
+        if experiment.values[section]
+    ]
 
 
 def mechanism_modules(experiment):
@@ -151,7 +252,53 @@ def results_of(name):
         *map(experiment.analysis_path, experiment.analyses),
         *(f"{folder}/tables/{table}.csv" for table in experiment.tables),
         *(f"{folder}/figures/{figure}.png" for figure in experiment.figures),
+        *verdict_paths(experiment),
     ]
+
+
+def ledger_files():
+    """Every file that the audit ends with."""
+    return [
+        "results/audit/ledger.csv",
+        "results/audit/exact.csv",
+        "results/audit/ledger.png",
+        *(f"results/audit/{mechanism}.csv" for mechanism in AUDITS.mechanisms),
+    ]
+
+
+def attack_modules(mechanism):
+    """The mechanism's own module: an attack depends on no other mechanism's source."""
+    return [MECHANISMS.module(mechanism)] if mechanism in MECHANISMS else []
+
+
+def all_stand_ins():
+    return json.dumps(
+        {
+            dataset: why
+            for name in CONFIG["experiments"]
+            for dataset, why in stand_ins(EXPERIMENTS[name]).items()
+        }
+    )
+
+
+def report_what_there_is():
+    """results/report.html of the results that there are, with the gaps shown: after a failure, too."""
+    folder = Path("results/logs/configuration")
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name in CONFIG["experiments"]:
+        complete = Path(f"results/{name}/provenance.json")
+        path = folder / f"{name}.json"
+        record = json.loads(complete.read_text()) if complete.exists() else {}
+        record |= {"experiment": name, "configuration": EXPERIMENTS[name].values}
+        path.write_text(json.dumps(record))
+        paths.append(str(path))
+    words = ["--configuration", *paths, "--seed", str(CONFIG["seed"])]
+    words += ["--stand-ins", all_stand_ins(), "--out-html", "results/report.html"]
+    words += ["--out-costs", "results/costs.csv"]
+    done = subprocess.run([sys.executable, "scripts/report.py", *words], check=False)
+    if done.returncode == 0:
+        print("results/report.html: what there is, with its gaps", file=sys.stderr)
 
 
 def announce(experiments):
@@ -159,3 +306,7 @@ def announce(experiments):
     done = [name for name in experiments if Path(f"results/{name}/results.csv").exists()]
     for name in done:
         print(f"results/{name}/: results.csv, tables/, figures/", file=sys.stderr)
+    if AUDITS.values["enabled"] and Path("results/audit/ledger.csv").exists():
+        print("results/audit/: ledger.csv, ledger.png, exact.csv", file=sys.stderr)
+    if Path("results/report.html").exists():
+        print("results/report.html: all of it on one page", file=sys.stderr)

@@ -30,7 +30,13 @@ rule table:
     input:
         lambda wildcards: entry_inputs(wildcards, "tables"),
     output:
-        "results/{experiment}/tables/{name}.csv",
+        report(
+            "results/{experiment}/tables/{name}.csv",
+            caption="../report/table.rst",
+            category="{experiment}",
+            subcategory="tables",
+            labels={"experiment": "{experiment}", "table": "{name}"},
+        ),
     log:
         "results/{experiment}/logs/tables/{name}.log",
     conda:
@@ -51,7 +57,13 @@ rule figure:
     input:
         lambda wildcards: entry_inputs(wildcards, "figures"),
     output:
-        "results/{experiment}/figures/{name}.png",
+        report(
+            "results/{experiment}/figures/{name}.png",
+            caption="../report/figure.rst",
+            category="{experiment}",
+            subcategory="figures",
+            labels={"experiment": "{experiment}", "figure": "{name}"},
+        ),
         "results/{experiment}/figures/{name}.pdf",
     log:
         "results/{experiment}/logs/figures/{name}.log",

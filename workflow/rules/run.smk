@@ -5,7 +5,7 @@ rule fit:
     input:
         data="results/data/{dataset}.npz",
         meta="results/data/{dataset}.json",
-        tuned=lambda wildcards: tuned_lambda(wildcards, fit_of(wildcards)["lambda"]),
+        chosen=lambda wildcards: lambda_file(wildcards, fit_of(wildcards)),
     output:
         "results/{experiment}/fits/{dataset}/{fit}/n={size}.npz",
     log:
@@ -21,14 +21,14 @@ rule fit:
     params:
         fit=lambda wildcards: fit_of(wildcards)["name"],
         options=lambda wildcards: json.dumps(fit_of(wildcards)["options"]),
-        lam=lambda wildcards: lambda_argument(wildcards, fit_of(wildcards)["lambda"]),
-        folds=lambda wildcards: experiment_of(wildcards).folds,
+        lam=lambda wildcards: lambda_source(wildcards, fit_of(wildcards)),
+        split=lambda wildcards: experiment_of(wildcards).split,
         seed=CONFIG["seed"],
         library=digest("fit.py"),
     shell:
         "python scripts/fit.py --data {input.data} --meta {input.meta}"
         " --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
-        " --folds {params.folds} --train-size {wildcards.size} --seed {params.seed}"
+        " {params.split} --train-size {wildcards.size} --seed {params.seed}"
         " --lam {params.lam} --fit {params.fit} --options {params.options:q} --out {output} 2> {log}"
 
 
@@ -37,7 +37,7 @@ rule run:
         data="results/data/{dataset}.npz",
         meta="results/data/{dataset}.json",
         fit=cell_fit,
-        tuned=lambda wildcards: tuned_lambda(wildcards, method_of(wildcards)["lambda"]),
+        chosen=lambda wildcards: lambda_file(wildcards, method_of(wildcards)),
     output:
         "results/{experiment}/runs/{dataset}/{method}/n={size}/eps={epsilon}.csv",
     log:
@@ -54,8 +54,8 @@ rule run:
         mechanism=lambda wildcards: method_of(wildcards)["mechanism"],
         options=lambda wildcards: json.dumps(method_of(wildcards)["options"]),
         delta=lambda wildcards: method_of(wildcards)["delta"],
-        lam=lambda wildcards: lambda_argument(wildcards, method_of(wildcards)["lambda"]),
-        folds=lambda wildcards: experiment_of(wildcards).folds,
+        lam=lambda wildcards: lambda_source(wildcards, method_of(wildcards)),
+        split=lambda wildcards: experiment_of(wildcards).split,
         restarts=lambda wildcards: experiment_of(wildcards).restarts,
         seed=CONFIG["seed"],
         library=lambda wildcards: digest(
@@ -65,6 +65,6 @@ rule run:
         "python scripts/run.py --data {input.data} --meta {input.meta} --fit {input.fit}"
         " --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
         " --method {wildcards.method} --mechanism {params.mechanism} --options {params.options:q}"
-        " --folds {params.folds} --train-size {wildcards.size} --epsilon {wildcards.epsilon}"
+        " {params.split} --train-size {wildcards.size} --epsilon {wildcards.epsilon}"
         " --delta {params.delta} --lam {params.lam} --restarts {params.restarts}"
         " --seed {params.seed} --out {output} 2> {log}"

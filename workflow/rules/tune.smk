@@ -4,6 +4,7 @@
 rule tune:
     input:
         data="results/data/{dataset}.npz",
+        meta="results/data/{dataset}.json",
     output:
         json="results/{experiment}/tuned/{dataset}.json",
         csv="results/{experiment}/tuned/{dataset}.csv",
@@ -19,11 +20,48 @@ rule tune:
         runtime=10,
     params:
         tune=lambda wildcards: experiment_of(wildcards).tune,
+        private=private_tuning_argument,
         seed=CONFIG["seed"],
-        library=digest("tune.py"),
+        library=lambda wildcards: digest("tune.py", *private_tuning_modules(wildcards)),
     shell:
-        "python scripts/tune.py --data {input.data} --experiment {wildcards.experiment}"
+        "python scripts/tune.py --data {input.data} --meta {input.meta} {params.private} --experiment {wildcards.experiment}"
         " --dataset {wildcards.dataset} --loss {params.tune[loss]}"
         " --grid {params.tune[grid][low]} {params.tune[grid][high]} {params.tune[grid][values]}"
         " --folds {params.tune[folds]} --seed {params.seed}"
+        " --out-json {output.json} --out-csv {output.csv} 2> {log}"
+
+
+rule search:
+    input:
+        data="results/data/{dataset}.npz",
+        meta="results/data/{dataset}.json",
+    output:
+        json="results/{experiment}/searches/{search}/{dataset}/n={size}/eps={epsilon}.json",
+        csv="results/{experiment}/searches/{search}/{dataset}/n={size}/eps={epsilon}.csv",
+    log:
+        "results/{experiment}/logs/searches/{search}/{dataset}/n={size}/eps={epsilon}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/search/{search}/{dataset}/n={size}/eps={epsilon}.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=60,
+    params:
+        search=lambda wildcards: json.dumps(search_of(wildcards)),
+        split=lambda wildcards: experiment_of(wildcards).split,
+        mechanism=lambda wildcards: searched_method(wildcards)["mechanism"],
+        options=lambda wildcards: json.dumps(searched_method(wildcards)["options"]),
+        delta=lambda wildcards: searched_method(wildcards)["delta"],
+        seed=CONFIG["seed"],
+        library=lambda wildcards: digest(
+            "search.py", MECHANISMS.module(searched_method(wildcards)["mechanism"])
+        ),
+    shell:
+        "python scripts/search.py --data {input.data} --meta {input.meta}"
+        " --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
+        " --search {wildcards.search} --grid {params.search:q} --mechanism {params.mechanism}"
+        " --options {params.options:q} {params.split} --train-size {wildcards.size}"
+        " --epsilon {wildcards.epsilon} --delta {params.delta} --seed {params.seed}"
         " --out-json {output.json} --out-csv {output.csv} 2> {log}"

@@ -13,6 +13,7 @@ A mechanism is a class in a file of this folder:
 runs, and depends on no other mechanism's source.
 """
 
+import copy
 import importlib
 import inspect
 import math
@@ -37,11 +38,26 @@ class Release(NamedTuple):
 
     weights: (restarts, d), or (restarts, d, classes). status: (restarts,) strings, "ok" or why not.
     info: diagnostics for a benchmark (such as the certified gradient norm), not covered by epsilon.
+    A model with a free intercept releases it too, as info["intercept"] (restarts,).
     """
 
     weights: np.ndarray
     status: np.ndarray
     info: dict
+
+
+def join(releases):
+    """Several releases as one, restarts of the first first; info that is one per restart is kept."""
+    restarts = [len(release.weights) for release in releases]
+    info = {}
+    for key, value in releases[0].info.items():
+        if np.shape(value)[:1] == (restarts[0],):
+            info[key] = np.concatenate([release.info[key] for release in releases])
+    return Release(
+        np.concatenate([release.weights for release in releases]),
+        np.concatenate([release.status for release in releases]),
+        info,
+    )
 
 
 class Mechanism:
@@ -59,6 +75,8 @@ class Mechanism:
     fit: str | None = None
     private = True
     needs_lambda = True
+    # Names in `Release.info` of further results per restart, which a run's file gets as columns.
+    reports: tuple = ()
     # Takes `public` = (X, y), the data set's public rows, where the data set has any.
     uses_public_rows = False
 
@@ -69,6 +87,27 @@ class Mechanism:
     def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, **options):
         """`Release` of `restarts` independent draws for rows X (n, d) and labels y (n,)."""
         raise NotImplementedError
+
+    def release_many(self, trains, *, rngs, candidates=({},), fits=None, **arguments):
+        """One `Release` per data set of `trains`, an iterable of (X, y), in their order.
+
+        rngs: one generator per data set. fits: one `fit` per data set, where the mechanism has one.
+        candidates: settings to try on each, mappings of "lam" and
+        options that override `arguments`, all with the same draws; the release then holds the
+        restarts of the first candidate, those of the second, and so on. Mechanisms that compute
+        many releases faster together override this.
+        """
+        for k, (train, rng) in enumerate(zip(trains, rngs, strict=False)):
+            fit = {} if fits is None else {"fit": fits[k]}
+            releases = [
+                self.release(*train, rng=copy.deepcopy(rng), **fit, **arguments | candidate)
+                for candidate in candidates
+            ]
+            yield releases[0] if len(releases) == 1 else join(releases)
+
+    def shared_fit(self, options):
+        """Name of the fit that the method uses with these options: `fit`, unless options choose it."""
+        return self.fit
 
     def check_options(self, options):
         """Raise ValueError, naming the nearest valid option, unless the mechanism has them all."""

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from dp import descent
+from dp import gradient_descent
 from dp.accounting import (
     REPLACE_ONE,
     Guarantee,
@@ -14,6 +14,7 @@ from dp.accounting import (
     none,
 )
 from dp.data import check_rows
+from dp.evaluation import error_rate
 from dp.mechanisms import (
     Mechanism,
     Release,
@@ -30,12 +31,13 @@ NOISES = ("analytic", "published")
 class _Descent(Mechanism):
     needs_lambda = False
     uses_public_rows = True
+    reports = ("train_error",)
 
     def _check_all(self, n, d, epsilon, lam, bound, classes, loss, iterations, rate, public):
         self._check(epsilon, lam, n, d, bound)
         if lam is not None and not 0 <= lam < math.inf:
             raise ValueError(f"{self.name} needs a finite lambda >= 0, or none, not {lam}")
-        check_choice("loss", loss, descent.LOSSES)
+        check_choice("loss", loss, gradient_descent.LOSSES)
         if classes is not None:
             check_whole("classes", classes, least=2)
             if loss == "logistic":
@@ -56,8 +58,12 @@ class _Descent(Mechanism):
                 "pretrain needs public rows, and the data set has none: give it some, or set "
                 "pretrain to false"
             )
-        check_rows(*public, bound, descent.classes_of(settings["loss"], settings["classes"]))
-        weights, _ = descent.descend(*public, **settings | {"iterations": public_iterations})
+        check_rows(
+            *public, bound, gradient_descent.classes_of(settings["loss"], settings["classes"])
+        )
+        weights, _ = gradient_descent.descend(
+            *public, **settings | {"iterations": public_iterations}
+        )
         return weights[0]
 
 
@@ -145,7 +151,7 @@ class DPGradientDescent(_Descent):
     ):
         """public: (X, y) of public rows. initial: weights that no private row has touched, (d,) or
         (d, classes), in place of pre-training. info["loss"]: mean training loss of every iterate,
-        a diagnostic that is not covered by the guarantee.
+        and info["train_error"]: diagnostics that the guarantee does not cover.
         """
         n, d = np.shape(X)
         self.guarantee(
@@ -164,7 +170,7 @@ class DPGradientDescent(_Descent):
             pretrain=pretrain,
             public_iterations=public_iterations,
         )
-        check_rows(X, y, bound, descent.classes_of(loss, classes))
+        check_rows(X, y, bound, gradient_descent.classes_of(loss, classes))
         settings = {
             "loss": loss,
             "classes": classes,
@@ -172,7 +178,7 @@ class DPGradientDescent(_Descent):
             "learning_rate": learning_rate,
         }
         sigma = self.sigma(n, epsilon, delta, noise, clip, iterations)
-        weights, trace = descent.descend(
+        weights, trace = gradient_descent.descend(
             X,
             y,
             iterations=iterations,
@@ -183,7 +189,11 @@ class DPGradientDescent(_Descent):
             initial=self._start(initial, public, pretrain, bound, settings, public_iterations),
             **settings,
         )
-        return Release(weights, np.full(restarts, "ok"), {"scale": sigma, "loss": trace})
+        return Release(
+            weights,
+            np.full(restarts, "ok"),
+            {"scale": sigma, "loss": trace, "train_error": error_rate(weights, X, y)},
+        )
 
 
 @register("gradient_descent")
@@ -250,7 +260,7 @@ class GradientDescent(_Descent):
             pretrain=pretrain,
             public_iterations=public_iterations,
         )
-        check_rows(X, y, bound, descent.classes_of(loss, classes))
+        check_rows(X, y, bound, gradient_descent.classes_of(loss, classes))
         settings = {
             "loss": loss,
             "classes": classes,
@@ -258,9 +268,14 @@ class GradientDescent(_Descent):
             "learning_rate": learning_rate,
         }
         start = self._start(initial, public, pretrain, bound, settings, public_iterations)
-        weights, trace = descent.descend(X, y, iterations=iterations, initial=start, **settings)
+        weights, trace = gradient_descent.descend(
+            X, y, iterations=iterations, initial=start, **settings
+        )
         return Release(
             np.repeat(weights, restarts, axis=0),
             np.full(restarts, "ok"),
-            {"loss": np.repeat(trace, restarts, axis=0)},
+            {
+                "loss": np.repeat(trace, restarts, axis=0),
+                "train_error": np.repeat(error_rate(weights, X, y), restarts),
+            },
         )

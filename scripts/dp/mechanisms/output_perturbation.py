@@ -27,6 +27,20 @@ def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
     return 2 * kappa * bound / (n * lam) + 2 * tolerance / lam
 
 
+def perturbed(weights, info, scale, restarts, rng, tolerance):
+    """`Release` of a shared fit's weights (1, d) plus `restarts` draws of Gamma(d, scale) noise.
+
+    Zeros, with the status "not_converged", where the fit is not certified to `tolerance`.
+    """
+    noise = l2_laplace(weights.shape[1], scale, restarts, rng)
+    certified = info["gradient_norm"][0] <= tolerance
+    return Release(
+        np.add(weights, noise, out=noise) if certified else np.zeros_like(noise),
+        np.repeat(info["status"] if certified else np.array(["not_converged"]), restarts),
+        {"gradient_norm": np.repeat(info["gradient_norm"], restarts), "scale": scale},
+    )
+
+
 @register("output_perturbation")
 class OutputPerturbation(Mechanism):
     """w + z, w the minimiser of mean loss + lam/2 ||w||^2, z ~ Gamma(d, sensitivity / epsilon).
@@ -37,12 +51,18 @@ class OutputPerturbation(Mechanism):
 
     fit = "l2"
 
+    def scale(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=0.0):
+        """Scale of the noise's norm ~ Gamma(d, scale)."""
+        return sensitivity(n, lam, bound, loss, tolerance) / epsilon
+
     def guarantee(
         self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, loss="logistic", tolerance=1e-9
     ):
         """epsilon-DP (CM08 theorem 1; CMS11 theorem 6, with the certified minimiser paid for)."""
         self._check(epsilon, lam, n, d, bound)
-        scale = sensitivity(n, lam, bound, loss, tolerance) / epsilon
+        scale = self.scale(
+            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
+        )
         reason = (
             f"the minimiser's L2 sensitivity is at most 2 kappa R/(n lambda) + 2 tau/lambda = "
             f"{scale * epsilon:.6g}, tau = {tolerance:g} the gradient norm that the solver certifies "
@@ -75,12 +95,8 @@ class OutputPerturbation(Mechanism):
         n, d = np.shape(X)
         self._check(epsilon, lam, n, d, bound)
         check_rows(X, y, bound)
-        scale = sensitivity(n, lam, bound, loss, tolerance) / epsilon
-        weights, info = fit if fit is not None else l2(X, y, lam, loss=loss, tolerance=tolerance)
-        noise = l2_laplace(d, scale, restarts, rng)
-        certified = info["gradient_norm"][0] <= tolerance
-        return Release(
-            weights + noise if certified else np.zeros((restarts, d)),
-            np.repeat(info["status"] if certified else np.array(["not_converged"]), restarts),
-            {"gradient_norm": np.repeat(info["gradient_norm"], restarts), "scale": scale},
+        scale = self.scale(
+            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
         )
+        weights, info = fit if fit is not None else l2(X, y, lam, loss=loss, tolerance=tolerance)
+        return perturbed(weights, info, scale, restarts, rng, tolerance)

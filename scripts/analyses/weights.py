@@ -1,0 +1,57 @@
+"""Weights before the noise, and the noise, at a few training sizes."""
+
+import numpy as np
+
+from dp.mechanisms import MECHANISMS
+from dp.seeds import generator
+from study.files import atomic
+from study.jobs import read_settings
+
+
+def weights_and_noise(experiment, spec, fits, seed, out):
+    """The first simulation's weights (sizes, d) and noise (sizes, epsilons, d) of one method.
+
+    Sizes: the smallest, middle and largest of the sweep. The noise is the mechanism's own, with the
+    draws that the experiment's runs have.
+    """
+    name = spec["options"]["mechanism"]
+    cells = [c for c in fits if experiment.methods[c.method]["mechanism"] == name]
+    if not cells:
+        raise ValueError(f"no method of this sweep has the mechanism {name}")
+    first = [c for c in cells if c[:2] == cells[0][:2]]
+    sizes = sorted({c.train_size for c in first})
+    sizes = sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
+    epsilons = sorted({c.epsilon for c in first})
+    weights, noise = [], []
+    for size in sizes:
+        chosen = [c for c in first if c.train_size == size]
+        with np.load(fits[chosen[0]]) as arrays:
+            fit = (
+                arrays["weights"][0],
+                {key: arrays[key][0] for key in ("gradient_norm", "status")},
+            )
+        d = fit[0].shape[1] - (MECHANISMS[name].fit == "sum_intercept")
+        row = []
+        for cell in sorted(chosen, key=lambda c: c.epsilon):
+            method = experiment.methods[cell.method]
+            lam = read_settings(str(experiment.lambda_source(method, cell.dataset, size)))[0]
+            release = MECHANISMS[name].release(
+                np.zeros((size, d)),  # the fit is given: of the rows only their number matters
+                np.ones(size),
+                epsilon=cell.epsilon,
+                lam=lam,
+                rng=generator(seed, experiment.name, cell.dataset, cell.method, 0, "noise"),
+                fit=fit,
+                **method["options"],
+            )
+            row.append(release.weights[0] - fit[0][0, :d])
+        weights.append(fit[0][0, :d])
+        noise.append(row)
+    with atomic(out, "wb") as handle:
+        np.savez(
+            handle,
+            sizes=np.array(sizes),
+            epsilons=np.array(epsilons),
+            weights=np.array(weights),
+            noise=np.array(noise),
+        )

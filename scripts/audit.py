@@ -1,0 +1,87 @@
+"""One attack: what a mechanism claims, what is proven, and what its releases on a pair show."""
+
+import argparse
+import json
+
+from dp import audit, pairs
+from dp.seeds import generator
+from study import audits, canonical, jobs
+from study.files import write_csv
+
+COLUMNS = (
+    *("mechanism", "attack", "pair", "n", "d", "arguments", "epsilon", "delta"),
+    *("epsilon_claimed", "epsilon_proven", "delta_proven", "epsilon_audited", "epsilon_pair"),
+    *("verdict", "statistic", "p_low", "q_high", "trials", "confidence", "adjacency"),
+    *("reason", "pair_reason", "seed"),
+)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mechanism", required=True)
+    parser.add_argument("--label", required=True, help="the attack's name, an axis of the seed")
+    parser.add_argument("--attack", type=json.loads, required=True, help="its settings, JSON")
+    parser.add_argument("--epsilon", type=float, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--out", required=True, help=".csv, one row")
+    arguments = parser.parse_args()
+
+    attack, epsilon = arguments.attack, arguments.epsilon
+    mechanism, pair = audit.find(arguments.mechanism), pairs.find(attack["pair"])
+    guarantee = audits.guarantee(mechanism, attack, epsilon)
+    axes = ("audit", arguments.mechanism, arguments.label)
+    found = audit.attack(
+        mechanism,
+        pair,
+        epsilon,
+        delta=attack["delta"],
+        trials=attack["trials"],
+        confidence=attack["confidence"],
+        rng=generator(arguments.seed, *axes),
+        **attack["options"],
+    )
+    settings = dict(pair.arguments) | attack["options"]
+    row = {
+        "mechanism": arguments.mechanism,
+        "attack": arguments.label,
+        "pair": attack["pair"],
+        "n": pair.size[0],
+        "d": pair.size[1],
+        "arguments": json.dumps(settings, sort_keys=True),
+        "epsilon": canonical.epsilon(epsilon),
+        "delta": attack["delta"],
+        "epsilon_claimed": guarantee.claimed_epsilon,
+        "epsilon_proven": guarantee.epsilon,
+        "delta_proven": guarantee.delta,
+        "epsilon_audited": found["epsilon"],
+        "epsilon_pair": exact(mechanism, pair, settings | {"epsilon": epsilon}),
+        "verdict": verdict(found["epsilon"], guarantee),
+        "statistic": found["statistic"],
+        "p_low": found["p_low"],
+        "q_high": found["q_high"],
+        "trials": attack["trials"],
+        "confidence": attack["confidence"],
+        "adjacency": guarantee.adjacency,
+        "reason": guarantee.reason,
+        "pair_reason": pair.reason,
+        "seed": arguments.seed,
+    }
+    write_csv(arguments.out, COLUMNS, [[row[column] for column in COLUMNS]])
+
+
+def exact(mechanism, pair, settings):
+    """Supremum of the privacy loss on this pair, NaN where no density is at hand."""
+    return pair.exact(pair, mechanism, **settings) if pair.exact else float("nan")
+
+
+def verdict(audited, guarantee):
+    """What the attack says of the two statements."""
+    if audited > guarantee.epsilon:
+        return "exceeds what is proven: a fault of the proof, the code or the auditor"
+    if audited > guarantee.claimed_epsilon:
+        return "refutes the claim"
+    return "consistent with the claim"
+
+
+if __name__ == "__main__":
+    jobs.run(main)

@@ -1,0 +1,28 @@
+"""The claims, or the defects, of a source: each decided by registered checks, with their numbers."""
+
+import argparse
+
+from checks import source as source_file
+from checks import statements
+from checks.results import Results
+from study import jobs
+from study.experiment import Experiment
+from study.files import write_csv
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
+    parser.add_argument("--section", choices=statements.SECTIONS, required=True)
+    parser.add_argument("--out", required=True, help=".csv")
+    arguments = parser.parse_args()
+
+    experiment = arguments.experiment
+    source = source_file.read(experiment.source)
+    rows = statements.decide(Results(experiment), source, arguments.section)
+    columns = statements.COLUMNS
+    write_csv(arguments.out, columns, ([row.get(name) for name in columns] for row in rows))
+
+
+if __name__ == "__main__":
+    jobs.run(main)

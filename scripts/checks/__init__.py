@@ -1,0 +1,1 @@
+"""Published against computed: comparisons, implied epsilons, claims and defects."""

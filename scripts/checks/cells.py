@@ -1,0 +1,259 @@
+"""Checks on results.csv and on tables with one row per case: claims about errors."""
+
+import math
+
+from checks.results import Missing
+from checks.statements import Outcome
+from study import canonical
+
+
+def _spell(value):
+    return f"{value:.4g}"
+
+
+def _place(row):
+    """Where a number stands, in words."""
+    epsilon = row["epsilon"]
+    place = f"{row['dataset']}, n = {row['train_size']:.0f}"
+    return place if math.isinf(epsilon) else f"{place}, epsilon = {canonical.epsilon(epsilon)}"
+
+
+def _ok(frame):
+    frame = frame[frame["error_mean"].notna()]
+    if frame.empty:
+        raise Missing("this run has no cell that this is about")
+    return frame
+
+
+def lower_than(
+    results,
+    *,
+    lower,
+    higher,
+    sweep=None,
+    datasets=None,
+    train_size=None,
+    epsilon=None,
+    share=1.0,
+    factor=1.0,
+    per_dataset=True,
+):
+    """Method `lower` has a mean error below `factor` times that of `higher`, in at least a `share` of
+    the points that both have (of every data set; of all together where per_dataset is false). A
+    method without privacy is compared at every epsilon of the other.
+    """
+    where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
+    first, second = (_ok(results.cells(methods=method, **where)) for method in (lower, higher))
+    private = [not frame["epsilon"].map(math.isinf).any() for frame in (first, second)]
+    keys = ["dataset", "train_size", *(["epsilon"] if all(private) else [])]
+    pairs = first.merge(second, on=keys, suffixes=("", "_higher"))
+    if pairs.empty:
+        raise Missing(f"{lower} and {higher} have no point in common")
+    if not all(private):
+        pairs["epsilon"] = pairs[["epsilon", "epsilon_higher"]].min(axis=1)
+    pairs["holds"] = pairs["error_mean"] < factor * pairs["error_mean_higher"]
+    pairs["gap"] = pairs["error_mean"] - factor * pairs["error_mean_higher"]
+    groups = pairs.groupby("dataset", sort=False) if per_dataset else [("all data", pairs)]
+    texts, holds, shares = [], True, []
+    for dataset, group in groups:
+        worst = group.loc[group["gap"].idxmax()]
+        shares.append(group["holds"].mean())
+        holds &= bool(shares[-1] >= share)
+        texts.append(
+            f"{dataset}: {lower} below {_times(factor)}{higher} at {int(group['holds'].sum())} of "
+            f"{len(group)} points (at worst {_spell(worst['error_mean'])} against "
+            f"{_spell(worst['error_mean_higher'])} at {_place(worst).partition(', ')[2]})"
+        )
+    return Outcome(holds, "; ".join(texts), min(shares), share)
+
+
+def _times(factor):
+    return "" if factor == 1 else f"{factor:g} x "
+
+
+def similar(results, *, method, other, within, relative=0.0, **where):
+    """The mean errors of two methods differ by at most `within` plus `relative` times the larger, at
+    every point that both have; a method without privacy is compared at every epsilon of the other."""
+    first, second = (_ok(results.cells(methods=name, **where)) for name in (method, other))
+    private = [not frame["epsilon"].map(math.isinf).any() for frame in (first, second)]
+    keys = ["dataset", "train_size", *(["epsilon"] if all(private) else [])]
+    pairs = first.merge(second, on=keys, suffixes=("", "_other"))
+    if pairs.empty:
+        raise Missing(f"{method} and {other} have no point in common")
+    if not all(private):
+        pairs["epsilon"] = pairs[["epsilon", "epsilon_other"]].min(axis=1)
+    errors = pairs[["error_mean", "error_mean_other"]]
+    pairs["gap"] = errors.diff(axis=1).iloc[:, -1].abs()
+    excess = pairs["gap"] - relative * errors.max(axis=1)
+    worst = pairs.loc[excess.idxmax()]
+    text = (
+        f"{method} and {other} differ by at most {_spell(worst['gap'])} over {len(pairs)} points "
+        f"({_spell(worst['error_mean'])} and {_spell(worst['error_mean_other'])} at {_place(worst)})"
+    )
+    return Outcome(bool(excess.max() <= within), text, float(excess.max()), within)
+
+
+def level(results, *, at_least=0.0, at_most=1.0, share=1.0, **where):
+    """The mean error lies in [at_least, at_most] at a `share` of the cells."""
+    frame = _ok(results.cells(**where))
+    inside = frame["error_mean"].between(at_least, at_most)
+    ends = [frame.loc[frame["error_mean"].idxmin()], frame.loc[frame["error_mean"].idxmax()]]
+    text = " to ".join(f"{_spell(end['error_mean'])} ({_place(end)})" for end in ends)
+    if len(frame) == 1:
+        text = f"{_spell(ends[0]['error_mean'])} ({_place(ends[0])})"
+    if len(frame) > 1 and share < 1:
+        text += f", {int(inside.sum())} of {len(frame)} cells inside"
+    limits = f"between {at_least:g} and {at_most:g}"
+    return Outcome(bool(inside.mean() >= share), f"error {text}; wanted {limits}")
+
+
+def monotone(results, *, along, sweep=None, datasets=None, methods=None, epsilon=None,
+             train_size=None, share=1.0):  # fmt: skip
+    """Errors fall along "train_size" or "epsilon": each curve ends below its start, and at least a
+    `share` of its steps do not rise by more than the two points' half intervals together."""
+    other = {"train_size": "epsilon", "epsilon": "train_size"}[along]
+    frame = _ok(
+        results.cells(
+            sweep=sweep, datasets=datasets, methods=methods, epsilon=epsilon, train_size=train_size
+        )
+    )
+    if along == "epsilon":
+        frame = frame[~frame["epsilon"].map(math.isinf)]
+    curves = steps = rises = flat = 0
+    worst, texts = -math.inf, []
+    for (dataset, method, at), curve in frame.groupby(["dataset", "method", other], sort=False):
+        if len(curve) < 2:
+            continue
+        curve = curve.sort_values(along)
+        mean = curve["error_mean"].to_numpy()
+        half = ((curve["error_high"] - curve["error_low"]) / 2).fillna(0).to_numpy()
+        rise = mean[1:] - mean[:-1]
+        curves, steps = curves + 1, steps + len(rise)
+        rises += int((rise > half[1:] + half[:-1]).sum())
+        flat += int(mean[-1] >= mean[0])
+        if (mean[-1] - mean[0]) > worst:
+            worst = mean[-1] - mean[0]
+            given = "" if math.isinf(at) else f", {other.replace('_', ' ')} {at:g}"
+            texts = [f"least: {_spell(mean[0])} to {_spell(mean[-1])} ({dataset}, {method}{given})"]
+    if not curves:
+        raise Missing(f"this run has no curve along {along} with two points")
+    holds = flat == 0 and (steps - rises) / steps >= share
+    text = (
+        f"{curves - flat} of {curves} curves end below their start, {rises} of {steps} steps rise "
+        f"beyond their intervals; {texts[0]}"
+    )
+    return Outcome(bool(holds), text, (steps - rises) / steps, share)
+
+
+def tuned_lambda(results, *, value, datasets=None):
+    """The tuned lambda is `value`: it is among the best of the grid, ties included, on each data set."""
+    texts, holds = [], True
+    for dataset in datasets or results.experiment.datasets:
+        tuned, grid = results.tuned(dataset)
+        tied = any(math.isclose(value, tie, rel_tol=1e-6) for tie in tuned["ties"])
+        holds &= tied
+        there = grid[(grid["lambda"] / value - 1).abs() < 1e-6]["error_mean"]
+        error = f", {_spell(there.iloc[0])} at {value:g}" if len(there) else ""
+        ties = tuned["ties"]
+        best = f"{min(ties):.3g}" + (f" to {max(ties):.3g} tied" if len(ties) > 1 else "")
+        texts.append(f"{dataset}: best lambda {best} (error {_spell(tuned['error'])}{error})")
+    return Outcome(holds, "; ".join(texts))
+
+
+def table(
+    results, *, analysis, column, where=None, at_least=-math.inf, at_most=math.inf, share=1.0,
+    ratio_to=None, what=None,
+):  # fmt: skip
+    """A column of an analysis' table (divided by the column `ratio_to`, where given) lies in
+    [at_least, at_most] in at least a `share` of its rows that have the values of `where`.
+
+    what: the quantity in words, for the text.
+    """
+    frame = results.analysis(analysis)
+    for key, value in (where or {}).items():
+        if key not in frame:
+            raise Missing(f"the analysis {analysis} has no column {key!r}")
+        wanted = value if isinstance(value, list) else [value]
+        frame = frame[frame[key].isin(wanted)]
+    for name in filter(None, (column, ratio_to)):
+        if name not in frame:
+            raise Missing(f"the analysis {analysis} has no column {name!r}")
+    values = frame[column] / frame[ratio_to] if ratio_to else frame[column]
+    values = values.dropna().astype(float)
+    if values.empty:
+        raise Missing(f"the analysis {analysis} has no row that this is about")
+    inside = values.between(at_least, at_most)
+    name = what or column.replace("_", " ") + (
+        f" over {ratio_to.replace('_', ' ')}" if ratio_to else ""
+    )
+    low, high = values.min(), values.max()
+    text = f"{name} {_spell(low)}" + (f" to {_spell(high)}" if low < high else "")
+    if len(values) > 1:
+        text += f" over {len(values)} rows, {int(inside.sum())} as stated"
+    threshold = at_least if math.isfinite(at_least) else at_most
+    number = low if math.isfinite(at_least) else high
+    limits = [f"at least {at_least:g}"] * math.isfinite(at_least)
+    limits += [f"at most {at_most:g}"] * math.isfinite(at_most)
+    text += f" (wanted {' and '.join(limits)})"
+    return Outcome(bool(inside.mean() >= share), text, float(number), threshold)
+
+
+def bound_holds(results, *, analysis, bound, looseness=True):
+    """A bound that is to hold with probability 1 - delta does, in that share of the draws of every
+    cell; `excess_risk_bounds` says how loose it is."""
+    frame = results.analysis(analysis)
+    frame = frame[frame["bound"] == bound]
+    if frame.empty:
+        raise Missing(f"the analysis {analysis} has no row for {bound}")
+    short = frame["share_within"] < 1 - frame["delta"]
+    margin = (frame["share_within"] - (1 - frame["delta"])).min()
+    worst = frame.loc[frame["share_within"].idxmin()]
+    draws = int(frame["draws"].sum())
+    text = (
+        f"the bound holds in {100 * worst['share_within']:.4g} % of the draws at worst, "
+        f"{100 * (1 - worst['delta']):g} % wanted ({_place(worst)}); {len(frame)} cells, {draws} draws"
+    )
+    if looseness:
+        text += (
+            f"; it is {frame['looseness'].min():.3g} to {frame['looseness'].max():.3g} times the "
+            f"draws' 1 - delta quantile (median {frame['looseness'].median():.3g})"
+        )
+    return Outcome(bool(not short.any()), text, float(1 + margin), 1.0)
+
+
+def printed_twice(results, *, first, second):
+    """Two values of the source's own tables are the same number."""
+    from checks import source as source_file
+
+    source = source_file.read(results.experiment.source)
+    values = [source.look_up(path) for path in (first, second)]
+    text = f"{first} and {second} print {values[0]} and {values[1]}"
+    return Outcome(values[0] == values[1], text, abs(values[0] - values[1]), 0.0)
+
+
+def implied_below(results, *, comparison, methods, share_of):
+    """The epsilon that every printed error of a comparison implies lies below `share_of` times the
+    epsilon that the source names (see published.csv)."""
+    from checks import source as source_file
+    from checks.published import compare
+
+    experiment = results.experiment
+    source = source_file.read(experiment.source)
+    rows = compare(results, source, {comparison: experiment.published[comparison]}, {})
+    rows = [row for row in rows if row["method"] in methods]
+    known = [row for row in rows if row.get("implied_epsilon")]
+    if len(known) < len(rows) or not rows:
+        missing = [row["reason"] for row in rows if "implied" not in row]
+        said = [
+            f"{row['dataset']}, {row['method']}: {row['implied']}"
+            for row in rows
+            if "implied" in row
+        ]
+        raise Missing("; ".join(missing[:1] + said) or "this run compares none of these methods")
+    ratios = [row["implied_epsilon"] / float(row["epsilon"]) for row in known]
+    texts = [
+        f"{row['published']:.4g} on {row['dataset']} is what {row['method']} gives at epsilon "
+        f"{row['implied']} (at {row['epsilon']} it gives {row['ours']:.4g})"
+        for row in known
+    ]
+    return Outcome(max(ratios) < share_of, "; ".join(texts), max(ratios), share_of)

@@ -1,0 +1,87 @@
+"""What an experiment computed, as comparisons and claims read it; what is missing is said, not guessed."""
+
+from functools import cached_property
+from pathlib import Path
+
+from study.experiment import data_path
+from study.files import read_json
+
+
+class Missing(Exception):
+    """A result that a comparison or claim needs and that this run does not have: why, in a sentence."""
+
+
+class Results:
+    """Results of one experiment, read when first used. frame: instead of results.csv."""
+
+    def __init__(self, experiment, frame=None):
+        self.experiment = experiment
+        if frame is not None:
+            self.frame = frame
+
+    @cached_property
+    def frame(self):
+        """results.csv, epsilon as a float."""
+        return self._csv(f"results/{self.experiment.name}/results.csv")
+
+    def analysis(self, name):
+        """The table that an analysis wrote (for an .npz, its arrays)."""
+        if name not in self.experiment.analyses:
+            raise Missing(f"this run has no analysis {name!r}")
+        path = self.experiment.analysis_path(name)
+        if path.endswith(".csv"):
+            return self._csv(path)
+        import numpy as np
+
+        with np.load(self._present(path)) as arrays:
+            return dict(arrays)
+
+    def tuned(self, dataset):
+        """{lambda, ties, ...} and the table of errors per lambda of one data set."""
+        path = self._present(self.experiment.tuned_path(dataset, "json"))
+        return read_json(path), self._csv(self.experiment.tuned_path(dataset, "csv"))
+
+    def data(self, dataset):
+        """What is written down about a prepared data set."""
+        return read_json(self._present(data_path(dataset, "json")))
+
+    def _csv(self, path):
+        import pandas as pd  # 0.6 s to import: this module is also imported to check the configuration
+
+        return pd.read_csv(self._present(path), float_precision="round_trip", na_values=[""])
+
+    @staticmethod
+    def _present(path):
+        if not Path(path).exists():
+            raise Missing(f"{path} was not made")
+        return path
+
+    def cells(self, *, sweep=None, datasets=None, methods=None, train_size=None, epsilon=None):
+        """Rows of `frame`: those of a sweep, of these data sets and methods, at these coordinates.
+
+        train_size, epsilon: a number, a list of numbers, or "smallest" or "largest" of each data set
+        (of finite epsilons; methods without privacy are kept whatever epsilon is).
+        """
+        frame = self.frame
+        if sweep is not None:
+            wanted = {tuple(cell) for cell in self.experiment.cells(sweep)}
+            columns = ("dataset", "method", "train_size", "epsilon")
+            keys = zip(*(frame[column] for column in columns), strict=True)
+            frame = frame[[key in wanted for key in keys]]
+        for column, values in (("dataset", datasets), ("method", methods)):
+            if values is not None:
+                values = [values] if isinstance(values, str) else values
+                frame = frame[frame[column].isin(values)]
+        private = frame["epsilon"] != float("inf")
+        frame = frame[_at(frame["train_size"], train_size, frame["dataset"])]
+        keep = _at(frame["epsilon"].where(private), epsilon, frame["dataset"])
+        return frame[keep | ~private.reindex(frame.index)]
+
+
+def _at(values, wanted, groups):
+    if wanted is None:
+        return values.index == values.index
+    if wanted in ("smallest", "largest"):
+        return values == values.groupby(groups).transform("min" if wanted == "smallest" else "max")
+    wanted = wanted if isinstance(wanted, list) else [wanted]
+    return values.map(lambda value: any(abs(value - w) <= 1e-9 * abs(w) for w in wanted))

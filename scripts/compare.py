@@ -1,0 +1,32 @@
+"""Published values beside ours, each with a verdict by rule."""
+
+import argparse
+import json
+
+from checks import source as source_file
+from checks.published import COLUMNS, compare
+from checks.results import Results
+from study import jobs
+from study.experiment import Experiment
+from study.files import write_csv
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
+    parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
+    parser.add_argument("--out", required=True, help=".csv")
+    arguments = parser.parse_args()
+
+    experiment = arguments.experiment
+    rows = compare(
+        Results(experiment),
+        source_file.read(experiment.source),
+        experiment.published,
+        arguments.stand_ins,
+    )
+    write_csv(arguments.out, COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
+
+
+if __name__ == "__main__":
+    jobs.run(main)

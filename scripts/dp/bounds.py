@@ -1,0 +1,37 @@
+"""Excess-risk bounds of the papers, as printed."""
+
+import math
+
+
+def cm08_lemma_3(n, d, *, lam, epsilon, delta):
+    """Output perturbation: with probability 1 - delta over the noise, at most
+    2 d^2 (1 + lam) log^2(d/delta) / (lam^2 n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 3).
+
+    The excess is of mean logistic loss + lam/2 ||w||^2 over its minimum, on the training rows, all
+    of norm at most 1. It follows from the objective's smoothness (1/4 + lam, here 1 + lam), the
+    noise's norm z ~ Gamma(d, 2/(n lam epsilon)), and P(z > d log(d/delta) scale) <= delta.
+    """
+    _check(n, d, lam, epsilon, delta)
+    return 2 * (d * math.log(d / delta)) ** 2 * (1 + lam) / (lam * n * epsilon) ** 2
+
+
+def cm08_lemma_4(n, d, *, lam, epsilon, delta):
+    """Objective perturbation: with probability 1 - delta over the noise, at most
+    8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4).
+
+    By strong convexity the tilt b moves the minimiser by at most ||b||/(n lam) and the objective by
+    at most ||b||^2/(n^2 lam) there, with ||b|| ~ Gamma(d, 2/epsilon): 4 in place of the printed 8.
+    """
+    _check(n, d, lam, epsilon, delta)
+    return 8 * (d * math.log(d / delta)) ** 2 / (lam * (n * epsilon) ** 2)
+
+
+BOUNDS = {"cm08_lemma_3": cm08_lemma_3, "cm08_lemma_4": cm08_lemma_4}
+
+
+def _check(n, d, lam, epsilon, delta):
+    if not (n > 0 and d > 0 and lam > 0 and epsilon > 0 and 0 < delta < 1):
+        raise ValueError(
+            f"the bound needs positive n, d, lambda and epsilon, and 0 < delta < 1, "
+            f"not {n}, {d}, {lam}, {epsilon}, {delta}"
+        )

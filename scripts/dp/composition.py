@@ -1,0 +1,118 @@
+"""Composition and sampling, by Google's dp_accounting (privacy loss distributions).
+
+Every epsilon and delta here is an upper bound: dp_accounting discretises losses pessimistically, at
+`GRID`. It is imported inside the functions (1 s), so that jobs without composition do not pay for it.
+"""
+
+import math
+
+from dp.accounting import REPLACE_ONE, Guarantee, gaussian_epsilon
+
+GRID = 1e-4  # spacing of discretised privacy losses
+GRIDS = 20_000  # points that a distribution should have at most: large losses get a wider spacing
+
+
+def _spacing(largest_loss):
+    return max(GRID, largest_loss / GRIDS)
+
+
+def sequence(guarantees, delta=0.0):
+    """The guarantee of releasing all of these from the same records, each chosen after the others.
+
+    delta 0: epsilons and deltas add up, which for pure guarantees is tight. delta > 0: optimal
+    composition of any mechanisms that have these guarantees, at that total delta.
+    """
+    guarantees = list(guarantees)
+    if len({guarantee.adjacency for guarantee in guarantees}) != 1:
+        raise ValueError("only guarantees for the same adjacency compose")
+    claimed = sum(guarantee.claimed_epsilon for guarantee in guarantees)
+    epsilon = sum(guarantee.epsilon for guarantee in guarantees)
+    total_delta = sum(guarantee.delta for guarantee in guarantees)
+    if delta and math.isfinite(epsilon):
+        from dp_accounting.pld import privacy_loss_distribution as pld
+        from dp_accounting.pld.common import DifferentialPrivacyParameters
+
+        spacing = _spacing(epsilon)
+        parts = [
+            pld.from_privacy_parameters(DifferentialPrivacyParameters(g.epsilon, g.delta), spacing)
+            for g in guarantees
+        ]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total.compose(part)
+        # never worse than adding up, where the given delta allows that
+        optimal = float(total.get_epsilon_for_delta(delta))
+        epsilon = min(epsilon, optimal) if delta >= total_delta else optimal
+        total_delta = delta
+    reason = " + ".join(f"{guarantee.epsilon:.6g}" for guarantee in guarantees)
+    return Guarantee(
+        claimed,
+        epsilon,
+        min(total_delta, 1.0) if math.isfinite(epsilon) else 0.0,
+        guarantees[0].adjacency,
+        f"{reason} in sequence: " + "; ".join(guarantee.reason for guarantee in guarantees),
+    )
+
+
+def disjoint(guarantees):
+    """The guarantee of releases from disjoint records, of public sizes: the largest (McSherry 2009)."""
+    guarantees = list(guarantees)
+    if len({guarantee.adjacency for guarantee in guarantees}) != 1:
+        raise ValueError("only guarantees for the same adjacency compose")
+    largest = [max(values) for values in list(zip(*guarantees, strict=True))[:3]]
+    reasons = "; ".join(guarantee.reason for guarantee in guarantees)
+    return Guarantee(*largest, guarantees[0].adjacency, f"from disjoint records: {reasons}")
+
+
+def gaussian_steps(sigma, steps, delta, contribution=1.0, sampling=1.0, adjacency=REPLACE_ONE):
+    """epsilon at `delta` of `steps` Gaussian releases of sums, of standard deviation sigma.
+
+    contribution: C, the L2 bound on what one record adds to the sum; replacing it moves the sum by 2C.
+    sampling: each record enters a step independently with this probability (Poisson sampling).
+    Shuffled or fixed batches are not that, and get sampling 1 with one step per pass.
+    """
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    relations = {
+        REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
+        "add-remove": NeighboringRelation.ADD_OR_REMOVE_ONE,
+    }
+    if adjacency not in relations:
+        raise ValueError(f"adjacency is one of {', '.join(relations)}, not {adjacency!r}")
+    if not 0 < sampling <= 1 or not 0 < delta < 1:
+        raise ValueError(f"sampling and delta lie in (0, 1] and (0, 1), not {sampling}, {delta}")
+    if sampling == 1:  # exactly one Gaussian release of sqrt(steps) times the sensitivity
+        moved = contribution * (2 if adjacency == REPLACE_ONE else 1) * math.sqrt(steps)
+        return gaussian_epsilon(sigma, delta, moved)
+    distribution = pld.from_gaussian_mechanism(
+        standard_deviation=sigma,
+        sensitivity=contribution,
+        value_discretization_interval=GRID,
+        sampling_prob=sampling,
+        neighboring_relation=relations[adjacency],
+    )
+    return float(distribution.self_compose(steps).get_epsilon_for_delta(delta))
+
+
+def laplace_coordinates_delta(dimension, ratio, epsilons):
+    """delta(epsilon) of independent Laplace noise on a vector that moves by `ratio` scales in L2.
+
+    Along the diagonal: every one of the d coordinates moves by ratio/sqrt(d) scales, so the loss is a
+    sum of d independent losses of one-dimensional Laplace mechanisms, at most sqrt(d) ratio. Returns a
+    list of deltas, upper bounds of the diagonal's profile.
+    """
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    step = ratio / math.sqrt(dimension)
+    one = pld.from_laplace_mechanism(
+        1 / step,
+        value_discretization_interval=min(_spacing(ratio * math.sqrt(dimension)), step / 8),
+    )
+    total = one.self_compose(dimension)
+    return [
+        0.0
+        if epsilon >= math.sqrt(dimension) * ratio
+        else float(total.get_delta_for_epsilon(epsilon))
+        for epsilon in epsilons
+    ]

@@ -1,0 +1,98 @@
+"""Full-batch gradient descent of linear classifiers, clipped per example and noisy where asked.
+
+All restarts descend at once. Logistic loss: labels in {-1, 1}, weights (restarts, d). Softmax loss:
+labels 0, .., K - 1, weights (restarts, d, K).
+"""
+
+import math
+
+import numpy as np
+
+LOSSES = ("logistic", "softmax")
+
+
+def classes_of(loss, classes):
+    """The number of classes that labels are checked against: None for logistic loss, -1 and 1."""
+    if loss == "logistic":
+        return None
+    if classes is None or classes < 2:
+        raise ValueError(
+            f"softmax loss needs the public number of classes, at least 2, not {classes}"
+        )
+    return classes
+
+
+def _residuals(X, y, W, loss):
+    """Per-example loss (restarts, n) and its derivative by the scores (restarts, n, K)."""
+    restarts, d, K = W.shape
+    scores = (X @ W.transpose(1, 0, 2).reshape(d, restarts * K)).reshape(len(X), restarts, K)
+    scores = scores.transpose(1, 0, 2)
+    if loss == "logistic":
+        z = scores[:, :, 0] * y
+        value = np.logaddexp(0.0, -z)
+        return value, -(y * np.exp(-np.logaddexp(0.0, z)))[:, :, None]
+    shifted = scores - scores.max(axis=2, keepdims=True)
+    exponential = np.exp(shifted)
+    total = exponential.sum(axis=2, keepdims=True)
+    rows = np.arange(len(X))
+    value = np.log(total[:, :, 0]) - shifted[:, rows, y]
+    residual = exponential / total
+    residual[:, rows, y] -= 1.0
+    return value, residual
+
+
+def mean_gradient(X, y, W, loss, clip=None):
+    """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K).
+
+    An example's gradient is the outer product of x and its residual, so its norm is the product of
+    theirs: clipping to `clip` scales residuals and never forms the gradients.
+    """
+    value, residual = _residuals(X, y, W, loss)
+    if clip is not None:
+        norms = np.sqrt(np.einsum("rnk,rnk->rn", residual, residual))
+        norms *= np.sqrt(np.einsum("nd,nd->n", X, X))
+        residual = residual * np.minimum(1.0, clip / np.maximum(norms, 1e-300))[:, :, None]
+    restarts, n, K = residual.shape
+    gradient = X.T @ residual.transpose(1, 0, 2).reshape(n, restarts * K)
+    return value.mean(axis=1), gradient.reshape(X.shape[1], restarts, K).transpose(1, 0, 2) / n
+
+
+def descend(
+    X,
+    y,
+    *,
+    iterations,
+    learning_rate,
+    loss="logistic",
+    classes=None,
+    lam=0.0,
+    clip=None,
+    sigma=0.0,
+    restarts=1,
+    rng=None,
+    initial=None,
+):
+    """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
+
+    sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient,
+    drawn from rng. initial: (d,) or (d, K), the same for all restarts; zeros where not given.
+    Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
+    at the start and after every step.
+    """
+    X, y = np.asarray(X, dtype=float), np.asarray(y)
+    K = classes_of(loss, classes) or 1
+    y = y.astype(int) if loss == "softmax" else y.astype(float)
+    shape = (X.shape[1], K)
+    W = np.zeros((restarts, *shape))
+    if initial is not None:
+        if np.size(initial) != math.prod(shape):
+            raise ValueError(f"initial weights must have shape {shape}, not {np.shape(initial)}")
+        W += np.reshape(initial, shape)
+    trace = np.empty((restarts, iterations + 1))
+    for step in range(iterations):
+        trace[:, step], gradient = mean_gradient(X, y, W, loss, clip)
+        if sigma > 0:
+            gradient = gradient + sigma * rng.standard_normal(W.shape)
+        W = W - learning_rate * (gradient + lam * W)
+    trace[:, -1] = _residuals(X, y, W, loss)[0].mean(axis=1)
+    return (W[:, :, 0] if loss == "logistic" else W), trace

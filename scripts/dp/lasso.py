@@ -1,0 +1,166 @@
+"""The lasso over data centres that share gradients: proximal gradient descent.
+
+The objective is (1/2n) sum_i (y_i - w.x_i)^2 + lambda ||w||_1 with labels in {-1, 1}.
+"""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+STOPPED = ("iterations", "cost difference", "loss threshold", "diverged")
+
+
+def soft_threshold(v, lam, rate):
+    """sign(v) max(|v| - rate lam, 0): the proximal map of rate lam ||.||_1."""
+    return np.sign(v) * np.maximum(np.abs(v) - rate * lam, 0.0)
+
+
+def printed_threshold(v, lam, rate):
+    """sign(v) (|v| - lam), as E18 prints it: no clip at zero, no step size. Only 0 becomes 0."""
+    return np.sign(v) * (np.abs(v) - lam)
+
+
+SHRINKAGES = {"soft": soft_threshold, "as_printed": printed_threshold}
+
+
+class Centre:
+    """A data centre: keeps its rows to itself and hands out the gradient of its *summed* loss.
+
+    The gradient X'X w - X'y is formed from the rows, or from X'X where that is less work.
+    """
+
+    def __init__(self, X, y):
+        self.rows, columns = np.shape(X)
+        self._moment = y @ X
+        self._X = X if 2 * self.rows < columns else None
+        self._gram = None if self._X is not None else X.T @ X
+
+    def gradient(self, w):
+        """sum_i (w.x_i - y_i) x_i at each of the points w (values, d)."""
+        if self._X is not None:
+            return (w @ self._X.T) @ self._X - self._moment
+        return w @ self._gram - self._moment
+
+
+def largest_curvature(X):
+    """Largest eigenvalue of X'X/n, the Lipschitz constant of the mean loss' gradient."""
+    n, d = np.shape(X)
+    gram = X.T @ X if d <= n else X @ X.T
+    return float(np.linalg.eigvalsh(gram)[-1]) / n
+
+
+def proximal_gradient(
+    centres,
+    dimension,
+    lam,
+    rate,
+    *,
+    initial=None,
+    shrinkage="soft",
+    max_iterations=3000,
+    cost_difference=1e-20,
+    loss_threshold=1e-4,
+):
+    """Iterative shrinkage: w <- shrink(w - rate * mean gradient), for many (lam, rate) at once.
+
+    centres: objects with `rows` and `gradient(w)`, nothing else is asked of them. lam, rate:
+    (values,). initial: (values, d), zeros where not given. Iteration ends where the cost changes by
+    at most `cost_difference`, where it falls below `loss_threshold`, after `max_iterations`, or
+    where it is no longer finite (or has grown 1e12 times).
+
+    The coordinator needs no loss from the centres: the loss is quadratic, so from gradients alone
+    sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2, because every y_i^2 is 1.
+
+    Returns weights (values, d), iterations (values,) and which rule stopped each, from `STOPPED`.
+    """
+    lam, rate = (np.asarray(a, dtype=float) for a in np.broadcast_arrays(lam, rate))
+    shrink = SHRINKAGES[shrinkage]
+    n = sum(centre.rows for centre in centres)
+    weights = np.zeros((len(lam), dimension)) if initial is None else np.array(initial, dtype=float)
+    iterations = np.full(len(lam), max_iterations)
+    stopped = np.full(len(lam), "iterations", dtype=object)
+    at_zero = sum(centre.gradient(np.zeros((1, dimension))) for centre in centres)[0]
+
+    def evaluate(w, lam):
+        gradient = sum(centre.gradient(w) for centre in centres)
+        loss = (np.einsum("ij,ij->i", w, gradient) + w @ at_zero + n) / 2
+        return gradient / n, loss / n + lam * np.abs(w).sum(axis=1)
+
+    active, w = np.arange(len(lam)), weights.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        gradient, cost = evaluate(w, lam)
+        limit = 1e12 * (1 + cost)
+        for iteration in range(1, max_iterations + 1):
+            w = shrink(w - rate[active, None] * gradient, lam[active, None], rate[active, None])
+            gradient, new = evaluate(w, lam[active])
+            diverged = ~(new <= limit[active])
+            small = new < loss_threshold
+            still = np.abs(new - cost) <= cost_difference
+            done = diverged | small | still
+            cost = new
+            if done.any():
+                stopped[active[still]] = "cost difference"
+                stopped[active[small]] = "loss threshold"
+                stopped[active[diverged]] = "diverged"
+                iterations[active[done]] = iteration
+                weights[active[done]] = w[done]
+                active, w, gradient, cost = (a[~done] for a in (active, w, gradient, cost))
+            if not len(active):
+                break
+    weights[active] = w
+    return weights, iterations, stopped
+
+
+class Preparation:
+    """Columns standardised, and projected on principal components, both fitted on training rows.
+
+    kind: "none", "standardise" (a constant column becomes zeros), or "pca" (standardised, then
+    `components` principal components). `apply` maps rows (n, d) to (n, k); `unapply` maps weights
+    (values, k) to weights (values, d) of the original columns and an intercept (values,).
+    """
+
+    KINDS = ("none", "standardise", "pca")
+
+    def __init__(self, X, kind, components=None):
+        n, d = np.shape(X)
+        self.mean, self.scale, self.basis = np.zeros(d), np.ones(d), None
+        if kind == "none":
+            return
+        varies = X.min(axis=0) < X.max(axis=0)
+        self.mean = X.mean(axis=0)
+        self.scale = np.where(varies, X.std(axis=0), np.inf)
+        if kind == "pca":
+            Z = (X - self.mean) / self.scale
+            if n < d:  # the same right singular vectors from the smaller Gram matrix
+                values, left = np.linalg.eigh(Z @ Z.T)
+                keep = slice(None, -min(components, n - 1) - 1, -1)
+                self.basis = Z.T @ (left[:, keep] / np.sqrt(np.maximum(values[keep], 1e-300)))
+            else:
+                self.basis = np.linalg.eigh(Z.T @ Z)[1][:, : -components - 1 : -1]
+
+    def apply(self, X):
+        if np.all(self.scale == 1) and not self.mean.any():
+            return X
+        Z = (X - self.mean) / self.scale
+        return Z if self.basis is None else Z @ self.basis
+
+    def unapply(self, w):
+        w = (w if self.basis is None else w @ self.basis.T) / self.scale
+        return w, -w @ self.mean
+
+
+def clipped_sum(X, y, w, clip):
+    """sum_i of (w.x_i - y_i) x_i, each shortened to norm `clip`, at the points w (values, d)."""
+    slope = w @ X.T - y
+    length = np.abs(slope) * np.sqrt(np.einsum("ij,ij->i", X, X))
+    slope *= clip / np.maximum(length, clip)
+    return slope @ X
+
+
+def split_rows(n, centres):
+    """Consecutive shares of n rows, one per centre, whose sizes differ by at most one."""
+    if centres > n:
+        raise ValueError(f"{n} rows cannot be divided among {centres} centres")
+    edges = [math.floor(n * k / centres) for k in range(centres + 1)]
+    return [slice(a, b) for a, b in pairwise(edges)]

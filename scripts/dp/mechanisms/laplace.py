@@ -1,0 +1,152 @@
+"""Independent Laplace noise on every weight of a minimiser (Einarsson 2018), and its repair."""
+
+import math
+
+import numpy as np
+
+from dp.accounting import REPLACE_ONE, Guarantee, none
+from dp.data import check_rows
+from dp.fits import l2, sum_intercept
+from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.nonprivate import weight_statistics
+from dp.mechanisms.output_perturbation import sensitivity
+from dp.noise import laplace
+
+
+class _Coordinates(Mechanism):
+    """w + z, w a minimiser and z independent Laplace coordinates, for a fit and scale of a subclass.
+
+    info has the statistics that E18 tabulates: the sample variance of the noise on the weights, and
+    the mean and variance of the minimiser's weights before it; each (restarts,).
+    """
+
+    reports = ("noise_variance", "weights_mean", "weights_variance")
+
+    def _scale(self, n, d, epsilon, lam, bound, loss, tolerance):
+        raise NotImplementedError
+
+    def _fit(self, X, y, lam, loss, tolerance):
+        return l2(X, y, lam, loss=loss, tolerance=tolerance)
+
+    def release(
+        self,
+        X,
+        y,
+        *,
+        epsilon,
+        delta=0.0,
+        lam=None,
+        restarts=1,
+        rng,
+        bound=1.0,
+        fit=None,
+        loss="logistic",
+        tolerance=1e-9,
+    ):
+        """fit: (weights, info) of the mechanism's fit for the same data and lam, computed if not given.
+
+        Where the minimiser is not certified to `tolerance` nothing is released: the weights are
+        zeros, with the solver's status.
+        """
+        n, d = np.shape(X)
+        self._check(epsilon, lam, n, d, bound)
+        check_rows(X, y, bound)
+        scale = self._scale(n, d, epsilon, lam, bound, loss, tolerance)
+        weights, info = fit if fit is not None else self._fit(X, y, lam, loss, tolerance)
+        certified = info["gradient_norm"][0] <= tolerance
+        noise = laplace(d, scale, restarts, rng)
+        extra = {}
+        if weights.shape[1] > d:  # the fit's free intercept, released as it is
+            extra["intercept"] = np.full(restarts, weights[0, d] if certified else 0.0)
+        return Release(
+            weights[:, :d] + noise if certified else np.zeros((restarts, d)),
+            np.repeat(info["status"] if certified else np.array(["not_converged"]), restarts),
+            {
+                "gradient_norm": np.repeat(info["gradient_norm"], restarts),
+                "scale": scale,
+                "noise_variance": noise.var(axis=1),
+                **weight_statistics(weights[:, :d], restarts),
+                **extra,
+            },
+        )
+
+
+@register("laplace_coordinates")
+class LaplaceCoordinates(_Coordinates):
+    """E18 as written: lambda beside the mean loss, Laplace 2 kappa R/(n lambda epsilon) per weight.
+
+    The scale is the L2 sensitivity over epsilon. Independent Laplace coordinates need the L1
+    sensitivity, which the L2 bound allows to be sqrt(d) times as large.
+    """
+
+    fit = "l2"
+
+    def _scale(self, n, d, epsilon, lam, bound, loss, tolerance):
+        return sensitivity(n, lam, bound, loss) / epsilon
+
+    def guarantee(
+        self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, loss="logistic", tolerance=1e-9
+    ):
+        """sqrt(d) epsilon: ||v||_1 <= sqrt(d) ||v||_2, and the certified minimiser paid for."""
+        self._check(epsilon, lam, n, d, bound)
+        scale = self._scale(n, d, epsilon, lam, bound, loss, tolerance)
+        proven = math.sqrt(d) * sensitivity(n, lam, bound, loss, tolerance) / scale
+        reason = (
+            f"Laplace noise of scale {scale:.6g} on every weight needs the L1 sensitivity, which is "
+            f"bounded by sqrt(d) = {math.sqrt(d):.6g} times the L2 bound that it was given"
+        )
+        return Guarantee(epsilon, proven, 0.0, REPLACE_ONE, reason)
+
+
+@register("laplace_coordinates_sum")
+class LaplaceCoordinatesSum(_Coordinates):
+    """E18 as run: lambda beside the *summed* loss, with the noise of `laplace_coordinates`.
+
+    The fit minimises ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)) with C = 1/lambda and a free
+    intercept b, as scikit-learn's LogisticRegression does; b is released without noise.
+    info["intercept"]: (restarts,).
+    """
+
+    fit = "sum_intercept"
+
+    def _scale(self, n, d, epsilon, lam, bound, loss, tolerance):
+        return sensitivity(n, lam, bound, loss) / epsilon
+
+    def _fit(self, X, y, lam, loss, tolerance):
+        return sum_intercept(X, y, lam, loss=loss, tolerance=tolerance)
+
+    def guarantee(
+        self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, loss="logistic", tolerance=1e-9
+    ):
+        """None: the intercept is exact. Without it the weights alone would have sqrt(d) n epsilon."""
+        self._check(epsilon, lam, n, d, bound)
+        self._scale(n, d, epsilon, lam, bound, loss, tolerance)
+        return none(
+            epsilon,
+            "the intercept is released without noise, and a free intercept voids the weights' "
+            "sensitivity bound; that bound itself would be 2 kappa R/lambda in L2, n times the one "
+            "the noise has, and sqrt(d) times as much in L1",
+        )
+
+
+@register("laplace_l1")
+class LaplaceL1(_Coordinates):
+    """The repair: lambda beside the mean loss, no free intercept, and the L1 sensitivity paid for."""
+
+    fit = "l2"
+
+    def _scale(self, n, d, epsilon, lam, bound, loss, tolerance):
+        return math.sqrt(d) * sensitivity(n, lam, bound, loss, tolerance) / epsilon
+
+    def guarantee(
+        self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, loss="logistic", tolerance=1e-9
+    ):
+        """epsilon-DP: the L1 sensitivity is at most sqrt(d) (2 kappa R/(n lambda) + 2 tau/lambda)."""
+        self._check(epsilon, lam, n, d, bound)
+        scale = self._scale(n, d, epsilon, lam, bound, loss, tolerance)
+        reason = (
+            f"the minimiser's L1 sensitivity is at most sqrt(d) (2 kappa R/(n lambda) + 2 tau/lambda) "
+            f"= {scale * epsilon:.6g}, tau = {tolerance:g} the certified gradient norm; Laplace noise "
+            f"of that over epsilon on every weight"
+        )
+        return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)

@@ -1,0 +1,346 @@
+"""Neighbouring data sets on which mechanisms come near their worst, each with the reason.
+
+A pair is a function that returns a `Pair`, registered under its name. Its two data sets have the same
+size and differ in one record; its statistic is the test that tells their releases apart best.
+"""
+
+import math
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from dp import losses
+from dp.fits import shared_fit
+
+
+class Pair(NamedTuple):
+    """Two neighbouring data sets for an attack.
+
+    sides: ((X, y), (X', y')). arguments: what the reason assumes of guarantee and release (lam, bound,
+    options). statistic: (pair, mechanism, **arguments) -> (weights (m, p) -> {name: (m,) scores}),
+    larger where the first side is likelier; None learns directions from pilot releases. exact:
+    (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair, from densities.
+    """
+
+    sides: tuple
+    arguments: dict
+    reason: str
+    statistic: Callable | None = None
+    exact: Callable | None = None
+
+    @property
+    def size(self):
+        """(n, d), both public."""
+        return self.sides[0][0].shape
+
+
+PAIRS = {}
+
+
+def pair(function):
+    """Decorator: registers a function that makes a pair; it is made once."""
+    PAIRS[function.__name__] = cache(function)
+    return PAIRS[function.__name__]
+
+
+def find(pair):
+    """A pair by name, or from ((X, y), (X', y')); an object stays as it is."""
+    if isinstance(pair, Pair):
+        return pair
+    if isinstance(pair, str):
+        if pair not in PAIRS:
+            near = get_close_matches(pair, PAIRS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f" (valid: {', '.join(PAIRS)})"
+            raise ValueError(f"no pair {pair!r}{hint}")
+        return PAIRS[pair]()
+    (X, y), (X_other, y_other) = pair
+    X, X_other, y, y_other = map(np.asarray, (X, X_other, y, y_other))
+    if X.shape != X_other.shape or y.shape != y_other.shape:
+        raise ValueError("replace-one neighbours have the same size")
+    if ((X_other != X).any(axis=1) | (y != y_other)).sum() > 1:
+        raise ValueError("replace-one neighbours differ in one record, these in more")
+    return Pair(((X, y), (X_other, y_other)), {}, "given by the caller")
+
+
+# ---- statistics, and exact losses where a density is known
+
+
+def pilot_statistic(first, second):
+    """Scores along the direction, and from the centres, that pilot releases of both sides show.
+
+    Projection on the difference of means; its distance from their middle (a difference of spread);
+    differences of the L1 and L2 distances to the two means.
+    """
+    centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
+    distances = _distances(*centres)
+    direction = centres[0] - centres[1]
+    middle = (centres[0] + centres[1]) / 2 @ direction
+
+    def statistic(weights):
+        projection = weights @ direction - middle
+        return {"projection": projection, "spread": np.abs(projection)} | distances(weights)
+
+    return statistic
+
+
+def _distances(first, second, orders=(1, 2)):
+    shift = first - second
+    moved = np.flatnonzero(shift)
+
+    def farther(weights, order):
+        """||w - second|| - ||w - first|| without the cancellation of two large norms."""
+        if order == 1:  # coordinates on which the centres agree add nothing
+            weights = weights if len(moved) == len(shift) else weights[:, moved]
+            gap = weights - first[moved]
+            near = np.abs(gap)
+            gap += shift[moved]
+            return (np.abs(gap, out=gap) - near).sum(axis=1)
+        gap = weights - first
+        near = np.einsum("ij,ij->i", gap, gap)
+        more = 2 * (gap @ shift) + shift @ shift  # ||w - second||^2 - ||w - first||^2
+        total = np.sqrt(near) + np.sqrt(np.maximum(near + more, 0.0))
+        return np.divide(more, total, out=np.zeros_like(more), where=total > 0)
+
+    def statistic(weights):
+        return {f"L{order} distances": farther(weights, order) for order in orders}
+
+    return statistic
+
+
+def minimisers(pair, mechanism, **arguments):
+    """The non-private minimisers (d,) of both sides that a mechanism adds noise to."""
+    return [shared_fit(mechanism.fit, X, y, **arguments)[0][0] for X, y in pair.sides]
+
+
+def distances(order):
+    """Log density ratio, up to a factor, of noise with density exp(-||z||_order / scale).
+
+    Of the d weights alone, without an intercept that is released beside them.
+    """
+
+    def factory(pair, mechanism, **arguments):
+        d = pair.size[1]
+        first, second = minimisers(pair, mechanism, **arguments)
+        score = _distances(first[:d], second[:d], orders=(order,))
+        return lambda weights: score(weights[:, :d])
+
+    return factory
+
+
+def shift_loss(order):
+    """Exact for noise with density exp(-||z||_order / scale): the minimisers' distance / scale."""
+
+    def exact(pair, mechanism, **arguments):
+        d = pair.size[1]
+        first, second = minimisers(pair, mechanism, **arguments)
+        X, y = pair.sides[0]
+        fit = shared_fit(mechanism.fit, X, y, **arguments)
+        release = mechanism.release(X, y, rng=np.random.default_rng(0), fit=fit, **arguments)
+        return float(np.linalg.norm((first - second)[:d], order) / release.info["scale"])
+
+    return exact
+
+
+def released_column(column):
+    """One released number, signed so that the first side's noiseless fit has the larger one."""
+
+    def factory(pair, mechanism, **arguments):
+        first, second = minimisers(pair, mechanism, **arguments)
+        sign = np.sign(first[column] - second[column])
+        return lambda weights: {f"column {column}": sign * weights[:, column]}
+
+    return factory
+
+
+def tilt_log_ratio(pair, mechanism, epsilon, lam, bound=1.0, loss="logistic", delta=0.0, **options):
+    """Objective perturbation: log of the ratio of both sides' densities at w, by change of variables.
+
+    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(y_i w.x_i) y_i x_i), of density
+    exp(-epsilon_b ||b|| / (2 kappa R)); |det db/dw| is that of n lam I + sum_i l'' x_i x_i'.
+    """
+    n, d = pair.size
+    epsilon_b, ridge = mechanism.tilt(n, epsilon, lam, bound, loss, **options)
+    margin = losses.get(loss)
+    n_lambda = n * (lam + ridge)
+
+    def log_density(weights, X, y):
+        z = (weights @ X.T) * y
+        b = n_lambda * weights + (margin.derivative(z) * y) @ X
+        jacobian = np.einsum("ri,ij,ik->rjk", margin.curvature(z), X, X) + n_lambda * np.eye(d)
+        norm = np.linalg.norm(b, axis=1)
+        return np.linalg.slogdet(jacobian)[1] - epsilon_b * norm / (2 * margin.kappa * bound)
+
+    def statistic(weights):
+        first, second = (log_density(weights, X, y) for X, y in pair.sides)
+        return {"log density ratio": first - second}
+
+    return statistic
+
+
+def tilt_loss_1d(pair, mechanism, **arguments):
+    """Exact in one dimension: the largest log density ratio on a fine grid of released values."""
+    ratio = tilt_log_ratio(pair, mechanism, **arguments)
+    w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
+    return float(np.abs(ratio(w)["log density ratio"]).max())
+
+
+# ---- the pairs
+
+
+@pair
+def linear_part():
+    """Two records in one dimension, under the Huber hinge."""
+    return Pair(
+        sides=_replace(np.array([[1.0], [0.0]]), [1, 1], 0, label=-1),
+        arguments={"lam": 1.0, "bound": 1.0, "loss": "huber"},
+        reason="one label flips while both margins stay on the hinge's linear part: the minimiser "
+        "moves by the whole sensitivity bound, 2R/(n lambda)",
+        statistic=distances(2),
+        exact=shift_loss(2),
+    )
+
+
+def _saturated(direction, others, sine, lam):
+    """Others drive w far along the last axis; two opposite records meet slopes near -1 there."""
+    d = len(direction) + 1
+    X = np.zeros((others + 1, d))
+    X[:, -1] = 1
+    X[0] = [*(math.sqrt(1 - sine**2) * direction), -sine]
+    first = X, np.ones(len(X), dtype=np.int8)
+    second = X.copy(), first[1]
+    second[0][0, :-1] *= -1
+    return (first, second), {"lam": lam, "bound": 1.0}
+
+
+SATURATED = (
+    "the others drive the minimiser far along the last axis, where two opposite records have slopes "
+    "near -1: for logistic loss the minimiser moves by 0.8 of the sensitivity bound"
+)
+
+
+@pair
+def saturated():
+    """Logistic loss in two dimensions."""
+    sides, arguments = _saturated(np.ones(1), others=3999, sine=0.44, lam=3 / 4000)
+    return Pair(sides, arguments, SATURATED, distances(2), shift_loss(2))
+
+
+@pair
+def saturated_diagonal():
+    """The same in 784 dimensions, along the diagonal of all others."""
+    sides, arguments = _saturated(np.full(783, 783**-0.5), 3999, sine=0.44, lam=3 / 4000)
+    reason = SATURATED + "; along the diagonal its L1 norm is sqrt(d) times its L2 norm"
+    return Pair(sides, arguments, reason, distances(1), shift_loss(1))
+
+
+@pair
+def saturated_diagonal_l2():
+    """The same data for noise whose density falls with the L2 norm."""
+    sides, arguments = _saturated(np.full(783, 783**-0.5), 499, sine=0.48, lam=3 / 500)
+    reason = SATURATED + " (0.7 with 500 rows); of 784 dimensions noise hardly ever points that way"
+    return Pair(sides, arguments, reason, distances(2), shift_loss(2))
+
+
+@pair
+def curvature():
+    """One record at 1, or at 0, in one dimension, n lambda = 0.01."""
+    return _curvature(0.01)
+
+
+@pair
+def curvature_strong():
+    """The same at n lambda = 1."""
+    return _curvature(1.0)
+
+
+def _curvature(n_lambda):
+    return Pair(
+        sides=_replace(np.array([[1.0]]), [1], 0, row=[0.0]),
+        arguments={"lam": n_lambda, "bound": 1.0},
+        reason="a record at 0 has no curvature: beside it the Jacobian of the other is larger by "
+        f"1 + 1/(4 n lambda) = {1 + 1 / (4 * n_lambda):g} where the margin is 0",
+        statistic=tilt_log_ratio,
+        exact=tilt_loss_1d,
+    )
+
+
+@pair
+def lasso_jump():
+    """999 equal records on the diagonal, and one that turns from one axis to the other."""
+    X = np.full((1000, 2), math.sqrt(0.5))
+    X[0] = [1, 0]
+    return Pair(
+        sides=_replace(X, np.ones(1000), 0, row=[0, 1]),
+        arguments={"lam": 0.1, "bound": 1.0},
+        reason="the L1 penalty is indifferent between the axes, so one record of 1000 decides to which "
+        "of them the minimiser jumps",
+        statistic=distances(2),
+        exact=shift_loss(2),
+    )
+
+
+@pair
+def opposite_corner():
+    """One record in one dimension whose label flips."""
+    return Pair(
+        sides=_replace(np.array([[1.0]]), [1], 0, label=-1),
+        arguments={"lam": 1.0, "bound": 1.0},
+        reason="everything that a single record on the bound can move is moved: sums, gradients and "
+        "clipped fits turn their sign",
+    )
+
+
+def _unpenalised():
+    """400 records at 0 that carry no weight, half of either class, and one more at 1."""
+    X = np.zeros((400, 1))
+    X[0] = 1
+    sides = _replace(X, np.where(np.arange(400) % 2, -1, 1), 0, label=-1)
+    return sides, {"lam": 0.1, "bound": 1.0}
+
+
+@pair
+def sum_regularised():
+    """One label flips under a summed loss, of 400."""
+    return Pair(
+        *_unpenalised(),
+        reason="beside the summed loss one record moves its weight as if it were alone, whatever n is; "
+        "the noise falls with n",
+        statistic=distances(1),
+        exact=shift_loss(1),
+    )
+
+
+@pair
+def released_intercept():
+    """The same data, seen through the intercept that is released without noise."""
+    return Pair(
+        *_unpenalised(),
+        reason="the intercept is a function of the data without noise: one release tells the two apart",
+        statistic=released_column(-1),
+    )
+
+
+@pair
+def flipped_label():
+    """Four records in two dimensions, the first one's label flips."""
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, -0.8], [-0.6, -0.8]])
+    return Pair(
+        sides=_replace(X, [1, -1, 1, -1], 0, label=-1),
+        arguments={"lam": 1.0, "bound": 1.0},
+        reason="one label of a row on the bound flips in a small set: a general test for mechanisms "
+        "whose worst pair is not known",
+    )
+
+
+def _replace(X, y, index, row=None, label=None):
+    """((X, y), (X', y')) with the record at `index` given another row, another label or both."""
+    X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=np.int8)
+    other = X.copy(), y.copy()
+    if row is not None:
+        other[0][index] = row
+    if label is not None:
+        other[1][index] = label
+    return (X, y), other

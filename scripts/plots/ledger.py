@@ -1,0 +1,72 @@
+"""Claimed, proven and audited epsilon, one line per attack on a logarithmic axis."""
+
+import numpy as np
+
+from plots import style
+
+COLOURS = {"claimed": "#000000", "proven": "#0072B2", "audited": "#D55E00", "pair": "#999999"}
+
+
+def ledger(frame):
+    """The ledger's rows, grouped by mechanism; what has no finite epsilon points to the right."""
+    frame = frame.iloc[::-1].reset_index(drop=True)
+    finite = frame[["epsilon_claimed", "epsilon_proven", "epsilon_audited", "epsilon_pair"]]
+    finite = finite.to_numpy(float)
+    finite = finite[np.isfinite(finite) & (finite > 0)]
+    low, high = finite.min() / 3, finite.max() * 3
+    fig, axes = style.figure(width=8.0, height=1.4 + 0.23 * len(frame))
+    places = np.arange(len(frame))
+    claimed, proven, audited, on_pair = (
+        frame[f"epsilon_{name}"].to_numpy(float)
+        for name in ("claimed", "proven", "audited", "pair")
+    )
+    none = np.isinf(proven)
+    axes.hlines(
+        places,
+        np.where(claimed > 0, claimed, low),
+        np.where(none, high, np.maximum(proven, low)),
+        color=COLOURS["proven"],
+        linewidth=0.8,
+        alpha=0.5,
+    )
+    axes.plot(
+        np.where(none, np.nan, np.maximum(proven, low)), places, "o", markersize=7,
+        markerfacecolor="none", color=COLOURS["proven"], label="proven upper bound",
+    )  # fmt: skip
+    axes.plot(
+        np.where(none, high, np.nan), places, ">", markersize=7, color=COLOURS["proven"],
+        clip_on=False, label="proven: none",
+    )  # fmt: skip
+    axes.plot(claimed.clip(low), places, "|", color=COLOURS["claimed"], markersize=11,
+              markeredgewidth=1.8, label="claimed by the source")  # fmt: skip
+    axes.plot(on_pair, places, "x", color=COLOURS["pair"], markersize=5,
+              label="exact on this pair, from its density")  # fmt: skip
+    found = audited > 0
+    axes.plot(np.where(found, audited, np.nan), places, "D", color=COLOURS["audited"],
+              markersize=5, label="audited lower bound")  # fmt: skip
+    axes.plot(np.where(found, np.nan, low), places, "<", color=COLOURS["audited"], markersize=5,
+              clip_on=False, label="audited: 0")  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.set_ylim(-0.7, len(frame) - 0.3)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_yticks(places, _names(frame), fontsize=8)
+    borders = np.flatnonzero(frame["mechanism"].to_numpy()[1:] != frame["mechanism"][:-1])
+    axes.hlines(borders + 0.5, low, high, color="#cccccc", linewidth=0.8)
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel(r"$\varepsilon$ (smaller is more private)")
+    levels = sorted({f"{100 * level:g} %" for level in frame["confidence"]})
+    axes.set_title(
+        f"Privacy ledger: lower bounds hold with {' or '.join(levels)} confidence", loc="left"
+    )
+    fig.legend(loc="outside lower center", ncols=3, fontsize=8)
+    return fig
+
+
+def _names(frame):
+    looks = {name: look[0] for name, look in style.MECHANISMS.items()}
+    return [
+        f"{looks.get(row.mechanism, row.mechanism.replace('_', ' '))}: "
+        f"{row.attack.replace('_', ' ')}, {row.epsilon:g}"
+        for row in frame.itertuples()
+    ]

@@ -1,0 +1,80 @@
+"""Simulated rows in two dimensions, with the separator, its margin and its band."""
+
+import numpy as np
+
+from plots import style
+from study.files import read_json
+
+POSITIVE, NEGATIVE, BAND, FLIPPED = "#0072B2", "#E69F00", "#999999", "#000000"
+
+
+def plane(experiment, spec, paths):
+    """The one data set of spec["datasets"]: the whole plane, and where the separator meets the circle.
+
+    Points are drawn by their label; those on the other class's side of the separator are ringed.
+    """
+    if len(paths) != 1:
+        raise ValueError("a figure of the plane shows exactly one data set: name it in 'datasets'")
+    ((_, path),) = paths.items()
+    with np.load(path) as arrays:
+        X, y, separator = arrays["X"], arrays["y"], arrays.get("separator")
+    if separator is None or X.shape[1] != 2:
+        raise ValueError("a figure of the plane needs simulated data with two columns")
+    source = read_json(path.removesuffix(".npz") + ".json")["source"]
+    fig, (whole, detail) = style.figure(width=9.0, height=4.6, ncols=2)
+    for axes in (whole, detail):
+        _draw(axes, X, y, separator, source)
+        axes.set_aspect("equal")
+        axes.set_xlabel(r"$x_1$")
+        axes.set_ylabel(r"$x_2$")
+    whole.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
+    whole.set_title(spec["title"], loc="left")
+    along = np.array([-separator[1], separator[0]])
+    reach = 1.6 * max(source.get("band", 0.0), source.get("margin", 0.0), 0.1)
+    detail.set(xlim=(along[0] - reach, along[0] + reach), ylim=(along[1] - reach, along[1] + reach))
+    detail.set_title("where the separator meets the circle", loc="left")
+    handles, labels = whole.get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=3)
+    return fig
+
+
+def _draw(axes, X, y, separator, source):
+    along = np.array([-separator[1], separator[0]])
+    ends = np.array([-2.0, 2.0])[:, None] * along
+    if "band" in source:
+        corners = [end + side * source["band"] * separator for side in (1, -1) for end in ends]
+        axes.fill(
+            *np.array([corners[0], corners[1], corners[3], corners[2]]).T,
+            color=BAND,
+            alpha=0.25,
+            linewidth=0,
+            label=f"band of {source['band']:g}: flipped with probability "
+            f"{source['flip_probability']:g}",
+        )
+    estimated = source["simulate"] == "expanded_band"
+    axes.plot(
+        *ends.T,
+        color="black",
+        linestyle="-",
+        label="separator estimated by a linear SVM" if estimated else "separator",
+    )
+    # The simulation's margin belongs to its own separator; the estimated one has its own, the largest.
+    margin = np.abs(X @ separator).min() if estimated else source.get("margin")
+    if margin:
+        name = f"its margin, {margin:.3f}" if estimated else f"margin of {margin:g}"
+        for side, label in ((1, name), (-1, None)):
+            axes.plot(
+                *(ends + side * margin * separator).T, color="black", linestyle="--", label=label
+            )
+    for value, colour, marker in ((1, POSITIVE, "o"), (-1, NEGATIVE, "s")):
+        axes.scatter(*X[y == value].T, s=9, color=colour, marker=marker, label=f"y = {value:+d}")
+    flipped = y != np.where(X @ separator > 0, 1, -1)
+    if flipped.any():
+        axes.scatter(
+            *X[flipped].T,
+            s=38,
+            facecolor="none",
+            edgecolor=FLIPPED,
+            linewidth=0.8,
+            label=f"label flipped ({flipped.sum()} of {len(X)})",
+        )

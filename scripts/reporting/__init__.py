@@ -1,0 +1,1 @@
+"""The report: what was computed, gathered and written as one self-contained page."""

@@ -1,0 +1,273 @@
+"""Everything that the report shows of one experiment; what is missing is kept as a gap with its reason."""
+
+import base64
+import csv
+import importlib
+import io
+import math
+from functools import cached_property
+from pathlib import Path
+
+from checks import published as comparisons
+from checks import source as source_file
+from checks import statements
+from checks.results import Results
+from study import kinds
+from study.canonical import epsilon, number
+from study.experiment import data_path
+from study.files import read_json
+
+SHOWN = (
+    *("dataset", "method", "train_size", "epsilon", "lambda", "error_mean", "error_low"),
+    *("error_high", "error_sd", "epsilon_claimed", "epsilon_proven", "delta_proven", "status"),
+)
+LARGEST_DOWNLOAD = 2_000_000  # bytes of one CSV that the page carries
+
+
+class Gathered:
+    """One experiment's part of the report. experiment: `study.experiment.Experiment`; stand_ins: data
+    set -> why its digits decide nothing."""
+
+    def __init__(self, experiment, stand_ins):
+        self.experiment = experiment
+        self.stand_ins = stand_ins
+        self.folder = Path("results") / experiment.name
+
+    # -- cells
+
+    @cached_property
+    def gaps(self):
+        """[(cell, why)] of the cells without a run file."""
+        return [
+            (cell, _why(self.experiment.run_path(cell)))
+            for cell in self.experiment.cells()
+            if not Path(self.experiment.run_path(cell)).exists()
+        ]
+
+    @cached_property
+    def cells(self):
+        return self.experiment.cells()
+
+    @property
+    def status(self):
+        if len(self.gaps) == len(self.cells):
+            return "not run"
+        if self.gaps:
+            return f"partial: {len(self.gaps)} of {len(self.cells)} cells are missing"
+        if not (self.folder / "results.csv").exists():
+            return "partial: not aggregated"
+        return "complete"
+
+    @cached_property
+    def frame(self):
+        """results.csv; of a partial run, the cells that there are, and the others with their status."""
+        import pandas as pd
+
+        if not self.gaps and (self.folder / "results.csv").exists():
+            return Results(self.experiment).frame
+        return pd.concat([self.some(self.cells), self._missing()], ignore_index=True)
+
+    def some(self, cells):
+        """One row per cell that has a run file, as tables and figures get them."""
+        from study.summary import cells_frame
+
+        return cells_frame(
+            self.experiment, [c for c in cells if Path(self.experiment.run_path(c)).exists()]
+        )
+
+    def _missing(self):
+        import pandas as pd
+
+        return pd.DataFrame([cell._asdict() | {"status": why} for cell, why in self.gaps])
+
+    @cached_property
+    def results(self):
+        """Results for comparisons and claims: of the files, or of what a partial run has."""
+        return Results(self.experiment, self.frame if self.status != "complete" else None)
+
+    def cell_table(self):
+        """(columns, rows) of the cells for display."""
+        frame = self.frame
+        columns = [name for name in SHOWN if name in frame]
+        shown = frame[columns].copy()
+        for name in ("epsilon", "epsilon_claimed", "epsilon_proven"):
+            if name in shown:
+                shown[name] = [
+                    v if isinstance(v, str) or math.isnan(v) else epsilon(v) for v in shown[name]
+                ]
+        return columns, shown.to_numpy(dtype=object).tolist()
+
+    # -- verdicts
+
+    def verdicts(self, section):
+        """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv."""
+        if not self.experiment.values.get(section):
+            return []
+        path = self.folder / f"{section}.csv"
+        if self.status == "complete" and path.exists():
+            with path.open(newline="", encoding="utf-8") as handle:
+                return list(csv.DictReader(handle))
+        source = source_file.read(self.experiment.source)
+        if section == "published":
+            entries = self.experiment.published
+            rows = comparisons.compare(self.results, source, entries, self.stand_ins)
+        else:
+            rows = statements.decide(self.results, source, section)
+        return [{key: number(value) for key, value in row.items()} for row in rows]
+
+    # -- figures and tables
+
+    def figures(self):
+        """[{name, title, alt, data (base64 PNG) or None, why}]."""
+        found = []
+        for name, spec in self.experiment.figures.items():
+            kind = kinds.FIGURES[spec["kind"]]
+            entry = {"name": name, "title": spec["title"], "data": None, "why": ""}
+            partial = kind.inputs == "cells" and self._gaps_of(spec)
+            path = self.folder / "figures" / f"{name}.png"
+            if path.exists() and not partial:
+                entry["data"] = base64.b64encode(path.read_bytes()).decode()
+            elif kind.inputs == "cells":
+                entry["data"], entry["why"] = self._redraw(spec, kind)
+            else:
+                entry["why"] = _why(str(path))
+            entry["alt"] = self._alt(spec, kind)
+            found.append(entry)
+        return found
+
+    def _gaps_of(self, spec):
+        cells = set(self.experiment.entry_cells(spec))
+        return [cell for cell, _ in self.gaps if cell in cells]
+
+    def _redraw(self, spec, kind):
+        """A figure of the cells that there are: (base64 PNG or None, what is missing)."""
+        cells, missing = self.experiment.entry_cells(spec), self._gaps_of(spec)
+        why = f"{len(missing)} of {len(cells)} cells are missing" if missing else "not made yet"
+        if len(missing) == len(cells):
+            return None, why
+        from plots import style
+
+        function = getattr(importlib.import_module(kind.module), kind.function)
+        try:
+            figure = function(self.experiment, spec, self.some(cells))
+            picture = io.BytesIO()
+            style.save(figure, picture)
+        except Exception as error:  # whatever a kind needs that is not there: the gap says so
+            return None, f"{why}; it cannot be drawn from the others ({error})"
+        return base64.b64encode(picture.getvalue()).decode(), why
+
+    def _alt(self, spec, kind):
+        """The figure in words: what its kind shows, and the ends of its curves."""
+        function = getattr(importlib.import_module(kind.module), kind.function)
+        what = (function.__doc__ or "Figure.").partition("\n")[0].rstrip(".")
+        text = f"{spec['title']}. {what}."
+        if kind.inputs == "cells" and "error_mean" in self.frame:
+            text += self._ends(spec)
+        return text
+
+    def _ends(self, spec):
+        cells = {tuple(cell) for cell in self.experiment.entry_cells(spec)}
+        frame = self.frame[self.frame["error_mean"].notna()]
+        keys = frame[["dataset", "method", "train_size", "epsilon"]].itertuples(
+            index=False, name=None
+        )
+        frame = frame[[key in cells for key in keys]]
+        parts = []
+        for (_, method), rows in frame.groupby(["dataset", "method"], sort=False):
+            rows = rows.sort_values(["train_size", "epsilon"])
+            first, last = rows["error_mean"].iloc[0], rows["error_mean"].iloc[-1]
+            parts.append(
+                f"{method.replace('_', ' ')} {first:.3g}"
+                + (f" to {last:.3g}" if len(rows) > 1 else "")
+            )
+        return (
+            f" Errors from the first to the last point: {'; '.join(parts[:12])}." if parts else ""
+        )
+
+    def tables(self):
+        """[{name, title, columns, rows, why}] of the experiment's tables and of its analyses' CSVs."""
+        found = []
+        sections = (("tables", self.experiment.tables), ("analyses", self.experiment.analyses))
+        for section, entries in sections:
+            for name, spec in entries.items():
+                path = self.folder / section / f"{name}.csv"
+                if section == "analyses" and not self.experiment.analysis_path(name).endswith(
+                    "csv"
+                ):
+                    continue
+                entry = {"name": name, "title": spec["title"], "columns": [], "rows": [], "why": ""}
+                if path.exists():
+                    entry["columns"], entry["rows"] = read_table(path)
+                else:
+                    entry["why"] = _why(str(path))
+                found.append(entry)
+        return found
+
+    def downloads(self):
+        """[(file name, base64)] of every CSV of the experiment, but the cells' own run files."""
+        paths = [
+            *self.folder.glob("*.csv"),
+            *(
+                p
+                for part in ("tables", "tuned", "analyses")
+                for p in self.folder.glob(f"{part}/*.csv")
+            ),
+        ]
+        return [
+            (
+                "-".join(path.relative_to("results").parts),
+                base64.b64encode(path.read_bytes()).decode(),
+            )
+            for path in sorted(paths)
+            if path.stat().st_size <= LARGEST_DOWNLOAD
+        ]
+
+    # -- what it ran on
+
+    def data(self):
+        """[{name, rows, columns, kind, private_rows}] of the data sets."""
+        found = []
+        for name in self.experiment.datasets:
+            path = Path(data_path(name, "json"))
+            meta = read_json(path) if path.exists() else {}
+            found.append(
+                {
+                    "name": name,
+                    "rows": meta.get("rows", "not prepared"),
+                    "columns": len(meta.get("columns", ())) or "",
+                    "bound": meta.get("bound", ""),
+                    "kind": _kind_of_data(meta.get("source", {})),
+                    "stand_in": self.stand_ins.get(name, ""),
+                    "private_rows": ", ".join(meta.get("private_rows", ())),
+                }
+            )
+        return found
+
+    def provenance(self):
+        path = self.folder / "provenance.json"
+        return read_json(path) if path.exists() else {}
+
+
+def read_table(path):
+    """(columns, rows) of a CSV file."""
+    with Path(path).open(newline="", encoding="utf-8") as handle:
+        columns, *rows = list(csv.reader(handle)) or [[]]
+    return columns, rows
+
+
+def _kind_of_data(source):
+    if "simulate" in source:
+        return "simulated"
+    if "sklearn" in source:
+        return "comes with scikit-learn"
+    return "read from files" if source else ""
+
+
+def _why(path):
+    """Why a file is not there: what its job's log ends with, or that the job did not run."""
+    log = Path(path.replace("/runs/", "/logs/runs/").replace("/figures/", "/logs/figures/"))
+    log = log.with_name(log.name.removesuffix(log.suffix) + ".log")
+    if path == str(log) or not log.exists():
+        return "not run"
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return f"failed: {lines[-1].strip()[:300]}" if lines else "did not finish"

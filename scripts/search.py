@@ -1,0 +1,99 @@
+"""Cross-validation of a method's settings at one training size and epsilon, in every simulation."""
+
+import argparse
+import itertools
+import json
+
+import numpy as np
+
+from dp.data import split_folds
+from dp.evaluation import error_rate
+from dp.mechanisms import MECHANISMS
+from dp.seeds import generator
+from dp.tuning import most_frequent_best
+from study import jobs
+from study.files import read_json, write_csv, write_json
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    jobs.add_data_arguments(parser, lam=False)
+    parser.add_argument("--search", required=True, help="its name, an axis of the seed")
+    parser.add_argument("--grid", type=json.loads, required=True, help="its entry, as JSON")
+    parser.add_argument("--mechanism", required=True)
+    parser.add_argument("--options", type=jobs.parse_options, default={}, help="JSON")
+    parser.add_argument("--epsilon", type=float, required=True)
+    parser.add_argument("--delta", type=float, default=0.0)
+    parser.add_argument("--out-json", required=True, help="the choice")
+    parser.add_argument("--out-csv", required=True, help="validation error of every candidate")
+    arguments = parser.parse_args()
+
+    entry, mechanism = arguments.grid, MECHANISMS[arguments.mechanism]
+    candidates = expand(entry["grid"])
+    bound = read_json(arguments.meta)["bound"]
+    simulations = itertools.islice(jobs.training_folds(arguments), entry.get("simulations"))
+    errors = []
+    for simulation, (train, _) in enumerate(simulations):
+        axes = (arguments.experiment, arguments.dataset, arguments.search, simulation)
+        shuffle = generator(arguments.seed, *axes, "search folds")
+        parts = split_folds(len(train[0]), entry["folds"], shuffle)
+        # Equal sizes: what is one row longer is cut, so that the folds can be computed together.
+        size = min(len(fit) for fit, _ in parts)
+        releases = mechanism.release_many(
+            ((train[0][fit[:size]], train[1][fit[:size]]) for fit, _ in parts),
+            rngs=generator(arguments.seed, *axes, "search noise").spawn(len(parts)),
+            candidates=[{"lam": lam, **options} for lam, options in candidates],
+            epsilon=arguments.epsilon,
+            delta=arguments.delta,
+            bound=bound,
+            **arguments.options,
+        )
+        errors.append(
+            np.mean([_errors(r, train, p) for r, p in zip(releases, parts, strict=True)], 0)
+        )
+    errors = np.array(errors)
+    wins, chosen = most_frequent_best(errors)
+    names = sorted({name for _, options in candidates for name in options})
+    rows = [
+        (
+            lam,
+            *(options.get(name, "") for name in names),
+            errors[:, k].mean(),
+            wins[k],
+            int(k == chosen),
+        )
+        for k, (lam, options) in enumerate(candidates)
+    ]
+    write_csv(arguments.out_csv, ("lambda", *names, "error_mean", "wins", "chosen"), rows)
+    lam, options = candidates[chosen]
+    write_json(
+        arguments.out_json,
+        {
+            "lambda": lam,
+            "options": options,
+            "error": errors[:, chosen].mean(),
+            "wins": int(wins[chosen]),
+            "simulations": len(errors),
+            "private_rows": True,
+        },
+    )
+
+
+def expand(grid):
+    """[(lambda, options)] of all combinations, the preferred values first."""
+    names = list(grid)
+    combinations = (
+        dict(zip(names, values, strict=True)) for values in itertools.product(*grid.values())
+    )
+    return [(each.pop("lambda", None), each) for each in combinations]
+
+
+def _errors(release, train, part):
+    """Validation error per candidate, NaN where it failed."""
+    X, y = train[0][part[1]], train[1][part[1]]
+    error = error_rate(release.weights, X, y, release.info.get("intercept", 0.0))
+    return np.where(release.status == "ok", error, np.nan)
+
+
+if __name__ == "__main__":
+    jobs.run(main)

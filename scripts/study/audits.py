@@ -1,0 +1,89 @@
+"""The audit's configuration: attacks, their paths, and what is refused before anything runs."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from dp import pairs
+from dp.audit import CONTROLS, find
+from dp.mechanisms import MECHANISMS
+from study import canonical
+from study.config import ConfigError, merge, nearest, read_yaml, validate
+
+AUDIT = Path("config/audit.yaml")
+FOLDER = "results/audit"
+EXACT = ("objective_perturbation_cm08", "objective_perturbation", "output_perturbation")
+
+
+class Attack(NamedTuple):
+    """One job: a mechanism on a pair at one epsilon."""
+
+    mechanism: str
+    label: str
+    epsilon: float
+
+    @property
+    def path(self):
+        epsilon = canonical.epsilon(self.epsilon)
+        return f"{FOLDER}/runs/{self.mechanism}/{self.label}/eps={epsilon}.csv"
+
+
+class Audits:
+    """A resolved audit configuration."""
+
+    def __init__(self, values):
+        self.values = values
+        self.mechanisms = values["mechanisms"]
+
+    def attacks(self, mechanism=None):
+        """All attacks, or one mechanism's, in the configuration's order."""
+        return [
+            Attack(name, label, epsilon)
+            for name, attacks in self.mechanisms.items()
+            if mechanism in (None, name)
+            for label, attack in attacks.items()
+            for epsilon in attack["epsilons"]
+        ]
+
+    def attack(self, mechanism, label):
+        """{pair, epsilons, delta, options, trials, confidence} of one attack."""
+        return {
+            "trials": self.values["trials"],
+            "confidence": self.values["confidence"],
+            **self.mechanisms[mechanism][label],
+        }
+
+
+def load(config):
+    """`Audits` of config/audit.yaml with the changes of the `audit` section of `config`.
+
+    Every name, option and epsilon is checked: raises ConfigError.
+    """
+    changes = config.get("audit") or {}
+    where = f"{AUDIT}, with the changes of `audit` in the configuration" if changes else str(AUDIT)
+    values = validate(merge(read_yaml(AUDIT), changes), "audit", where)
+    names = [*MECHANISMS, *CONTROLS]
+    for name, attacks in values["mechanisms"].items():
+        if name not in names:
+            raise ConfigError(f"{where}: mechanisms: no mechanism {name!r}{nearest(name, names)}")
+        for label, attack in attacks.items():
+            key = f"{where}: mechanisms.{name}.{label}"
+            attack.setdefault("pair", label)
+            attack["epsilons"] = canonical.sequence(attack["epsilons"])
+            if attack["pair"] not in pairs.PAIRS:
+                near = nearest(attack["pair"], list(pairs.PAIRS))
+                raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")
+            for epsilon in attack["epsilons"]:
+                try:
+                    guarantee(find(name), attack, epsilon)
+                except (ValueError, TypeError) as error:
+                    raise ConfigError(f"{key}: {error}") from None
+    return Audits(values)
+
+
+def guarantee(mechanism, attack, epsilon):
+    """`dp.accounting.Guarantee` of a mechanism on an attack's pair."""
+    pair = pairs.find(attack["pair"])
+    arguments = dict(pair.arguments) | attack["options"]
+    common = ("lam", "bound")
+    mechanism.check_options({k: v for k, v in arguments.items() if k not in common})
+    return mechanism.guarantee(*pair.size, epsilon=epsilon, delta=attack["delta"], **arguments)

@@ -1,0 +1,209 @@
+"""A throw-away Slurm of one machine, on loopback only, without systemd, cgroups or a database."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol")
+ETC = Path("/etc/slurm")  # the jobstep plugin drops SLURM_CONF: the default path must work too
+READY = 60  # seconds that a daemon may take to answer
+
+
+def missing():
+    """Why no Slurm can be started here, or None."""
+    if os.geteuid() != 0:
+        return "a throw-away Slurm needs root"
+    absent = [name for name in PROGRAMS if not shutil.which(name)]
+    if absent:
+        packages = "slurmctld slurmd slurm-client munge"
+        return f"Slurm is not installed (no {absent[0]}): apt-get install {packages}"
+    if (ETC / "slurm.conf").exists() and not (ETC / "slurm.conf").is_symlink():
+        return f"{ETC}/slurm.conf belongs to a real Slurm"
+    return None
+
+
+class Slurm:
+    """Daemons of one cluster. `env` is what a client process needs."""
+
+    def __init__(self, root, cpus, memory, port):
+        self.root, self.cpus, self.memory, self.port = Path(root), cpus, memory, port
+        self.host = socket.gethostname().split(".")[0]
+        self.conf = self.root / "slurm.conf"
+        self.env = {**os.environ, "SLURM_CONF": str(self.conf)}
+        self.daemons = []
+        self.hosts = None
+
+    def run(self, *command, check=True, timeout=30):
+        """A client command's standard output."""
+        done = subprocess.run(
+            command, env=self.env, capture_output=True, text=True, check=False, timeout=timeout
+        )
+        if check and done.returncode:
+            raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def queue(self):
+        """(job id, state, name) of every job that Slurm remembers."""
+        lines = self.run("squeue", "-h", "-t", "all", "-o", "%A %T %j").splitlines()
+        return [tuple(line.split(" ", 2)) for line in lines]
+
+    def start(self):
+        for folder in ("state", "spool", "munge", "log"):
+            (self.root / folder).mkdir(parents=True)
+        for folder in (self.root, self.root / "munge"):
+            folder.chmod(0o755)
+        self._resolve_to_loopback()
+        self.conf.write_text(self._configuration())
+        # Debian 12's slurmd initialises a cgroup plugin that nothing here uses; 23.02 can disable it.
+        version = tuple(map(int, self.run("slurmctld", "-V").split()[1].split(".")[:2]))
+        plugin = "disabled" if version >= (23, 2) else "cgroup/v1"
+        (self.root / "cgroup.conf").write_text(f"CgroupPlugin={plugin}\n")
+        ETC.mkdir(exist_ok=True)
+        for name in ("slurm.conf", "cgroup.conf"):
+            link = ETC / name
+            link.unlink(missing_ok=True)
+            link.symlink_to(self.root / name)
+        key = self.root / "munge.key"
+        key.touch(mode=0o600)
+        key.write_bytes(os.urandom(1024))
+        socket_path = self.root / "munge" / "socket"
+        self._daemon(
+            *("munged", "-F", f"--key-file={key}", f"--socket={socket_path}"),
+            *(f"--pid-file={self.root}/munged.pid", f"--log-file={self.root}/log/munged"),
+            f"--seed-file={self.root}/munge.seed",
+        )
+        self._wait("munged", lambda: socket_path.exists())
+        self._daemon("slurmctld", "-D", "-f", str(self.conf))
+        self._wait("slurmctld", lambda: "is UP" in self.run("scontrol", "ping", check=False))
+        self._daemon("slurmd", "-D", "-f", str(self.conf), "-N", "n1")
+        self._wait("the node", lambda: "idle" in self.run("sinfo", "-h", "-o", "%T", check=False))
+
+    def stop(self):
+        """Cancel every job, end the daemons we started, undo the changes outside `root`."""
+        try:
+            self.run("scancel", "--full", "-u", "root", check=False, timeout=10)
+            self._wait("the queue", lambda: not self.run("squeue", "-h", check=False), 30)
+        except (RuntimeError, subprocess.TimeoutExpired):
+            pass
+        for daemon in reversed(self.daemons):
+            daemon.terminate()
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+        self._kill_leftovers()
+        for name in ("slurm.conf", "cgroup.conf"):
+            if (ETC / name).is_symlink():
+                (ETC / name).unlink()
+        if self.hosts is not None:
+            Path("/etc/hosts").write_text(self.hosts)
+
+    def _kill_leftovers(self):
+        """Without cgroups a job's grandchildren can outlive it; their environment tells them apart."""
+        marker = f"SLURM_CONF={self.conf}".encode()
+        for process in Path("/proc").iterdir():
+            if process.name.isdigit() and int(process.name) != os.getpid():
+                try:
+                    variables = (process / "environ").read_bytes().split(b"\0")
+                    if marker in variables and any(
+                        v.startswith(b"SLURM_JOB_ID=") for v in variables
+                    ):
+                        os.kill(int(process.name), signal.SIGKILL)
+                except OSError:
+                    continue
+
+    def _daemon(self, *command):
+        log = (self.root / "log" / f"{Path(command[0]).name}.out").open("wb")
+        self.daemons.append(
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.env,
+                start_new_session=True,
+            )
+        )
+
+    def _wait(self, what, ready, seconds=READY):
+        end = time.monotonic() + seconds
+        while not ready():
+            if time.monotonic() > end:
+                tails = [
+                    f"--- {log.name}\n{log.read_text(errors='replace')[-1500:]}"
+                    for log in (self.root / "log").iterdir()
+                ]
+                raise RuntimeError(f"{what} is not ready after {seconds} s\n" + "\n".join(tails))
+            time.sleep(0.2)
+
+    def _resolve_to_loopback(self):
+        """NoInAddrAny binds to what the host name resolves to: loopback, in place (a bind mount)."""
+        try:
+            addresses = {a[4][0] for a in socket.getaddrinfo(self.host, None, socket.AF_INET)}
+        except socket.gaierror:
+            addresses = set()
+        if addresses and all(address.startswith("127.") for address in addresses):
+            return
+        hosts = Path("/etc/hosts")
+        self.hosts = hosts.read_text()
+        kept = [line for line in self.hosts.splitlines() if self.host not in line.split()[1:]]
+        hosts.write_text("\n".join([f"127.0.0.1 {self.host}", *kept]) + "\n")
+
+    def _configuration(self):
+        root, port = self.root, self.port
+        return f"""\
+ClusterName=test
+SlurmctldHost={self.host}(127.0.0.1)
+SlurmctldPort={port}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={root}/munge/socket
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+StateSaveLocation={root}/state
+SlurmdSpoolDir={root}/spool
+SlurmctldPidFile={root}/slurmctld.pid
+SlurmdPidFile={root}/slurmd.pid
+SlurmctldLogFile={root}/log/slurmctld
+SlurmdLogFile={root}/log/slurmd
+MailProg=/bin/true
+MpiDefault=none
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+JobAcctGatherParams=OverMemoryKill
+AccountingStorageType=accounting_storage/none
+SchedulerType=sched/backfill
+SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+SlurmdParameters=config_overrides
+ReturnToService=2
+EnforcePartLimits=ALL
+JobRequeue=0
+KillWait=2
+MinJobAge=3600
+MaxJobCount=20000
+SlurmctldTimeout=30
+SlurmdTimeout=30
+NodeName=n1 NodeHostname={self.host} NodeAddr=127.0.0.1 Port={port + 1} CPUs={self.cpus} \
+RealMemory={self.memory} State=UNKNOWN
+PartitionName=debug Nodes=n1 Default=YES DefMemPerCPU=100 MaxTime=60 State=UP
+"""
+
+
+@contextmanager
+def slurm(root, cpus=4, memory=8000, port=16817):
+    """A running cluster, taken down at the end whatever happens."""
+    cluster = Slurm(root, cpus, memory, port)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()

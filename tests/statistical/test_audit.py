@@ -1,0 +1,356 @@
+"""The auditor: exact losses against other optimisers, lower bounds that hold and that find faults."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq, minimize
+from scipy.stats import binomtest
+
+from dp import audit, pairs
+from dp.losses import get
+from dp.mechanisms import MECHANISMS, Mechanism, Release
+from dp.mechanisms.objective_perturbation import exact_epsilon
+from dp.seeds import generator
+
+# ---- exact losses in one dimension
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_lambda", "expected"), [(0.1, 1, 0.2495), (1, 0.1, 1.5306), (1, 0.01, 3.5248)]
+)
+def test_published_form_in_one_dimension(epsilon, n_lambda, expected):
+    found = audit.privacy_loss_1d("objective_perturbation_cm08", epsilon, n_lambda)
+    assert found == pytest.approx(expected, abs=5e-5)
+    assert found <= exact_epsilon(epsilon, n_lambda)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+@pytest.mark.parametrize(("epsilon", "n_lambda", "bound"), [(0.3, 0.7, 1.0), (2.0, 0.05, 2.5)])
+def test_one_dimension_against_another_optimiser(loss, epsilon, n_lambda, bound):
+    """(w, a, a') of the worst pair by Nelder-Mead from many starts, without the grid's separation."""
+    margin = get(loss)
+
+    def negative(p):
+        w, (old, new) = p[0], np.clip(p[1:], -bound, bound)
+        slopes = [a * margin.derivative(w * a) for a in (old, new)]
+        curves = [n_lambda + a * a * margin.curvature(w * a) for a in (old, new)]
+        moved = epsilon / (2 * bound) * abs(slopes[0] - slopes[1])
+        return -float(moved + np.log(curves[0] / curves[1]))
+
+    rng = generator(41, loss)
+    best = min(
+        minimize(negative, rng.normal(size=3) * 2, method="Nelder-Mead",
+                 options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 3000}).fun
+        for _ in range(30)
+    )  # fmt: skip
+    found = audit.privacy_loss_1d("objective_perturbation_cm08", epsilon, n_lambda, bound, loss)
+    assert found >= -best - 1e-9
+    assert found == pytest.approx(-best, abs=1e-4)
+
+
+def test_half_the_grid_gives_the_same_values():
+    for epsilon, n_lambda in ((0.1, 1.0), (1.0, 0.1), (1.0, 0.01), (0.1, 14.0), (5.0, 3.0)):
+        values = [
+            audit._tilted_loss(get("logistic"), epsilon, n_lambda, 1.0, grid) for grid in (401, 801)
+        ]
+        assert values[0] == pytest.approx(values[1], abs=1e-6)
+
+
+@pytest.mark.parametrize("calibration", ["cms11", "single_log", "supremum"])
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+def test_repaired_form_never_exceeds_epsilon(calibration, loss):
+    for epsilon in (0.05, 1.0, 8.0):
+        for n_lambda in (0.01, 1.0, 100.0):
+            for bound in (0.3, 1.0, 3.0):
+                found = audit.privacy_loss_1d(
+                    "objective_perturbation",
+                    epsilon,
+                    n_lambda,
+                    bound,
+                    loss,
+                    calibration=calibration,
+                )
+                assert 0 < found <= epsilon * (1 + 1e-9)
+
+
+def explicit_shift(a, b, n_lambda, pull, margin):
+    """Distance of the minimisers of `others + a` and `others + b`; the others pull with a constant."""
+
+    def minimiser(record):
+        return brentq(
+            lambda w: n_lambda * w + pull + record * margin.derivative(w * record), -1e4, 1e4,
+            xtol=1e-12,
+        )  # fmt: skip
+
+    return abs(minimiser(a) - minimiser(b))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+@pytest.mark.parametrize("n_lambda", [0.2, 5.0, 300.0])
+def test_output_perturbation_in_one_dimension(loss, n_lambda):
+    """The largest shift of explicit minimisers, searched over records and the others' pull."""
+    margin = get(loss)
+    shift = audit.largest_shift_1d(margin, n_lambda)
+    rng = generator(42, loss, n_lambda)
+
+    def negative(p):
+        a, b = np.clip(p[:2], -1, 1)
+        return -explicit_shift(a, b, n_lambda, 10 * np.tanh(p[2] / 10) * max(1, n_lambda), margin)
+
+    starts = [[1, -0.3, 4.0], [1, -1, 0.0], *rng.normal(size=(6, 3))]
+    best = -min(
+        minimize(negative, start, method="Nelder-Mead", options={"maxfev": 800}).fun
+        for start in starts
+    )
+    assert best <= shift * (1 + 1e-6)
+    assert best >= shift * 0.97
+    epsilon = audit.privacy_loss_1d("output_perturbation", 2.0, n_lambda, loss=loss)
+    assert epsilon == pytest.approx(2.0 * shift / (2 / n_lambda))
+    assert epsilon <= 2.0 * (1 + 1e-9)
+
+
+def test_what_has_no_density_in_one_dimension_is_refused():
+    assert audit.privacy_loss_1d("nonprivate", 1.0, 1.0) == math.inf
+    with pytest.raises(ValueError, match="no density"):
+        audit.privacy_loss_1d("ignores_data", 1.0, 1.0)
+    with pytest.raises(ValueError, match="no mechanism"):
+        audit.privacy_loss_1d("perturbation", 1.0, 1.0)
+    with pytest.raises(ValueError, match="positive"):
+        audit.privacy_loss_1d("output_perturbation", 1.0, 0.0)
+
+
+# ---- lower bounds
+
+
+class Response(Mechanism):
+    """Randomised response on the first label: exactly epsilon-DP."""
+
+    name, needs_lambda = "response", False
+
+    def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0):
+        raise NotImplementedError
+
+    def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0):
+        truth = rng.random(restarts) < 1 / (1 + math.exp(-epsilon))
+        return Release(np.where(truth, y[0], -y[0])[:, None], np.full(restarts, "ok"), {})
+
+
+class Gauss(Response):
+    """Normal noise with standard deviation 1/epsilon on the first label: a shift of 2 epsilon sigma."""
+
+    def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0):
+        noise = rng.standard_normal((restarts, 1)) / epsilon
+        return Release(noise + y[0], np.full(restarts, "ok"), {})
+
+
+class Exact(Response):
+    """No noise at all."""
+
+    def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0):
+        return Release(np.full((restarts, 1), float(y[0])), np.full(restarts, "ok"), {})
+
+
+def bounds(mechanism, repeats, trials, seed, pair="flipped_label", **arguments):
+    return np.array(
+        [
+            audit.epsilon_lower_bound(
+                mechanism, pair, trials=trials, rng=generator(seed, k), **arguments
+            )
+            for k in range(repeats)
+        ]
+    )
+
+
+def test_coverage_is_at_least_the_confidence():
+    """Randomised response, of which epsilon is known: too large a bound at most one time in twenty."""
+    found = bounds(Response(), 150, 1000, 43, epsilon=1.0, lam=1.0)
+    assert binomtest(int((found > 1.0).sum()), 150, 0.05, alternative="greater").pvalue > 0.01
+    assert np.median(found) > 0.6
+    assert bounds(Response(), 1, 200_000, 44, epsilon=1.0)[0] > 0.97
+
+
+def test_null_control_reports_nothing():
+    found = bounds("ignores_data", 40, 2000, 45, epsilon=1.0)
+    assert (found == 0).mean() >= 0.95
+    assert bounds("ignores_data", 1, 50_000, 46, epsilon=1.0)[0] == 0
+
+
+def test_a_release_without_noise_is_found_to_the_limit_of_the_trials():
+    found = bounds(Exact(), 1, 20_000, 47, epsilon=0.1)[0]
+    assert found == pytest.approx(math.log(10_000 / 3.69), abs=0.01)
+
+
+def test_delta_is_paid_for():
+    """A normal shift of 2 at delta = 0.05: epsilon by the analytic formula, below that at delta 0."""
+    from dp.accounting import gaussian_epsilon
+
+    true = gaussian_epsilon(1.0, 0.05, 2.0)
+    found = bounds(Gauss(), 1, 200_000, 48, epsilon=1.0, delta=0.05)[0]
+    assert 0.85 * true < found <= true
+    assert bounds(Gauss(), 1, 200_000, 48, epsilon=1.0)[0] > found
+
+
+def test_confidence_limits_are_clopper_pearson():
+    for count, trials in ((0, 50), (1, 50), (17, 50), (50, 50), (3, 100_000)):
+        interval = binomtest(count, trials).proportion_ci(0.9, method="exact")
+        assert audit._lower(count, trials, 0.95) == pytest.approx(interval.low, rel=1e-9)
+        assert audit._upper(count, trials, 0.95) == pytest.approx(interval.high, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair"),
+    [
+        ("output_perturbation", "linear_part"),
+        ("output_perturbation", "saturated"),
+        ("output_perturbation", "flipped_label"),
+        ("objective_perturbation", "curvature"),
+        ("objective_perturbation", "curvature_strong"),
+        ("objective_perturbation", "flipped_label"),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
+def test_correct_mechanisms_stay_below_what_is_proven(mechanism, pair, epsilon):
+    rng = generator(49, mechanism, pair, epsilon)
+    found = audit.epsilon_lower_bound(mechanism, pair, epsilon=epsilon, trials=10_000, rng=rng)
+    assert found <= epsilon
+
+
+def test_the_missing_jacobian_is_found():
+    found = audit.epsilon_lower_bound(
+        "objective_perturbation_cm08", "curvature", epsilon=1.0, trials=20_000, rng=generator(50)
+    )
+    exact = pairs.find("curvature").exact
+    pair = pairs.find("curvature")
+    limit = exact(pair, MECHANISMS["objective_perturbation_cm08"], epsilon=1.0, **pair.arguments)
+    assert 2 < found <= limit <= exact_epsilon(1.0, 0.01)
+
+
+def test_tight_pairs_are_nearly_reached():
+    found = audit.epsilon_lower_bound(
+        "output_perturbation", "linear_part", epsilon=1.0, trials=100_000, rng=generator(51)
+    )
+    assert 0.95 < found <= 1
+
+
+def test_the_last_bits_of_sums_are_not_what_is_found():
+    """Scores that are constant up to rounding differ between the sides in their last bits only."""
+    mechanism = SimpleNamespace(
+        fit=None,
+        release=lambda X, y, *, restarts, rng, **_: Release(
+            np.full((restarts, 1), 0.1 + 1e-16 * y[0]) + 1e3 * (rng.random((restarts, 1)) < 0.5),
+            np.full(restarts, "ok"),
+            {},
+        ),
+    )
+    assert (
+        audit.epsilon_lower_bound(
+            mechanism, "flipped_label", epsilon=1.0, trials=5000, rng=generator(52)
+        )
+        < 0.2
+    )
+
+
+def test_bounds_are_reproducible_and_pairs_may_be_given():
+    pair = pairs.find("flipped_label")
+    for given_pair in ("flipped_label", pair, pair.sides):
+        found = audit.epsilon_lower_bound(
+            "output_perturbation", given_pair, epsilon=1.0, trials=2000, rng=generator(53), lam=1.0
+        )
+        assert found == audit.epsilon_lower_bound(
+            "output_perturbation", "flipped_label", epsilon=1.0, trials=2000, rng=generator(53)
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"pair": "curvatur"}, "did you mean 'curvature'"),
+        ({"mechanism": "output"}, "no mechanism"),
+        ({"trials": 3}, "trials"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"delta": -0.1}, "delta"),
+        ({"epsilon": 0.0}, "epsilon"),
+    ],
+)
+def test_bad_arguments(arguments, match):
+    usual = {"mechanism": "output_perturbation", "pair": "flipped_label", "epsilon": 1.0}
+    with pytest.raises(ValueError, match=match):
+        audit.epsilon_lower_bound(**{**usual, "trials": 100, **arguments}, rng=generator(54))
+
+
+def test_only_neighbours_are_a_pair():
+    X, y = np.eye(3), np.array([1, -1, 1])
+    with pytest.raises(ValueError, match="same size"):
+        pairs.find(((X, y), (X[:2], y[:2])))
+    with pytest.raises(ValueError, match="one record"):
+        pairs.find(((X, y), (-X, y)))
+
+
+# ---- the pairs
+
+
+@pytest.mark.parametrize("name", pairs.PAIRS)
+def test_pairs_are_neighbours_within_their_bound(name):
+    from dp.data import check_rows
+
+    pair = pairs.find(name)
+    pairs.find(pair.sides)
+    for X, y in pair.sides:
+        check_rows(X, y, pair.arguments.get("bound", 1.0))
+        assert X.shape == pair.size
+    (X, y), (other, label) = pair.sides
+    assert ((other != X).any(axis=1) | (y != label)).sum() == 1
+    assert len(pair.reason) > 20
+
+
+@pytest.mark.parametrize("name", ["saturated", "saturated_diagonal_l2", "linear_part"])
+def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
+    """At points along the line through both minimisers the ratio is the shift over the scale."""
+    pair, mechanism = pairs.find(name), MECHANISMS["output_perturbation"]
+    arguments = {"epsilon": 1.5, **pair.arguments}
+    exact = pair.exact(pair, mechanism, **arguments)
+    first, second = pairs.minimisers(pair, mechanism, **arguments)
+    w = first + 10 * (first - second)
+    scale = mechanism.release(*pair.sides[0], rng=generator(55), **arguments).info["scale"]
+    ratio = (np.linalg.norm(w - second) - np.linalg.norm(w - first)) / scale
+    assert exact == pytest.approx(ratio, rel=1e-9)
+    assert 0.7 * 1.5 < exact <= 1.5
+
+
+@given(st.integers(1, 6), st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None)
+def test_distance_statistics_are_differences_of_distances(d, seed):
+    rng = np.random.default_rng(seed)
+    first, second = rng.standard_normal((2, d)) * [[1], [rng.integers(0, 2)]]
+    weights = rng.standard_normal((20, d)) * 10 ** rng.uniform(-3, 3)
+    found = pairs._distances(first, second)(weights.copy())
+    for order in (1, 2):
+        expected = np.linalg.norm(weights - second, order, axis=1) - np.linalg.norm(
+            weights - first, order, axis=1
+        )
+        np.testing.assert_allclose(found[f"L{order} distances"], expected, atol=1e-9)
+
+
+def test_tilt_log_ratio_in_several_dimensions():
+    """Against densities written out record by record, with the repaired form's ridge."""
+    pair = pairs.find("flipped_label")
+    mechanism = MECHANISMS["objective_perturbation"]
+    arguments = {"epsilon": 0.1, "lam": 0.01, "bound": 1.0}
+    statistic = pairs.tilt_log_ratio(pair, mechanism, **arguments)
+    epsilon_b, ridge = mechanism.tilt(4, 0.1, 0.01)
+    w = generator(56).standard_normal((5, 2)) * 3
+
+    def log_density(w, X, y):
+        b, jacobian = -4 * (0.01 + ridge) * w, 4 * (0.01 + ridge) * np.eye(2)
+        for x, label in zip(X, y, strict=True):
+            s = 1 / (1 + math.exp(label * (x @ w)))
+            b = b + s * label * x
+            jacobian += s * (1 - s) * np.outer(x, x)
+        return -epsilon_b / 2 * np.linalg.norm(b) + math.log(np.linalg.det(jacobian))
+
+    expected = [log_density(row, *pair.sides[0]) - log_density(row, *pair.sides[1]) for row in w]
+    np.testing.assert_allclose(statistic(w)["log density ratio"], expected, rtol=1e-9)

@@ -1,0 +1,103 @@
+"""The audit's configuration: what it resolves to, and what it refuses, in one sentence."""
+
+import copy
+
+import pytest
+import yaml
+
+from study import audits
+from study.config import ConfigError, load
+
+
+def test_every_attack_has_one_path():
+    resolved = audits.load({})
+    attacks = resolved.attacks()
+    paths = [attack.path for attack in attacks]
+    assert len(set(paths)) == len(paths) > 10
+    assert {attack.mechanism for attack in attacks} == set(resolved.mechanisms)
+    first = resolved.attack(attacks[0].mechanism, attacks[0].label)
+    assert first["trials"] == resolved.values["trials"] and first["confidence"] == 0.95
+    assert resolved.attacks("output_perturbation") == [
+        attack for attack in attacks if attack.mechanism == "output_perturbation"
+    ]
+
+
+def test_every_private_mechanism_is_in_the_ledger():
+    from dp.mechanisms import MECHANISMS
+
+    attacked = set(audits.load({}).mechanisms)
+    assert {name for name in MECHANISMS if MECHANISMS[name].private} <= attacked
+
+
+def test_changes_are_merged():
+    changed = audits.load({"audit": {"trials": 50, "mechanisms": {"output_perturbation": None}}})
+    assert changed.values["trials"] == 50
+    assert "output_perturbation" not in changed.mechanisms
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"trial": 5}, "unknown key 'trial'; did you mean 'trials'"),
+        ({"trials": "1e5"}, "is text, not a number"),
+        ({"trials": 1}, "at least 4"),
+        ({"confidence": 1}, "less than 1"),
+        ({"mechanisms": {"output": {"saturated": {"epsilons": [1]}}}}, "no mechanism 'output'"),
+        ({"mechanisms": {"output_perturbation": {"satured": {"epsilons": [1]}}}}, "'saturated'"),
+        (
+            {"mechanisms": {"output_perturbation": {"saturated": {"epsilons": [-1]}}}},
+            "greater than 0",
+        ),
+        (
+            {"mechanisms": {"output_perturbation": {"a": {"pair": "saturated"}}}},
+            "'epsilons' is missing",
+        ),
+        (
+            {
+                "mechanisms": {
+                    "output_perturbation": {"saturated": {"epsilons": [1], "options": {"los": 1}}}
+                }
+            },
+            "no option 'los'.*'loss'",
+        ),
+    ],
+)
+def test_refused(changes, match):
+    with pytest.raises(ConfigError, match=match):
+        audits.load({"audit": changes})
+
+
+def experiment(tmp_path, monkeypatch, private):
+    from study import config
+
+    values = yaml.safe_load(config.EXPERIMENTS.joinpath("wdbc.yaml").read_text())
+    values["tune"]["private_tuning"] = private
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(values))
+    monkeypatch.setattr(config, "EXPERIMENTS", tmp_path)
+    return load(copy.deepcopy({"seed": 1, "experiments": ["study"]}))[1]["study"]
+
+
+def test_private_tuning_is_filled_in(tmp_path, monkeypatch):
+    tune = experiment(tmp_path, monkeypatch, {"epsilon": 0.5}).tune
+    assert tune["private_tuning"] == {
+        "epsilon": 0.5,
+        "delta": 0.0,
+        "mechanism": "objective_perturbation",
+    }
+
+
+@pytest.mark.parametrize(
+    ("private", "match"),
+    [
+        ({"epsilon": 0.5, "default": 0.1}, "exactly one"),
+        ({"delta": 0.5}, "exactly one"),
+        ({"default": 0.1, "mechanism": "output_perturbation"}, "takes no 'mechanism'"),
+        ({"epsilon": 0.5, "mechanism": "output"}, "no mechanism"),
+        ({"epsilon": 0.5, "mechanism": "nonprivate"}, "not private"),
+        ({"epsilon": 0.0}, "greater than 0"),
+        ({"epsilom": 0.5}, "did you mean 'epsilon'"),
+    ],
+)
+def test_private_tuning_is_checked(tmp_path, monkeypatch, private, match):
+    with pytest.raises(ConfigError, match=match):
+        experiment(tmp_path, monkeypatch, private)

@@ -1,0 +1,127 @@
+"""Composition and sampling, against closed forms."""
+
+import math
+
+import pytest
+from scipy.stats import norm
+
+from dp import accounting, composition, exact
+from dp.accounting import REPLACE_ONE, Guarantee, gaussian_delta
+
+
+def guarantee(epsilon, delta=0.0, adjacency=REPLACE_ONE):
+    return Guarantee(epsilon, epsilon, delta, adjacency, "because")
+
+
+def test_pure_guarantees_add_up():
+    total = composition.sequence([guarantee(0.1), guarantee(0.5), guarantee(1.0, 1e-6)])
+    assert total.epsilon == pytest.approx(1.6) and total.claimed_epsilon == pytest.approx(1.6)
+    assert total.delta == 1e-6
+    assert total.adjacency == REPLACE_ONE and total.reason.startswith("0.1 + 0.5 + 1")
+    none = composition.sequence([guarantee(0.1), accounting.none(1.0, "exact")], delta=1e-5)
+    assert none.epsilon == math.inf and none.delta == 0
+
+
+def test_many_pure_guarantees_cost_less_at_a_delta():
+    """Optimal composition of k epsilon-DP mechanisms (Kairouz, Oh, Viswanath, theorem 3.3)."""
+    k, epsilon = 40, 0.1
+    total = composition.sequence([guarantee(epsilon)] * k, delta=1e-6)
+
+    def delta(i):
+        share = sum(
+            math.comb(k, j) * (math.exp((k - j) * epsilon) - math.exp((k - 2 * i + j) * epsilon))
+            for j in range(i)
+        )
+        return share / (1 + math.exp(epsilon)) ** k
+
+    # epsilon (k - 2i) is the total where delta(i) is reached: between two of them lies ours
+    below = max(i for i in range(k // 2 + 1) if delta(i) <= 1e-6)
+    assert (k - 2 * below - 2) * epsilon - 1e-6 <= total.epsilon <= (k - 2 * below) * epsilon + 0.01
+    assert total.delta == 1e-6
+
+
+def test_few_guarantees_never_cost_more_than_their_sum():
+    total = composition.sequence([guarantee(0.1), guarantee(0.1)], delta=1e-9)
+    assert total.epsilon <= 0.2
+
+
+def test_different_adjacencies_do_not_compose():
+    with pytest.raises(ValueError, match="adjacency"):
+        composition.sequence([guarantee(1.0), guarantee(1.0, adjacency="add-remove")])
+
+
+@pytest.mark.parametrize("steps", [1, 10, 400])
+def test_gaussian_steps_are_one_gaussian(steps):
+    """T equal Gaussian steps are one of sqrt(T) times the sensitivity (Dong, Roth, Su, cor. 2)."""
+    epsilon = composition.gaussian_steps(5.0, steps, 1e-5)
+    assert gaussian_delta(5.0, epsilon, 2 * math.sqrt(steps)) == pytest.approx(1e-5, rel=1e-6)
+    half = composition.gaussian_steps(5.0, steps, 1e-5, adjacency="add-remove")
+    assert gaussian_delta(5.0, half, math.sqrt(steps)) == pytest.approx(1e-5, rel=1e-6)
+
+
+def test_poisson_sampling_amplifies_and_is_continuous():
+    full = composition.gaussian_steps(4.0, 10, 1e-5)
+    nearly = composition.gaussian_steps(4.0, 10, 1e-5, sampling=0.9999)
+    assert nearly == pytest.approx(full, rel=2e-3)
+    assert composition.gaussian_steps(4.0, 10, 1e-5, sampling=0.01) < full / 10
+    with pytest.raises(ValueError, match="sampling"):
+        composition.gaussian_steps(4.0, 10, 1e-5, sampling=0.0)
+    with pytest.raises(ValueError, match="adjacency"):
+        composition.gaussian_steps(4.0, 10, 1e-5, adjacency="zero-out")
+
+
+def test_published_descent_numbers():
+    """sigma of T steps by the classical formula at delta = 1e-5: claimed 15 is 17.37, 150 is 610.4."""
+    for claimed, true in ((15, 17.37), (150, 610.4), (8.0, None)):
+        steps, n, clip = 50, 400, 1.0
+        sigma = 2 * clip / (n * claimed) * math.sqrt(2 * steps * math.log(1.25e5))
+        found = composition.gaussian_steps(n * sigma, steps, 1e-5, contribution=clip)
+        if true is None:
+            assert found < claimed
+        else:
+            assert found == pytest.approx(true, rel=1e-3)
+
+
+def test_gaussian_epsilon_inverts_delta():
+    for sigma, delta in ((0.1, 1e-5), (1.0, 1e-9), (20.0, 1e-3)):
+        epsilon = accounting.gaussian_epsilon(sigma, delta)
+        assert gaussian_delta(sigma, epsilon) <= delta
+        assert epsilon == 0 or gaussian_delta(sigma, epsilon * (1 - 1e-9)) > delta
+    assert accounting.gaussian_epsilon(1000.0, 0.1) == 0
+    with pytest.raises(ValueError, match="delta"):
+        accounting.gaussian_epsilon(1.0, 0.0)
+
+
+def test_laplace_profile():
+    """One coordinate: 1 - e^((epsilon - ratio)/2). Many: nearly that of normal noise, mu = ratio."""
+    found = composition.laplace_coordinates_delta(1, 1.5, [0.5, 1.0, 1.5])
+    assert found == pytest.approx([-math.expm1(-0.5), -math.expm1(-0.25), 0.0], abs=1e-4)
+    for epsilon, delta in zip(
+        (0.5, 1.0, 2.0),
+        composition.laplace_coordinates_delta(784, 1.0, (0.5, 1.0, 2.0)),
+        strict=True,
+    ):
+        normal = norm.cdf(0.5 - epsilon) - math.exp(epsilon) * norm.cdf(-0.5 - epsilon)
+        assert delta == pytest.approx(normal, abs=0.004)
+
+
+def test_exact_rows():
+    settings = {
+        "delta": 1e-5,
+        "objective_perturbation": [[0.1, 1], [0.1, 140]],
+        "classical_gaussian": [1, 10],
+        "laplace_coordinates": [1],
+        "laplace_dimension": 784,
+    }
+    rows = [dict(zip(exact.COLUMNS, row, strict=True)) for row in exact.rows(**settings)]
+    values = {
+        (r["mechanism"], r["epsilon_claimed"], r["setting"][:15], r["what"][:16]): r for r in rows
+    }
+    assert values["objective_perturbation_cm08", 0.1, "n lambda = 1, R", "supremum over al"]
+    printed = [r["epsilon"] for r in rows if r["mechanism"] == "objective_perturbation_cm08"]
+    assert printed == pytest.approx([0.2495, 0.2989, 0.0526, 0.1], abs=5e-5)
+    repaired = [r for r in rows if r["mechanism"] == "objective_perturbation"]
+    assert all(r["epsilon"] <= r["epsilon_claimed"] for r in repaired)
+    gaussian = [r["epsilon"] for r in rows if r["what"].startswith("epsilon at this delta")]
+    assert gaussian == pytest.approx([0.751, 10.394], abs=5e-4)
+    assert max(r["epsilon"] for r in rows if r["mechanism"] == "laplace_coordinates") == 28

@@ -1,0 +1,238 @@
+"""The distributed lasso against scikit-learn and plain loops; the private one's noise and composition."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dp import lasso
+from dp.accounting import gaussian_delta
+from dp.mechanisms import MECHANISMS
+
+LASSO, DP_LASSO = MECHANISMS["distributed_lasso"], MECHANISMS["dp_distributed_lasso"]
+RAW = {
+    "preparation": "none",
+    "max_iterations": 20000,
+    "cost_difference": 0.0,
+    "loss_threshold": 0.0,
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 12)) * np.linspace(0.2, 1, 12)
+    X[:, 4] = 0.3
+    X /= np.linalg.norm(X, axis=1).max()
+    return X, np.where(X[:, 9] + X[:, 10] + 0.1 * rng.standard_normal(90) > 0, 1, -1)
+
+
+@pytest.mark.parametrize("centres", [1, 2, 5])
+@pytest.mark.parametrize("lam", [0.003, 0.03])
+def test_converges_to_scikit_learns_lasso(data, centres, lam):
+    from sklearn.linear_model import Lasso
+
+    X, y = data
+    release = LASSO.release(X, y, lam=lam, centres=centres, **RAW)
+    model = Lasso(alpha=lam, fit_intercept=False, tol=1e-12, max_iter=100000).fit(X, y)
+    np.testing.assert_allclose(release.weights[0], model.coef_, atol=5e-6)
+    assert release.info["discarded"][0] == (model.coef_ == 0).sum()
+
+
+def test_centres_together_are_all_data_in_one_place(data):
+    settings = {"lam": 0.01, "max_iterations": 200}
+    one, many = (LASSO.release(*data, centres=m, **settings).weights for m in (1, 7))
+    np.testing.assert_allclose(many, one, atol=1e-6)
+
+
+def test_single_centre_sees_only_its_share(data):
+    X, y = data
+    whole = LASSO.release(X, y, lam=0.01, part="one", centres=3)
+    share = LASSO.release(X[:30], y[:30], lam=0.01, centres=1)
+    np.testing.assert_array_equal(whole.weights, share.weights)
+
+
+def test_gram_and_rows_give_the_same_gradient():
+    rng = np.random.default_rng(1)
+    for n, d in ((5, 40), (40, 5)):
+        X, y, w = (
+            rng.standard_normal((n, d)),
+            np.sign(rng.standard_normal(n)),
+            rng.standard_normal((3, d)),
+        )
+        by_hand = np.array([sum((v @ x - t) * x for x, t in zip(X, y, strict=True)) for v in w])
+        np.testing.assert_allclose(lasso.Centre(X, y).gradient(w), by_hand, rtol=1e-10, atol=1e-10)
+
+
+def test_warm_starts_end_at_the_same_minimiser(data):
+    X, y = data
+    centres = [lasso.Centre(X, y)]
+    lams = np.geomspace(0.05, 0.005, 12)
+    rate = 1 / lasso.largest_curvature(X)
+    options = {"max_iterations": 50000, "cost_difference": 0.0, "loss_threshold": 0.0}
+    cold, _, _ = lasso.proximal_gradient(centres, 12, lams, rate, **options)
+    w = np.zeros((1, 12))
+    for k, lam in enumerate(lams):
+        w, _, _ = lasso.proximal_gradient(centres, 12, [lam], [rate], initial=w, **options)
+        np.testing.assert_allclose(w[0], cold[k], atol=5e-6)
+
+
+@pytest.mark.parametrize("shrinkage", ["soft", "as_printed"])
+def test_iterations_are_those_of_the_definition(data, shrinkage):
+    X, y = data
+    lam, rate, n = 0.02, 0.4, len(X)
+    w = np.zeros(12)
+    for _ in range(7):
+        v = w - rate * X.T @ (X @ w - y) / n
+        if shrinkage == "soft":
+            w = np.array([np.sign(a) * max(abs(a) - rate * lam, 0) for a in v])
+        else:
+            w = np.array([np.sign(a) * (abs(a) - lam) for a in v])
+    found = LASSO.release(
+        X, y, lam=lam, rate=rate, shrinkage=shrinkage, preparation="none", max_iterations=7
+    )
+    np.testing.assert_allclose(found.weights[0], w, rtol=1e-10, atol=1e-14)
+    assert found.info["iterations"][0] == 7 and found.info["stopped"][0] == "iterations"
+
+
+def test_printed_shrinkage_discards_constant_columns_only(data):
+    X, y = data
+    X = X.copy()
+    X[:, 6] = 0.0
+    printed = LASSO.release(X, y, lam=0.1, shrinkage="as_printed", max_iterations=50)
+    assert printed.info["discarded"][0] == 2  # columns 4 and 6
+    soft = LASSO.release(X, y, lam=0.1, shrinkage="soft", max_iterations=50)
+    assert soft.info["discarded"][0] > 2
+
+
+def test_coordinator_knows_the_cost_from_gradients_alone(data):
+    """Stopping by the loss threshold happens at the first iterate whose cost is below it."""
+    X, y = data
+    lam, rate, n = 0.001, 0.5, len(X)
+    costs, w = [], np.zeros(12)
+    for _ in range(60):
+        w = lasso.soft_threshold(w - rate * X.T @ (X @ w - y) / n, lam, rate)
+        costs.append(((y - X @ w) ** 2).sum() / (2 * n) + lam * np.abs(w).sum())
+    threshold = (costs[29] + costs[30]) / 2
+    found = LASSO.release(X, y, lam=lam, rate=rate, preparation="none", loss_threshold=threshold)
+    assert found.info["stopped"][0] == "loss threshold" and found.info["iterations"][0] == 31
+
+
+def test_stopping_rules_and_divergence(data):
+    still = LASSO.release(*data, lam=10.0, preparation="none")
+    assert still.info["stopped"][0] == "cost difference" and (still.weights == 0).all()
+    away = LASSO.release(*data, lam=0.01, rate=1e3)
+    assert away.status[0] == "diverged" and away.info["stopped"][0] == "diverged"
+
+
+def test_candidates_together_are_the_same_as_one_by_one(data):
+    candidates = [
+        {"lam": lam, "rate": rate, "shrinkage": s}
+        for lam in (0.1, 0.001)
+        for rate in (0.1, None)
+        for s in ("soft", "as_printed")
+    ]
+    (found,) = LASSO.release_many([data], candidates=candidates, max_iterations=100)
+    for k, candidate in enumerate(candidates):
+        alone = LASSO.release(*data, max_iterations=100, **candidate)
+        np.testing.assert_allclose(found.weights[k], alone.weights[0], atol=1e-6)
+        assert found.info["stopped"][k] == alone.info["stopped"][0]
+
+
+@pytest.mark.parametrize("rows", [10, 90])
+def test_preparation_is_scikit_learns(data, rows):
+    from sklearn.decomposition import PCA
+    from sklearn.preprocessing import StandardScaler
+
+    X = data[0][:rows]
+    scaler = StandardScaler().fit(X)
+    Z = scaler.transform(X)
+    Z[:, 4] = 0.0
+    standardised = lasso.Preparation(X, "standardise")
+    np.testing.assert_allclose(standardised.apply(X), Z, atol=1e-12)
+    pca = lasso.Preparation(X, "pca", 4)
+    expected = PCA(4, svd_solver="full").fit(Z).transform(Z)
+    found = pca.apply(X)
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-8)
+    w = np.arange(1.0, 5.0)[None]
+    weights, intercept = pca.unapply(w)
+    np.testing.assert_allclose(X @ weights[0] + intercept[0], found @ w[0], atol=1e-10)
+
+
+def test_private_rounds_are_those_of_the_definition(data):
+    """Without noise to speak of: clipped gradients, summed over centres, soft-thresholded steps."""
+    X, y = data
+    lam, clip, rate, rounds = 0.01, 0.2, 0.8, 6
+    w = np.zeros(12)
+    for _ in range(rounds):
+        total = np.zeros(12)
+        for x, t in zip(X, y, strict=True):
+            gradient = (w @ x - t) * x
+            total += gradient * min(1.0, clip / np.linalg.norm(gradient))
+        v = w - rate * total / len(X)
+        w = np.sign(v) * np.maximum(np.abs(v) - rate * lam, 0)
+    release = DP_LASSO.release(
+        X, y, epsilon=1e9, delta=0.5, lam=lam, clip=clip, rate=rate, rounds=rounds, centres=3,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    np.testing.assert_allclose(release.weights[0], w, atol=1e-4)
+
+
+def test_private_noise_is_calibrated_to_all_rounds():
+    """One round, lam tiny: w = -rate (clipped gradient + noise of m centres)/n."""
+    X, y = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([1, 1])
+    epsilon, delta, centres, clip = 0.9, 1e-4, 2, 0.5
+    release = DP_LASSO.release(
+        X, y, epsilon=epsilon, delta=delta, lam=1e-12, restarts=4000, rng=np.random.default_rng(2),
+        centres=centres, clip=clip, rounds=1, rate=1.0,
+    )  # fmt: skip
+    sigma = release.info["sigma"]
+    noise = -2 * release.weights + np.array([2 * clip, 0.0])
+    assert (
+        stats.kstest(noise.ravel(), stats.norm(scale=sigma * math.sqrt(centres)).cdf).pvalue > 1e-3
+    )
+    # delta of one Gaussian mechanism, from its definition by the normal law.
+    for rounds in (1, 30):
+        sigma = DP_LASSO.release(
+            X, y, epsilon=epsilon, delta=delta, lam=0.1, rng=np.random.default_rng(2), rounds=rounds,
+            clip=clip,
+        ).info["sigma"]  # fmt: skip
+        mu = math.sqrt(rounds) * 2 * clip / sigma
+        exact = stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(
+            -mu / 2 - epsilon / mu
+        )
+        assert exact == pytest.approx(delta, rel=1e-6)
+        assert gaussian_delta(sigma, epsilon, 2 * clip * math.sqrt(rounds)) <= delta
+
+
+def test_private_sums_move_by_at_most_twice_the_clip():
+    rng = np.random.default_rng(3)
+    worst = 0.0
+    for _ in range(300):
+        X, y = rng.standard_normal((6, 4)), np.sign(rng.standard_normal(6))
+        Z, t = X.copy(), y.copy()
+        Z[2], t[2] = X[2] * rng.uniform(0.5, 2), -y[2]
+        w = rng.standard_normal((1, 4)) * 0.1
+        move = lasso.clipped_sum(X, y, w, 0.5) - lasso.clipped_sum(Z, t, w, 0.5)
+        worst = max(worst, np.linalg.norm(move))
+    assert 0.9 < worst <= 1 + 1e-12
+
+
+def test_guarantees_and_bad_options():
+    assert math.isinf(LASSO.guarantee(100, 5, lam=0.1).epsilon)
+    stated = DP_LASSO.guarantee(100, 5, epsilon=2.0, delta=1e-5, lam=0.1)
+    assert (stated.epsilon, stated.delta) == (2.0, 1e-5)
+    for options, word in (
+        ({"centres": 0}, "centres"),
+        ({"centres": 101}, "101 centres"),
+        ({"part": "half"}, "part"),
+        ({"preparation": "zca"}, "preparation"),
+        ({"shrinkage": "hard"}, "shrinkage"),
+        ({"rate": -1.0}, "rate"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            LASSO.guarantee(100, 5, lam=0.1, **options)
+    for options, word in (({}, "delta"), ({"delta": 1e-5, "rounds": 0}, "rounds")):
+        with pytest.raises(ValueError, match=word):
+            DP_LASSO.guarantee(100, 5, epsilon=1.0, lam=0.1, **options)

@@ -1,0 +1,221 @@
+"""dp_sgd and sgd: the update against a plain loop, the noise's law, composition, batching."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dp.descent import batch_plan, descend
+from dp.mechanisms import MECHANISMS
+
+DP_SGD, SGD = MECHANISMS["dp_sgd"], MECHANISMS["sgd"]
+
+
+def unit_rows(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, np.where(rng.random(n) < 0.5, -1, 1)
+
+
+SLOPES = {
+    "logistic": lambda z: -1 / (1 + np.exp(z)),
+    "squared": lambda z: z - 1,
+    "huber": lambda z: -min(1.0, max(0.0, 1.5 - z)),
+}
+
+
+@pytest.mark.parametrize("loss", SLOPES)
+@pytest.mark.parametrize("schedule", ["inverse_sqrt", "inverse_lambda", "constant"])
+def test_descend_is_the_loop_of_the_definition(loss, schedule):
+    n, d, clip, lam, rate = 23, 3, 0.4, 0.7, 0.3
+    X, y = unit_rows(n, d, 1)
+    X *= np.linspace(0.2, 3, n)[:, None]
+    rng = np.random.default_rng(2)
+    plan = batch_plan(n, 5)
+    orders = [rng.permutation(n) for _ in range(2)]
+    noises = [rng.standard_normal((len(plan[0]), d)) for _ in range(2)]
+    w, step = np.zeros(d), 0
+    for order, noise in zip(orders, noises, strict=True):
+        for k in range(math.ceil(n / 5)):
+            step += 1
+            total = noise[k].copy()
+            for i in order[5 * k : 5 * k + 5]:
+                gradient = SLOPES[loss](y[i] * (X[i] @ w)) * y[i] * X[i]
+                total += gradient / max(1.0, np.linalg.norm(gradient) / clip)
+            eta = {
+                "inverse_sqrt": rate / math.sqrt(step),
+                "inverse_lambda": rate / (lam * step),
+                "constant": rate,
+            }[schedule]
+            w = w - eta * (lam * w + total / 5)
+    passes = [(o[None], z[None]) for o, z in zip(orders, noises, strict=True)]
+    found, kept = descend(
+        (X * y[:, None])[None],
+        [0],
+        [lam, 0.1],
+        passes,
+        plan,
+        loss=loss,
+        clip=clip,
+        schedule=schedule,
+        rate=rate,
+        checkpoints=[step],
+    )
+    np.testing.assert_allclose(found[0, 0], w, rtol=1e-12)
+    np.testing.assert_array_equal(kept[-1], found)
+
+
+def test_batches_are_disjoint_and_cover_the_rows_once():
+    for n, batch, final in [(100, 7, None), (100, 500, None), (361, 60, 5), (50, 2, 10), (1, 1, 1)]:
+        starts, stops, divisors = batch_plan(n, batch, final)
+        assert starts[0] == 0 and stops[-1] == n
+        np.testing.assert_array_equal(starts[1:], stops[:-1])
+        assert (stops - starts <= divisors).all() and (stops > starts).all()
+        if final is not None and final < batch:
+            assert (np.diff(divisors) <= 0).all() and divisors[0] == min(batch, n)
+            assert divisors[-1] <= 1.5 * final + 1
+
+
+@pytest.mark.parametrize(
+    ("epochs", "accounting"), [(1, "composed"), (4, "composed"), (4, "as_published")]
+)
+def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
+    """One row, one step: w = -(gradient + z), so ||w + gradient|| ~ Gamma(D, scale), once per pass."""
+    d, epsilon, clip = 3, 0.8, 0.5
+    X, y = unit_rows(1, d)
+    release = DP_SGD.release(
+        X, y, epsilon=epsilon, lam=1.0, restarts=4000, rng=np.random.default_rng(5), batch=1,
+        epochs=epochs, accounting=accounting, schedule="constant", clip=clip, bias=True,
+    )  # fmt: skip
+    # Rate 1 and lam 1: each step forgets the last one, so w is the last step's -(gradient + z),
+    # whose clipped gradient depends on the point before: at most clip long, far below the noise.
+    scale = 2 * clip * (epochs if accounting == "composed" else 1) / epsilon
+    z = np.column_stack([release.weights, release.info["intercept"]])
+    if epochs == 1:
+        gradient = -0.5 * y[0] * np.append(X[0], 1.0)
+        gradient *= min(1, clip / np.linalg.norm(gradient))
+        norm = np.linalg.norm(z + gradient, axis=1)
+        assert stats.kstest(norm, stats.gamma(d + 1, scale=scale).cdf).pvalue > 1e-3
+        direction = (z + gradient) / norm[:, None]
+        assert abs(direction.mean(axis=0)).max() < 4 / math.sqrt(4000)
+    else:
+        assert abs(np.linalg.norm(z, axis=1).mean() / ((d + 1) * scale) - 1) < 0.1
+
+
+def test_neighbours_move_the_noiseless_sums_by_at_most_twice_the_clip():
+    """The sensitivity that the scale assumes, on adversarial rows, for one pass of a fixed order."""
+    rng = np.random.default_rng(7)
+    n, d, clip = 12, 4, 0.3
+    order = rng.permutation(n)[None]
+    plan = batch_plan(n, 4)
+    worst = 0.0
+    for _ in range(200):
+        rows = rng.standard_normal((1, n, d)) * rng.exponential(5, (1, n, 1))
+        other = rows.copy()
+        i = rng.integers(n)
+        other[0, i] = -rows[0, i] * rng.exponential()
+        ends = []
+        for data in (rows, other):
+            # The first step that sees the record: both runs still stand at the same point.
+            k = int(np.flatnonzero(order[0] == i)[0]) // 4
+            _, kept = descend(
+                data, [0], [1.0], [(order, None)], plan, clip=clip, schedule="constant",
+                checkpoints=[k + 1],
+            )  # fmt: skip
+            ends.append(kept[0, 0, 0])
+        worst = max(worst, 4 * np.linalg.norm(ends[0] - ends[1]))
+    assert clip < worst <= 2 * clip * (1 + 1e-12)
+
+
+def test_composition_is_stated():
+    common = {"epsilon": 0.5, "lam": 0.1}
+    assert DP_SGD.guarantee(100, 5, **common).epsilon == 0.5
+    assert DP_SGD.guarantee(100, 5, epochs=10, **common).epsilon == 0.5
+    published = DP_SGD.guarantee(100, 5, epochs=10, accounting="as_published", **common)
+    assert (published.claimed_epsilon, published.epsilon) == (0.5, 5.0)
+    assert math.isinf(SGD.guarantee(100, 5, lam=0.1).epsilon)
+
+
+@pytest.mark.parametrize("dimensions", [None, 3])
+def test_together_is_the_same_as_one_by_one(dimensions, monkeypatch):
+    trains = [unit_rows(n, 6, k) for k, n in enumerate((30, 30, 31))]
+    common = {"epsilon": 1.0, "batch": 4, "dimensions": dimensions, "epochs": 2, "restarts": 2}
+    candidates = [{"lam": 0.1}, {"lam": 2.0}, {"lam": 0.1, "batch": 9}]
+
+    def rngs():
+        return np.random.default_rng(3).spawn(3)
+
+    together = list(DP_SGD.release_many(trains, rngs=rngs(), candidates=candidates, **common))
+    for j, (train, found) in enumerate(zip(trains, together, strict=True)):
+        for k, candidate in enumerate(candidates):
+            alone = DP_SGD.release(*train, rng=rngs()[j], **common | candidate)
+            part = slice(2 * k, 2 * k + 2)
+            np.testing.assert_allclose(found.weights[part], alone.weights, rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(found.info["intercept"][part], alone.info["intercept"])
+    monkeypatch.setattr("dp.mechanisms.sgd.CHUNK_BYTES", 1)
+    chunked = list(DP_SGD.release_many(trains, rngs=rngs(), candidates=candidates, **common))
+    for a, b in zip(together, chunked, strict=True):
+        np.testing.assert_allclose(a.weights, b.weights, rtol=1e-10, atol=1e-12)
+
+
+def test_projection_has_its_rank_and_learns():
+    rng = np.random.default_rng(0)
+    X, _ = unit_rows(2000, 30, 4)
+    y = np.where(X[:, 0] > 0, 1, -1)
+    release = SGD.release(X, y, lam=1e-3, rng=rng, restarts=1, batch=5, dimensions=10, bias=False)
+    w = release.weights
+    assert w.shape == (1, 30)
+    # Ten dimensions of thirty keep about a third of the separator's length.
+    assert np.mean((X @ w[0] > 0) == (y > 0)) > 0.6
+    full = SGD.release(X, y, lam=1e-3, rng=rng, restarts=1, batch=5)
+    assert np.mean((X @ full.weights[0] + full.info["intercept"] > 0) == (y > 0)) > 0.9
+
+
+def test_projection_does_not_depend_on_the_data():
+    X, y = unit_rows(40, 8)
+    other, labels = unit_rows(40, 8, 9)
+    spans = []
+    for data in ((X, y), (other, labels)):
+        w = SGD.release(
+            *data,
+            lam=0.1,
+            rng=np.random.default_rng(1),
+            restarts=1,
+            batch=1,
+            dimensions=1,
+            bias=False,
+        ).weights[0]
+        spans.append(w / np.linalg.norm(w))
+    assert abs(spans[0] @ spans[1]) == pytest.approx(1)
+
+
+def test_diverging_runs_are_reported():
+    X, y = unit_rows(400, 3)
+    release = SGD.release(
+        X, y, lam=50.0, rng=np.random.default_rng(0), batch=1, schedule="constant"
+    )
+    assert release.status[0] == "not_finite" and np.isfinite(release.weights).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"batch": 0}, "batch"),
+        ({"batch": 2.5}, "batch"),
+        ({"epochs": 0}, "epochs"),
+        ({"schedule": "cosine"}, "schedule"),
+        ({"accounting": "free"}, "accounting"),
+        ({"clip": 0}, "clip"),
+        ({"dimensions": 0}, "dimensions"),
+        ({"batch_final": 0}, "batch_final"),
+        ({"loss": "hinge"}, "hinge"),
+    ],
+)
+def test_bad_options_are_refused(options, word):
+    with pytest.raises(ValueError, match=word):
+        DP_SGD.guarantee(100, 5, epsilon=1.0, lam=0.1, **options)
+    with pytest.raises(ValueError, match=word):
+        X, y = unit_rows(10, 3)
+        DP_SGD.release(X, y, epsilon=1.0, lam=0.1, rng=np.random.default_rng(0), **options)

@@ -1,0 +1,144 @@
+"""The experiment's configuration, its timing and its figures."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from analyses import timing as analysis
+from plots import style
+from plots.folds import folds
+from plots.plane import plane
+from study.config import ConfigError, load
+from study.experiment import Experiment
+
+MAPPING = {"table": "table_2", "rows": {"real": "v20_real"}, "columns": {}}
+
+
+def loaded(**settings):
+    config = {"seed": 1, "experiments": ["veldhuizen"], "settings": {"veldhuizen": settings}}
+    return load(config)[1]["veldhuizen"]
+
+
+def test_the_published_protocol_is_the_default():
+    experiment = loaded()
+    assert (experiment.folds, experiment.restarts) == (5, 200)
+    assert {method["lambda"] for method in experiment.methods.values()} == {0.01}
+    assert experiment.tune["grid"]["values"] == 25
+    fits = {method["fit"]["name"] for method in experiment.methods.values()}
+    assert fits == {"l2", "l1", "elastic_net"}
+    assert experiment.methods["nonprivate_l1"]["fit"] == {"name": "l1", "options": {}}
+    # the L1 fit of the baseline is the one that algorithm 1 perturbs
+    assert experiment.fit_label("nonprivate_l1") == experiment.fit_label(
+        "lasso_output_perturbation"
+    )
+
+
+def test_table_2_shows_the_cells_of_both_sweeps_once():
+    experiment = loaded()
+    cells = experiment.entry_cells(experiment.tables["table_2"])
+    assert len(cells) == len(set(cells)) == 4 * (2 + 5 * 11)
+    assert {(cell.dataset, cell.train_size) for cell in cells} == {
+        ("v20_separable", 8000),
+        ("v20_inseparable", 8000),
+        ("v20_real", 452),
+        ("v20_real_standardised", 452),
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tables": {"table_2": {"options": {"published": {"table": "table_3"}}}}}, "table_3"),
+        ({"tables": {"table_2": {"sweep": ["epsilon_real", "eps"]}}}, "no sweep 'eps'"),
+        ({"figures": {"figure_4": {"datasets": ["v20_separable_2d"]}}}, "no data set"),
+        ({"figures": {"figure_1": {"datasets": ["v20_separable_3d"]}}}, "no data set"),
+        ({"figures": {"figure_4": {"options": {"published": MAPPING}}}}, "no option 'published'"),
+        ({"methods": {"nonprivate_l1": {"options": {"penalty": "l3"}}}}, "penalty is l2, l1"),
+        ({"sweeps": {"epsilon_real": {"train_sizes": [453]}}}, "more than the 452 training rows"),
+    ],
+)
+def test_what_cannot_run_is_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        loaded(**settings)
+
+
+def simulated(path, columns=2, **source):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((60, columns))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    np.savez(path, X=X, y=np.where(X[:, 0] > 0, 1, -1), separator=np.eye(columns)[0])
+    meta = {"source": source, "rows": 60, "bound": 1.0}
+    path.with_suffix(".json").write_text(json.dumps(meta))
+    return str(path)
+
+
+def test_timing_measures_every_procedure_once_per_repeat(tmp_path):
+    methods = {
+        "nonprivate": {"mechanism": "nonprivate", "private": False},
+        "lasso": {"mechanism": "lasso_output_perturbation", "private": True},
+        "tilted": {"mechanism": "objective_perturbation_cm08", "private": True},
+    }
+    for method in methods.values():
+        method |= {"options": {}, "delta": 0, "lambda": 0.1}
+    experiment = Experiment("v", {"methods": methods, "folds": 3})
+    spec = {"options": {"epsilon": 1, "train_size": 40, "restarts": 7, "repeats": 2}}
+    paths = {"ours": simulated(tmp_path / "ours.npz", 3, simulate="separable")}
+    out = tmp_path / "timing.csv"
+    analysis.timing(experiment, spec, paths, 1, out)
+    with out.open(newline="") as handle:
+        found = list(csv.DictReader(handle))
+    measured = [(row["procedure"], int(row["draws"]), int(row["repeat"])) for row in found]
+    single = ("plain", "scikit_learn", "lasso", "tilted", "general_purpose")
+    expected = {(name, 1, k) for name in single for k in (0, 1)}
+    expected |= {(name, 7, k) for name in ("lasso", "tilted") for k in (0, 1)}
+    assert len(measured) == len(set(measured)) and set(measured) == expected
+    assert all(float(row["seconds"]) > 0 for row in found)
+
+
+def test_timing_runs_on_one_thread():
+    from threadpoolctl import threadpool_info
+
+    np.ones((2, 2)) @ np.ones((2, 2))
+    with analysis.one_thread():
+        assert {pool["num_threads"] for pool in threadpool_info()} == {1}
+
+
+def test_the_plane_shows_separator_margin_and_band(tmp_path):
+    path = simulated(
+        tmp_path / "a.npz", simulate="unseparable", margin=0.05, band=0.2, flip_probability=0.5
+    )
+    fig = plane(None, {"title": "plane"}, {"a": path})
+    labels = fig.axes[0].get_legend_handles_labels()[1]
+    assert labels[:4] == [
+        "band of 0.2: flipped with probability 0.5",
+        "separator",
+        "margin of 0.05",
+        "y = +1",
+    ]
+    style.plt.close(fig)
+
+
+@pytest.mark.parametrize("columns, count", [(3, 1), (2, 2)])
+def test_the_plane_refuses_what_it_cannot_draw(tmp_path, columns, count):
+    path = simulated(tmp_path / "a.npz", columns, simulate="separable")
+    with pytest.raises(ValueError, match="the plane"):
+        plane(None, {"title": "plane"}, {str(k): path for k in range(count)})
+
+
+def test_the_scheme_has_the_sizes_that_the_folds_have(tmp_path):
+    from dp.data import split_folds
+
+    path = simulated(tmp_path / "a.npz", simulate="separable")
+    fig = folds(Experiment("v", {"folds": 7}), {"title": "folds"}, {"a": path})
+    drawn = [int(text.get_text()) for text in fig.axes[0].texts[:7]]
+    assert drawn == [len(test) for _, test in split_folds(60, 7, np.random.default_rng(1))]
+    style.plt.close(fig)
+
+
+def test_every_method_of_the_experiment_looks_different():
+    looks = style.looks(loaded().methods)
+    assert len({(look["color"], look["marker"], look["linestyle"]) for look in looks.values()}) == 7
+    assert len({look["label"] for look in looks.values()}) == 7
+    assert len({look["color"] for look in looks.values()}) == 7

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""State of one Slurm job for Snakemake's cluster-generic executor: running, success or failed."""
+
+import subprocess
+import sys
+import time
+
+GOING_ON = {
+    *("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED", "RESIZING"),
+    *("STAGE_OUT", "SIGNALING", "STOPPED"),
+}
+
+
+def state(job):
+    """squeue, which needs no accounting database, then the controller's own record."""
+    for _ in range(5):
+        queue = subprocess.run(
+            ["squeue", "-h", "-t", "all", "-o", "%T", "-j", job],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if queue.returncode == 0 and queue.stdout.strip():
+            found = queue.stdout.split()[0]
+            return (
+                "success" if found == "COMPLETED" else "running" if found in GOING_ON else "failed"
+            )
+        if "Invalid job id" in queue.stderr:
+            return "failed"  # forgotten by Slurm before anybody asked: made again
+        time.sleep(1)
+    return "running"  # the controller does not answer; the job may well go on
+
+
+if __name__ == "__main__":
+    print(state(sys.argv[1].split(";")[0]))

@@ -1,0 +1,57 @@
+# The report: one self-contained page about all experiments, and what the jobs cost.
+
+
+rule report:
+    input:
+        results=[path for name in CONFIG["experiments"] for path in results_of(name)],
+        configuration=expand(
+            "results/{experiment}/provenance.json", experiment=CONFIG["experiments"]
+        ),
+        sources=[
+            path
+            for name in CONFIG["experiments"]
+            if "source" in EXPERIMENTS[name].values
+            for path in sources.files(EXPERIMENTS[name].source)
+        ],
+        template=[
+            "workflow/report/report.html.j2",
+            "workflow/report/report.css",
+            "workflow/report/report.js",
+        ],
+    output:
+        html=report(
+            "results/report.html",
+            caption="../report/page.rst",
+            category="Everything",
+            labels={"page": "report"},
+        ),
+        costs="results/costs.csv",
+    log:
+        "results/logs/report.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        stand_ins=all_stand_ins(),
+        seed=CONFIG["seed"],
+        library=digest(
+            "report.py",
+            *sorted(
+                {kind.module for section in kinds.SECTIONS.values() for kind in section.values()}
+            ),
+        ),
+    shell:
+        "python scripts/report.py --configuration {input.configuration} --seed {params.seed}"
+        " --stand-ins {params.stand_ins:q} --out-html {output.html} --out-costs {output.costs} 2> {log}"
+
+
+# snakemake --cores 1 -- partial_report: the report of what there is, at any time.
+rule partial_report:
+    log:
+        "results/logs/partial_report.log",
+    localrule: True
+    run:
+        report_what_there_is()

@@ -1,0 +1,75 @@
+# Published values, claims and defects, each confronted with what was computed.
+
+
+rule compare:
+    input:
+        comparison_inputs,
+    output:
+        report(
+            "results/{experiment}/published.csv",
+            caption="../report/published.rst",
+            category="{experiment}",
+            subcategory="verdicts",
+            labels={"experiment": "{experiment}", "table": "published against ours"},
+        ),
+    log:
+        "results/{experiment}/logs/compare.log",
+    benchmark:
+        "results/{experiment}/benchmarks/compare.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+    params:
+        experiment=lambda wildcards: experiment_of(wildcards).to_json(
+            "source", "datasets", "methods", "sweeps", "analyses", "published"
+        ),
+        stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
+        library=digest("compare.py"),
+    shell:
+        "python scripts/compare.py --experiment {params.experiment:q}"
+        " --stand-ins {params.stand_ins:q} --out {output} 2> {log}"
+
+
+rule check:
+    input:
+        check_inputs,
+    output:
+        report(
+            "results/{experiment}/{section}.csv",
+            caption="../report/statements.rst",
+            category="{experiment}",
+            subcategory="verdicts",
+            labels={"experiment": "{experiment}", "table": "{section}"},
+        ),
+    log:
+        "results/{experiment}/logs/{section}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/check/{section}.tsv"
+    wildcard_constraints:
+        section="claims|defects",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+    params:
+        experiment=lambda wildcards: experiment_of(wildcards).to_json(
+            *("source", "datasets", "methods", "sweeps", "analyses", "published"),
+            wildcards.section,
+        ),
+        library=lambda wildcards: digest(
+            "check.py",
+            *sorted(
+                {
+                    kinds.CHECKS[check["kind"]].module
+                    for check in checks_of(experiment_of(wildcards), wildcards.section)
+                }
+            ),
+        ),
+    shell:
+        "python scripts/check.py --experiment {params.experiment:q} --section {wildcards.section}"
+        " --out {output} 2> {log}"

@@ -2,11 +2,8 @@
 
 import numpy as np
 
-from dp import descent
-from dp.mechanisms import (
-    MECHANISMS,
-    gradient_descent,  # noqa: F401 (registers the mechanisms that run here)
-)
+from dp.gradient_descent import descend
+from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from study.experiment import data_path
 from study.files import atomic, read_json, write_csv
@@ -74,12 +71,12 @@ def single_points(experiment, spec, paths, seed, out):
         "learning_rate": chosen["learning_rate"],
         "iterations": options["iterations"],
     }
-    full = descent.descend(X, y, **settings)[0][0]
+    full = descend(X, y, **settings)[0][0]
     moved = []
     for row in range(len(X)):
         neighbour = X.copy()
         neighbour[row, :2] *= -1
-        moved.append(descent.descend(neighbour, y, **settings)[0][0])
+        moved.append(descend(neighbour, y, **settings)[0][0])
     with atomic(out, "wb") as handle:
         np.savez(
             handle,

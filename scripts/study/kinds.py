@@ -125,6 +125,7 @@ ANALYSES = {
         options={"epsilons": [1], "train_size": 400},
         suffix="npz",
         describes_data=True,
+        mechanisms=True,
     ),
     "descent_traces": Kind(
         "analyses.descent",
@@ -132,6 +133,7 @@ ANALYSES = {
         inputs="data",
         options={"epsilons": [1], "train_size": 400, "restarts": 100},
         describes_data=True,
+        mechanisms=True,
     ),
     "single_points": Kind(
         "analyses.descent",

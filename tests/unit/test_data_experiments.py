@@ -35,7 +35,7 @@ def test_an_experiment_without_cells(experiment):
 def test_an_experiment_with_cells_needs_all_that_they_need(experiment, missing):
     assert experiment(datasets=["digits_4_9"], **CELLS).cells()
     rest = {key: value for key, value in CELLS.items() if key != missing}
-    with pytest.raises(ConfigError, match=f"key.* '{missing}'"):
+    with pytest.raises(ConfigError, match=f"'{missing}' (is missing|and 'simulations')"):
         experiment(datasets=["digits_4_9"], **rest)
 
 

@@ -8,11 +8,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import audits, downloads, kinds, published, sources
+from study import audits, canonical, downloads, kinds, published, sources
 from study.config import ConfigError, load
 from study.dependencies import digest
 from study.experiment import data_path
@@ -29,7 +27,7 @@ try:
     AUDITS = audits.load(CONFIG)
     sources.check(EXPERIMENTS, sources.load(), DATASETS)
 except ConfigError as error:
-    raise WorkflowError(str(error)) from None
+    sys.exit(f"error: {error}")  # one sentence: an exception would bring a traceback
 
 
 # Downloads run beside Snakemake, so mirrors reach them through the environment.
@@ -51,7 +49,7 @@ wildcard_constraints:
     name=r"[A-Za-z0-9_]+",
     search=r"[A-Za-z0-9_]+",
     suffix="csv|npz",
-    epsilon=r"\d+(\.\d*[1-9])?|inf",
+    epsilon=canonical.EPSILON_PATTERN,
 
 
 def experiment_of(wildcards):
@@ -143,10 +141,8 @@ def entry_configuration(wildcards, section):
     """The part of an experiment's configuration that one entry depends on."""
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
-    keys = (
-        *("source", "datasets", "methods", "folds", "simulations", "restarts", "searches"),
-        *("lambda_published", "tune"),
-    )
+    keys = ("source", "datasets", "methods", "folds", "simulations", "restarts", "searches")
+    keys += ("lambda_published", "tune")
     part = {key: values[key] for key in keys if key in values}
     part[section] = {wildcards.name: entry}
     for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
@@ -273,11 +269,22 @@ def results_of(name):
     ]
 
 
+def announce(dag):
+    """The last lines of a run: the result files that it was asked for, one line per folder."""
+    folders = {}
+    for job in dag.targetjobs:
+        for path in map(Path, job.output or job.input):
+            folders.setdefault(path.parent, set()).add(path.name)
+    for folder, files in sorted(folders.items()):
+        print(f"{folder}/: {', '.join(sorted(files))}", file=sys.stderr)
+
+
 def ledger_files():
     """Every file that the audit ends with."""
     return [
         "results/audit/ledger.csv",
         "results/audit/exact.csv",
+        "results/audit/spending.csv",
         "results/audit/ledger.png",
         *(f"results/audit/{mechanism}.csv" for mechanism in AUDITS.mechanisms),
     ]
@@ -286,6 +293,17 @@ def ledger_files():
 def attack_modules(mechanism):
     """The mechanism's own module: an attack depends on no other mechanism's source."""
     return [MECHANISMS.module(mechanism)] if mechanism in MECHANISMS else []
+
+
+def lambda_files(experiment):
+    """The files that hold the lambdas of an experiment's cells, where these are chosen in the run."""
+    sources = (
+        experiment.lambda_source(
+            experiment.methods[cell.method], cell.dataset, cell.train_size, cell.epsilon
+        )
+        for cell in experiment.cells()
+    )
+    return sorted({source for source in sources if isinstance(source, str)})
 
 
 def all_stand_ins():
@@ -316,14 +334,3 @@ def report_what_there_is():
     done = subprocess.run([sys.executable, "scripts/report.py", *words], check=False)
     if done.returncode == 0:
         print("results/report.html: what there is, with its gaps", file=sys.stderr)
-
-
-def announce(experiments):
-    """The last lines of a run: where its results are."""
-    done = [name for name in experiments if Path(f"results/{name}/results.csv").exists()]
-    for name in done:
-        print(f"results/{name}/: results.csv, tables/, figures/", file=sys.stderr)
-    if AUDITS.values["enabled"] and Path("results/audit/ledger.csv").exists():
-        print("results/audit/: ledger.csv, ledger.png, exact.csv", file=sys.stderr)
-    if Path("results/report.html").exists():
-        print("results/report.html: all of it on one page", file=sys.stderr)

@@ -70,3 +70,5 @@ def test_the_default_needs_no_download_and_the_overlays_combine():
     for overlays in (["real"], ["real", "full"]):
         assert images in downloads(*overlays)["einarsson_data"]
     assert not any(downloads("smoke").values())
+    # Alone, the published protocols name the data that they are stated for.
+    assert images in downloads("full")["einarsson_logistic"]

@@ -154,7 +154,7 @@ def _experiment(name, value, where, datasets):
                 raise fail(key, f"no {what} {item!r}{nearest(item, list(valid))}")
 
     known("datasets", value["datasets"], datasets, "data set")
-    if value["sweeps"] and ("folds" in value) == ("simulations" in value):
+    if ("folds" in value) + ("simulations" in value) != bool(value["sweeps"]):
         raise fail("", "needs exactly one of the keys 'folds' and 'simulations'")
     lambdas = value.get("lambda_published")
     if isinstance(lambdas, dict) and len(lambdas["train_sizes"]) != len(lambdas["lambdas"]):

@@ -6,7 +6,8 @@ import json
 import numpy as np
 
 from dp import data
-from dp.preparation import BLOCK_ROWS, Table, prepare
+from dp.components import BLOCK_ROWS
+from dp.preparation import Table, prepare
 from dp.seeds import generator
 from study import jobs, readers
 from study.files import atomic, write_json
@@ -57,15 +58,17 @@ def main():
         arrays["separator"] = separator
     with atomic(arguments.out_npz, "wb") as handle:
         np.savez(handle, **arrays)
-    counts = {part: class_counts(y, table.classes) for part, (_, y) in parts.items()}
+    counts = {part: class_counts(y) for part, (_, y) in parts.items()}
     write_json(
         arguments.out_json,
         {
             "dataset": arguments.dataset,
+            "title": entry.get("title", arguments.dataset),
             "source": source,
             "rows": len(parts[""][1]),
             "columns": list(table.columns),
-            "classes": list(table.classes),
+            # label in y -> its name
+            "labels": label_names(table),
             "class_counts": counts[""],
             "holdout_rows": source.get("holdout", 0),
             "test_rows": len(parts["_test"][1]) if "_test" in parts else 0,
@@ -103,11 +106,16 @@ def check(table, parts):
     return largest
 
 
-def class_counts(y, classes):
-    """Class name (or label -1, 1) -> number of rows."""
+def label_names(table):
+    if table.classes:
+        return {str(number): str(name) for number, name in enumerate(table.classes)}
+    return dict(zip(("-1", "1"), table.pair or ("-1", "1"), strict=True))
+
+
+def class_counts(y):
+    """Label -> number of rows."""
     labels, counts = np.unique(y, return_counts=True)
-    names = [classes[label] if classes else label for label in labels]
-    return dict(zip(map(str, names), map(int, counts), strict=True))
+    return dict(zip(map(str, labels), map(int, counts), strict=True))
 
 
 def simulate(dataset, source, seed):

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import data
-
-BLOCK_ROWS = 8192  # rows made floats at a time: 51 MB of 28 x 28 pixels
+from dp.components import BLOCK_ROWS, blocks, moments, principal_components
 
 
 class Later(NamedTuple):
@@ -36,7 +35,8 @@ class Table(NamedTuple):
     a class of `classes`. columns: d names. bound: the public bound on ||x||_2 that the steps so far
     ensure, infinite where none does. train_rows: how many of the first rows are training rows, on
     which a step may be fitted; the others are an official test part (None: all are training rows).
-    classes: names of the classes, () where the labels are -1 and 1. groups: column names of each
+    classes: names of the classes, () where the labels are -1 and 1. pair: names of the labels -1 and
+    1, where they are known. groups: column names of each
     categorical feature that is one-hot, of which every row has one 1 and otherwise zeros. later:
     steps still to be applied to X; columns and bound are those after them.
     """
@@ -47,6 +47,7 @@ class Table(NamedTuple):
     bound: float = np.inf
     train_rows: int | None = None
     classes: tuple = ()
+    pair: tuple = ()
     groups: tuple = ()
     later: Later = Later()
 
@@ -110,7 +111,13 @@ def binary(table, negative, positive):
     for name, label in zip(wanted, (-1, 1), strict=True):
         if not (y[: int(train.sum())] == label).any():
             raise ValueError(f"binary: no training row is of the class {name!r}")
-    return table._replace(X=table.X[chosen], y=y, classes=(), train_rows=_train_rows(table, train))
+    return table._replace(
+        X=table.X[chosen],
+        y=y,
+        classes=(),
+        pair=tuple(wanted),
+        train_rows=None if table.train_rows is None else int(train.sum()),
+    )
 
 
 @step(private_rows=False, selects=True)
@@ -201,7 +208,7 @@ def random_projection(table, dimension, rng=None):
     """
     matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)
     return table._replace(
-        X=np.concatenate([block @ matrix for block in _blocks(table.X)]),
+        X=np.concatenate([block @ matrix for block in blocks(table.X)]),
         columns=tuple(f"projection{k}" for k in range(dimension)),
         bound=np.inf,
         groups=(),
@@ -214,23 +221,23 @@ def standardise(table):
 
     The deviation divides by n; a constant column becomes zeros.
     """
-    mean, deviation = _moments(table)
-    constant = deviation == 0
+    mean, deviation = moments(_train(table))
     X = np.array(table.X, dtype=float)
     X -= mean
-    X /= np.where(constant, 1.0, deviation)
+    X /= np.where(deviation == 0, 1.0, deviation)
     return table._replace(X=X, bound=np.inf, groups=())
 
 
 @step(private_rows=True)
 def max_norm(table):
     """All rows divided by the largest norm of a training row: their norms are at most 1."""
-    largest = data.row_norms(_train(table)).max()
+    largest = np.abs(_train(table)).max(initial=0.0)
     if not largest > 0:
         raise ValueError("max_norm: every training row is zero")
-    X = np.asarray(table.X, dtype=float) / largest
-    train = slice(0, table.train_rows)
-    X[train] = data.clip_rows(X[train])  # rounding alone could exceed 1
+    X = table.X / largest  # first, so that no square under- or overflows
+    X /= data.row_norms(X[: table.train_rows]).max()
+    long = np.flatnonzero(data.row_norms(X[: table.train_rows]) > 1)  # by rounding alone
+    X[long] = data.clip_rows(X[long])
     return table._replace(X=X, bound=1.0, groups=())
 
 
@@ -246,45 +253,13 @@ def pca(table, components):
             f"pca: {components} components of {len(_train(table))} training rows with "
             f"{len(table.columns)} columns cannot be had"
         )
-    mean, _, vectors = principal_components(_train(table))
+    found = principal_components(_train(table))
     return table._replace(
-        X=(np.asarray(table.X, dtype=float) - mean) @ vectors[:, :components],
+        X=found.scores(table.X, components),
         columns=tuple(f"component{k + 1}" for k in range(components)),
         bound=2 * table.bound,
         groups=(),
     )
-
-
-def principal_components(X):
-    """Mean (d,), variances (d,) in falling order and unit vectors (d, d), columns, of rows (n, d).
-
-    From the covariance matrix (divided by n) accumulated in blocks of rows, which may be integers.
-    Each vector's entry of largest magnitude is positive.
-    """
-    mean, covariance = np.zeros(X.shape[1]), np.zeros((X.shape[1], X.shape[1]))
-    for block in _blocks(X):
-        mean += block.sum(axis=0)
-    mean /= len(X)
-    for block in _blocks(X):
-        block = block - mean
-        covariance += block.T @ block
-    variances, vectors = np.linalg.eigh(covariance / len(X))
-    variances, vectors = np.maximum(variances[::-1], 0.0), vectors[:, ::-1]
-    largest = np.abs(vectors).argmax(axis=0)
-    return mean, variances, vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
-
-
-def _moments(table):
-    X = _train(table)
-    mean = sum(block.sum(axis=0) for block in _blocks(X)) / len(X)
-    square = sum(np.square(block - mean).sum(axis=0) for block in _blocks(X)) / len(X)
-    constant = (X[0] == X).all(axis=0)  # rounding of the mean must not make it vary
-    return mean, np.where(constant, 0.0, np.sqrt(square))
-
-
-def _blocks(X):
-    for start in range(0, len(X), BLOCK_ROWS):
-        yield np.asarray(X[start : start + BLOCK_ROWS], dtype=float)
 
 
 def _train(table):
@@ -296,10 +271,6 @@ def _parts(table):
     everything = np.arange(len(table.y))
     cut = len(everything) if table.train_rows is None else table.train_rows
     return everything[:cut], everything[cut:]
-
-
-def _train_rows(table, chosen):
-    return None if table.train_rows is None else int(chosen.sum())
 
 
 def _per_column(name, given, columns):
@@ -314,17 +285,18 @@ def _per_column(name, given, columns):
 
 def apply_row_wise(table, steps):
     """Apply steps that treat every row alone, in blocks: integers never become floats all at once."""
-    if not steps:
+    if not steps or not len(table.y):
         return table
-    done = []
+    X, block = None, table
     for start in range(0, len(table.y), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
         block = table._replace(X=table.X[rows], y=table.y[rows], train_rows=None)
         for name, options in steps:
             block = STEPS[name].apply(block, **options)
-        done.append(block)
-    X = np.concatenate([block.X for block in done])
-    return done[0]._replace(X=X, y=table.y, train_rows=table.train_rows)
+        if X is None:
+            X = np.empty((len(table.y), block.X.shape[1]))
+        X[rows] = block.X
+    return block._replace(X=X, y=table.y, train_rows=table.train_rows)
 
 
 def prepare(table, steps, rng_of=None, put_off=False):

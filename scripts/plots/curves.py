@@ -6,6 +6,8 @@ import pandas as pd
 from plots import style
 from study import published
 
+WITHIN = 5  # entries of a legend that find room among the curves; a longer one stands beside them
+
 
 def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows."""
@@ -63,8 +65,18 @@ def tuning_curve(experiment, spec, paths):
     axes.set_xlabel(r"regularisation $\lambda$")
     axes.set_ylabel("cross-validation error, without privacy")
     axes.set_title(spec["title"], loc="left")
-    axes.legend()
+    _legend(fig, axes)
     return fig
+
+
+def _legend(fig, axes, **look):
+    """Among the curves, or beside them where it is long."""
+    handles, labels = axes.get_legend_handles_labels()
+    if len(labels) > WITHIN:
+        fig.set_size_inches(9.2, 4.2)
+        fig.legend(handles, labels, loc="outside right upper", **look)
+    else:
+        axes.legend(**look)
 
 
 def _curves(experiment, spec, frame, along):
@@ -97,11 +109,8 @@ def _curves(experiment, spec, frame, along):
     else:
         axes.set_ylim(bottom=0)
     axes.set_title(spec["title"], loc="left")
-    axes.legend(
-        title=style.replicates(experiment, frame) + ",\n95 % interval over them",
-        alignment="left",
-        title_fontsize="small",
-    )
+    title = style.replicates(experiment, frame) + ",\n95 % interval over them"
+    _legend(fig, axes, title=title, alignment="left", title_fontsize="small")
     return axes, fig
 
 

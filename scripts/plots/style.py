@@ -4,11 +4,15 @@ Colours are Okabe and Ito's, told apart by colour-blind readers; markers and lin
 mechanisms apart in greyscale too.
 """
 
+from pathlib import Path
+
 import matplotlib as mpl
 
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
+
+from study.files import atomic
 
 # mechanism: (name in legends, colour, marker, line style)
 MECHANISMS = {
@@ -31,9 +35,15 @@ MECHANISMS = {
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SPARE_MARKERS = ("D", "v", "P", "X", "*")
 # For further methods without privacy: level lines, told apart by their dashes.
-BASELINES = (("#777777", ":"), ("#777777", "-."))
+BASELINES = (("#777777", "-."), ("#777777", ":"))
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in order
+# Ten classes: colours told apart by colour-blind readers (Petroff 2021), for points with markers.
+TEN = (
+    *("#3F90DA", "#FFA90E", "#BD1F01", "#94A4A2", "#832DB6"),
+    *("#A96B59", "#E76300", "#B9AC70", "#717581", "#92DADD"),
+)
+TEN_MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "<", ">")
 
 PARAMETERS = {
     "figure.dpi": 100,
@@ -119,9 +129,18 @@ def plain_ticks(axes, sizes):
         axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
 
 
+def halo():
+    """A white edge around text that lies on points."""
+    from matplotlib.patheffects import withStroke
+
+    return withStroke(linewidth=3, foreground="white")
+
+
 def save(fig, *paths):
     """Write a figure to every path, with no date inside: equal figures are equal files."""
     for path in paths:
-        pdf = str(path).endswith(".pdf")
-        fig.savefig(path, metadata={"CreationDate": None} if pdf else None)
+        suffix = Path(path).suffix[1:]
+        with atomic(path, "wb") as handle:
+            metadata = {"CreationDate": None} if suffix == "pdf" else None
+            fig.savefig(handle, format=suffix, metadata=metadata)
     plt.close(fig)

@@ -120,6 +120,12 @@ def prepared_rows(entry):
     return entry.get("rows") if selects else source.get("first", source.get("rows"))
 
 
+def many_classes(entry):
+    """Whether a data set's labels are of more than two classes after its steps."""
+    chosen = any("binary" in step for step in entry["steps"])
+    return not ("simulate" in entry["source"] or "positive" in entry or chosen)
+
+
 def _count_rows(source):
     """Rows of a CSV without its header; None where it cannot be counted (reading it will say why)."""
     try:

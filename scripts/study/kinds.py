@@ -52,6 +52,10 @@ TABLES = {
     ),
     "timing": Kind("tables.timing", "timing", inputs="analysis"),
     "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
+    "class_counts": Kind("tables.data", "class_counts", inputs="analysis"),
+    "explained_variance": Kind(
+        "tables.data", "explained_variance", inputs="analysis", options={"components": [2, 100]}
+    ),
 }
 
 FIGURES = {
@@ -84,6 +88,12 @@ FIGURES = {
     ),
     "proven_curve": Kind("plots.families", "proven_curve"),
     "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
+    "digit_images": Kind("plots.images", "digit_images", inputs="data"),
+    "farthest_images": Kind("plots.images", "farthest_images", inputs="data", options={"count": 5}),
+    "pixel_density": Kind("plots.images", "pixel_density", inputs="data", options={"bins": 64}),
+    "distance_violins": Kind("plots.images", "distance_violins", inputs="data"),
+    "component_scatter": Kind("plots.components", "component_scatter", inputs="analysis"),
+    "explained_variance": Kind("plots.components", "explained_variance_curve", inputs="analysis"),
     "searched_settings": Kind("plots.sgd", "searched_settings", inputs="searches"),
     "searched_pairs": Kind("plots.sgd", "searched_pairs", inputs="searches"),
     "dimension_study": Kind("plots.sgd", "dimension_study"),
@@ -91,6 +101,12 @@ FIGURES = {
 }
 
 ANALYSES = {
+    "excess_risk_bounds": Kind(
+        "analyses.risk",
+        "excess_risk_bounds",
+        inputs="draws",
+        options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
+    ),
     "lasso_pixels": Kind("analyses.lasso", "lasso_pixels", inputs="trained", suffix="npz"),
     "descent_trace": Kind(
         "analyses.descent",
@@ -109,12 +125,6 @@ ANALYSES = {
             "loss": "logistic",
         },
     ),
-    "excess_risk_bounds": Kind(
-        "analyses.risk",
-        "excess_risk_bounds",
-        inputs="draws",
-        options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
-    ),
     "weights_and_noise": Kind(
         "analyses.weights",
         "weights_and_noise",
@@ -130,10 +140,15 @@ ANALYSES = {
         exclusive=True,
         mechanisms=True,
     ),
+    "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
+    "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
+    "first_components": Kind(
+        "analyses.components", "first_components", inputs="data", suffix="npz"
+    ),
 }
 
 # Checks of claims and defects, called as function(results, **options), see checks.statements. inputs:
-# "results" (results.csv), "tuning", "analysis" (the check names it) or "none"; options: their names.
+# "results" (results.csv), "tuning", "analysis" (the check names one, or a table) or "none".
 CHECKS = {
     "lower_than": Kind("checks.cells", "lower_than", "results"),
     "similar": Kind("checks.cells", "similar", "results"),
@@ -142,8 +157,16 @@ CHECKS = {
     "implied_below": Kind("checks.cells", "implied_below", "results"),
     "tuned_lambda": Kind("checks.cells", "tuned_lambda", "tuning"),
     "table": Kind("checks.cells", "table", "analysis"),
+    "table_below": Kind("checks.cells", "table_below", "analysis"),
+    "void": Kind("checks.privacy", "void", "results"),
     "bound_holds": Kind("checks.cells", "bound_holds", "analysis"),
-    "printed_twice": Kind("checks.cells", "printed_twice", "none"),
+    "similar_epsilons": Kind("checks.cells", "similar_epsilons", "results"),
+    "slower": Kind("checks.cells", "slower", "analysis"),
+    "printed_twice": Kind("checks.printed", "printed_twice", "none"),
+    "printed_ratio": Kind("checks.printed", "printed_ratio", "none"),
+    "printed_difference": Kind("checks.printed", "printed_difference", "none"),
+    "guarantee_ratio": Kind("checks.privacy", "guarantee_ratio", "none"),
+    "l1_jump": Kind("checks.privacy", "l1_jump", "none"),
     "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", "results"),
     "jacobian": Kind("checks.privacy", "jacobian", "none"),
     "gaussian_excess": Kind("checks.privacy", "gaussian_excess", "none"),

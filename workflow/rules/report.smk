@@ -4,6 +4,7 @@
 rule report:
     input:
         results=[path for name in CONFIG["experiments"] for path in results_of(name)],
+        ledger=ledger_files() if AUDITS.values["enabled"] else [],
         configuration=expand(
             "results/{experiment}/provenance.json", experiment=CONFIG["experiments"]
         ),

@@ -47,15 +47,15 @@ TABLES = {
         options={"published": "config/published/einarsson_table_a1.csv"},
     ),
     "errors": Kind("tables.errors", "errors"),
+    "class_counts": Kind("tables.data", "class_counts", inputs="analysis"),
+    "explained_variance": Kind(
+        "tables.data", "explained_variance", inputs="analysis", options={"components": [2, 100]}
+    ),
     "published_errors": Kind(
         "tables.published_errors", "published_errors", options={"published": None}
     ),
     "timing": Kind("tables.timing", "timing", inputs="analysis"),
     "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
-    "class_counts": Kind("tables.data", "class_counts", inputs="analysis"),
-    "explained_variance": Kind(
-        "tables.data", "explained_variance", inputs="analysis", options={"components": [2, 100]}
-    ),
 }
 
 FIGURES = {
@@ -75,6 +75,12 @@ FIGURES = {
     "folds": Kind("plots.folds", "folds", inputs="data"),
     "plane": Kind("plots.plane", "plane", inputs="data"),
     "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
+    "digit_images": Kind("plots.images", "digit_images", inputs="data"),
+    "farthest_images": Kind("plots.images", "farthest_images", inputs="data", options={"count": 5}),
+    "pixel_density": Kind("plots.images", "pixel_density", inputs="data", options={"bins": 64}),
+    "distance_violins": Kind("plots.images", "distance_violins", inputs="data"),
+    "component_scatter": Kind("plots.components", "component_scatter", inputs="analysis"),
+    "explained_variance": Kind("plots.components", "explained_variance_curve", inputs="analysis"),
     "noise_densities": Kind(
         "plots.densities",
         "noise_densities",
@@ -88,12 +94,6 @@ FIGURES = {
     ),
     "proven_curve": Kind("plots.families", "proven_curve"),
     "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
-    "digit_images": Kind("plots.images", "digit_images", inputs="data"),
-    "farthest_images": Kind("plots.images", "farthest_images", inputs="data", options={"count": 5}),
-    "pixel_density": Kind("plots.images", "pixel_density", inputs="data", options={"bins": 64}),
-    "distance_violins": Kind("plots.images", "distance_violins", inputs="data"),
-    "component_scatter": Kind("plots.components", "component_scatter", inputs="analysis"),
-    "explained_variance": Kind("plots.components", "explained_variance_curve", inputs="analysis"),
     "searched_settings": Kind("plots.sgd", "searched_settings", inputs="searches"),
     "searched_pairs": Kind("plots.sgd", "searched_pairs", inputs="searches"),
     "dimension_study": Kind("plots.sgd", "dimension_study"),
@@ -101,6 +101,11 @@ FIGURES = {
 }
 
 ANALYSES = {
+    "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
+    "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
+    "first_components": Kind(
+        "analyses.components", "first_components", inputs="data", suffix="npz"
+    ),
     "excess_risk_bounds": Kind(
         "analyses.risk",
         "excess_risk_bounds",
@@ -139,11 +144,6 @@ ANALYSES = {
         options={"epsilon": 0.1, "train_size": 1000, "restarts": 200, "repeats": 5},
         exclusive=True,
         mechanisms=True,
-    ),
-    "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
-    "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
-    "first_components": Kind(
-        "analyses.components", "first_components", inputs="data", suffix="npz"
     ),
 }
 

@@ -141,8 +141,10 @@ def entry_configuration(wildcards, section):
     """The part of an experiment's configuration that one entry depends on."""
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
-    keys = ("source", "datasets", "methods", "folds", "simulations", "restarts", "searches")
-    keys += ("lambda_published", "tune")
+    keys = (
+        *("source", "datasets", "methods", "folds", "simulations", "restarts", "searches"),
+        *("lambda_published", "tune"),
+    )
     part = {key: values[key] for key in keys if key in values}
     part[section] = {wildcards.name: entry}
     for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
@@ -257,13 +259,24 @@ def mechanism_modules(experiment):
     )
 
 
+def what_was_computed(experiment):
+    """results.csv, or of an experiment without cells its data and analyses."""
+    if experiment.sweeps:
+        return [f"results/{experiment.name}/results.csv"]
+    return [
+        *(f"results/data/{dataset}.json" for dataset in experiment.datasets),
+        *map(experiment.analysis_path, experiment.analyses),
+    ]
+
+
 def results_of(name):
     """Every file that an experiment ends with."""
     experiment = EXPERIMENTS[name]
     folder = f"results/{name}"
-    cells = ["results.csv", "timing.csv", "provenance.json"] if experiment.sweeps else []
     return [
-        *(f"{folder}/{file}" for file in cells),
+        *([f"{folder}/results.csv"] if experiment.sweeps else []),
+        f"{folder}/timing.csv",
+        f"{folder}/provenance.json",
         *(
             experiment.tuned_path(dataset)
             for dataset in experiment.datasets

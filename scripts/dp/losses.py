@@ -51,7 +51,8 @@ class Huber(NamedTuple):
         return 1 / (2 * self.h)
 
     def value(self, z):
-        gap = np.clip((1 + self.h - np.asarray(z, dtype=float)) / (2 * self.h), 0.0, None)
+        z = np.asarray(z, dtype=float)
+        gap = np.clip((1 + self.h - z) / (2 * self.h), 0.0, None)
         return np.where(gap > 1, 1 - z, self.h * gap * gap)
 
     def derivative(self, z):

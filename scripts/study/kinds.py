@@ -27,6 +27,8 @@ class Kind(NamedTuple):
     options: name -> default of what spec["options"] may hold; `published` is everywhere the map that
     `study.published` describes. suffix: of an analysis' file. exclusive: the job has the machine to
     itself, because it measures time. mechanisms: it runs the experiment's mechanisms itself.
+    describes_data: it reads the .json of its prepared data sets too. printed: it reads
+    config/published/<source>.yaml too.
     """
 
     module: str
@@ -36,6 +38,8 @@ class Kind(NamedTuple):
     suffix: str = "csv"
     exclusive: bool = False
     mechanisms: bool = False
+    describes_data: bool = False
+    printed: bool = False
 
 
 TABLES = {
@@ -47,6 +51,18 @@ TABLES = {
         options={"published": "config/published/einarsson_table_a1.csv"},
     ),
     "errors": Kind("tables.errors", "errors"),
+    "pretraining": Kind(
+        "tables.pretraining",
+        "pretraining",
+        options={"plain": [], "pretrained": [], "table": None},
+        printed=True,
+    ),
+    "printed_accuracy": Kind(
+        "tables.printed_accuracy",
+        "printed_accuracy",
+        options={"table": None, "rows": None},
+        printed=True,
+    ),
     "class_counts": Kind("tables.data", "class_counts", inputs="analysis"),
     "explained_variance": Kind(
         "tables.data", "explained_variance", inputs="analysis", options={"components": [2, 100]}
@@ -66,6 +82,22 @@ FIGURES = {
     "centres_curve": Kind("plots.lasso", "centres_curve"),
     "learning_curve": Kind(
         "plots.curves", "learning_curve", options={"log_error": False, "log_size": False}
+    ),
+    "decision_regions": Kind("plots.pretraining", "decision_regions", inputs="analysis"),
+    "loss_traces": Kind("plots.pretraining", "loss_traces", inputs="analysis"),
+    "moved_boundaries": Kind("plots.pretraining", "moved_boundaries", inputs="analysis"),
+    "pretraining": Kind(
+        "plots.pretraining",
+        "pretraining",
+        options={"plain": [], "pretrained": [], "table": None},
+        printed=True,
+    ),
+    "accuracy_panels": Kind(
+        "plots.accuracy",
+        "accuracy_panels",
+        options={"panels": {}, "baseline": None, "printed": None},
+        describes_data=True,
+        printed=True,
     ),
     "epsilon_curve": Kind(
         "plots.curves",
@@ -101,6 +133,31 @@ FIGURES = {
 }
 
 ANALYSES = {
+    "descent_boundaries": Kind(
+        "analyses.gradient_descent",
+        "descent_boundaries",
+        inputs="data",
+        options={"epsilons": [1], "train_size": 400},
+        suffix="npz",
+        describes_data=True,
+        mechanisms=True,
+    ),
+    "descent_traces": Kind(
+        "analyses.gradient_descent",
+        "descent_traces",
+        inputs="data",
+        options={"epsilons": [1], "train_size": 400, "restarts": 100},
+        describes_data=True,
+        mechanisms=True,
+    ),
+    "single_points": Kind(
+        "analyses.gradient_descent",
+        "single_points",
+        inputs="data",
+        options={"train_size": 40, "iterations": 2000},
+        suffix="npz",
+        describes_data=True,
+    ),
     "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
     "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
     "first_components": Kind(

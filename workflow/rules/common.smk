@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import audits, canonical, downloads, kinds, published, sources
+from study import audits, canonical, downloads, kinds, printed, published, sources
 from study.config import ConfigError, load
 from study.dependencies import digest
 from study.experiment import data_path
@@ -134,6 +134,10 @@ def entry_inputs(wildcards, section):
     facts = entry["options"].get("published")
     if facts:
         paths.append(facts if isinstance(facts, str) else str(published.path(experiment)))
+    if kind.describes_data:
+        paths += [data_path(name, "json") for name in entry.get("datasets", experiment.datasets)]
+    if kind.printed and "source" in experiment.values:
+        paths.append(str(printed.path(experiment.values)))
     return paths
 
 

@@ -16,6 +16,8 @@ from study import jobs
 from study.config import ConfigError, load, merge, read_yaml
 from study.files import read_json, write_csv
 
+ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending")
+
 
 def main():
     parser = argparse.ArgumentParser(
@@ -85,8 +87,11 @@ def plan(arguments):
     for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
         if row["plan"] == "no update" and not arguments.all:
             continue
-        # One line per file; the log is one per job.
-        key = (row["rule"], row["log-file(s)"])
+        # One line per file, and no line says which job makes it: files of one job differ in their
+        # suffix, or are all that their rule makes in a folder.
+        path = Path(row["output_file"])
+        name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
+        key = (row["rule"], name)
         if key not in seen:
             seen.add(key)
             _, experiment, *rest = (*Path(row["output_file"]).parts, "")

@@ -132,7 +132,7 @@ def option_falls(results, *, method, option, sweep=None, share=1.0):
 
     frame = results.cells(methods=method, sweep=sweep)
     chosen = frame["options"].map(lambda text: json.loads(text).get(option))
-    if chosen.isna().any() or frame.empty:
+    if chosen.isna().any() or frame["epsilon"].nunique() < 2:
         raise Missing(f"this run did not search {option} of {method}")
     frame = frame.assign(chosen=chosen).sort_values("epsilon")
     ends = frame.groupby(["dataset", "train_size"])["chosen"].agg(["first", "last"])

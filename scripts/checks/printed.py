@@ -24,6 +24,14 @@ def printed_ratio(results, *, first, second, at_least):
     return Outcome(ratio >= at_least, text, ratio, at_least)
 
 
+def printed_close(results, *, path, value, within, what):
+    """The number printed at `path` lies within `within` of a known one. what: that one in words."""
+    (printed,) = _values(results, path)
+    gap = abs(printed - value)
+    text = f"{path} prints {printed:g}; {what} gives {value:g}, {gap:.4g} away"
+    return Outcome(gap <= within, text, gap, within)
+
+
 def printed_difference(results, *, first, second, printed, tolerance=1e-9):
     """The difference of the numbers printed at `first` and `second` is not the one that is printed."""
     values = _values(results, first, second)

@@ -40,6 +40,15 @@ def proven_as_claimed(results, *, method, **where):
     return Outcome(bool(excess <= 1 + 1e-9), text, float(excess), 1.0)
 
 
+def step_looks_at_rows(results, *, steps):
+    """The preparation steps of these names depend on more than the row that they prepare."""
+    from dp.preparation import STEPS
+
+    looking = [name for name in steps if STEPS[name].private_rows]
+    text = "; ".join(f"{name}: {STEPS[name].what}" for name in steps)
+    return Outcome(len(looking) == len(steps), text, float(len(looking)), float(len(steps)))
+
+
 def gaussian_excess(results, *, cases, delta):
     """Classically calibrated Gaussian noise exceeds its claim: for every case [claimed epsilon,
     expected epsilon], the exact epsilon at the same delta is as expected (to 1 %) and larger.

@@ -168,17 +168,20 @@ def _ours(results, spec, item):
     if len(frame) > 1:
         raise ValueError(f"{spec['values']}: {len(frame)} rows of results fit {item['path']}")
     found = frame.iloc[0]
-    known = column == "error_mean"
     if column not in frame:
         raise Missing(f"the results have no column {column!r}")
     if math.isnan(found[column]):
         raise Missing(str(found.get("status", "no value")))
+    beside = {
+        end: float(found.get(column.removesuffix("_mean") + end, math.nan))
+        for end in ("_low", "_high", "_sd_folds")
+    }
     return {
         "mean": float(found[column]),
-        "low": float(found["error_low"]) if known else math.nan,
-        "high": float(found["error_high"]) if known else math.nan,
-        "sd": float(found["error_sd_folds"]) if known else math.nan,
-        "replicates": int(found["folds"]) if known else 0,
+        "low": beside["_low"],
+        "high": beside["_high"],
+        "sd": beside["_sd_folds"],
+        "replicates": int(found.get("folds", 0)),
         "status": found.get("status", "ok"),
     }
 

@@ -223,6 +223,8 @@ CHECKS = {
     "slower": Kind("checks.cells", "slower", "analysis"),
     "printed_twice": Kind("checks.printed", "printed_twice", "none"),
     "printed_ratio": Kind("checks.printed", "printed_ratio", "none"),
+    "printed_close": Kind("checks.printed", "printed_close", "none"),
+    "step_looks_at_rows": Kind("checks.privacy", "step_looks_at_rows", "none"),
     "printed_difference": Kind("checks.printed", "printed_difference", "none"),
     "guarantee_ratio": Kind("checks.privacy", "guarantee_ratio", "none"),
     "l1_jump": Kind("checks.privacy", "l1_jump", "none"),

@@ -30,8 +30,8 @@ def modules_by_name(job):
     """Modules that a job loads by name: its mechanisms, or its kind of table, figure or analysis."""
     arguments = job["arguments"]
     if job["script"] == "report.py":
-        every = (kind for section in kinds.SECTIONS.values() for kind in section.values())
-        return sorted({kind.module for kind in every})
+        sections = (*kinds.SECTIONS.values(), kinds.CHECKS)
+        return sorted({kind.module for section in sections for kind in section.values()})
     if "--mechanism" in arguments:
         return [MECHANISMS.module(argument(job, "--mechanism"))]
     if "--experiment" not in arguments or not argument(job, "--experiment").startswith("{"):
@@ -40,6 +40,18 @@ def modules_by_name(job):
     if job["script"] == "aggregate.py":
         used = {method["mechanism"] for method in experiment["methods"].values()}
         return sorted(map(MECHANISMS.module, used))
+    if job["script"] == "check.py":
+        entries = experiment[argument(job, "--section")].values()
+        present = {"analysis": experiment["analyses"], "table": experiment["tables"]}
+        checks = [
+            check
+            for entry in entries
+            for check in entry.get("checks", ())
+            if all(check.get(key) in (None, *names) for key, names in present.items())
+        ]
+        used = {c["options"]["mechanism"] for c in checks if "mechanism" in c["options"]}
+        loaded = {kinds.CHECKS[check["kind"]].module for check in checks}
+        return sorted(loaded | set(map(MECHANISMS.module, used)))
     if "--name" in arguments:
         section = {"table.py": "tables", "figure.py": "figures", "analyse.py": "analyses"}
         section = section[job["script"]]

@@ -20,6 +20,8 @@ rule aggregate:
         ),
     log:
         "results/{experiment}/logs/aggregate.log",
+    benchmark:
+        "results/{experiment}/benchmarks/aggregate.tsv"
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -47,6 +49,8 @@ rule provenance:
         json="results/{experiment}/provenance.json",
     log:
         "results/{experiment}/logs/provenance.log",
+    benchmark:
+        "results/{experiment}/benchmarks/provenance.tsv"
     conda:
         "../../envs/environment.yaml"
     threads: 1

@@ -186,6 +186,16 @@ def checks_of(experiment, section):
     ]
 
 
+def check_modules(wildcards):
+    """Modules that the checks of a section load by name: their own, and those of mechanisms."""
+    checks = checks_of(experiment_of(wildcards), wildcards.section)
+    mechanisms = {c["options"]["mechanism"] for c in checks if "mechanism" in c["options"]}
+    return sorted(
+        {kinds.CHECKS[check["kind"]].module for check in checks}
+        | {MECHANISMS.module(name) for name in mechanisms}
+    )
+
+
 def check_inputs(wildcards):
     """Files that the claims, or the defects, of an experiment are decided from."""
     experiment = experiment_of(wildcards)

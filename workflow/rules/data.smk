@@ -33,6 +33,8 @@ rule prepare:
         json="results/data/{dataset}.json",
     log:
         "results/data/logs/{dataset}.log",
+    benchmark:
+        "results/data/benchmarks/prepare/{dataset}.tsv"
     conda:
         "../../envs/environment.yaml"
     threads: 1

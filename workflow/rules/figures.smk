@@ -39,6 +39,8 @@ rule table:
         ),
     log:
         "results/{experiment}/logs/tables/{name}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/table/{name}.tsv"
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -67,6 +69,8 @@ rule figure:
         "results/{experiment}/figures/{name}.pdf",
     log:
         "results/{experiment}/logs/figures/{name}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/figure/{name}.tsv"
     conda:
         "../../envs/environment.yaml"
     threads: 1

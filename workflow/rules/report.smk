@@ -54,7 +54,11 @@ rule report:
         library=digest(
             "report.py",
             *sorted(
-                {kind.module for section in kinds.SECTIONS.values() for kind in section.values()}
+                {
+                    kind.module
+                    for section in (*kinds.SECTIONS.values(), kinds.CHECKS)
+                    for kind in section.values()
+                }
             ),
         ),
     shell:

@@ -62,15 +62,7 @@ rule check:
             wildcards.section,
         ),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
-        library=lambda wildcards: digest(
-            "check.py",
-            *sorted(
-                {
-                    kinds.CHECKS[check["kind"]].module
-                    for check in checks_of(experiment_of(wildcards), wildcards.section)
-                }
-            ),
-        ),
+        library=lambda wildcards: digest("check.py", *check_modules(wildcards)),
     shell:
         "python scripts/check.py --experiment {params.experiment:q} --section {wildcards.section}"
         " --stand-ins {params.stand_ins:q} --out {output} 2> {log}"

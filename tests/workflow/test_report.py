@@ -1,0 +1,56 @@
+"""The report of a run in which something fails: made anyway, and whole once the fault is mended."""
+
+import csv
+import io
+
+import pytest
+
+from conftest import TINY
+
+MECHANISM = "scripts/dp/mechanisms/output_perturbation.py"
+SOUND = "        n, d = np.shape(X)\n"
+BROKEN = SOUND + '        raise ValueError("made to fail")\n'
+
+
+@pytest.mark.slow
+def test_a_failed_cell_is_a_gap_and_the_report_is_made_anyway(fresh):
+    project = fresh()
+    project.replace(MECHANISM, SOUND, BROKEN)
+    output = project.snakemake("--keep-going", *TINY, ok=False, timeout=300)
+    assert "results/report.html: what there is, with its gaps" in output
+    page = (project / "results/report.html").read_text(encoding="utf-8")
+    assert "This is a partial report." in page and "failed: error: made to fail" in page
+    assert "partial: 2 of 5 cells are missing" in page
+    assert not (project / "results/cm08/results.csv").exists()
+
+    (project / "results/report.html").unlink()
+    project.snakemake(*TINY, "--", "partial_report", timeout=300)
+    assert (project / "results/report.html").exists()
+
+    project.replace(MECHANISM, BROKEN, SOUND)
+    output = project.snakemake(*TINY, timeout=300)
+    assert output.index("results/report.html", output.index("steps (100%) done"))
+    page = (project / "results/report.html").read_text(encoding="utf-8")
+    assert "partial report" not in page and '<span class="badge good">complete</span>' in page
+    costs = list(csv.DictReader(io.StringIO((project / "results/costs.csv").read_text())))
+    assert {row["rule"]: row["jobs"] for row in costs if row["experiment"] == "cm08"}["run"] == "5"
+
+    project.snakemake(*TINY, "--report", "results/snakemake-report.zip", timeout=300)
+    assert (project / "results/snakemake-report.zip").stat().st_size > 100_000
+
+
+@pytest.mark.slow
+def test_the_forecast_counts_the_jobs_that_snakemake_plans(fresh):
+    import subprocess
+    import sys
+
+    project = fresh()
+    done = subprocess.run(
+        [sys.executable, "scripts/forecast.py", *TINY],
+        cwd=project.folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    lines = {line.split()[0]: line.split() for line in done.stdout.splitlines()}
+    planned = project.plan(*TINY)
+    assert int(lines["all"][1]) == len(planned)
+    assert int(lines["cm08"][1]) == len([p for p in planned if "results/cm08/" in p])
+    assert float(lines["all"][2]) > 0

@@ -36,7 +36,7 @@ for name in EXPERIMENTS:
 
 
 onsuccess:
-    announce(CONFIG["experiments"])
+    announce(workflow.dag)
 
 
 onerror:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 
 from dp import audit, pairs
 from dp.seeds import generator
@@ -78,8 +79,12 @@ def verdict(audited, guarantee):
     """What the attack says of the two statements."""
     if audited > guarantee.epsilon:
         return "exceeds what is proven: a fault of the proof, the code or the auditor"
+    if math.isinf(guarantee.claimed_epsilon):
+        return "nothing is claimed"
     if audited > guarantee.claimed_epsilon:
         return "refutes the claim"
+    if guarantee.epsilon > guarantee.claimed_epsilon * (1 + 1e-9):
+        return "more than claimed by proof, not caught by this attack"
     return "consistent with the claim"
 
 

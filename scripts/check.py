@@ -1,6 +1,7 @@
 """The claims, or the defects, of a source: each decided by registered checks, with their numbers."""
 
 import argparse
+import json
 
 from checks import source as source_file
 from checks import statements
@@ -14,12 +15,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
     parser.add_argument("--section", choices=statements.SECTIONS, required=True)
+    parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
     parser.add_argument("--out", required=True, help=".csv")
     arguments = parser.parse_args()
 
     experiment = arguments.experiment
     source = source_file.read(experiment.source)
-    rows = statements.decide(Results(experiment), source, arguments.section)
+    rows = statements.decide(Results(experiment), source, arguments.section, arguments.stand_ins)
     columns = statements.COLUMNS
     write_csv(arguments.out, columns, ([row.get(name) for name in columns] for row in rows))
 

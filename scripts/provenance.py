@@ -75,10 +75,10 @@ def commit():
         return done.stdout.strip() if done.returncode == 0 else None
 
     try:
-        head = git("rev-parse", "HEAD")
-        return {"commit": head, "uncommitted_changes": bool(git("status", "--porcelain"))}
+        head, status = git("rev-parse", "HEAD"), git("status", "--porcelain")
     except FileNotFoundError:
-        return {"commit": None, "uncommitted_changes": None}
+        head = status = None
+    return {"commit": head, "uncommitted_changes": None if status is None else bool(status)}
 
 
 if __name__ == "__main__":

@@ -1,121 +1,81 @@
-"""Gradient descent looked at from inside: losses of the iterates, weights, and single points."""
+"""How far stochastic gradient descent has come after every few steps."""
+
+import math
 
 import numpy as np
 
-from dp.gradient_descent import descend
-from dp.mechanisms import MECHANISMS
+from dp import losses
+from dp.descent import batch_plan, descend
+from dp.noise import l2_laplace
 from dp.seeds import generator
-from study.experiment import data_path
-from study.files import atomic, read_json, write_csv
+from study.files import write_csv
 from study.prepared import Prepared
 
-LEVELS = (0.025, 0.975)
+COLUMNS = ("dataset", "epsilon", "epoch", "step", "objective", "gradient_norm", "error")
 
 
-def descent_traces(experiment, spec, paths, seed, out):
-    """Mean training loss of every iterate, and the range of 95 % of the restarts, as a CSV."""
-    options, dataset, meta, data = _read(experiment, spec, paths)
+def descent_trace(experiment, spec, paths, seed, out):
+    """Objective, gradient norm and training error, medians over simulations, along the iterations.
+
+    Every simulation descends on its own order of all training rows, projection and noise. Options:
+    those of `dp_sgd`, with epsilons (each pass gets epsilon/epochs; inf is without noise),
+    simulations, and points, the number of checkpoints.
+    """
+    options = spec["options"]
+    loss = losses.get(options["loss"])
     rows = []
-    for method, epsilon in _pairs(experiment, spec, options["epsilons"]):
-        release = _release(
-            experiment, method, dataset, meta, data, seed, epsilon, options, options["restarts"]
-        )
-        trace = release.info["loss"]
-        low, high = np.quantile(trace, LEVELS, axis=0)
-        rows += zip(
-            *([method] * trace.shape[1], [epsilon] * trace.shape[1], range(trace.shape[1])),
-            *(trace.mean(axis=0), low, high),
-            strict=True,
-        )
-    write_csv(out, ("method", "epsilon", "iteration", "loss_mean", "loss_low", "loss_high"), rows)
+    for dataset, path in paths.items():
+        X, y = Prepared(path).floats()
+        n, d = X.shape
+        k = min(options["dimensions"] or d, d)
+        axes = (experiment.name, dataset, "descent trace")
+        plan = batch_plan(n, options["batch"])
+        steps = len(plan[0]) * options["epochs"]
+        checkpoints = np.unique(np.geomspace(1, steps, options["points"]).round().astype(int))
+        lam = options["lambda"]
+        found = {epsilon: [] for epsilon in options["epsilons"]}
+        for simulation in range(options["simulations"]):
+            matrix = generator(seed, *axes, simulation, "projection").standard_normal((d, k))
+            Z = np.column_stack([X @ matrix / math.sqrt(k), np.ones(n)]) * y[:, None]
+            for epsilon, traces in found.items():
+                order = generator(seed, *axes, simulation, "order")
+                noise = generator(seed, *axes, simulation, "noise")
+                passes = _passes(order, noise, n, k + 1, len(plan[0]), epsilon, options)
+                _, kept = descend(
+                    Z[None],
+                    [0],
+                    [lam],
+                    passes,
+                    plan,
+                    loss=loss,
+                    schedule=options["schedule"],
+                    rate=options["rate"],
+                    checkpoints=checkpoints.tolist(),
+                )
+                traces.append(_progress(Z, kept[:, 0, 0], lam, loss))
+        for epsilon, traces in found.items():
+            middle = np.median(traces, axis=0)
+            rows += [
+                (dataset, epsilon, step / len(plan[0]), step, *values)
+                for step, values in zip(checkpoints, middle, strict=True)
+            ]
+    write_csv(out, COLUMNS, rows)
 
 
-def descent_boundaries(experiment, spec, paths, seed, out):
-    """One released weight array per method and epsilon, and the weights of pre-training alone (npz).
-
-    weights: (methods, epsilons, d, K). The draw is the first: chosen before it was seen.
-    """
-    options, dataset, meta, data = _read(experiment, spec, paths)
-    X, y = _rows(data, options)
-    weights = [
-        [
-            _release(experiment, m, dataset, meta, data, seed, epsilon, options, 1).weights[0]
-            for epsilon in options["epsilons"]
-        ]
-        for m in spec["methods"]
-    ]
-    with atomic(out, "wb") as handle:
-        np.savez(
-            handle,
-            X=X,
-            y=y,
-            methods=np.array(spec["methods"]),
-            epsilons=np.array(options["epsilons"], dtype=float),
-            weights=np.array(weights),
-            classes=np.array(list(meta["labels"].values())),
-        )
-
-
-def single_points(experiment, spec, paths, seed, out):
-    """Descent without privacy on few points, and again with each one moved to the opposite side (npz).
-
-    A record's neighbour: x with the sign of its features turned, the label kept. moved: (n, d, K).
-    """
-    options, _, meta, data = _read(experiment, spec, paths)
-    X, y = _rows(data, options)
-    (method,) = spec["methods"]
-    chosen = experiment.methods[method]["options"]
-    settings = {
-        "loss": chosen["loss"],
-        "classes": len(meta["labels"]),
-        "learning_rate": chosen["learning_rate"],
-        "iterations": options["iterations"],
-    }
-    full = descend(X, y, **settings)[0][0]
-    moved = []
-    for row in range(len(X)):
-        neighbour = X.copy()
-        neighbour[row, :2] *= -1
-        moved.append(descend(neighbour, y, **settings)[0][0])
-    with atomic(out, "wb") as handle:
-        np.savez(
-            handle,
-            X=X,
-            y=y,
-            full=full,
-            moved=np.array(moved),
-            classes=np.array(list(meta["labels"].values())),
+def _passes(order, noise, n, width, steps, epsilon, options):
+    scale = 2 * options["epochs"] / epsilon
+    for _ in range(options["epochs"]):
+        yield (
+            order.permutation(n)[None],
+            (l2_laplace(width, scale, steps, noise)[None] if scale else None),
         )
 
 
-def _read(experiment, spec, paths):
-    ((dataset, path),) = paths.items()
-    return spec["options"], dataset, read_json(data_path(dataset, "json")), Prepared(path)
-
-
-def _rows(data, options):
-    return data.floats(np.arange(options["train_size"]))
-
-
-def _pairs(experiment, spec, epsilons):
-    for method in spec["methods"]:
-        for epsilon in epsilons if experiment.methods[method]["private"] else [np.inf]:
-            yield method, epsilon
-
-
-def _release(experiment, label, dataset, meta, data, seed, epsilon, options, restarts):
-    method = experiment.methods[label]
-    mechanism = MECHANISMS[method["mechanism"]]
-    # No axis for the method: with and without pre-training, the noise is the same.
-    rng = generator(seed, experiment.name, dataset, "descent")
-    return mechanism.release(
-        *_rows(data, options),
-        epsilon=epsilon,
-        delta=method["delta"],
-        restarts=restarts if method["private"] else 1,
-        rng=rng,
-        bound=meta["bound"],
-        public=data.floats(part="public") if "X_public" in data else None,
-        **mechanism.of_data(meta),
-        **method["options"],
+def _progress(Z, weights, lam, loss):
+    """(objective, gradient norm, training error) at each of the weights, rows times labels given."""
+    margins = Z @ weights.T
+    objective = loss.value(margins).mean(axis=0) + lam / 2 * (weights**2).sum(axis=1)
+    gradient = loss.derivative(margins).T @ Z / len(Z) + lam * weights
+    return np.column_stack(
+        [objective, np.linalg.norm(gradient, axis=1), (margins <= 0).mean(axis=0)]
     )

@@ -107,8 +107,44 @@ def level(results, *, at_least=0.0, at_most=1.0, share=1.0, **where):
     return Outcome(bool(inside.mean() >= share), f"error {text}; wanted {limits}")
 
 
-def monotone(results, *, along, sweep=None, datasets=None, methods=None, epsilon=None,
-             train_size=None, share=1.0):  # fmt: skip
+def similar_epsilons(results, *, method, first, second, within, **where):
+    """A method's mean errors at two epsilons differ by at most `within`, at every point of `where`."""
+    pair = [_ok(results.cells(methods=method, epsilon=e, **where)) for e in (first, second)]
+    pairs = pair[0].merge(pair[1], on=["dataset", "train_size"], suffixes=("", "_other"))
+    gap = (pairs["error_mean"] - pairs["error_mean_other"]).abs()
+    worst = pairs.loc[gap.idxmax()]
+    text = (
+        f"{method} at epsilon = {first:g} and {second:g}: {_spell(worst['error_mean'])} and "
+        f"{_spell(worst['error_mean_other'])} ({worst['dataset']}, n = {worst['train_size']:.0f})"
+    )
+    return Outcome(bool(gap.max() <= within), text, float(gap.max()), within)
+
+
+def slower(results, *, analysis, slow, fast, factor):
+    """The median time of procedure `slow` is at least `factor` times that of `fast`, per draw, one
+    fit at a time and on every data set (an analysis of the kind timing)."""
+    frame = results.analysis(analysis)
+    frame = frame[frame["draws"] == 1]
+    median = frame.groupby(["dataset", "procedure"])["seconds"].median().unstack()
+    for name in (slow, fast):
+        if name not in median:
+            raise Missing(f"the analysis {analysis} did not time {name}")
+    ratios = median[slow] / median[fast]
+    text = "; ".join(f"{slow} takes {r:.2g} times {fast} on {d}" for d, r in ratios.items())
+    return Outcome(bool((ratios >= factor).all()), text, float(ratios.min()), factor)
+
+
+def monotone(
+    results,
+    *,
+    along,
+    sweep=None,
+    datasets=None,
+    methods=None,
+    epsilon=None,
+    train_size=None,
+    share=1.0,
+):
     """Errors fall along "train_size" or "epsilon": each curve ends below its start, and at least a
     `share` of its steps do not rise by more than the two points' half intervals together."""
     other = {"train_size": "epsilon", "epsilon": "train_size"}[along]
@@ -161,27 +197,37 @@ def tuned_lambda(results, *, value, datasets=None):
 
 
 def table(
-    results, *, analysis, column, where=None, at_least=-math.inf, at_most=math.inf, share=1.0,
-    ratio_to=None, what=None,
-):  # fmt: skip
+    results,
+    *,
+    column,
+    analysis=None,
+    table=None,
+    where=None,
+    at_least=-math.inf,
+    at_most=math.inf,
+    share=1.0,
+    ratio_to=None,
+    what=None,
+):
     """A column of an analysis' table (divided by the column `ratio_to`, where given) lies in
     [at_least, at_most] in at least a `share` of its rows that have the values of `where`.
 
     what: the quantity in words, for the text.
     """
-    frame = results.analysis(analysis)
+    frame = results.named({"analysis": analysis, "table": table})
+    source = f"the table {analysis or table}"
     for key, value in (where or {}).items():
         if key not in frame:
-            raise Missing(f"the analysis {analysis} has no column {key!r}")
+            raise Missing(f"{source} has no column {key!r}")
         wanted = value if isinstance(value, list) else [value]
         frame = frame[frame[key].isin(wanted)]
     for name in filter(None, (column, ratio_to)):
         if name not in frame:
-            raise Missing(f"the analysis {analysis} has no column {name!r}")
+            raise Missing(f"{source} has no column {name!r}")
     values = frame[column] / frame[ratio_to] if ratio_to else frame[column]
     values = values.dropna().astype(float)
     if values.empty:
-        raise Missing(f"the analysis {analysis} has no row that this is about")
+        raise Missing(f"{source} has no row that this is about")
     inside = values.between(at_least, at_most)
     name = what or column.replace("_", " ") + (
         f" over {ratio_to.replace('_', ' ')}" if ratio_to else ""
@@ -196,6 +242,28 @@ def table(
     limits += [f"at most {at_most:g}"] * math.isfinite(at_most)
     text += f" (wanted {' and '.join(limits)})"
     return Outcome(bool(inside.mean() >= share), text, float(number), threshold)
+
+
+def table_below(results, *, column, lower, higher, analysis=None, table=None):
+    """Every value of a column in the rows `lower` is below every one in the rows `higher`, each given as
+    columns with the values that they must have."""
+    frame = results.named({"analysis": analysis, "table": table})
+    ends = []
+    for where, end in ((lower, "max"), (higher, "min")):
+        rows = frame
+        for key, value in where.items():
+            rows = rows[rows[key] == value]
+        if rows.empty:
+            raise Missing(f"the table {analysis or table} has no row with {where}")
+        ends.append(float(rows[column].agg(end)))
+    said = [
+        ", ".join(f"{key} {value}" for key, value in where.items()) for where in (lower, higher)
+    ]
+    text = (
+        f"{column.replace('_', ' ')}: at most {_spell(ends[0])} ({said[0]}), at least "
+        f"{_spell(ends[1])} ({said[1]})"
+    )
+    return Outcome(ends[0] < ends[1], text, ends[0], ends[1])
 
 
 def bound_holds(results, *, analysis, bound, looseness=True):
@@ -219,16 +287,6 @@ def bound_holds(results, *, analysis, bound, looseness=True):
             f"draws' 1 - delta quantile (median {frame['looseness'].median():.3g})"
         )
     return Outcome(bool(not short.any()), text, float(1 + margin), 1.0)
-
-
-def printed_twice(results, *, first, second):
-    """Two values of the source's own tables are the same number."""
-    from checks import source as source_file
-
-    source = source_file.read(results.experiment.source)
-    values = [source.look_up(path) for path in (first, second)]
-    text = f"{first} and {second} print {values[0]} and {values[1]}"
-    return Outcome(values[0] == values[1], text, abs(values[0] - values[1]), 0.0)
 
 
 def implied_below(results, *, comparison, methods, share_of):

@@ -30,6 +30,8 @@ def proven_as_claimed(results, *, method, **where):
     frame = results.cells(methods=method, **where)
     if frame.empty:
         raise Missing(f"this run has no cell of {method}")
+    if "epsilon_proven" not in frame:
+        raise Missing("the cells were not aggregated")
     excess = (frame["epsilon_proven"] / frame["epsilon_claimed"]).max()
     text = (
         f"in {len(frame)} cells of {method} the proven epsilon is at most {excess:.6g} times "
@@ -67,3 +69,64 @@ def gaussian_excess(results, *, cases, delta):
     ]
     worst = max(range(len(cases)), key=lambda k: found[k] / cases[k][0])
     return Outcome(holds, "; ".join(texts), found[worst], float(cases[worst][0]))
+
+
+def guarantee_ratio(
+    results, *, mechanism, n, d, epsilon, lam=None, delta=0.0, at_least, options=None, bound=1.0
+):
+    """The epsilon that is proven of a mechanism is at least `at_least` times the one that its source
+    claims, at n rows and d columns; infinite where nothing is proven."""
+    from dp.mechanisms import MECHANISMS
+
+    guarantee = MECHANISMS[mechanism].guarantee(
+        n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, **(options or {})
+    )
+    ratio = guarantee.epsilon / guarantee.claimed_epsilon
+    given = "".join(f", {key} = {value}" for key, value in (options or {}).items())
+    text = (
+        f"{mechanism} at n = {n}, d = {d}{given}: claimed {guarantee.claimed_epsilon:g}, proven "
+        f"{guarantee.epsilon:.6g} ({guarantee.reason})"
+    )
+    return Outcome(bool(ratio >= at_least), text, float(ratio), float(at_least))
+
+
+def l1_jump(results, *, n=1000, lam=0.1):
+    """The L1-regularised minimiser moves by more than 2/(n lam) when one record is replaced.
+
+    n - 1 records at (1, 1)/sqrt(2) with label 1, whose two weights are interchangeable, and one at
+    (1, 0) that becomes (0, 1): it decides which of the two weights is used.
+    """
+    import numpy as np
+
+    from dp.fits import l1
+
+    y = np.ones(n)
+    minimisers = []
+    for record in ((1.0, 0.0), (0.0, 1.0)):
+        X = np.full((n, 2), np.sqrt(0.5))
+        X[-1] = record
+        weights, info = l1(X, y, lam)
+        if info["status"][0] != "ok":
+            return Outcome(None, f"the L1 fit did not converge: {info['status'][0]}")
+        minimisers.append(weights[0])
+    moved = float(np.linalg.norm(minimisers[0] - minimisers[1]))
+    claimed = 2 / (n * lam)
+    places = " to ".join(f"({w[0]:.4g}, {w[1]:.4g})" for w in minimisers)
+    text = (
+        f"one record of {n} replaced moves the L1 minimiser from {places}, by {moved:.4g}, "
+        f"{moved / claimed:.4g} times the claimed {claimed:g}"
+    )
+    return Outcome(moved > claimed, text, moved, claimed)
+
+
+def void(results, *, method, because):
+    """No cell of a method has a proven epsilon, for a reason that names `because`."""
+    frame = results.cells(methods=method)
+    if frame.empty or "epsilon_proven" not in frame:
+        raise Missing(f"this run has no aggregated cell of {method}")
+    hit = frame["epsilon_proven"].map(math.isinf) & frame["reason"].str.contains(
+        because, regex=False
+    )
+    reason = frame["reason"].iloc[0]
+    text = f"{int(hit.sum())} of {len(frame)} cells of {method} have no proven epsilon: {reason}"
+    return Outcome(bool(hit.all()), text, float(hit.mean()), 1.0)

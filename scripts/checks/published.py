@@ -41,7 +41,11 @@ def expand(spec):
                     "train_size": size,
                     "epsilon": epsilon,
                     "where": row.get("where", {}),
-                    "column": row.get("column", spec.get("column")),
+                    "column": (row.get("column", spec.get("column")) or "error_mean").format(
+                        **names
+                    ),
+                    "by_epsilon": epsilon is not None
+                    and "{epsilon}" not in (row.get("column", spec.get("column")) or ""),
                 }
 
 
@@ -88,6 +92,9 @@ def _compare(results, source, name, spec, item, stand_ins):
     try:
         ours = _ours(results, spec, item)
     except Missing as missing:
+        present = results.experiment.datasets
+        if item["dataset"] not in present and all(name in stand_ins for name in present):
+            stand_in = stand_ins[present[0]]
         judged = ("not tested", stand_in) if stand_in else ("not run", str(missing))
         return row | {"verdict": judged[0], "reason": judged[1]}
     mean = from_error(ours["mean"])
@@ -141,9 +148,10 @@ def _by_printed_spread(value, mean, ours, spec, bounded):
 
 def _ours(results, spec, item):
     """{mean, low, high, sd, replicates, status}: the one row of the results that an item names."""
-    column = item["column"] or "error_mean"
-    frame = results.analysis(spec["analysis"]) if spec.get("analysis") else results.frame
-    wanted = {key: item[key] for key in ("dataset", "method", "train_size", "epsilon")}
+    column = item["column"]
+    frame = results.named(spec) if "analysis" in spec or "table" in spec else results.frame
+    keys = ("dataset", "method", "train_size", *(["epsilon"] if item["by_epsilon"] else []))
+    wanted = {key: item[key] for key in keys}
     wanted = {key: value for key, value in wanted.items() if value is not None} | item["where"]
     for key, value in wanted.items():
         method = results.experiment.methods.get(item["method"], {"private": True})

@@ -36,6 +36,14 @@ class Results:
         with np.load(self._present(path)) as arrays:
             return dict(arrays)
 
+    def named(self, spec):
+        """The table that a comparison or check names, by its key `analysis` or `table`."""
+        if spec.get("analysis"):
+            return self.analysis(spec["analysis"])
+        if spec["table"] not in self.experiment.tables:
+            raise Missing(f"this run has no table {spec['table']!r}")
+        return self._csv(f"results/{self.experiment.name}/tables/{spec['table']}.csv")
+
     def tuned(self, dataset):
         """{lambda, ties, ...} and the table of errors per lambda of one data set."""
         path = self._present(self.experiment.tuned_path(dataset, "json"))
@@ -48,7 +56,7 @@ class Results:
     def _csv(self, path):
         import pandas as pd  # 0.6 s to import: this module is also imported to check the configuration
 
-        return pd.read_csv(self._present(path), float_precision="round_trip", na_values=[""])
+        return pd.read_csv(self._present(path))
 
     @staticmethod
     def _present(path):
@@ -67,7 +75,7 @@ class Results:
             wanted = {tuple(cell) for cell in self.experiment.cells(sweep)}
             columns = ("dataset", "method", "train_size", "epsilon")
             keys = zip(*(frame[column] for column in columns), strict=True)
-            frame = frame[[key in wanted for key in keys]]
+            frame = frame.loc[[key in wanted for key in keys]]
         for column, values in (("dataset", datasets), ("method", methods)):
             if values is not None:
                 values = [values] if isinstance(values, str) else values

@@ -6,7 +6,6 @@ one cannot be decided and none fails. A defect is shown under the same rule.
 """
 
 import importlib
-import re
 from typing import NamedTuple
 
 from checks.results import Missing
@@ -36,8 +35,7 @@ def run(results, check):
     kind = kinds.CHECKS[check["kind"]]
     function = getattr(importlib.import_module(kind.module), kind.function)
     options = dict(check["options"])
-    if "analysis" in check:
-        options["analysis"] = check["analysis"]
+    options |= {key: check[key] for key in ("analysis", "table") if key in check}
     try:
         return function(results, **options)
     except Missing as missing:
@@ -59,8 +57,13 @@ def combine(outcomes, section):
     return verdict, text, first.number, first.threshold
 
 
-def decide(results, source, section):
-    """Rows of claims.csv or defects.csv: what the experiment's configuration checks, in its order."""
+def decide(results, source, section, stand_ins):
+    """Rows of claims.csv or defects.csv: what the experiment's configuration checks, in its order.
+
+    stand_ins: data set -> why it decides nothing about the source's data. A claim that is decided on
+    such data alone is not tested; what they show is said. A defect is one of the method's: it may show
+    on any data.
+    """
     stated = source.statements(section)
     for name, entry in results.experiment.values[section].items():
         statement = stated[name]
@@ -68,6 +71,11 @@ def decide(results, source, section):
             decided = (NOT_TESTED, entry["not_tested"], None, None)
         else:
             decided = combine([run(results, check) for check in entry["checks"]], section)
+            standing_in = _standing_in(results.experiment, entry["checks"], stand_ins)
+            if standing_in and decided[0] != NOT_TESTED:
+                said = f"{standing_in}; on them: {decided[0]}: " if section == "claims" else ""
+                verdict = NOT_TESTED if section == "claims" else decided[0]
+                decided = (verdict, said + decided[1], *decided[2:])
         yield {
             "id": name,
             "source": source.short,
@@ -78,6 +86,14 @@ def decide(results, source, section):
         }
 
 
-def natural(name):
-    """Sort key: cm08-2 before cm08-10."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+def _standing_in(experiment, checks, stand_ins):
+    """Why none of the data that the checks read are the source's, or None."""
+    used = set()
+    for check in checks:
+        if kinds.CHECKS[check["kind"]].inputs != "none":
+            named = check["options"].get("datasets") or experiment.datasets
+            used.update([named] if isinstance(named, str) else named)
+    used &= set(experiment.datasets)
+    if used and all(name in stand_ins for name in used):
+        return stand_ins[sorted(used)[0]]
+    return None

@@ -44,7 +44,7 @@ def privacy_loss_1d(mechanism, epsilon, n_lambda, bound=1.0, loss="logistic", **
     if hasattr(mechanism, "tilt"):
         epsilon_b, ridge = mechanism.tilt(1, epsilon, n_lambda, bound, loss, **options)
         return _tilted_loss(margin, epsilon_b, n_lambda + ridge, bound)
-    if hasattr(mechanism, "scale"):
+    if hasattr(mechanism, "scale") and mechanism.fit == "l2":
         scale = mechanism.scale(
             1, 1, epsilon=epsilon, lam=n_lambda, bound=bound, loss=loss, **options
         )

@@ -20,9 +20,10 @@ def blocks(X):
 def moments(X):
     """Mean and standard deviation (divided by n) of every column; a constant column's is exactly 0."""
     mean = sum(block.sum(axis=0) for block in blocks(X)) / len(X)
+    # The sum of equal values, divided, may differ from them in the last place.
+    mean = np.where((X[0] == X).all(axis=0), X[0], mean)
     square = sum(np.square(block - mean).sum(axis=0) for block in blocks(X)) / len(X)
-    constant = (X[0] == X).all(axis=0)  # rounding of the mean must not make it vary
-    return mean, np.where(constant, 0.0, np.sqrt(square))
+    return mean, np.sqrt(square)
 
 
 class Components(NamedTuple):

@@ -12,11 +12,38 @@ COLUMNS = ("mechanism", "setting", "epsilon_claimed", "epsilon", "delta", "what"
 OBJECTIVE = ("objective_perturbation_cm08", "objective_perturbation")
 
 
-def rows(delta, objective_perturbation, classical_gaussian, laplace_coordinates, laplace_dimension):
+def redrawn_functional_loss(epsilon):
+    """Privacy loss of the functional mechanism in one dimension when unbounded draws are discarded.
+
+    One record, squared loss, |x| <= 1: coefficients x^2 and -2 y x, each with Laplace noise of scale
+    s = 4/epsilon (their exact L1 sensitivity over epsilon); both are drawn again until the noisy x^2 is
+    positive, which has probability A(x) = 1 - e^(-x^2/s)/2, and the number of draws stays hidden. The
+    released density is the Laplace density over A(x), so (x, y) against (1, -y) has the loss
+    (1 - x^2 + 2 (1 + x))/s + log(A(1)/A(x)), reached at small coefficients. Without re-drawing the
+    first term alone is at most epsilon, at x = 1, where it is flat while the second falls: the
+    supremum is larger than epsilon. It is at most 2 epsilon (the density's and the probability's).
+    """
+    import numpy as np
+
+    s = 4 / epsilon
+    x = np.linspace(0, 1, 1_000_001)
+    accepted = 1 - np.exp(-x * x / s) / 2
+    return float(((1 - x * x + 2 * (1 + x)) / s + np.log(accepted[-1] / accepted)).max())
+
+
+def rows(
+    delta,
+    objective_perturbation,
+    classical_gaussian,
+    redrawn_functional,
+    laplace_coordinates,
+    laplace_dimension,
+):
     """(mechanism, setting, claimed epsilon, exact epsilon, delta, what the exact one is) tuples.
 
     objective_perturbation: pairs of epsilon and n lambda. classical_gaussian: claimed epsilons of
-    sigma = sqrt(2 ln(1.25/delta)) sensitivity/epsilon. laplace_coordinates: epsilons of Laplace noise
+    sigma = sqrt(2 ln(1.25/delta)) sensitivity/epsilon. redrawn_functional: epsilons of
+    `redrawn_functional_loss`. laplace_coordinates: epsilons of Laplace noise
     calibrated to an L2 bound in `laplace_dimension` coordinates.
     """
     found = []
@@ -35,7 +62,10 @@ def rows(delta, objective_perturbation, classical_gaussian, laplace_coordinates,
             )
             found.append((name, setting, epsilon, many, 0, what))
     for claimed in classical_gaussian:
-        setting = f"sigma = sqrt(2 ln(1.25/delta))/{claimed:g}, sensitivity 1"
+        setting = (
+            f"sigma = sqrt(2 T ln(1.25/delta))/{claimed:g} of the sensitivity, T adaptive steps "
+            f"(of gradient descent as published), any T"
+        )
         sigma = classical_gaussian_sigma(claimed, delta)
         true = gaussian_epsilon(sigma, delta)
         what = "epsilon at this delta, by the analytic formula"
@@ -43,6 +73,19 @@ def rows(delta, objective_perturbation, classical_gaussian, laplace_coordinates,
         what = "delta at the claimed epsilon"
         found.append(
             ("classical Gaussian", setting, claimed, claimed, gaussian_delta(sigma, claimed), what)
+        )
+    for claimed in redrawn_functional:
+        setting = "d = 1, scale = exact sensitivity/epsilon, re-drawn until bounded below, unseen"
+        what = "supremum over pairs of single records"
+        found.append(
+            (
+                "functional mechanism, re-drawn",
+                setting,
+                claimed,
+                redrawn_functional_loss(claimed),
+                0,
+                what,
+            )
         )
     d = laplace_dimension
     for claimed in laplace_coordinates:

@@ -242,12 +242,13 @@ def standardise(table):
 @step(private_rows=True)
 def max_norm(table):
     """All rows divided by the largest norm of a training row: their norms are at most 1."""
-    largest = data.row_norms(_train(table)).max()
+    largest = np.abs(_train(table)).max(initial=0.0)
     if not largest > 0:
         raise ValueError("max_norm: every training row is zero")
-    X = np.asarray(table.X, dtype=float) / largest
-    train = slice(0, table.train_rows)
-    X[train] = data.clip_rows(X[train])  # rounding alone could exceed 1
+    X = table.X / largest  # first, so that no square under- or overflows
+    X /= data.row_norms(X[: table.train_rows]).max()
+    long = np.flatnonzero(data.row_norms(X[: table.train_rows]) > 1)  # by rounding alone
+    X[long] = data.clip_rows(X[long])
     return table._replace(X=X, bound=1.0, groups=(), coordinate_bound=np.inf)
 
 
@@ -296,17 +297,18 @@ def _per_column(name, given, columns):
 
 def apply_row_wise(table, steps):
     """Apply steps that treat every row alone, in blocks: integers never become floats all at once."""
-    if not steps:
+    if not steps or not len(table.y):
         return table
-    done = []
+    X, block = None, table
     for start in range(0, len(table.y), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
         block = table._replace(X=table.X[rows], y=table.y[rows], train_rows=None)
         for name, options in steps:
             block = STEPS[name].apply(block, **options)
-        done.append(block)
-    X = np.concatenate([block.X for block in done])
-    return done[0]._replace(X=X, y=table.y, train_rows=table.train_rows)
+        if X is None:
+            X = np.empty((len(table.y), block.X.shape[1]))
+        X[rows] = block.X
+    return block._replace(X=X, y=table.y, train_rows=table.train_rows)
 
 
 def prepare(table, steps, rng_of=None, put_off=False):

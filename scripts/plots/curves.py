@@ -6,12 +6,18 @@ import pandas as pd
 from plots import style
 from study import published
 
+WITHIN = 5  # entries of a legend that find room among the curves; a longer one stands beside them
+
 
 def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows."""
     axes, fig = _curves(experiment, spec, frame, "train_size")
     axes.set_xlabel("training rows")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    if spec["options"]["log_size"]:
+        axes.set_xscale("log")
+        style.plain_ticks(axes, frame["train_size"])
+    else:
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     return fig
 
 
@@ -59,14 +65,25 @@ def tuning_curve(experiment, spec, paths):
     axes.set_xlabel(r"regularisation $\lambda$")
     axes.set_ylabel("cross-validation error, without privacy")
     axes.set_title(spec["title"], loc="left")
-    axes.legend()
+    _legend(fig, axes)
     return fig
+
+
+def _legend(fig, axes, **look):
+    """Among the curves, or beside them where it is long."""
+    handles, labels = axes.get_legend_handles_labels()
+    if len(labels) > WITHIN:
+        fig.set_size_inches(9.2, 4.2)
+        fig.legend(handles, labels, loc="outside right upper", **look)
+    else:
+        axes.legend(**look)
 
 
 def _curves(experiment, spec, frame, along):
     fig, axes = style.figure()
     datasets = frame["dataset"].unique()
-    looks = style.looks(experiment.methods)
+    shown = set(frame["method"])
+    looks = style.looks({m: method for m, method in experiment.methods.items() if m in shown})
     private = frame.loc[np.isfinite(frame["epsilon"]), "epsilon"]
     for method, look in looks.items():
         for dataset in datasets:
@@ -92,12 +109,8 @@ def _curves(experiment, spec, frame, along):
     else:
         axes.set_ylim(bottom=0)
     axes.set_title(spec["title"], loc="left")
-    folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
-    axes.legend(
-        title=f"mean of {folds} folds x {restarts} draws,\n95 % interval over folds",
-        alignment="left",
-        title_fontsize="small",
-    )
+    title = style.replicates(experiment, frame) + ",\n95 % interval over them"
+    _legend(fig, axes, title=title, alignment="left", title_fontsize="small")
     return axes, fig
 
 

@@ -28,7 +28,7 @@ def noise_densities(experiment, spec, _):
     axes.set_xlabel("noise on a quantity of sensitivity 1")
     axes.set_ylabel("density")
     axes.set_yscale("log")
-    axes.set_ylim(bottom=1e-4)
+    axes.set_ylim(1e-4, 2 * max(line.get_ydata().max() for line in axes.lines))
     axes.set_title(spec["title"], loc="left")
     axes.legend(fontsize="small")
     return fig

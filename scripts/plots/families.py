@@ -61,7 +61,7 @@ def epsilon_family(experiment, spec, frame):
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_title(spec["title"], loc="left")
     axes.legend(
-        title=f"mean of {int(frame['folds'].max())} simulations",
+        title=style.replicates(experiment, frame),
         title_fontsize="small",
         fontsize="small",
         loc="upper left",

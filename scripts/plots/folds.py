@@ -44,6 +44,7 @@ def folds(experiment, spec, paths):
     axes.invert_yaxis()
     axes.grid(False)
     axes.set_xlim(0, rows)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_xlabel(f"the {rows:,} rows, shuffled once")
     axes.set_title(spec["title"], loc="left")
     fig.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)

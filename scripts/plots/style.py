@@ -4,11 +4,15 @@ Colours are Okabe and Ito's, told apart by colour-blind readers; markers and lin
 mechanisms apart in greyscale too.
 """
 
+from pathlib import Path
+
 import matplotlib as mpl
 
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
+
+from study.files import atomic
 
 # mechanism: (name in legends, colour, marker, line style)
 MECHANISMS = {
@@ -41,16 +45,16 @@ MECHANISMS = {
 # For mechanisms and variants without an entry above, in the order in which they come.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SPARE_MARKERS = ("D", "v", "P", "X", "*")
+# For further methods without privacy: level lines, told apart by their dashes.
+BASELINES = (("#777777", "-."), ("#777777", ":"))
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in order
 # Ten classes: colours told apart by colour-blind readers (Petroff 2021), for points with markers.
 TEN = (
     *("#3F90DA", "#FFA90E", "#BD1F01", "#94A4A2", "#832DB6"),
     *("#A96B59", "#E76300", "#B9AC70", "#717581", "#92DADD"),
 )
 TEN_MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "<", ">")
-# For further methods without privacy: level lines, told apart by their dashes.
-BASELINES = (("#777777", ":"), ("#777777", "-."))
-
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in order
 
 PARAMETERS = {
     "figure.dpi": 100,
@@ -91,7 +95,7 @@ def looks(methods):
             name, marker = label.replace("_", " "), ""
             colour, line = next(baselines, BASELINES[-1])
         else:
-            name, line = label.replace("_", " "), "-"
+            name, line = label.replace("_", " "), "--"
             colour, marker = next(spare, ("#555555", "."))
         found[label] = {
             "label": method.get("title", name),
@@ -108,16 +112,17 @@ def figure(width=6.4, height=4.2, **subplots):
     return plt.subplots(figsize=(width, height), layout="constrained", **subplots)
 
 
-def halo():
-    """A white edge around text that lies on points."""
-    from matplotlib.patheffects import withStroke
-
-    return withStroke(linewidth=3, foreground="white")
-
-
 def sequence(count):
     """Colours of an ordered family, dark to light, told apart in greyscale: part of viridis."""
     return [mpl.colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]
+
+
+def replicates(experiment, frame):
+    """What a mean is over, for a legend: "12 simulations x 10 draws"."""
+    what = "folds" if "folds" in experiment.values else "simulations"
+    draws = int(frame["restarts"].max())
+    text = f"mean of {int(frame['folds'].max())} {what}"
+    return text + (f" x {draws} draws" if draws > 1 else "")
 
 
 def plain_ticks(axes, sizes):
@@ -129,13 +134,24 @@ def plain_ticks(axes, sizes):
             chosen.append(size)
     axes.set_xticks(chosen, [f"{size:,}" for size in chosen])
     axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
-    axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+    if axes.get_yscale() == "log":
+        axes.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+
+
+def halo():
+    """A white edge around text that lies on points."""
+    from matplotlib.patheffects import withStroke
+
+    return withStroke(linewidth=3, foreground="white")
 
 
 def save(fig, *paths):
     """Write a figure to every path, with no date inside: equal figures are equal files."""
     for path in paths:
-        pdf = str(path).endswith(".pdf")
-        fig.savefig(path, metadata={"CreationDate": None} if pdf else None)
+        suffix = Path(path).suffix[1:]
+        with atomic(path, "wb") as handle:
+            metadata = {"CreationDate": None} if suffix == "pdf" else None
+            fig.savefig(handle, format=suffix, metadata=metadata)
     plt.close(fig)

@@ -21,6 +21,16 @@ SHOWN = (
     *("dataset", "method", "train_size", "epsilon", "lambda", "error_mean", "error_low"),
     *("error_high", "error_sd", "epsilon_claimed", "epsilon_proven", "delta_proven", "status"),
 )
+# What every row of results.csv has, and rows of missing cells lack.
+SUMMARISED = (
+    "folds",
+    "error_mean",
+    "error_sd",
+    "error_sd_folds",
+    "error_low",
+    "error_high",
+    "status",
+)
 LARGEST_DOWNLOAD = 2_000_000  # bytes of one CSV that the page carries
 
 
@@ -65,7 +75,9 @@ class Gathered:
 
         if not self.gaps and (self.folder / "results.csv").exists():
             return Results(self.experiment).frame
-        return pd.concat([self.some(self.cells), self._missing()], ignore_index=True)
+        parts = [part for part in (self.some(self.cells), self._missing()) if len(part)]
+        frame = pd.concat(parts, ignore_index=True)
+        return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMMARISED])])
 
     def some(self, cells):
         """One row per cell that has a run file, as tables and figures get them."""
@@ -112,7 +124,7 @@ class Gathered:
             entries = self.experiment.published
             rows = comparisons.compare(self.results, source, entries, self.stand_ins)
         else:
-            rows = statements.decide(self.results, source, section)
+            rows = statements.decide(self.results, source, section, self.stand_ins)
         return [{key: number(value) for key, value in row.items()} for row in rows]
 
     # -- figures and tables
@@ -171,7 +183,7 @@ class Gathered:
         keys = frame[["dataset", "method", "train_size", "epsilon"]].itertuples(
             index=False, name=None
         )
-        frame = frame[[key in cells for key in keys]]
+        frame = frame.loc[[key in cells for key in keys]]
         parts = []
         for (_, method), rows in frame.groupby(["dataset", "method"], sort=False):
             rows = rows.sort_values(["train_size", "epsilon"])

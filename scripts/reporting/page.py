@@ -100,7 +100,7 @@ def _experiment(part, jobs):
         "source": experiment.values.get("source"),
         "status": part.status,
         "cells": len(part.cells),
-        "folds": experiment.folds,
+        "replicates": _replicates(experiment),
         "restarts": experiment.restarts,
         "data": [list(entry.values()) for entry in data],
         "data_kinds": ", ".join(dict.fromkeys(filter(None, kinds))),
@@ -123,6 +123,13 @@ def _experiment(part, jobs):
         "cpu_seconds": sum(job.cpu for job in jobs if job.experiment == experiment.name),
         "downloads": part.downloads(),
     }
+
+
+def _replicates(experiment):
+    for name in ("folds", "simulations"):
+        if experiment.values.get(name):
+            return f"{experiment.values[name]} {name}"
+    return "no repetition"
 
 
 def _statements(rows):

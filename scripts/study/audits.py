@@ -45,12 +45,14 @@ class Audits:
         ]
 
     def attack(self, mechanism, label):
-        """{pair, epsilons, delta, options, trials, confidence} of one attack."""
-        return {
+        """{pair, delta, options, trials, confidence} of one attack, at any of its epsilons."""
+        attack = {
             "trials": self.values["trials"],
             "confidence": self.values["confidence"],
             **self.mechanisms[mechanism][label],
         }
+        del attack["epsilons"]  # a further epsilon is a further job: it concerns no other
+        return attack
 
 
 def load(config):

@@ -3,286 +3,164 @@
 Every problem is a `ConfigError`: one sentence with the file, the key and the nearest valid name.
 """
 
-import copy
 import math
-from difflib import get_close_matches
+import re
 from pathlib import Path
-
-import jsonschema
-import yaml
 
 from dp.data import simulation_rows, smallest_training_fold
 from dp.fits import fit_options
 from dp.mechanisms import MECHANISMS
 from study import canonical, data_sources, kinds, printed, published
 from study.experiment import Experiment
+from study.validation import (
+    NAME,
+    ConfigError,
+    check_options,
+    check_text_numbers,
+    in_file,
+    merge,
+    nearest,
+    origin,
+    problem,
+    read_yaml,
+    validate,
+)
 
-SCHEMAS = Path("workflow/schemas")
+__all__ = ["ConfigError", "load", "merge", "nearest", "read_yaml", "validate"]
+
 DATASETS = Path("config/datasets.yaml")
 EXPERIMENTS = Path("config/experiments")
+RULES = Path("workflow/rules")
 
-
-class ConfigError(Exception):
-    """A configuration that cannot run, in one plain sentence."""
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML without repeated keys, of which only the last would count."""
-
-    def construct_mapping(self, node, deep=False):
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key_node.tag != "tag:yaml.org,2002:merge" and key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-def read_yaml(path):
-    """A YAML mapping, {} for an empty file."""
-    path = Path(path)
-    try:
-        value = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: is not UTF-8 text") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}:" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise ConfigError(f"{path}:{line} not valid YAML ({problem})") from None
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ConfigError(f"{path}: must hold keys with values, not {_kind(value)}")
-    return value
-
-
-def nearest(name, valid):
-    """ "; did you mean 'x'?", or the valid names where none is near."""
-    near = get_close_matches(str(name), [str(v) for v in valid], n=1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f" (valid: {', '.join(map(str, valid))})" if valid else ""
-
-
-def merge(base, changes):
-    """A copy of `base` with `changes`: mappings merged, other values replaced, null removes."""
-    merged = copy.deepcopy(base)
-    for key, value in changes.items():
-        if value is None:
-            merged.pop(key, None)
-        elif isinstance(value, dict) and isinstance(merged.get(key), dict):
-            merged[key] = merge(merged[key], value)
-        else:
-            merged[key] = copy.deepcopy(value)
-    return merged
-
-
-def validate(value, schema_name, where):
-    """Raise ConfigError for the first problem of `value`; return it with the defaults filled in."""
-    schema = read_yaml(SCHEMAS / f"{schema_name}.schema.yaml")
-    validator = jsonschema.Draft202012Validator(schema)
-    errors = sorted(validator.iter_errors(value), key=lambda e: [str(p) for p in e.absolute_path])
-    if errors:
-        error = errors[0]
-        path = [*error.absolute_path]
-        if error.validator == "additionalProperties":
-            path.append(_unknown(error))
-        source = where(path) if callable(where) else where
-        key = _key(error.absolute_path)
-        raise ConfigError(f"{source}: {key + ': ' if key else ''}{_problem(error)}")
-    return _with_defaults(value, schema, schema)
-
-
-def _key(path):
-    key = ""
-    for part in path:
-        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
-    return key
-
-
-def _kind(value):
-    kinds = {str: "text", bool: "true/false", dict: "a mapping", list: "a list", type(None): "null"}
-    return kinds.get(type(value), "a number")
-
-
-def _problem(error):
-    value, limit = error.instance, error.validator_value
-    if error.validator == "additionalProperties":
-        unknown = _unknown(error)
-        return f"unknown key {unknown!r}{nearest(unknown, list(error.schema['properties']))}"
-    if error.validator == "dependentRequired":
-        key, missing = next(
-            (key, other)
-            for key in limit
-            if key in value
-            for other in limit[key]
-            if other not in value
-        )
-        return f"the key {missing!r} is missing ({key!r} needs it)"
-    if error.validator == "required":
-        return f"the key {next(key for key in limit if key not in value)!r} is missing"
-    if error.validator in ("type", "pattern") and isinstance(value, str):
-        if _is_number(value):
-            number = canonical.number(float(value))
-            return f"{value!r} is text, not a number: write {number}, without quotes"
-        if error.validator == "pattern":
-            words = limit.strip("^()$").replace("|", "', '")
-            if words.replace("', '", "").isalpha():
-                return f"must be a number or one of '{words}', not {value!r}"
-            return f"the name {value!r} may hold letters, digits and underscores only"
-    if error.validator == "type":
-        kinds = [limit] if isinstance(limit, str) else limit
-        names = {"array": "a list", "object": "a mapping", "string": "text", "null": "null"}
-        expected = " or ".join(
-            names.get(
-                kind, "true/false" if kind == "boolean" else f"a{'n' * (kind[0] == 'i')} {kind}"
-            )
-            for kind in kinds
-        )
-        return f"must be {expected}, not {_kind(value)} ({value!r})"
-    if error.validator == "enum":
-        return f"{value!r} is not known{nearest(value, limit)}"
-    comparison = {
-        "minimum": "at least",
-        "maximum": "at most",
-        "exclusiveMinimum": "greater than",
-        "exclusiveMaximum": "less than",
-    }.get(error.validator)
-    if comparison:
-        return f"must be {comparison} {limit}, not {value}"
-    if error.validator == "uniqueItems":
-        return f"names {next(v for v in value if value.count(v) > 1)!r} twice"
-    if error.validator in ("minItems", "minProperties"):
-        return "must not be empty"
-    return error.message
-
-
-def _unknown(error):
-    return next(key for key in error.instance if key not in error.schema["properties"])
-
-
-def _is_number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _with_defaults(value, schema, root):
-    if "$ref" in schema:
-        schema = {**root["$defs"][schema["$ref"].rsplit("/", 1)[1]], **schema}
-    if isinstance(value, dict):
-        properties = schema.get("properties", {})
-        other = schema.get("additionalProperties")
-        filled = {
-            key: copy.deepcopy(sub["default"])
-            for key, sub in properties.items()
-            if "default" in sub and key not in value
-        }
-        for key, item in value.items():
-            sub = properties.get(key, other if isinstance(other, dict) else {})
-            filled[key] = _with_defaults(item, sub, root)
-        return filled
-    return value
+# Keys of each kind of simulation; a key that its data set would ignore is refused.
+SIMULATIONS = {
+    "separable": ("rows", "columns", "margin"),
+    "unseparable": ("rows", "columns", "band", "flip_probability"),
+    "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
+}
 
 
 def load(config, files=()):
     """Experiments by name and data sets by name, from Snakemake's merged config.
 
-    files: the configuration files that were merged, for messages. Raises ConfigError.
+    files: the configuration files that were merged (`workflow.configfiles`), for messages. Raises
+    ConfigError.
     """
+    # Read again, because a key that stands twice is lost when Snakemake merges.
+    files = {file: read_yaml(file) for file in files}
 
-    def where(path):
-        return _origin(path, files)
+    def where(path=()):
+        return origin(path, files, config)
 
     config = validate(dict(config), "config", where)
     datasets, config["files"] = _datasets()
-    available = {path.stem: path for path in sorted(EXPERIMENTS.glob("*.yaml"))}
+    available = {path.stem: path for path in experiment_files()}
     for key in ("experiments", "settings"):
         for name in config[key]:
             if name not in available:
                 source = where([key, name] if key == "settings" else [key])
-                raise ConfigError(
-                    f"{source}: {key}: no experiment {name!r}{nearest(name, available)}"
-                )
+                raise problem(source, key, f"no experiment {name!r}{nearest(name, available)}")
+    taken = {"all", "data", *_rule_names()}
     experiments = {}
     for name, path in available.items():
+        if not re.search(NAME, name):
+            raise problem(path, "", "the file's name may hold letters, digits and underscores only")
+        if name in taken:
+            raise problem(path, "", f"the name {name!r} is taken by the workflow: rename the file")
         value = read_yaml(path)
-        experiments[name] = _experiment(name, value, str(path), datasets)
+        experiments[name] = _experiment(name, value, in_file(path), datasets)
         changes = config["settings"].get(name)
         if changes:
-            source = f"{where(['settings', name])}: settings.{name}"
-            experiments[name] = _experiment(name, merge(value, changes), source, datasets)
+
+            def where_changed(path=(), name=name):
+                return f"{where(['settings', name, *path])}: settings.{name}"
+
+            experiments[name] = _experiment(name, merge(value, changes), where_changed, datasets)
     return config, experiments, datasets
 
 
-def _origin(path, files):
-    """The configuration file that has a key of the merged configuration, overlays first."""
-    for file in files:
-        value = read_yaml(file)
-        for part in path:
-            value = value.get(part) if isinstance(value, dict) else None
-        if value is not None:
-            file = Path(file).resolve()
-            return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
-    return "--config"
+def experiment_files():
+    """Files of config/experiments/; a name that begins with a dot or _ is none (a template)."""
+    return [path for path in sorted(EXPERIMENTS.glob("*.yaml")) if path.name[0] not in "._"]
+
+
+def _rule_names():
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(RULES.glob("*.smk")))
+    return re.findall(r"^rule (\w+):", text, flags=re.MULTILINE)
 
 
 def _datasets():
     """Data sets by name, and the files to download by name."""
-    where = str(DATASETS)
-    files = validate(read_yaml(data_sources.FILES), "files", str(data_sources.FILES))
-    datasets = validate(read_yaml(DATASETS), "datasets", where)
+    files = validate(read_yaml(data_sources.FILES), "files", data_sources.FILES)
+    datasets = validate(read_yaml(DATASETS), "datasets", DATASETS)
     for name, entry in datasets.items():
         source = entry["source"]
-        needed = {
-            "separable": ("rows", "columns", "margin"),
-            "unseparable": ("rows", "columns", "band", "flip_probability"),
-            "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
-        }.get(source.get("simulate"), ())
+        simulated = {"columns", "holdout", *(key for keys in SIMULATIONS.values() for key in keys)}
+        needed = SIMULATIONS.get(source.get("simulate"), ())
         for key in needed:
             if key not in source:
-                raise ConfigError(f"{where}: {name}.source: the key {key!r} is missing")
+                raise problem(DATASETS, f"{name}.source", f"the key {key!r} is missing")
+        takes = {"rows", *needed, *(["holdout"] if "simulate" in source else [])}
+        for key in sorted(simulated - takes):
+            if source.get(key):
+                what = source.get("simulate") or " and ".join(set(source) & set(data_sources.KINDS))
+                raise problem(DATASETS, f"{name}.source", f"{what or 'it'} takes no {key!r}")
         for key in ("features", "first"):
             if key in source and "sklearn" not in source:
-                raise ConfigError(
-                    f"{where}: {name}.source: {key!r} is for scikit-learn's data only"
+                raise problem(
+                    DATASETS, f"{name}.source", f"{key!r} is for scikit-learn's data only"
                 )
         if source.get("first", 0) > source.get("rows", math.inf):
-            raise ConfigError(
-                f"{where}: {name}.source: 'first' is more than its {source['rows']} rows"
-            )
+            text = f"'first' is more than its {source['rows']} rows"
+            raise problem(DATASETS, f"{name}.source", text)
+        for number, step in enumerate(entry["steps"]):
+            for step_name, options in step.items():
+                key = f"{name}.steps[{number}].{step_name}"
+                check_text_numbers(options or {}, DATASETS, key)
+                for column, pair in (options or {}).items():
+                    if step_name.startswith("scale_") and not _is_pair(pair):
+                        raise problem(DATASETS, f"{key}.{column}", "must be two numbers: [a, b]")
+        for column, (low, high) in entry.get("bounds", {}).items():
+            if not low < high:
+                text = f"must be [low, high] with low < high, not [{low}, {high}]"
+                raise problem(DATASETS, f"{name}.bounds.{column}", text)
         try:
             data_sources.resolve(name, entry, files)
         except ValueError as error:
-            raise ConfigError(f"{where}: {name}.{error}") from None
+            key, colon, text = str(error).partition(": ")
+            if colon and " " not in key:  # a key of the entry, and what is wrong with it
+                raise problem(DATASETS, f"{name}.{key}", text) from None
+            raise problem(DATASETS, name, str(error)) from None
     return datasets, files
 
 
+def _is_pair(value):
+    return isinstance(value, list) and [type(v) in (int, float) for v in value] == [True, True]
+
+
 def _experiment(name, value, where, datasets):
-    """Validated and resolved: every default filled in, every number in canonical form."""
+    """Validated and resolved: every default filled in, every number in canonical form.
+
+    where: a function from a key's parts to the name of the file that it comes from.
+    """
     value = validate(value, "experiment", where)
+
+    def fail(key, text):
+        return problem(where(re.sub(r"\[.*", "", key).split(".")) if key else where(), key, text)
 
     def known(key, given, valid, what):
         for item in given:
             if item not in valid:
-                raise ConfigError(f"{where}: {key}: no {what} {item!r}{nearest(item, list(valid))}")
+                raise fail(key, f"no {what} {item!r}{nearest(item, list(valid))}")
 
     known("datasets", value["datasets"], datasets, "data set")
     if value["sweeps"] and ("folds" in value) == ("simulations" in value):
-        raise ConfigError(f"{where}: needs exactly one of the keys 'folds' and 'simulations'")
+        raise fail("", "needs exactly one of the keys 'folds' and 'simulations'")
     printed = value.get("lambda_published")
     if isinstance(printed, dict) and len(printed["train_sizes"]) != len(printed["lambdas"]):
-        raise ConfigError(
-            f"{where}: lambda_published: {len(published['train_sizes'])} train_sizes have "
-            f"{len(published['lambdas'])} lambdas"
+        raise fail(
+            "lambda_published",
+            f"{len(printed['train_sizes'])} train_sizes have {len(printed['lambdas'])} lambdas",
         )
     for label, method in value["methods"].items():
         key = f"methods.{label}"
@@ -290,24 +168,24 @@ def _experiment(name, value, where, datasets):
         known(key, [method["mechanism"]], MECHANISMS, "mechanism")
         mechanism = MECHANISMS[method["mechanism"]]
         method["private"] = mechanism.private
+        check_text_numbers(method["options"], where(key.split(".")), f"{key}.options")
         try:
+            mechanism.check_options(method["options"])
             fit = mechanism.shared_fit(method["options"])
         except ValueError as error:
-            raise ConfigError(f"{where}: {key}: {error}") from None
+            raise fail(key, f"{error}") from None
         method["fit"] = fit and _fit(fit, method["options"])
         lam = method.setdefault("lambda", value["lambda"])
         if lam == "published":
             if value.get("lambda_published") is None:
-                raise ConfigError(
-                    f"{where}: {key}: lambda is 'published' but lambda_published is not set"
-                )
+                raise fail(key, "lambda is 'published' but lambda_published is not set")
             if not isinstance(printed, dict):
                 method["lambda"] = printed
         if (lam == "searched") != ("search" in method):
-            raise ConfigError(f"{where}: {key}: 'lambda: searched' and 'search' go together")
+            raise fail(key, "'lambda: searched' and 'search' go together")
         known(f"{key}.search", filter(None, [method.get("search")]), value["searches"], "search")
         if lam == "tuned" and "tune" not in value:
-            raise ConfigError(f"{where}: {key}: lambda is 'tuned' but there is no 'tune' section")
+            raise fail(key, "lambda is 'tuned' but there is no 'tune' section")
     for search_name, search in value["searches"].items():
         key = f"searches.{search_name}"
         known(f"{key}.method", [search["method"]], value["methods"], "method")
@@ -316,18 +194,16 @@ def _experiment(name, value, where, datasets):
         known(f"{key}.grid", search["grid"], ["lambda", *options], "option")
         for label, user in value["methods"].items():
             if user.get("search") == search_name and method["private"] and user["fit"]:
-                raise ConfigError(
-                    f"{where}: methods.{label}: shares its fit among all epsilons, so its search must "
-                    f"be of a method without privacy"
+                raise fail(
+                    f"methods.{label}",
+                    "shares its fit among all epsilons, so its search must "
+                    "be of a method without privacy",
                 )
-    for kind, key, whole in (("train_sizes", "train_sizes", True), ("epsilons", "epsilons", False)):
+    for key, whole in (("train_sizes", True), ("epsilons", False)):
         for sweep_name, sweep in value["sweeps"].items():
-            try:
-                sweep[key] = canonical.sequence(sweep[kind], whole=whole)
-            except ValueError as error:
-                raise ConfigError(f"{where}: sweeps.{sweep_name}.{kind}: {error}") from None
+            sweep[key] = canonical.sequence(sweep[key], whole=whole)
             if not sweep[key]:
-                raise ConfigError(f"{where}: sweeps.{sweep_name}.{kind}: the range is empty")
+                raise fail(f"sweeps.{sweep_name}.{key}", "the range is empty: 'from' exceeds 'to'")
     for section in ("sweeps", *kinds.SECTIONS):
         for entry_name, entry in value[section].items():
             key = f"{section}.{entry_name}"
@@ -340,60 +216,62 @@ def _experiment(name, value, where, datasets):
             known(f"{key}.datasets", entry.get("datasets", ()), valid, "data set")
             known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
             if section != "sweeps":
-                known(f"{key}.options", entry["options"], kind.options, "option")
+                source = where([section, entry_name])
+                check_text_numbers(entry["options"], source, f"{key}.options")
+                check_options(entry["options"], kind.options, source, f"{key}.options")
                 entry["options"] = kind.options | entry["options"]
                 needed = "analysis" if kind.inputs == "analysis" else "sweep"
                 needed = None if kind.inputs in ("data", "tuning", "none") else needed
                 for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
                     if other == needed and other not in entry:
-                        raise ConfigError(f"{where}: {key}: the key {other!r} is missing")
+                        raise fail(key, f"the key {other!r} is missing")
                     if other != needed and other in entry:
-                        raise ConfigError(f"{where}: {key}: {entry['kind']} takes no {other!r}")
+                        raise fail(key, f"{entry['kind']} takes no {other!r}")
                     named = entry.get(other, [])
                     named = [named] if isinstance(named, str) else named
                     known(f"{key}.{other}", named, value[entries], other)
+                if kind.inputs == "tuning" and "tune" not in value:
+                    raise fail(key, f"{entry['kind']} needs a 'tune' section")
                 if isinstance(entry["options"].get("published"), dict):
                     try:
                         published.check(value, entry["options"]["published"])
                     except ValueError as error:
-                        raise ConfigError(f"{where}: {key}.options.published: {error}") from None
+                        raise fail(f"{key}.options.published", f"{error}") from None
     for section in kinds.SECTIONS:
         for entry_name, entry in value[section].items():
-            _check_printed(value, entry, f"{where}: {section}.{entry_name}.options")
+            _check_printed(value, entry, fail, f"{section}.{entry_name}.options")
     if "tune" in value and not value["tune"]["grid"]["low"] < value["tune"]["grid"]["high"]:
-        raise ConfigError(f"{where}: tune.grid: low must be less than high")
-    _check_private_tuning(value.get("tune", {}).get("private_tuning"), where)
+        raise fail("tune.grid", "low must be less than high")
+    _check_private_tuning(value.get("tune", {}).get("private_tuning"), fail)
     experiment = Experiment(name, value)
-    _check_sizes(experiment, where, datasets)
-    _check_mechanisms(experiment, where)
-    _check_public(experiment, where, datasets)
+    _check_classes(experiment, fail, datasets)
+    _check_sizes(experiment, fail, datasets)
+    _check_entries(experiment, fail)
+    _check_mechanisms(experiment, fail)
+    _check_public(experiment, fail, datasets)
     return experiment
 
 
-def _check_printed(value, entry, where):
+def _check_printed(value, entry, fail, key):
     """Published tables and the methods beside them exist, in entries that show them."""
     options = entry["options"]
-    columns = {key: options[key] for key in ("plain", "pretrained") if key in options}
+    columns = {name: options[name] for name in ("plain", "pretrained") if name in options}
     for title, methods in ((options.get("panels") or {}) | columns).items():
         for method in methods:
             if method not in value["methods"]:
-                raise ConfigError(
-                    f"{where}: {title}: no method {method!r}"
-                    f"{nearest(method, list(value['methods']))}"
-                )
+                known = list(value["methods"])
+                raise fail(key, f"{title}: no method {method!r}{nearest(method, known)}")
     mapping = options if "rows" in options else options.get("printed") or {}
-    for key in mapping:
-        if key not in ("table", "rows") and mapping is not options:
-            raise ConfigError(
-                f"{where}.printed: unknown key {key!r}{nearest(key, ['table', 'rows'])}"
-            )
+    for name in mapping:
+        if name not in ("table", "rows") and mapping is not options:
+            raise fail(f"{key}.printed", f"unknown key {name!r}{nearest(name, ['table', 'rows'])}")
     try:
         if columns:
             printed.pairs(value, options["table"])
         else:
             printed.accuracies(value, mapping.get("table"), mapping.get("rows"))
     except ValueError as error:
-        raise ConfigError(f"{where}: {error}") from None
+        raise fail(key, f"{error}") from None
 
 
 def _fit(name, options):
@@ -401,45 +279,59 @@ def _fit(name, options):
     return {"name": name, "options": fit_options(name, options)}
 
 
-def _check_private_tuning(private, where):
+def _check_private_tuning(private, fail):
     """Either an epsilon with its mechanism, whose defaults are filled in, or a default lambda."""
     if private is None:
         return
-    where = f"{where}: tune.private_tuning"
+    key = "tune.private_tuning"
     if ("epsilon" in private) == ("default" in private):
-        raise ConfigError(f"{where}: needs exactly one of 'epsilon' and 'default'")
+        raise fail(key, "needs exactly one of 'epsilon' and 'default'")
     if "default" in private:
-        for key in ("delta", "mechanism"):
-            if key in private:
-                raise ConfigError(f"{where}: a fixed default takes no {key!r}")
+        for other in ("delta", "mechanism"):
+            if other in private:
+                raise fail(key, f"a fixed default takes no {other!r}")
         return
     private.setdefault("delta", 0.0)
     name = private.setdefault("mechanism", "objective_perturbation")
     if name not in MECHANISMS:
-        raise ConfigError(f"{where}: no mechanism {name!r}{nearest(name, MECHANISMS)}")
+        raise fail(key, f"no mechanism {name!r}{nearest(name, MECHANISMS)}")
     try:
         MECHANISMS[name].guarantee(
             100, 10, epsilon=private["epsilon"], delta=private["delta"], lam=1.0
         )
     except ValueError as error:
-        raise ConfigError(f"{where}: {error}") from None
+        raise fail(key, f"{error}") from None
     if not MECHANISMS[name].private:
-        raise ConfigError(f"{where}: {name} is not private")
+        raise fail(key, f"{name} is not private")
 
 
-def _check_public(experiment, where, datasets):
+def _check_public(experiment, fail, datasets):
     """Methods that start from public rows run on data sets that have some."""
     for cell in experiment.cells():
-        entry = datasets[cell.dataset]
-        has = data_sources.has_public_rows(entry)
+        has = data_sources.has_public_rows(datasets[cell.dataset])
         if experiment.methods[cell.method]["options"].get("pretrain") and not has:
-            raise ConfigError(
-                f"{where}: methods.{cell.method}: pretrain needs public rows, and {cell.dataset} has "
-                f"none: give it a public_share, or leave it out of the method's sweeps"
+            raise fail(
+                f"methods.{cell.method}",
+                f"pretrain needs public rows, and {cell.dataset} has none: give it a public_share, "
+                f"or leave it out of the method's sweeps",
             )
 
 
-def _check_sizes(experiment, where, datasets):
+def _check_classes(experiment, fail, datasets):
+    for cell in experiment.cells():
+        mechanism = experiment.methods[cell.method]["mechanism"]
+        if (
+            data_sources.many_classes(datasets[cell.dataset])
+            and not MECHANISMS[mechanism].multiclass
+        ):
+            raise fail(
+                f"methods.{cell.method}",
+                f"{mechanism} learns two classes, but {cell.dataset} has more; choose two with the "
+                f"step 'binary'",
+            )
+
+
+def _check_sizes(experiment, fail, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
         for dataset in sweep.get("datasets", experiment.datasets):
             rows = data_sources.prepared_rows(datasets[dataset])
@@ -451,33 +343,54 @@ def _check_sizes(experiment, where, datasets):
                 )
                 largest = sweep["train_sizes"][-1]
                 if largest > limit:
-                    raise ConfigError(
-                        f"{where}: sweeps.{sweep_name}.train_sizes: {largest} is more than the "
-                        f"{limit} training rows of {dataset} ({rows} rows, {rows - limit} to test on)"
+                    raise fail(
+                        f"sweeps.{sweep_name}.train_sizes",
+                        f"{largest} is more than the "
+                        f"{limit} training rows of {dataset} ({rows} rows, {rows - limit} to test on)",
                     )
                 continue
             if rows < experiment.folds:
-                raise ConfigError(
-                    f"{where}: folds: {dataset} has {rows} rows, fewer than {experiment.folds} folds"
+                raise fail(
+                    "folds", f"{dataset} has {rows} rows, fewer than {experiment.folds} folds"
                 )
             limit = smallest_training_fold(rows, experiment.folds)
             largest = sweep["train_sizes"][-1]
             if largest > limit:
-                raise ConfigError(
-                    f"{where}: sweeps.{sweep_name}.train_sizes: {largest} is more than the {limit} "
-                    f"training rows of {dataset} ({rows} rows in {experiment.folds} folds)"
+                raise fail(
+                    f"sweeps.{sweep_name}.train_sizes",
+                    f"{largest} is more than the {limit} "
+                    f"training rows of {dataset} ({rows} rows in {experiment.folds} folds)",
                 )
+    if "tune" in experiment.values:
+        folds = experiment.tune["folds"]
+        for dataset in experiment.datasets:
+            source = datasets[dataset]["source"]
+            rows = source.get("holdout") or data_sources.prepared_rows(datasets[dataset])
+            if rows is not None and rows < folds:
+                raise fail("tune.folds", f"{dataset} has {rows} rows to tune on, not {folds} folds")
 
 
-def _check_mechanisms(experiment, where):
+def _check_entries(experiment, fail):
+    """Refuse a table or figure of cells whose data sets and methods its sweep does not run."""
+    for section in kinds.SECTIONS:
+        for name, entry in experiment.values[section].items():
+            if "sweep" in entry and not experiment.entry_cells(entry):
+                text = f"the sweep {entry['sweep']!r} runs none of its data sets and methods"
+                raise fail(f"{section}.{name}", text)
+
+
+def _check_mechanisms(experiment, fail):
     """Ask every mechanism for its guarantee once per cell's parameters: it checks all of them."""
+    seen = set()
     for cell in experiment.cells():
         method = experiment.methods[cell.method]
         mechanism = MECHANISMS[method["mechanism"]]
         try:
             lam = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
             lam = 1.0 if isinstance(lam, str) else lam
-            mechanism.check_options(method["options"])
+            if (cell[1:], lam) in seen:
+                continue
+            seen.add((cell[1:], lam))
             mechanism.guarantee(
                 cell.train_size,
                 10,
@@ -486,5 +399,9 @@ def _check_mechanisms(experiment, where):
                 lam=lam,
                 **method["options"],
             )
-        except (ValueError, TypeError) as error:
-            raise ConfigError(f"{where}: methods.{cell.method}: {error}") from None
+        except ValueError as error:
+            raise fail(f"methods.{cell.method}", str(error)) from None
+        except (TypeError, LookupError, ArithmeticError, AttributeError) as error:
+            given = ", ".join(f"{key}: {value}" for key, value in method["options"].items())
+            text = f"{method['mechanism']} cannot run with {given or 'its defaults'} ({error})"
+            raise fail(f"methods.{cell.method}", text) from None

@@ -149,6 +149,13 @@ def has_public_rows(entry):
     return "public_share" in entry or entry["source"].get("public_rows", 0) > 0
 
 
+def many_classes(entry):
+    """Whether a data set's labels are of more than two classes after its steps."""
+    chosen = any("binary" in step for step in entry["steps"])
+    simulated = entry["source"].get("simulate", "mixture") != "mixture"
+    return not (simulated or "positive" in entry or chosen)
+
+
 def _count_rows(source):
     """Rows of a CSV without its header; None where it cannot be counted (reading it will say why)."""
     try:

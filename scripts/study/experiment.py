@@ -76,11 +76,23 @@ class Experiment:
             return {"": self.analysis_path(spec["analysis"])}
         if inputs == "none":
             return {}
+        if inputs == "trained":
+            return self._trained_paths(self.entry_cells(spec))
         if inputs in ("fits", "searches"):
             path = self.fit_path if inputs == "fits" else self.cell_search_path
             return {cell: path(cell) for cell in self.entry_cells(spec)}
         path = {"data": data_path, "tuning": self.tuned_path}[inputs]
         return {name: path(name) for name in spec.get("datasets", self.datasets)}
+
+    def _trained_paths(self, cells):
+        paths = {}
+        for cell in cells:
+            paths["data", cell.dataset] = data_path(cell.dataset)
+            paths["meta", cell.dataset] = data_path(cell.dataset, "json")
+            source = self.lambda_source(self.methods[cell.method], *cell[:1], *cell[2:])
+            if isinstance(source, str):
+                paths["settings", cell] = source
+        return paths
 
     def run_path(self, cell):
         return (

@@ -4,6 +4,7 @@ options.
 A job imports only its own kind's module, and depends on no other kind's source.
 """
 
+import math
 from typing import NamedTuple
 
 
@@ -18,6 +19,8 @@ class Kind(NamedTuple):
       "draws"     a data frame, one row per draw of those cells, with the run files' columns
       "fits"      cell of spec["sweep"] -> path of its shared fits' .npz
       "searches"  (cell of spec["sweep"]) -> path of its search's .csv (its .json stands beside it)
+      "trained"   what training its cells takes: ("data", data set) -> .npz, ("meta", data set) -> .json,
+                  ("settings", cell) -> the .json of its tuning or search, where it has one
       "none"      an empty mapping: what it shows needs no data
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
@@ -40,6 +43,7 @@ class Kind(NamedTuple):
 
 
 TABLES = {
+    "stopping_rules": Kind("tables.lasso", "stopping_rules", inputs="draws"),
     "table_a_1": Kind(
         "tables.einarsson",
         "table_a_1",
@@ -59,15 +63,15 @@ TABLES = {
         options={"table": None, "rows": None},
         printed=True,
     ),
-    "class_counts": Kind("tables.data", "class_counts", inputs="analysis"),
-    "explained_variance": Kind(
-        "tables.data", "explained_variance", inputs="analysis", options={"components": [2, 100]}
-    ),
     "published_errors": Kind(
         "tables.published_errors", "published_errors", options={"published": None}
     ),
     "timing": Kind("tables.timing", "timing", inputs="analysis"),
     "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
+    "class_counts": Kind("tables.data", "class_counts", inputs="analysis"),
+    "explained_variance": Kind(
+        "tables.data", "explained_variance", inputs="analysis", options={"components": [2, 100]}
+    ),
 }
 
 FIGURES = {
@@ -87,7 +91,14 @@ FIGURES = {
         describes_data=True,
         printed=True,
     ),
-    "learning_curve": Kind("plots.curves", "learning_curve", options={"log_error": False}),
+    "discarded_features": Kind("plots.lasso", "discarded_features", inputs="draws"),
+    "heaviest_pixels": Kind(
+        "plots.lasso", "heaviest_pixels", inputs="analysis", options={"heaviest": [30, 15]}
+    ),
+    "centres_curve": Kind("plots.lasso", "centres_curve"),
+    "learning_curve": Kind(
+        "plots.curves", "learning_curve", options={"log_error": False, "log_size": False}
+    ),
     "epsilon_curve": Kind(
         "plots.curves",
         "epsilon_curve",
@@ -96,12 +107,6 @@ FIGURES = {
     "folds": Kind("plots.folds", "folds", inputs="data"),
     "plane": Kind("plots.plane", "plane", inputs="data"),
     "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
-    "digit_images": Kind("plots.images", "digit_images", inputs="data"),
-    "farthest_images": Kind("plots.images", "farthest_images", inputs="data", options={"count": 5}),
-    "pixel_density": Kind("plots.images", "pixel_density", inputs="data", options={"bins": 64}),
-    "distance_violins": Kind("plots.images", "distance_violins", inputs="data"),
-    "component_scatter": Kind("plots.components", "component_scatter", inputs="analysis"),
-    "explained_variance": Kind("plots.components", "explained_variance_curve", inputs="analysis"),
     "noise_densities": Kind(
         "plots.densities",
         "noise_densities",
@@ -115,11 +120,21 @@ FIGURES = {
     ),
     "proven_curve": Kind("plots.families", "proven_curve"),
     "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
+    "digit_images": Kind("plots.images", "digit_images", inputs="data"),
+    "farthest_images": Kind("plots.images", "farthest_images", inputs="data", options={"count": 5}),
+    "pixel_density": Kind("plots.images", "pixel_density", inputs="data", options={"bins": 64}),
+    "distance_violins": Kind("plots.images", "distance_violins", inputs="data"),
+    "component_scatter": Kind("plots.components", "component_scatter", inputs="analysis"),
+    "explained_variance": Kind("plots.components", "explained_variance_curve", inputs="analysis"),
+    "searched_settings": Kind("plots.sgd", "searched_settings", inputs="searches"),
+    "searched_pairs": Kind("plots.sgd", "searched_pairs", inputs="searches"),
+    "dimension_study": Kind("plots.sgd", "dimension_study"),
+    "iterations": Kind("plots.sgd", "iterations", inputs="analysis"),
 }
 
 ANALYSES = {
     "descent_boundaries": Kind(
-        "analyses.descent",
+        "analyses.pretraining",
         "descent_boundaries",
         inputs="data",
         options={"epsilons": [1], "train_size": 400},
@@ -128,7 +143,7 @@ ANALYSES = {
         mechanisms=True,
     ),
     "descent_traces": Kind(
-        "analyses.descent",
+        "analyses.pretraining",
         "descent_traces",
         inputs="data",
         options={"epsilons": [1], "train_size": 400, "restarts": 100},
@@ -136,23 +151,36 @@ ANALYSES = {
         mechanisms=True,
     ),
     "single_points": Kind(
-        "analyses.descent",
+        "analyses.pretraining",
         "single_points",
         inputs="data",
         options={"train_size": 40, "iterations": 2000},
         suffix="npz",
         describes_data=True,
     ),
-    "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
-    "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
-    "first_components": Kind(
-        "analyses.components", "first_components", inputs="data", suffix="npz"
-    ),
     "excess_risk_bounds": Kind(
         "analyses.risk",
         "excess_risk_bounds",
         inputs="draws",
         options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
+    ),
+    "lasso_pixels": Kind("analyses.lasso", "lasso_pixels", inputs="trained", suffix="npz"),
+    "descent_trace": Kind(
+        "analyses.descent",
+        "descent_trace",
+        inputs="data",
+        options={
+            "epsilons": [0.1, 1, 10, math.inf],
+            "simulations": 8,
+            "points": 40,
+            "lambda": 0.001,
+            "batch": 50,
+            "epochs": 1,
+            "dimensions": 50,
+            "schedule": "inverse_sqrt",
+            "rate": 1.0,
+            "loss": "logistic",
+        },
     ),
     "weights_and_noise": Kind(
         "analyses.weights",
@@ -169,10 +197,15 @@ ANALYSES = {
         exclusive=True,
         mechanisms=True,
     ),
+    "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
+    "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
+    "first_components": Kind(
+        "analyses.components", "first_components", inputs="data", suffix="npz"
+    ),
 }
 
 # Checks of claims and defects, called as function(results, **options), see checks.statements. inputs:
-# "results" (results.csv), "tuning", "analysis" (the check names it) or "none"; options: their names.
+# "results" (results.csv), "tuning", "analysis" (the check names one, or a table) or "none".
 CHECKS = {
     "lower_than": Kind("checks.cells", "lower_than", "results"),
     "similar": Kind("checks.cells", "similar", "results"),
@@ -181,8 +214,16 @@ CHECKS = {
     "implied_below": Kind("checks.cells", "implied_below", "results"),
     "tuned_lambda": Kind("checks.cells", "tuned_lambda", "tuning"),
     "table": Kind("checks.cells", "table", "analysis"),
+    "table_below": Kind("checks.cells", "table_below", "analysis"),
+    "void": Kind("checks.privacy", "void", "results"),
     "bound_holds": Kind("checks.cells", "bound_holds", "analysis"),
-    "printed_twice": Kind("checks.cells", "printed_twice", "none"),
+    "similar_epsilons": Kind("checks.cells", "similar_epsilons", "results"),
+    "slower": Kind("checks.cells", "slower", "analysis"),
+    "printed_twice": Kind("checks.printed", "printed_twice", "none"),
+    "printed_ratio": Kind("checks.printed", "printed_ratio", "none"),
+    "printed_difference": Kind("checks.printed", "printed_difference", "none"),
+    "guarantee_ratio": Kind("checks.privacy", "guarantee_ratio", "none"),
+    "l1_jump": Kind("checks.privacy", "l1_jump", "none"),
     "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", "results"),
     "jacobian": Kind("checks.privacy", "jacobian", "none"),
     "gaussian_excess": Kind("checks.privacy", "gaussian_excess", "none"),

@@ -16,6 +16,8 @@ BUNDLED_CLASSES = {
     "wine": ("class_0", "class_1", "class_2"),
 }
 
+MISSING = ("", "nan", "na", "n/a", "null")  # labels that are none
+
 
 def read(entry, dataset):
     """`dp.preparation.Table` of a data set's entry, its labels as the entry says."""
@@ -70,14 +72,32 @@ def class_numbers(labels, classes, where):
 
 
 def two_classes(labels, positive, where):
-    """+1 where a label is `positive` (compared as text), -1 elsewhere; both must occur."""
+    """+1 where a label is `positive`, -1 elsewhere; both must occur.
+
+    Text is compared as text, true and false without regard to case, numbers by value: 1 is 1.0.
+    """
     labels = np.array([str(label) for label in labels])
-    chosen = labels == str(positive)
+    chosen = np.array([_is_label(label, positive) for label in labels])
     if chosen.all() or not chosen.any():
         values = ", ".join(repr(str(value)) for value in np.unique(labels)[:5])
+        shown = str(positive).lower() if isinstance(positive, bool) else repr(positive)
         problem = "every row has the label" if chosen.all() else "no row has the label"
-        raise ValueError(f"{where}: {problem} {str(positive)!r} (labels found: {values})")
+        remedy = ""
+        if isinstance(positive, bool) and not chosen.any():
+            remedy = "; YAML reads yes, no, on and off as true and false: write them in quotes"
+        raise ValueError(f"{where}: {problem} {shown} (labels found: {values}){remedy}")
     return np.where(chosen, 1, -1).astype(np.int8)
+
+
+def _is_label(label, positive):
+    if isinstance(positive, bool):
+        return label.lower() == str(positive).lower()
+    if isinstance(positive, str):
+        return label == positive
+    try:
+        return float(label) == positive
+    except ValueError:
+        return False
 
 
 def read_csv(path, label, columns=None, *, categories=None, member=None, delimiter=",", names=None):
@@ -118,6 +138,8 @@ def read_csv(path, label, columns=None, *, categories=None, member=None, delimit
         raise ValueError(f"{path}: has a header but no rows")
     if not columns and not categories:
         raise ValueError(f"{path}: has no column besides the label")
+    if label in columns:
+        raise ValueError(f"{path}: the label {label!r} is no feature")
     where = {name: header.index(name) for name in known}
     one_hot = [(name, str(category)) for name in categories for category in categories[name]]
     place = {pair: len(columns) + k for k, pair in enumerate(one_hot)}
@@ -137,7 +159,7 @@ def read_csv(path, label, columns=None, *, categories=None, member=None, delimit
                 )
             X[k, place[name, category]] = 1.0
         text = row[where[label]].strip()
-        if not text or text.lower() == "nan":
+        if text.lower() in MISSING:
             raise ValueError(f"{path}: column {label!r}, row {number}: the label is missing")
         labels.append(text)
     return X, labels, [*columns, *(f"{name}={category}" for name, category in one_hot)]

@@ -40,12 +40,12 @@ def files(key):
     return [str(path), *(str(source_file.FOLDER / t) for t in tables if isinstance(t, str))]
 
 
-def check(experiments, sources):
+def check(experiments, sources, datasets):
     """Raise ConfigError unless the `published`, `claims` and `defects` of every experiment name what
     exists: printed values, data sets, methods, analyses, kinds of checks and their options.
 
     An overlay may take a method or data set away that a comparison names: it is then reported as
-    not run. So the names of the experiment's own file are valid too.
+    not run. So the names of the experiment's own file, and all data sets, are valid too.
     """
     for name, experiment in experiments.items():
         where = f"{EXPERIMENTS}/{name}.yaml"
@@ -57,8 +57,9 @@ def check(experiments, sources):
         own = read_yaml(where) if Path(where).exists() else {}
         valid = {
             key: [*dict.fromkeys([*experiment.values[key], *own.get(key, ())])]
-            for key in ("datasets", "methods", "analyses")
+            for key in ("methods", "analyses", "tables")
         }
+        valid["datasets"] = datasets
         for key, spec in experiment.published.items():
             _comparison(spec, f"{where}: published.{key}", sources[source], valid)
         for section in ("claims", "defects"):
@@ -77,6 +78,8 @@ def _known(value, valid, where, what):
 
 def _comparison(spec, where, source, valid):
     _known(spec.get("analysis"), valid["analyses"], where, "analysis")
+    _known(spec.get("table"), valid["tables"], where, "table")
+    cells = not (spec.get("analysis") or spec.get("table"))
     try:
         items = list(expand(spec))
     except (KeyError, ValueError, IndexError) as error:
@@ -84,7 +87,7 @@ def _comparison(spec, where, source, valid):
     for item in items:
         _known(item["dataset"], valid["datasets"], where, "data set")
         _known(item["method"], valid["methods"], where, "method")
-        if not spec.get("analysis") and None in (
+        if cells and None in (
             item["dataset"],
             item["method"],
             item["train_size"],
@@ -105,16 +108,20 @@ def _statement(entry, where, valid):
         place = f"{where}.checks[{number}]"
         _known(check["kind"], kinds.CHECKS, place, "kind")
         kind = kinds.CHECKS[check["kind"]]
-        if (kind.inputs == "analysis") != ("analysis" in check):
+        if (kind.inputs == "analysis") != ("analysis" in check or "table" in check):
             needs = "needs an" if kind.inputs == "analysis" else "takes no"
             raise ConfigError(f"{place}: {check['kind']} {needs} analysis")
         _known(check.get("analysis"), valid["analyses"], place, "analysis")
+        _known(check.get("table"), valid["tables"], place, "table")
         function = getattr(import_module(kind.module), kind.function)
-        given = check["options"] | ({"analysis": ""} if "analysis" in check else {})
+        given = check["options"] | {key: "" for key in ("analysis", "table") if key in check}
         parameters = inspect.signature(function).parameters
         free = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         cells = ("sweep", "datasets", "methods", "train_size", "epsilon") if free else ()
-        options = [p for p in parameters if p not in ("results", "where")] + list(cells)
+        options = [
+            *(k for k, p in parameters.items() if k != "results" and p.kind is not p.VAR_KEYWORD),
+            *cells,
+        ]
         for option in given:
             _known(option, options, place, "option")
         for option, parameter in parameters.items():

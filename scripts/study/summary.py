@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
@@ -11,7 +10,7 @@ CONFIDENCE = 0.95
 
 def read_cell(path):
     """Draws of one run file, a data frame with the columns that `scripts/run.py` writes."""
-    return pd.read_csv(path, float_precision="round_trip", engine="c")
+    return pd.read_csv(path)
 
 
 def summarise(draws):
@@ -69,7 +68,7 @@ def _status(status):
 def cells_frame(experiment, cells):
     """One row per cell: its coordinates and `summarise` of its run file."""
     rows = [cell._asdict() | summarise(read_cell(experiment.run_path(cell))) for cell in cells]
-    return pd.DataFrame(rows).replace({np.nan: math.nan})
+    return pd.DataFrame(rows)
 
 
 def draws_frame(experiment, cells):

@@ -2,7 +2,9 @@
 
 import math
 
+import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.stats import norm
 
 from dp import accounting, composition, exact
@@ -105,11 +107,32 @@ def test_laplace_profile():
         assert delta == pytest.approx(normal, abs=0.004)
 
 
+def test_redrawing_until_bounded_costs_more_than_epsilon():
+    """Against two-dimensional densities of the accepted coefficients on a grid."""
+    for epsilon in (0.1, 1.0, 3.0):
+        s = 4 / epsilon
+        found = exact.redrawn_functional_loss(epsilon)
+        assert epsilon < found <= 2 * epsilon
+        quadratic, linear = np.meshgrid(np.linspace(1e-6, 3, 301), np.linspace(-4, 4, 401))
+
+        def log_density(x, y, s=s, quadratic=quadratic, linear=linear):
+            loss = -(np.abs(quadratic - x * x) + np.abs(linear + 2 * y * x)) / s
+            mass = quad(
+                lambda q: math.exp(-abs(q - x * x) / s) / (2 * s), 0, 60 * s, points=[x * x]
+            )
+            return loss - math.log(mass[0])
+
+        other = log_density(1.0, 1)
+        largest = max(np.abs(log_density(x, -1) - other).max() for x in np.linspace(0, 1, 41))
+        assert largest == pytest.approx(found, rel=1e-3)
+
+
 def test_exact_rows():
     settings = {
         "delta": 1e-5,
         "objective_perturbation": [[0.1, 1], [0.1, 140]],
         "classical_gaussian": [1, 10],
+        "redrawn_functional": [1],
         "laplace_coordinates": [1],
         "laplace_dimension": 784,
     }

@@ -134,6 +134,45 @@ def test_rows_beyond_the_bound_and_other_labels_are_refused(name, break_row, bre
         MECHANISMS[name].release(X, y, rng=generator(1), **common(name))
 
 
+@pytest.mark.parametrize("name", PRIVATE)
+@given(
+    n=st.integers(4, 15),
+    d=st.integers(1, 5),
+    bound=st.floats(0.1, 5),
+    excess=st.floats(1e-9, 10),
+    seed=st.integers(0, 2**32),
+)
+@settings(max_examples=15, deadline=None)
+def test_noise_is_never_calibrated_to_a_bound_that_the_data_break(name, n, d, bound, excess, seed):
+    """Random rows within a random bound, all but one, which lies beyond it by a random excess."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X *= bound * rng.random((n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+    row = rng.integers(n)
+    X[row] *= bound * (1 + excess) / np.linalg.norm(X[row])
+    y = np.where(np.arange(n) % 2, -1, 1)
+    arguments = common(name, bound=bound)
+    with pytest.raises(ValueError, match=r"bound|norm"):
+        MECHANISMS[name].release(X, y, rng=rng, **arguments)
+    X[row] /= 2 * (1 + excess)
+    with pytest.raises(ValueError, match="label"):
+        MECHANISMS[name].release(X, np.where(np.arange(n) == row, 0, y), rng=rng, **arguments)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+@given(z=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=50))
+@settings(max_examples=100, deadline=None)
+def test_losses_keep_the_constants_that_noise_is_calibrated_to(loss, z):
+    """|l'| <= kappa, 0 <= l'' <= c, and the slope's change between any two points is at most c."""
+    margin = losses.get(loss)
+    z = np.sort(z)
+    slope, curvature = margin.slopes(z.copy())
+    assert (np.abs(slope) <= margin.kappa).all()
+    assert ((curvature >= 0) & (curvature <= margin.c)).all()
+    change = np.diff(slope)
+    assert (change >= -1e-15).all() and (change <= margin.c * np.diff(z) + 1e-15).all()
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_unknown_options_are_refused(name):
     mechanism = MECHANISMS[name]

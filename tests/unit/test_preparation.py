@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dp import data
+from dp.components import distances_to_class_mean, principal_components
 from dp.preparation import STEPS, Table, prepare
 
 X_ROWS = hnp.arrays(
@@ -53,7 +54,14 @@ PUBLIC = {
     "row_norm": {},
     "clip": {"radius": 2},
     "constant_feature": {},
+    "random_projection": {"dimension": 3},
 }
+
+
+def apply(name, given, **options):
+    if STEPS[name].random:
+        options["rng"] = np.random.default_rng(5)
+    return STEPS[name].apply(given, **options)
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -62,9 +70,12 @@ PUBLIC = {
 def test_public_steps_treat_every_row_alone(name, X):
     """A step that claims to look at no other private row gives a row the same result without them."""
     assert not STEPS[name].private_rows
-    together = STEPS[name].apply(table(X), **PUBLIC[name])
-    alone = STEPS[name].apply(table(X[:1]), **PUBLIC[name])
-    np.testing.assert_array_equal(together.X[:1], alone.X)
+    assert STEPS[name].row_wise
+    together = apply(name, table(X), **PUBLIC[name])
+    alone = apply(name, table(X[:1]), **PUBLIC[name])
+    # A matrix product may add its terms in another order for another number of rows.
+    tolerance = 1e-12 if name == "random_projection" else 0
+    np.testing.assert_allclose(together.X[:1], alone.X, rtol=tolerance, atol=tolerance * 1e6)
     assert together.bound == alone.bound and together.columns == alone.columns
 
 
@@ -96,3 +107,216 @@ def test_values():
 def test_refuses(steps, match):
     with pytest.raises(ValueError, match=match):
         prepare(table([[0.1, 0.2], [0.3, 0.4]]), steps)
+
+
+PRIVATE = {"standardise": {}, "max_norm": {}, "pca": {"components": 2}}
+
+
+def test_every_step_is_either_tested_as_public_or_as_private():
+    assert set(STEPS) == {*PUBLIC, *PRIVATE, "binary", "subset"}
+    assert {name for name, step in STEPS.items() if step.private_rows} == set(PRIVATE)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_private_steps_change_a_row_with_the_others(name):
+    X = np.random.default_rng(0).standard_normal((6, 3))
+    other = np.concatenate([X[:5], 10 * X[5:]])
+    one, two = (STEPS[name].apply(table(rows), **PRIVATE[name]).X[0] for rows in (X, other))
+    assert not np.allclose(one, two)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_private_steps_are_recorded_and_never_look_at_test_rows(name):
+    X = np.random.default_rng(1).standard_normal((8, 3))
+    other = np.concatenate([X[:6], 10 * X[6:]])
+    steps = [("row_norm", {}), (name, PRIVATE[name]), ("clip", {"radius": 3})]
+    prepared = []
+    for rows in (X, other):
+        done, record = prepare(table(rows)._replace(train_rows=6), steps)
+        assert [entry["private_rows"] for entry in record] == [False, True, False]
+        assert done.train_rows == 6 and done.bound == 1
+        prepared.append(done.X[:6])
+    np.testing.assert_array_equal(*prepared)
+
+
+def test_standardise_agrees_with_scikit_learn():
+    from sklearn.preprocessing import StandardScaler
+
+    X = np.random.default_rng(2).normal(3, 5, (40, 4))
+    X[:, 2] = 0.1  # a constant whose mean is not exactly itself
+    found = STEPS["standardise"].apply(table(X)._replace(train_rows=30))
+    np.testing.assert_allclose(found.X, StandardScaler().fit(X[:30]).transform(X), atol=1e-12)
+    assert found.bound == np.inf and (found.X[:, 2] == 0).all()
+
+
+@pytest.mark.parametrize("standardised", [False, True])
+def test_pca_agrees_with_scikit_learn(standardised):
+    from sklearn.decomposition import PCA
+
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(50, 6)) @ rng.normal(size=(6, 6))
+    given = table(X)._replace(train_rows=40, bound=7.0)
+    if standardised:
+        given = STEPS["standardise"].apply(given)
+    found = STEPS["pca"].apply(given, components=3)
+    reference = PCA(3).fit(given.X[:40])
+    np.testing.assert_allclose(
+        np.abs(found.X), np.abs(reference.transform(given.X)), rtol=1e-7, atol=1e-10
+    )
+    assert found.columns == ("component1", "component2", "component3")
+    assert found.bound == (np.inf if standardised else 14)
+    explained = principal_components(X[:40], standardise=standardised).explained
+    np.testing.assert_allclose(explained[:3], reference.explained_variance_ratio_, rtol=1e-9)
+
+
+@given(X=X_ROWS)
+@settings(max_examples=60, deadline=None)
+def test_the_bound_after_pca_holds(X):
+    bounded = STEPS["row_norm"].apply(table(X))
+    found = STEPS["pca"].apply(bounded, components=2)
+    data.check_rows(found.X, found.y, found.bound)
+
+
+@given(X=X_ROWS)
+@settings(max_examples=60, deadline=None)
+def test_max_norm_bounds_the_training_rows(X):
+    if not X.any():
+        with pytest.raises(ValueError, match="every training row is zero"):
+            STEPS["max_norm"].apply(table(X))
+        return
+    found = STEPS["max_norm"].apply(table(X))
+    data.check_rows(found.X, found.y, found.bound)
+    np.testing.assert_allclose(data.row_norms(found.X).max(), 1, rtol=1e-12)
+
+
+def test_random_projection_keeps_squared_norms_on_average_but_gives_no_bound():
+    X = np.zeros((1, 40))
+    X[0, 3] = 1.0
+    norms = []
+    for seed in range(400):
+        found = STEPS["random_projection"].apply(
+            table(X), dimension=10, rng=np.random.default_rng(seed)
+        )
+        assert found.X.shape == (1, 10) and found.bound == np.inf
+        norms.append(np.square(found.X).sum())
+    # chi-squared with 10 degrees, divided by 10: mean 1, standard error sqrt(2/10/400) = 0.022
+    assert abs(np.mean(norms) - 1) < 0.1
+    assert max(norms) > 1.5
+    with pytest.raises(ValueError, match="no public bound"):
+        prepare(
+            table(X),
+            [("row_norm", {}), ("random_projection", {"dimension": 10})],
+            rng_of=lambda number, name: np.random.default_rng(0),
+        )
+
+
+def test_random_projection_depends_on_the_seed_alone():
+    steps = [("row_norm", {}), ("random_projection", {"dimension": 4}), ("clip", {"radius": 1})]
+    rng = np.random.default_rng(0)
+    X, other = rng.standard_normal((2, 5, 6))
+    first, second, again = (
+        prepare(table(rows), steps, lambda number, name, seed=seed: np.random.default_rng(seed))[0]
+        for rows, seed in ((X, 1), (np.vstack([X[:1], other[1:]]), 1), (X, 2))
+    )
+    np.testing.assert_allclose(first.X[0], second.X[0], rtol=1e-12)
+    assert not np.allclose(first.X[0], again.X[0])
+    assert first.bound == 1
+
+
+def ten_classes():
+    y = np.array([4, 9, 0, 4, 9, 1, 4, 9], dtype=np.int8)
+    X = np.arange(16, dtype=np.uint8).reshape(8, 2)
+    return Table(X, y, ("x0", "x1"), train_rows=5, classes=tuple("0123456789"))
+
+
+def test_binary_keeps_two_classes_of_both_parts():
+    found = STEPS["binary"].apply(ten_classes(), negative=4, positive=9)
+    assert found.y.tolist() == [-1, 1, -1, 1, -1, 1] and found.train_rows == 4
+    assert found.X[:, 0].tolist() == [0, 2, 6, 8, 12, 14] and found.X.dtype == np.uint8
+    assert found.classes == () and found.pair == ("4", "9")
+
+
+def test_subset():
+    first = STEPS["subset"].apply(ten_classes(), rows=3, test_rows=1)
+    assert first.X[:, 0].tolist() == [0, 2, 4, 10] and first.train_rows == 3
+    rng = np.random.default_rng(0)
+    mixed = STEPS["subset"].apply(ten_classes(), rows=4, shuffle=True, rng=rng)
+    assert len(mixed.y) == 4 + 3 and set(mixed.X[:4, 0]) < {0, 2, 4, 6, 8}
+    assert set(mixed.X[4:, 0]) == {10, 12, 14}
+    for wrong in ({"rows": 6}, {"rows": 0}, {"rows": 2, "test_rows": 4}):
+        with pytest.raises(ValueError, match="cannot be chosen"):
+            STEPS["subset"].apply(ten_classes(), **wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"negative": 4, "positive": 12}, "no class '12'"),
+        ({"negative": 4, "positive": 4}, "are both '4'"),
+        ({"negative": 4, "positive": 1}, "no training row is of the class '1'"),
+    ],
+)
+def test_binary_refuses(options, match):
+    with pytest.raises(ValueError, match=match):
+        STEPS["binary"].apply(ten_classes(), **options)
+    with pytest.raises(ValueError, match="two classes already"):
+        STEPS["binary"].apply(table(np.ones((2, 2))), **options)
+
+
+def test_bytes_stay_bytes_until_floats_are_asked_for():
+    """Steps put off give the rows they would have given at once, whichever rows are asked for."""
+    rng = np.random.default_rng(4)
+    X = rng.integers(0, 256, (9000, 5)).astype(np.uint8)  # more than one block
+    y = rng.integers(0, 3, len(X)).astype(np.int8)
+    given = Table(X, y, tuple("abcde"), train_rows=8000, classes=("u", "v", "w"))
+    steps = [
+        ("binary", {"negative": "u", "positive": "w"}),
+        ("scale_by_constants", {"*": [0, 255], "b": [10, 300]}),
+        ("clip", {"radius": 2}),
+        ("constant_feature", {}),
+    ]
+    now, record = prepare(given, steps)
+    later, same_record = prepare(given, steps, put_off=True)
+    assert later.X.dtype == np.uint8 and now.X.dtype == float and record == same_record
+    assert (later.columns, later.bound, later.train_rows) == (
+        now.columns,
+        now.bound,
+        now.train_rows,
+    )
+    rows = rng.permutation(len(now.y))[:50]
+    np.testing.assert_array_equal(later.later.apply(later.X[rows]), now.X[rows])
+    np.testing.assert_array_equal(later.y, now.y)
+    # A step that looks at other rows cannot be put off.
+    fitted, _ = prepare(given, [*steps, ("max_norm", {})], put_off=True)
+    assert fitted.X.dtype == float and not fitted.later.steps
+
+
+def test_a_one_hot_group_counts_once_in_the_bound():
+    rng = np.random.default_rng(6)
+    group = np.eye(3)[rng.integers(0, 3, 20)]
+    X = np.column_stack([rng.uniform(-50, 150, 20), group])
+    columns = ("age", "job=a", "job=b", "job=c")
+    given = Table(X, np.resize([-1, 1], 20), columns, groups=(columns[1:],))
+    found = STEPS["scale_to_bounds"].apply(given, age=[0, 100])
+    assert found.bound == pytest.approx(np.sqrt(2))
+    np.testing.assert_array_equal(found.X[:, 1:], group)
+    data.check_rows(found.X, found.y, found.bound)
+    with pytest.raises(ValueError, match="no such column: 'job=a'"):
+        STEPS["scale_to_bounds"].apply(given, **{"age": [0, 100], "job=a": [0, 1]})
+    # Columns that are no longer zeros and ones count each for itself.
+    moved = STEPS["clip"].apply(found, radius=1)
+    assert moved.groups == ()
+
+
+def test_distances_to_the_mean_of_the_class():
+    X = np.array([[0, 0], [2, 0], [10, 10], [10, 16]], dtype=np.uint8)
+    np.testing.assert_allclose(distances_to_class_mean(X, np.array([1, 1, 7, 7])), [1, 1, 3, 3])
+
+
+def test_labels_of_several_classes():
+    X = np.full((3, 2), 0.5)
+    data.check_rows(X, np.array([0, 1, 2]), 1.0, classes=3)
+    with pytest.raises(ValueError, match="integers from 0 to 1"):
+        data.check_rows(X, np.array([0, 1, 2]), 1.0, classes=2)
+    with pytest.raises(ValueError, match="labels must be -1 or 1"):
+        data.check_rows(X, np.array([0, 1, 2]), 1.0)

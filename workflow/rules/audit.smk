@@ -93,6 +93,52 @@ rule exact_losses:
         "python scripts/exact.py --settings {params.settings:q} --out {output} 2> {log}"
 
 
+rule spending_of_experiment:
+    input:
+        meta=lambda wildcards: expand(
+            "results/data/{dataset}.json", dataset=experiment_of(wildcards).datasets
+        ),
+        chosen=lambda wildcards: lambda_files(experiment_of(wildcards)),
+    output:
+        "results/audit/experiments/{experiment}.csv",
+    log:
+        "results/audit/logs/experiments/{experiment}.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+    params:
+        experiment=lambda wildcards: experiment_of(wildcards).to_json(
+            *("datasets", "methods", "sweeps", "searches", "lambda_published")
+        ),
+        library=lambda wildcards: digest(
+            "spending.py", *mechanism_modules(experiment_of(wildcards))
+        ),
+    shell:
+        "python scripts/spending.py --experiment {params.experiment:q} --out {output} 2> {log}"
+
+
+rule spending:
+    input:
+        expand("results/audit/experiments/{experiment}.csv", experiment=CONFIG["experiments"]),
+    output:
+        "results/audit/spending.csv",
+    log:
+        "results/audit/logs/spending.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=200,
+        runtime=5,
+    params:
+        library=digest("ledger.py"),
+    shell:
+        "python scripts/ledger.py {input} --out {output} 2> {log}"
+
+
 rule ledger_figure:
     input:
         "results/audit/ledger.csv",

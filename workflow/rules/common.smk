@@ -8,11 +8,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import audits, downloads, kinds, printed, published, sources
+from study import audits, canonical, downloads, kinds, printed, published, sources
 from study.config import ConfigError, load
 from study.dependencies import digest
 from study.experiment import data_path
@@ -27,9 +25,9 @@ os.environ.update(
 try:
     CONFIG, EXPERIMENTS, DATASETS = load(config, workflow.configfiles)
     AUDITS = audits.load(CONFIG)
-    sources.check(EXPERIMENTS, sources.load())
+    sources.check(EXPERIMENTS, sources.load(), DATASETS)
 except ConfigError as error:
-    raise WorkflowError(str(error)) from None
+    sys.exit(f"error: {error}")  # one sentence: an exception would bring a traceback
 
 
 # Downloads run beside Snakemake, so mirrors reach them through the environment.
@@ -51,7 +49,7 @@ wildcard_constraints:
     name=r"[A-Za-z0-9_]+",
     search=r"[A-Za-z0-9_]+",
     suffix="csv|npz",
-    epsilon=r"\d+(\.\d*[1-9])?|inf",
+    epsilon=canonical.EPSILON_PATTERN,
 
 
 def experiment_of(wildcards):
@@ -147,7 +145,7 @@ def entry_configuration(wildcards, section):
     """The part of an experiment's configuration that one entry depends on."""
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
-    keys = ("datasets", "methods", "folds", "simulations", "restarts", "searches", "source")
+    keys = ("source", "datasets", "methods", "folds", "simulations", "restarts", "searches")
     keys += ("lambda_published", "tune")
     part = {key: values[key] for key in keys if key in values}
     part[section] = {wildcards.name: entry}
@@ -181,7 +179,8 @@ def checks_of(experiment, section):
         check
         for entry in experiment.values[section].values()
         for check in entry.get("checks", ())
-        if check.get("analysis") is None or check["analysis"] in experiment.analyses
+        if check.get("analysis") in (None, *experiment.analyses)
+        and check.get("table") in (None, *experiment.tables)
     ]
 
 
@@ -195,6 +194,8 @@ def check_inputs(wildcards):
     for check in checks:
         if "analysis" in check:
             files[experiment.analysis_path(check["analysis"])] = None
+        if "table" in check:
+            files[f"results/{experiment.name}/tables/{check['table']}.csv"] = None
         if kinds.CHECKS[check["kind"]].inputs == "tuning":
             for dataset in check["options"].get("datasets", experiment.datasets):
                 if dataset in experiment.datasets:
@@ -210,6 +211,11 @@ def comparison_inputs(wildcards):
         f"results/{experiment.name}/results.csv",
         *sources.files(experiment.source),
         *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
+        *(
+            f"results/{experiment.name}/tables/{name}.csv"
+            for name in {spec.get("table"): None for spec in experiment.published.values()}
+            if name in experiment.tables
+        ),
     ]
 
 
@@ -256,11 +262,22 @@ def results_of(name):
     ]
 
 
+def announce(dag):
+    """The last lines of a run: the result files that it was asked for, one line per folder."""
+    folders = {}
+    for job in dag.targetjobs:
+        for path in map(Path, job.output or job.input):
+            folders.setdefault(path.parent, set()).add(path.name)
+    for folder, files in sorted(folders.items()):
+        print(f"{folder}/: {', '.join(sorted(files))}", file=sys.stderr)
+
+
 def ledger_files():
     """Every file that the audit ends with."""
     return [
         "results/audit/ledger.csv",
         "results/audit/exact.csv",
+        "results/audit/spending.csv",
         "results/audit/ledger.png",
         *(f"results/audit/{mechanism}.csv" for mechanism in AUDITS.mechanisms),
     ]
@@ -269,6 +286,17 @@ def ledger_files():
 def attack_modules(mechanism):
     """The mechanism's own module: an attack depends on no other mechanism's source."""
     return [MECHANISMS.module(mechanism)] if mechanism in MECHANISMS else []
+
+
+def lambda_files(experiment):
+    """The files that hold the lambdas of an experiment's cells, where these are chosen in the run."""
+    sources = (
+        experiment.lambda_source(
+            experiment.methods[cell.method], cell.dataset, cell.train_size, cell.epsilon
+        )
+        for cell in experiment.cells()
+    )
+    return sorted({source for source in sources if isinstance(source, str)})
 
 
 def all_stand_ins():
@@ -299,14 +327,3 @@ def report_what_there_is():
     done = subprocess.run([sys.executable, "scripts/report.py", *words], check=False)
     if done.returncode == 0:
         print("results/report.html: what there is, with its gaps", file=sys.stderr)
-
-
-def announce(experiments):
-    """The last lines of a run: where its results are."""
-    done = [name for name in experiments if Path(f"results/{name}/results.csv").exists()]
-    for name in done:
-        print(f"results/{name}/: results.csv, tables/, figures/", file=sys.stderr)
-    if AUDITS.values["enabled"] and Path("results/audit/ledger.csv").exists():
-        print("results/audit/: ledger.csv, ledger.png, exact.csv", file=sys.stderr)
-    if Path("results/report.html").exists():
-        print("results/report.html: all of it on one page", file=sys.stderr)

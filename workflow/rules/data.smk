@@ -37,7 +37,7 @@ rule prepare:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=2000,
         runtime=10,
     params:
         entry=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]),

@@ -24,7 +24,7 @@ rule compare:
         runtime=10,
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            "source", "datasets", "methods", "sweeps", "analyses", "published"
+            *("source", "datasets", "methods", "sweeps", "analyses", "tables", "published"),
         ),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
         library=digest("compare.py"),
@@ -58,9 +58,10 @@ rule check:
         runtime=10,
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            *("source", "datasets", "methods", "sweeps", "analyses", "published"),
+            *("source", "datasets", "methods", "sweeps", "analyses", "tables", "published"),
             wildcards.section,
         ),
+        stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
         library=lambda wildcards: digest(
             "check.py",
             *sorted(
@@ -72,4 +73,4 @@ rule check:
         ),
     shell:
         "python scripts/check.py --experiment {params.experiment:q} --section {wildcards.section}"
-        " --out {output} 2> {log}"
+        " --stand-ins {params.stand_ins:q} --out {output} 2> {log}"

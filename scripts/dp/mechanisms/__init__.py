@@ -74,6 +74,8 @@ class Mechanism:
     # with, if any: given to `release` as `fit` = (weights, info), it is not computed again.
     fit: str | None = None
     private = True
+    # Whether it learns more than two classes, labels 0 .. K - 1 in place of -1 and 1.
+    multiclass = False
     needs_lambda = True
     # Names in `Release.info` of further results per restart, which a run's file gets as columns.
     reports: tuple = ()

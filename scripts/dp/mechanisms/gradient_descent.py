@@ -31,6 +31,7 @@ NOISES = ("analytic", "published")
 class _Descent(Mechanism):
     needs_lambda = False
     uses_public_rows = True
+    multiclass = True
     reports = ("train_error",)
 
     def _check_all(self, n, d, epsilon, lam, bound, classes, loss, iterations, rate, public):

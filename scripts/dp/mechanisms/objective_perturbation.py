@@ -197,11 +197,14 @@ class ObjectivePerturbationCM08(_Tilted):
         self._check(epsilon, lam, n, d, bound)
         check_tolerance(tolerance)
         proven = max(epsilon, exact_epsilon(epsilon, n * lam, bound, loss))
-        reason = (
-            "the proof leaves out the Jacobian of b -> w; "
-            + ("here it costs nothing" if proven == epsilon else "with it the supremum is larger")
-            + f"; {EXACT}"
-        )
+        free = proven == epsilon
+        here = "here it costs nothing" if free else f"with it the supremum is {proven:.6g}"
+        if losses.get(loss).name == "logistic":
+            at_least = ">=" if free else "<"
+            here += (
+                f", n lambda epsilon = {n * lam * epsilon:.6g} {at_least} 2 R^2 = {2 * bound**2:g}"
+            )
+        reason = f"the proof leaves out the Jacobian of b -> w; {here}; {EXACT}"
         return Guarantee(epsilon, proven, 0.0, REPLACE_ONE, reason)
 
     def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic"):

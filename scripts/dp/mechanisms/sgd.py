@@ -99,11 +99,11 @@ class _SGD(Mechanism):
             ]
             weights = np.empty((len(candidates), len(runs), np.shape(waiting[same[0]][0][0])[1]))
             intercepts = np.zeros((len(candidates), len(runs)))
+            trains, cache = [waiting[k][0] for k in same], {}
             for settings, chosen, lams in _by_settings(candidates, options, lam):
-                trains = [waiting[k][0] for k in same]
                 draws = copy.deepcopy(runs)  # candidates share their draws
                 weights[chosen], intercepts[chosen] = self._descend(
-                    trains, draws, epsilon, lams, bound, **settings
+                    trains, draws, epsilon, lams, bound, cache, **settings
                 )
             for j, k in enumerate(same):
                 part = slice(j * restarts, (j + 1) * restarts)
@@ -117,8 +117,11 @@ class _SGD(Mechanism):
                 )
         return found
 
-    def _descend(self, trains, runs, epsilon, lams, bound, **settings):
-        """Weights (values of lambda, runs, d) and intercepts (values, runs)."""
+    def _descend(self, trains, runs, epsilon, lams, bound, cache, **settings):
+        """Weights (values of lambda, runs, d) and intercepts (values, runs).
+
+        cache: the last rows that were projected, for other settings of the same runs.
+        """
         settings = self.options() | settings
         accounting = settings.pop("accounting", "composed")
         n, d = np.shape(trains[0][0])
@@ -126,37 +129,21 @@ class _SGD(Mechanism):
             self._check_run(epsilon, lam, n, d, bound, **_without(settings, "bias"))
         scale = self._scale(epsilon, settings["clip"], settings["epochs"], accounting)
         plan = batch_plan(n, settings["batch"], settings["batch_final"])
-        k = settings["dimensions"] or d
-        width = k + settings["bias"]
-        per_run = n * width * (settings["dimensions"] is not None) + len(plan[0]) * width
-        step = max(1, CHUNK_BYTES // (8 * per_run))
-        parts = [
-            self._part(trains, runs[j : j + step], scale, lams, plan, settings)
-            for j in range(0, len(runs), step)
-        ]
+        width = (settings["dimensions"] or d) + settings["bias"]
+        step = max(1, CHUNK_BYTES // (8 * 2 * n * width))  # rows, and noise of at most n steps
+        parts = []
+        for j in range(0, len(runs), step):
+            part = runs[j : j + step]
+            key = (settings["dimensions"], settings["bias"], j)
+            if key not in cache:
+                cache.clear()
+                cache[key] = _rows(trains, part, settings["dimensions"], settings["bias"])
+            parts.append(self._part(part, *cache[key], scale, lams, plan, settings))
         weights, intercepts = zip(*parts, strict=True)
         return np.concatenate(weights, axis=1), np.concatenate(intercepts, axis=1)
 
-    def _part(self, trains, runs, scale, lams, plan, settings):
-        n, d = np.shape(trains[0][0])
-        projections = None
-        if settings["dimensions"] is not None:
-            k = settings["dimensions"]
-            projections = [run.projection.standard_normal((d, k)) / math.sqrt(k) for run in runs]
-            sources = [(run.train, matrix) for run, matrix in zip(runs, projections, strict=True)]
-            block = np.arange(len(runs))
-        else:
-            used = sorted({run.train for run in runs})
-            sources = [(train, None) for train in used]
-            block = np.array([used.index(run.train) for run in runs])
-        width = (settings["dimensions"] or d) + settings["bias"]
-        rows = np.empty((len(sources), n, width))
-        for j, (train, matrix) in enumerate(sources):
-            X, y = trains[train]
-            rows[j, :, : width - settings["bias"]] = X if matrix is None else X @ matrix
-            if settings["bias"]:
-                rows[j, :, -1] = 1.0
-            rows[j] *= np.asarray(y, dtype=float)[:, None]
+    def _part(self, runs, rows, block, projections, scale, lams, plan, settings):
+        n, width = rows.shape[1:]
         steps = len(plan[0])
 
         def passes():
@@ -184,6 +171,28 @@ class _SGD(Mechanism):
         if projections is not None:
             w = np.stack([w[:, j] @ m.T for j, m in enumerate(projections)], axis=1)
         return w, intercepts
+
+
+def _rows(trains, runs, dimensions, bias):
+    """Rows times labels (blocks, n, width), each run's block, and the projections (None without)."""
+    n, d = np.shape(trains[0][0])
+    if dimensions is None:
+        used = sorted({run.train for run in runs})
+        block = np.array([used.index(run.train) for run in runs])
+        sources, projections = [(train, None) for train in used], None
+    else:
+        shape = (d, dimensions)
+        projections = [run.projection.standard_normal(shape) / math.sqrt(shape[1]) for run in runs]
+        sources = [(run.train, matrix) for run, matrix in zip(runs, projections, strict=True)]
+        block = np.arange(len(runs))
+    width = dimensions or d
+    rows = np.empty((len(sources), n, width + bool(bias)))
+    for found, (train, matrix) in zip(rows, sources, strict=True):
+        X, y = trains[train]
+        found[:, :width] = X if matrix is None else X @ matrix
+        found[:, width:] = 1.0
+        found *= np.asarray(y, dtype=float)[:, None]
+    return rows, block, projections
 
 
 def _by_settings(candidates, options, lam):

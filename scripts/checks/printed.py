@@ -1,0 +1,33 @@
+"""Checks on the source's own numbers: what it prints against what else it prints."""
+
+from checks import source as source_file
+from checks.statements import Outcome
+
+
+def _values(results, *paths):
+    source = source_file.read(results.experiment.source)
+    return [float(source.look_up(path)) for path in paths]
+
+
+def printed_twice(results, *, first, second):
+    """Two places of the source's tables print the same number."""
+    values = _values(results, first, second)
+    text = f"{first} and {second} print {values[0]:g} and {values[1]:g}"
+    return Outcome(values[0] == values[1], text, abs(values[0] - values[1]), 0.0)
+
+
+def printed_ratio(results, *, first, second, at_least):
+    """The number printed at `first` is at least `at_least` times the one at `second`."""
+    values = _values(results, first, second)
+    ratio = values[0] / values[1]
+    text = f"{first} prints {values[0]:g}, {second} {values[1]:g}: {ratio:.4g} times"
+    return Outcome(ratio >= at_least, text, ratio, at_least)
+
+
+def printed_difference(results, *, first, second, printed, tolerance=1e-9):
+    """The difference of the numbers printed at `first` and `second` is not the one that is printed."""
+    values = _values(results, first, second)
+    difference = values[0] - values[1]
+    text = f"{first} - {second} = {values[0]:g} - {values[1]:g} = {difference:g}; {printed:g} is printed"
+    gap = abs(difference - printed)
+    return Outcome(gap > tolerance, text, gap, tolerance)

@@ -1,0 +1,124 @@
+"""Figures of the distributed lasso: what it discards, which pixels weigh most, how many centres."""
+
+import numpy as np
+
+from plots import style
+
+
+def discarded_features(experiment, spec, draws):
+    """Number of features whose weight is below 1e-100 against training rows, mean and range."""
+    fig, axes = style.figure(7.6, 4.2)
+    looks = style.looks(_shown(experiment, draws))
+    for method, look in looks.items():
+        rows = draws[draws["method"] == method]
+        groups = rows.groupby("train_size")["discarded"]
+        mean, low, high = groups.mean(), groups.min(), groups.max()
+        axes.plot(mean.index, mean, **look)
+        axes.fill_between(mean.index, low, high, color=look["color"], alpha=0.15, linewidth=0)
+    axes.set_xscale("log")
+    style.plain_ticks(axes, draws["train_size"])
+    axes.set_ylim(bottom=-0.02 * max(1, draws["discarded"].max()))
+    axes.set_xlabel("training rows")
+    axes.set_ylabel("discarded features")
+    axes.set_title(spec["title"], loc="left")
+    axes.legend(
+        title="mean and range over simulations",
+        title_fontsize="small",
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+    )
+    return fig
+
+
+def heaviest_pixels(experiment, spec, path):
+    """Discarded pixels, and the heaviest positive and negative ones, drawn over a 4 and a 9."""
+    heaviest = spec["options"]["heaviest"]
+    with np.load(path) as arrays:
+        methods, weights, examples, size = (
+            arrays[key] for key in ("methods", "weights", "examples", "train_size")
+        )
+    side = round(np.sqrt(weights.shape[1]))
+    columns = 1 + len(heaviest)
+    fig, grid = style.figure(
+        2.5 * columns * 2, 2.75 * len(methods) + 0.7,
+        nrows=len(methods), ncols=2 * columns, squeeze=False,
+    )  # fmt: skip
+    for row, method, w in zip(grid, methods, weights, strict=True):
+        title = experiment.methods[method].get("title", str(method).replace("_", " "))
+        gone = np.flatnonzero(np.abs(w) < 1e-100)
+        order = np.argsort(-np.abs(w))
+        for k, example in enumerate(examples):
+            panels = row[k * columns : (k + 1) * columns]
+            for axes in panels:
+                axes.imshow(example.reshape(side, side), cmap="Greys", alpha=0.55)
+                axes.set_xticks([])
+                axes.set_yticks([])
+                axes.grid(visible=False)
+                axes.set_xlim(-0.5, side - 0.5)
+                axes.set_ylim(side - 0.5, -0.5)
+            _mark(panels[0], gone, side, "#0072B2", "x")
+            panels[0].set_title(f"{len(gone)} discarded", fontsize="small")
+            for axes, count in zip(panels[1:], heaviest, strict=True):
+                top = order[: min(count, len(w) - len(gone))]
+                _mark(axes, top[w[top] > 0], side, "#D55E00", "+")
+                _mark(axes, top[w[top] < 0], side, "#009E73", "o")
+                axes.set_title(f"{len(top)} heaviest", fontsize="small")
+        row[0].set_ylabel(title, fontsize="small")
+    fig.suptitle(
+        f"{spec['title']}, {int(size):,} training rows (+ for 9, o for 4, x discarded)",
+        x=0.01, ha="left",
+    )  # fmt: skip
+    return fig
+
+
+def _mark(axes, pixels, side, colour, marker):
+    filled = {"facecolors": "none"} if marker == "o" else {}
+    colours = {"edgecolors": colour, **filled} if filled else {"color": colour}
+    axes.scatter(
+        pixels % side, pixels // side, marker=marker, s=22 * (16 / side), linewidths=1.2, **colours
+    )
+
+
+def centres_curve(experiment, spec, frame):
+    """Test error against the number of centres: all gradients, one centre alone, noisy gradients."""
+    fig, axes = style.figure(7.6, 4.2)
+    options = {label: method["options"] for label, method in experiment.methods.items()}
+    groups = {}
+    for row in frame.sort_values(["epsilon", "train_size"]).to_dict("records"):
+        method = experiment.methods[row["method"]]
+        if np.isfinite(row["epsilon"]):
+            name = rf"Gaussian noise, $\varepsilon$ = {row['epsilon']:g}, $\delta$ = {method['delta']:g}"
+        elif options[row["method"]].get("part") == "one":
+            name = "one centre's share alone"
+        else:
+            name = "exact gradients of all centres"
+        groups.setdefault(name, []).append((options[row["method"]]["centres"], row))
+    noisy = [name for name in groups if name.startswith("Gaussian")]
+    colours = dict(zip(noisy, style.sequence(len(noisy)), strict=True))
+    for (name, rows), marker in zip(groups.items(), style.MARKERS, strict=False):
+        rows = sorted(rows, key=lambda item: item[0])
+        x = [centres for centres, _ in rows]
+        mean, low, high = (
+            [row[key] for _, row in rows] for key in ("error_mean", "error_low", "error_high")
+        )
+        colour = colours.get(name, "#000000" if name.startswith("exact") else "#CC79A7")
+        axes.plot(x, mean, color=colour, marker=marker, label=name)
+        axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+    axes.set_xscale("log")
+    style.plain_ticks(axes, [centres for rows in groups.values() for centres, _ in rows])
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(f"data centres that share {int(frame['train_size'].max()):,} training rows")
+    axes.set_ylabel("test error")
+    axes.set_title(spec["title"], loc="left")
+    axes.legend(
+        title=style.replicates(experiment, frame),
+        title_fontsize="small",
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+    )
+    return fig
+
+
+def _shown(experiment, frame):
+    shown = set(frame["method"])
+    return {label: method for label, method in experiment.methods.items() if label in shown}

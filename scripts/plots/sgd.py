@@ -1,0 +1,144 @@
+"""Figures of private stochastic gradient descent: its tuning, its dimension, its iterations."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from plots import style
+from study.canonical import epsilon as canonical
+
+
+def _choices(paths):
+    """A frame of the searches' choices: cell coordinates with lambda and every option."""
+    rows = []
+    for cell, path in paths.items():
+        chosen = json.loads(Path(path).with_suffix(".json").read_text(encoding="utf-8"))
+        rows.append(cell._asdict() | {"lambda": chosen["lambda"]} | chosen["options"])
+    return pd.DataFrame(rows)
+
+
+def searched_settings(experiment, spec, paths):
+    """Chosen lambda and batch size against the training size, one line per epsilon."""
+    frame = _choices(paths)
+    fig, grid = style.figure(6.8, 5.4, nrows=2, sharex=True)
+    values = sorted(frame["epsilon"].unique())
+    for (value, colour), marker in zip(
+        zip(values, _colours(values), strict=True), style.MARKERS, strict=False
+    ):
+        rows = frame[frame["epsilon"] == value].sort_values("train_size")
+        look = {"color": colour, "marker": marker, "label": _name(value)}
+        grid[0].plot(rows["train_size"], rows["lambda"], **look)
+        grid[1].plot(rows["train_size"], rows["batch"], **look)
+    for axes, name in zip(grid, (r"chosen $\lambda$", "chosen batch size"), strict=True):
+        axes.set_ylabel(name)
+        axes.set_yscale("log")
+    grid[1].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    grid[1].set_xlabel("training rows")
+    grid[1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    grid[0].set_title(spec["title"], loc="left")
+    grid[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return fig
+
+
+def searched_pairs(experiment, spec, paths):
+    """lambda against batch size: how often each pair won a simulation, over all training sizes."""
+    values = sorted({cell.epsilon for cell in paths})
+    fig, grid = style.figure(
+        3.3 * len(values) + 0.4, 3.8, ncols=len(values), sharex=True, sharey=True, squeeze=False
+    )
+    for axes, value, colour in zip(grid[0], values, _colours(values), strict=True):
+        frames = [pd.read_csv(path) for cell, path in paths.items() if cell.epsilon == value]
+        wins = pd.concat(frames).groupby(["lambda", "batch"])["wins"].sum().reset_index()
+        wins = wins[wins["wins"] > 0]
+        axes.scatter(
+            wins["batch"],
+            wins["lambda"],
+            s=500 * wins["wins"] / wins["wins"].max(),
+            color=colour,
+            alpha=0.6,
+            edgecolor="#000000",
+            linewidth=0.6,
+        )
+        for row in wins.nlargest(3, "wins").itertuples():
+            axes.annotate(f"{row.wins}", (row.batch, row[1]), ha="center", va="center", fontsize=8)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.margins(0.15)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set_title(_name(value), loc="left")
+    fig.supxlabel("batch size")
+    fig.supylabel(r"$\lambda$")
+    fig.suptitle(f"{spec['title']} (numbers: the three largest counts)", x=0.01, ha="left")
+    return fig
+
+
+def dimension_study(experiment, spec, frame):
+    """Error and width of its interval against training rows, a curve per dimension, a row per epsilon."""
+    dimension = {
+        label: method["options"].get("dimensions") for label, method in experiment.methods.items()
+    }
+    known = sorted({d for d in dimension.values() if d})
+    order = [*known, None]
+    colours = dict(zip(order, style.sequence(len(order)), strict=True))
+    frame = frame.assign(
+        dimension=[dimension[m] or 0 for m in frame["method"]],
+        width=frame["error_high"] - frame["error_low"],
+    )
+    values = sorted(frame["epsilon"].unique())
+    fig, grid = style.figure(
+        7.6, 2.2 * len(values) + 0.6, nrows=len(values), ncols=2, sharex=True, squeeze=False
+    )
+    for row, value in zip(grid, values, strict=True):
+        for d, marker in zip(order, style.MARKERS, strict=False):
+            rows = frame[(frame["epsilon"] == value) & (frame["dimension"] == (d or 0))]
+            rows = rows.sort_values("train_size")
+            look = {"color": colours[d], "marker": marker, "label": f"{d}" if d else "all"}
+            row[0].plot(rows["train_size"], rows["error_mean"], **look)
+            row[1].plot(rows["train_size"], rows["width"], **look)
+        row[0].set_ylabel(f"{_name(value)}\ntest error")
+        row[1].set_ylabel("interval width")
+        row[0].set_ylim(bottom=0)
+        row[1].set_ylim(bottom=0)
+    for axes in grid[-1]:
+        axes.set_xlabel("training rows")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    grid[0, 1].legend(
+        title="dimensions\n" + style.replicates(experiment, frame),
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+        title_fontsize="small",
+    )
+    fig.suptitle(spec["title"], x=0.01, ha="left")
+    return fig
+
+
+def iterations(experiment, spec, path):
+    """Objective and gradient norm against the iteration, one curve per epsilon."""
+    frame = pd.read_csv(path)
+    fig, grid = style.figure(8.6, 3.9, ncols=2)
+    values = sorted(frame["epsilon"].unique())
+    for value, colour in zip(values, _colours(values), strict=True):
+        rows = frame[frame["epsilon"] == value]
+        for axes, column in zip(grid, ("objective", "gradient_norm"), strict=True):
+            axes.plot(rows["step"], rows[column], color=colour, label=_name(value))
+    for axes, name in zip(grid, ("objective", "norm of its gradient"), strict=True):
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("iteration")
+        axes.set_ylabel(name)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    grid[0].set_title(spec["title"], loc="left")
+    grid[1].legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return fig
+
+
+def _colours(values):
+    """A colour per epsilon, black without noise."""
+    finite = style.sequence(sum(np.isfinite(v) for v in values))
+    return [*finite, *["#000000"] * (len(values) - len(finite))]
+
+
+def _name(value):
+    return rf"$\varepsilon$ = {canonical(value)}" if np.isfinite(value) else "without noise"

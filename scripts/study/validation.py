@@ -1,0 +1,331 @@
+"""YAML files against JSON schemas, with messages for people.
+
+Every problem is a `ConfigError`: one sentence with the file, the key and the nearest valid name.
+"""
+
+import copy
+import datetime
+import json
+import math
+import re
+from difflib import get_close_matches
+from pathlib import Path
+
+import jsonschema
+import yaml
+
+from study import canonical
+
+SCHEMAS = Path("workflow/schemas")
+NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
+
+
+class ConfigError(Exception):
+    """A configuration that cannot run, in one plain sentence."""
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    """YAML without repeated keys, of which only the last would count."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key_node.tag != "tag:yaml.org,2002:merge" and key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path):
+    """A YAML mapping, {} for an empty file."""
+    path = Path(path)
+    try:
+        value = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: is not UTF-8 text") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}:" if mark else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise ConfigError(f"{path}:{line} not valid YAML ({problem})") from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: must hold keys with values, not {_kind(value)}")
+    return value
+
+
+def in_file(path):
+    """A `where` for `validate`: every key comes from this file."""
+    return lambda key=(): str(path)
+
+
+def origin(path, files, config):
+    """The file that a key of Snakemake's merged configuration comes from.
+
+    path: the key's parts, the last of which may exist in no file. files: name -> content of
+    `workflow.configfiles`, the overlays in the order given (a later one wins) and then the default.
+    "--config" where the value is from none of them.
+    """
+    names = list(files)
+    merged = _follow(config, path)[0]
+    deepest, found = 1, "--config"
+    for file in [*reversed(names[:-1]), *names[-1:]]:
+        value, depth = _follow(files[file], path)
+        if depth == len(path) and not isinstance(value, dict) and repr(value) != repr(merged):
+            continue  # overridden
+        if depth > deepest or depth == len(path):
+            deepest, found = depth, _relative(file)
+        if depth == len(path):
+            break
+    return found
+
+
+def _follow(value, path):
+    """The value at `path`, or at the deepest part of it that there is, and the depth of that."""
+    for depth, part in enumerate(path):
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return value, depth
+    return value, len(path)
+
+
+def _relative(file):
+    file = Path(file).resolve()
+    return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
+
+
+def nearest(name, valid):
+    """ "; did you mean 'x'?", or the valid names where none is near."""
+    near = get_close_matches(str(name), [str(v) for v in valid], n=1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f" (valid: {', '.join(map(str, valid))})" if valid else ""
+
+
+def merge(base, changes):
+    """A copy of `base` with `changes`: mappings merged, other values replaced, null removes."""
+    merged = copy.deepcopy(base)
+    for key, value in changes.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict):
+            before = merged.get(key)
+            merged[key] = merge(before if isinstance(before, dict) else {}, value)
+        else:
+            merged[key] = copy.deepcopy(value)
+    return merged
+
+
+def validate(value, schema_name, where):
+    """Raise ConfigError for the first problem of `value`; return it with the defaults filled in.
+
+    where: the file's name, or a function from a key's parts to the name of the file it comes from.
+    """
+    where = where if callable(where) else in_file(where)
+    if schema_name != "published":  # its tables may have numbers as keys
+        _check_plain(value, (), where)
+    schema = read_yaml(SCHEMAS / f"{schema_name}.schema.yaml")
+    errors = jsonschema.Draft202012Validator(schema).iter_errors(value)
+    # A misspelt key before the key that is missing for it.
+    order = [
+        ([str(part) for part in e.absolute_path], e.validator != "additionalProperties", k, e)
+        for k, e in enumerate(errors)
+    ]
+    if order:
+        error = min(order)[-1]
+        path = [*error.absolute_path]
+        if error.validator == "additionalProperties":
+            path.append(_unknown(error))
+        raise problem(where(path), _key(error.absolute_path), _problem(error))
+    return _with_defaults(value, schema, schema)
+
+
+def problem(source, key, text):
+    """ConfigError that names file and key, "" for the file as a whole."""
+    return ConfigError(f"{source}: {key + ': ' if key else ''}{text}")
+
+
+def _check_plain(value, path, where):
+    """Refuse what YAML makes of unquoted text, and numbers that are not finite.
+
+    An option may be infinite: an epsilon without privacy, or the threshold of a check.
+    """
+
+    def refuse(text):
+        raise problem(where(list(path)), _key(path), text)
+
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                refuse(f"the key {_show(key)} is {_kind(key)}: write it in quotes")
+            _check_plain(item, (*path, key), where)
+    elif isinstance(value, (list, tuple)):
+        for k, item in enumerate(value):
+            _check_plain(item, (*path, k), where)
+    elif isinstance(value, float) and (
+        math.isnan(value) or (math.isinf(value) and "options" not in path)
+    ):
+        refuse(f"must be a finite number, not {_show(value)}")
+    elif not isinstance(value, (str, int, float, type(None))):
+        refuse(f"{value} is {_kind(value)}: write it in quotes")
+
+
+def check_options(options, defaults, source, key):
+    """Refuse options that `defaults` does not name, and values of another type than the default."""
+    for name, value in options.items():
+        if name not in defaults:
+            raise problem(source, key, f"no option {name!r}{nearest(name, list(defaults))}")
+        default = defaults[name]
+        expected = None if default is None else _kind(default)
+        if expected not in (None, _kind(value)):
+            raise problem(source, f"{key}.{name}", _wrong_type(expected, value))
+
+
+def check_text_numbers(options, source, key):
+    """Refuse text that was meant as a number: YAML reads 1e-6 as text, 1.0e-6 as a number."""
+    items = options.items() if isinstance(options, dict) else enumerate(options)
+    for name, value in items:
+        inner = f"{key}.{name}" if isinstance(name, str) else f"{key}[{name}]"
+        if isinstance(value, (dict, list)):
+            check_text_numbers(value, source, inner)
+        elif isinstance(value, str) and _is_number(value):
+            raise problem(source, inner, _text_number(value))
+
+
+def _key(path):
+    key = ""
+    for part in path:
+        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
+    return key
+
+
+def _kind(value):
+    kinds = {
+        str: "text",
+        bool: "true/false",
+        dict: "a mapping",
+        list: "a list",
+        tuple: "a list",
+        type(None): "null",
+        datetime.date: "a date",
+        datetime.datetime: "a time",
+        bytes: "binary data",
+        set: "a set",
+    }
+    return kinds.get(type(value), "a number")
+
+
+def _show(value):
+    """A value as YAML writes it."""
+    words = {"True": "true", "False": "false", "None": "null", "inf": ".inf", "nan": ".nan"}
+    return words.get(str(value), repr(value)) if not isinstance(value, str) else repr(value)
+
+
+def _wrong_type(expected, value):
+    shown = "" if value is None or isinstance(value, (dict, list)) else f" ({_show(value)})"
+    return f"must be {expected}, not {_kind(value)}{shown}"
+
+
+def in_yaml(value):
+    """A value as YAML reads it: numbers with a point before their exponent."""
+    if isinstance(value, float) and math.isfinite(value):
+        mantissa, e, exponent = canonical.number(value).partition("e")
+        return f"{mantissa}{'.0' if e and '.' not in mantissa else ''}{e}{exponent}"
+    return json.dumps(value)
+
+
+def _text_number(value):
+    number = in_yaml(float(value))
+    return f"{value!r} is text, not a number: write {number}, without quotes"
+
+
+def _is_number(text):
+    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text.strip()) is not None
+
+
+def _problem(error):
+    while error.context:  # alternatives: the one that came furthest
+        error = max(error.context, key=lambda e: len(e.absolute_path))
+    value, limit = error.instance, error.validator_value
+    if error.validator == "additionalProperties":
+        unknown = _unknown(error)
+        return f"unknown key {unknown!r}{nearest(unknown, list(error.schema['properties']))}"
+    if error.validator == "dependentRequired":
+        key, missing = next(
+            (key, other)
+            for key in limit
+            if key in value
+            for other in limit[key]
+            if other not in value
+        )
+        return f"the key {missing!r} is missing ({key!r} needs it)"
+    if error.validator == "required":
+        return f"the key {next(key for key in limit if key not in value)!r} is missing"
+    if error.validator == "pattern" and limit == NAME:
+        return f"the name {value!r} may hold letters, digits and underscores only"
+    if error.validator in ("type", "pattern") and isinstance(value, str) and _is_number(value):
+        return _text_number(value)
+    if error.validator == "pattern":
+        words = limit.strip("^()$").split("|")
+        if all(map(str.isalpha, words)):
+            return f"must be a number or one of {', '.join(words)}, not {value!r}" + (
+                nearest(value, words) if get_close_matches(value, words) else ""
+            )
+    if error.validator == "type":
+        kinds = [limit] if isinstance(limit, str) else limit
+        names = {
+            "array": "a list",
+            "object": "a mapping",
+            "string": "text",
+            "null": "null",
+            "boolean": "true/false",
+            "integer": "a whole number",
+            "number": "a number",
+        }
+        return _wrong_type(" or ".join(names[kind] for kind in kinds), value)
+    if error.validator == "enum":
+        return f"{value!r} is not known{nearest(value, limit)}"
+    comparison = {
+        "minimum": "at least",
+        "maximum": "at most",
+        "exclusiveMinimum": "greater than",
+        "exclusiveMaximum": "less than",
+    }.get(error.validator)
+    if comparison:
+        return f"must be {comparison} {limit}, not {value}"
+    if error.validator == "uniqueItems":
+        return f"names {next(v for v in value if value.count(v) > 1)!r} twice"
+    if error.validator in ("minItems", "minProperties"):
+        return "must not be empty" if limit == 1 else f"needs at least {limit} values"
+    if error.validator in ("maxItems", "maxProperties"):
+        return f"takes at most {limit} values"
+    return error.message
+
+
+def _unknown(error):
+    return next(key for key in error.instance if key not in error.schema["properties"])
+
+
+def _with_defaults(value, schema, root):
+    if "$ref" in schema:
+        schema = {**root["$defs"][schema["$ref"].rsplit("/", 1)[1]], **schema}
+    if isinstance(value, dict):
+        properties = schema.get("properties", {})
+        other = schema.get("additionalProperties")
+        filled = {
+            key: copy.deepcopy(sub["default"])
+            for key, sub in properties.items()
+            if "default" in sub and key not in value
+        }
+        for key, item in value.items():
+            sub = properties.get(key, other if isinstance(other, dict) else {})
+            filled[key] = _with_defaults(item, sub, root)
+        return filled
+    return value

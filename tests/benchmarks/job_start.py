@@ -1,0 +1,72 @@
+"""Seconds that a run job takes to start: interpreter, imports, argument parsing. At most 0.35.
+
+    python tests/benchmarks/job_start.py [repetitions]
+
+Prints the median and the least of `run.py --help` with each mechanism loaded, beside a bare interpreter
+and the import of numpy, all on this machine; and the processor's seconds, which other work on the
+machine disturbs less. Exit status 1 where the least of both exceeds the limit.
+"""
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+LIMIT = 0.35
+
+
+def seconds(code, repetitions):
+    """Seconds of a fresh interpreter that runs `code`: (by the clock, of the processor), sorted."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    found = []
+    for _ in range(repetitions + 1):
+        start, before = time.perf_counter(), processor()
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=SCRIPTS,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        found.append((time.perf_counter() - start, processor() - before))
+    return [sorted(column) for column in zip(*found[1:], strict=True)]  # the first fills the caches
+
+
+def processor():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def job(mechanism):
+    """What `python scripts/run.py` does before it reads data."""
+    return (
+        "import sys, run; from dp.mechanisms import MECHANISMS;"
+        f"MECHANISMS[{mechanism!r}]; sys.argv = ['run.py', '--help'];"
+        "run.main()"
+    )
+
+
+def main():
+    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    sys.path.insert(0, str(SCRIPTS))
+    from dp.mechanisms import MECHANISMS
+
+    cases = {"bare interpreter": "pass", "import numpy": "import numpy"}
+    cases |= {name: job(name) for name in sorted(MECHANISMS)}
+    print(f"{'':32} {'median':>8} {'least':>8} {'processor':>9}  seconds, of {repetitions}")
+    slow = []
+    for name, code in cases.items():
+        clock, cpu = seconds(code, repetitions)
+        print(f"{name:32} {statistics.median(clock):8.3f} {clock[0]:8.3f} {cpu[0]:9.3f}")
+        if min(clock[0], cpu[0]) > LIMIT:
+            slow.append(name)
+    if slow:
+        sys.exit(f"more than {LIMIT} s: {', '.join(slow)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""A small run's files, made by hand, with a cell and a figure's data missing on purpose."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from study.config import load
+from study.experiment import data_path
+from study.files import write_csv, write_json
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = {
+    "cm08": {
+        "restarts": 4,
+        "sweeps": {
+            "learning": {"train_sizes": [1000, 14000], "epsilons": [0.1]},
+            "epsilon": {"train_sizes": [10000], "epsilons": [0.01, 0.1, 0.2]},
+            "table": {"train_sizes": [14000], "epsilons": [0.01, 0.1]},
+        },
+    }
+}
+
+
+def write_cell(experiment, cell, rng):
+    """A run file whose error falls with epsilon and the training size."""
+    epsilon = min(cell.epsilon, 100)
+    error = 0.5 / (1 + epsilon * cell.train_size / 300)
+    rows = [
+        (fold, restart, error * (1 + 0.05 * rng.standard_normal()), error / 10, 1e-10, "ok")
+        for fold in range(experiment.folds)
+        for restart in range(experiment.restarts)
+    ]
+    columns = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status")
+    write_csv(experiment.run_path(cell), columns, rows)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """An empty folder with the project's code and configuration, made the current one."""
+    for name in ("config", "scripts", "workflow"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def experiment(project):
+    """cm08 at toy size with every file that its report needs, but no results.csv."""
+    _, experiments, _ = load({"seed": 1, "experiments": ["cm08"], "settings": SETTINGS})
+    experiment = experiments["cm08"]
+    rng = np.random.default_rng(0)
+    for cell in experiment.cells():
+        write_cell(experiment, cell, rng)
+    for dataset in experiment.datasets:
+        meta = {"rows": 17500, "columns": list("abcdefghij"), "bound": 1.0}
+        write_json(
+            data_path(dataset, "json"),
+            meta | {"source": {"simulate": "separable"}, "private_rows": []},
+        )
+        tuned = {"lambda": 0.01, "ties": [0.01], "error": 0.05}
+        write_json(experiment.tuned_path(dataset, "json"), tuned)
+        rows = [(0.001, 0.06, 0.01, 0, "ok"), (0.01, 0.05, 0.01, 1, "ok")]
+        columns = ("lambda", "error_mean", "error_sd_folds", "best", "status")
+        write_csv(experiment.tuned_path(dataset), columns, rows)
+    return experiment
+
+
+@pytest.fixture
+def browser():
+    """The path of a Chromium; skips where there is none."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
+    return found

@@ -1,0 +1,93 @@
+"""What Einarsson (2018) ran, shown on MNIST: table A.1's weights, and the lasso's 166 pixels."""
+
+import csv
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dp.data import normalise_rows
+from dp.fits import sum_intercept
+from dp.mechanisms import MECHANISMS
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = [ROOT / "data/raw", *map(Path, filter(None, [os.environ.get("DP_DATA_MIRROR")]))]
+IMAGES, LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def fours_and_nines():
+    folder = next((f for f in FOLDERS if (f / IMAGES).exists()), None)
+    if folder is None:
+        pytest.skip("MNIST is not here: set DP_DATA_MIRROR or run an experiment that downloads it")
+    images = np.frombuffer(gzip.decompress((folder / IMAGES).read_bytes()), np.uint8, offset=16)
+    labels = np.frombuffer(gzip.decompress((folder / LABELS).read_bytes()), np.uint8, offset=8)
+    chosen = np.isin(labels, (4, 9))
+    X = images.reshape(-1, 784)[chosen].astype(float)
+    assert len(X) == 11791
+    return X, np.where(labels[chosen] == 9, 1, -1)
+
+
+@pytest.fixture(scope="module")
+def table():
+    with (ROOT / "config/published/einarsson_table_a1.csv").open() as handle:
+        rows = [{key: float(value) for key, value in row.items()} for row in csv.DictReader(handle)]
+    for row in rows:
+        variance = row["noise_variance_eps_0.0005"]
+        row["lambda"] = 2 / (row["n_train"] * 0.0005 * np.sqrt(variance / 2))
+    return rows
+
+
+def statistics(X, y, row, reshuffles):
+    """Mean and variance over the weights of `laplace_coordinates_sum`'s fit, averages of reshuffles."""
+    n, found = int(row["n_train"]), []
+    for k in range(reshuffles):
+        rows = np.random.default_rng([n, k]).permutation(len(X))[:n]
+        fit = sum_intercept(X[rows], y[rows], row["lambda"])
+        release = MECHANISMS["laplace_coordinates_sum"].release(
+            X[rows],
+            y[rows],
+            epsilon=0.0005,
+            lam=row["lambda"],
+            rng=np.random.default_rng(k),
+            fit=fit,
+        )
+        assert release.status[0] == "ok"
+        info = release.info
+        found.append([info[f][0] for f in ("weights_mean", "weights_variance", "noise_variance")])
+    return np.mean(found, axis=0)
+
+
+def test_weights_of_table_a_1_are_those_of_the_summed_loss(fours_and_nines, table):
+    """Weight variances within 20 % at every size but 1880, whose printed row contradicts the others."""
+    X, y = normalise_rows(fours_and_nines[0]), fours_and_nines[1]
+    outside = []
+    for row in table:
+        _, variance, noise = statistics(X, y, row, 4 if row["n_train"] < 1000 else 1)
+        if not 0.8 < variance / row["weights_variance"] < 1.2:
+            outside.append((int(row["n_train"]), round(variance, 2)))
+        assert noise == pytest.approx(row["noise_variance_eps_0.0005"], rel=0.4)  # 784 draws
+    assert [n for n, _ in outside] == [1880]
+    assert outside[0][1] == pytest.approx(1.32, rel=0.1)
+
+
+def test_weight_means_agree_when_averaged_over_48_reshuffles(fours_and_nines, table):
+    X, y = normalise_rows(fours_and_nines[0]), fours_and_nines[1]
+    for row in (table[0], table[4], table[9]):
+        mean, _, _ = statistics(X, y, row, 48)
+        assert mean == pytest.approx(row["weights_mean"], rel=0.15), row["n_train"]
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.0001])
+def test_printed_shrinkage_discards_the_166_constant_pixels(fours_and_nines, rate):
+    X, y = fours_and_nines
+    release = MECHANISMS["distributed_lasso"].release(
+        X / 7140, y, lam=1e-5, rate=rate, shrinkage="as_printed", max_iterations=100
+    )
+    assert release.info["discarded"][0] == 166
+    constant = X.min(axis=0) == X.max(axis=0)
+    assert ((release.weights[0] == 0) == constant).all()

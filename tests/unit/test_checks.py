@@ -1,0 +1,186 @@
+"""Checks of claims on tables made by hand, and the mapping from published values to cells."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from checks import cells, privacy, source, statements
+from checks.published import compare, expand
+from checks.results import Missing, Results
+from study.experiment import Experiment
+
+PRIVATE = {"private": True, "mechanism": "output_perturbation"}
+
+
+def results(rows, **values):
+    """`Results` of rows (dataset, method, n, epsilon, error, half interval)."""
+    frame = pd.DataFrame(
+        [
+            {
+                **dict(zip(("dataset", "method", "train_size", "epsilon"), row[:4], strict=True)),
+                "error_mean": row[4],
+                "error_low": row[4] - row[5],
+                "error_high": row[4] + row[5],
+                "error_sd_folds": row[5],
+                "folds": 5,
+                "status": "ok",
+            }
+            for row in rows
+        ]
+    )
+    methods = {name: PRIVATE | {"private": math.isfinite(e)} for _, name, _, e, *_ in rows}
+    sweeps = {"all": {"train_sizes": sorted({r[2] for r in rows}), "epsilons": [0.1, 1.0]}}
+    datasets = sorted({row[0] for row in rows})
+    whole = {"datasets": datasets, "methods": methods, "sweeps": sweeps, "analyses": {}} | values
+    return Results(Experiment("made", whole), frame)
+
+
+CURVES = results(
+    [
+        ("a", "good", 100, 0.1, 0.30, 0.01),
+        ("a", "good", 100, 1.0, 0.10, 0.01),
+        ("a", "bad", 100, 0.1, 0.45, 0.01),
+        ("a", "bad", 100, 1.0, 0.08, 0.01),
+        ("a", "plain", 100, math.inf, 0.05, 0.01),
+    ]
+)
+
+
+def test_lower_than_counts_points():
+    half = cells.lower_than(CURVES, lower="good", higher="bad", share=0.5)
+    assert half.holds and half.number == 0.5
+    assert "1 of 2 points (at worst 0.1 against 0.08 at n = 100, epsilon = 1)" in half.decided_by
+    assert not cells.lower_than(CURVES, lower="good", higher="bad").holds
+    assert cells.lower_than(CURVES, lower="good", higher="bad", epsilon="smallest").holds
+    # a method without privacy is compared at every epsilon
+    assert "2 of 2" in cells.lower_than(CURVES, lower="plain", higher="bad").decided_by
+    with pytest.raises(Missing):
+        cells.lower_than(CURVES, lower="good", higher="bad", train_size=7)
+
+
+def test_similar_takes_the_worst_point():
+    assert cells.similar(CURVES, method="good", other="bad", within=0.16).holds
+    outcome = cells.similar(CURVES, method="good", other="bad", within=0.1)
+    assert not outcome.holds and outcome.number == pytest.approx(0.15)
+
+
+def test_level_and_its_limits():
+    assert cells.level(CURVES, methods="bad", epsilon=0.1, at_least=0.4).holds
+    assert not cells.level(CURVES, methods="bad", at_least=0.4).holds
+    assert cells.level(CURVES, methods="bad", at_least=0.4, share=0.5).holds
+
+
+def test_monotone_allows_rises_within_the_intervals_only():
+    def curve(*errors):
+        points = zip((0.1, 1.0, 2.0), errors, strict=True)
+        return results([("a", "m", 100, epsilon, error, 0.02) for epsilon, error in points])
+
+    assert cells.monotone(curve(0.4, 0.3, 0.2), along="epsilon").holds
+    assert cells.monotone(curve(0.4, 0.2, 0.23), along="epsilon").holds
+    assert not cells.monotone(curve(0.4, 0.2, 0.25), along="epsilon").holds
+    assert not cells.monotone(curve(0.4, 0.4, 0.4), along="epsilon").holds
+    with pytest.raises(Missing):
+        cells.monotone(curve(0.4, 0.3, 0.2), along="train_size")
+
+
+def test_combining_checks():
+    yes, no, open_ = (statements.Outcome(holds, "x") for holds in (True, False, None))
+    assert statements.combine([yes, yes], "claims")[0] == "reproduced"
+    assert statements.combine([yes, open_], "claims")[0] == "not tested"
+    assert statements.combine([open_, no, yes], "claims")[0] == "contradicted"
+    assert statements.combine([yes], "defects")[0] == "shown"
+    assert statements.combine([], "claims")[0] == "not tested"
+
+
+def test_a_missing_result_decides_nothing():
+    check = {"kind": "table", "analysis": "absent", "options": {"column": "x", "at_least": 0}}
+    outcome = statements.run(CURVES, check)
+    assert outcome.holds is None and "absent" in outcome.decided_by
+
+
+def test_jacobian_refuses_a_wrong_expectation():
+    assert privacy.jacobian(CURVES, cases=[[0.1, 1, 0.2989], [1, 0.01, 4.0242]]).holds
+    assert not privacy.jacobian(CURVES, cases=[[0.1, 1, 0.25]]).holds
+    assert not privacy.jacobian(CURVES, cases=[[0.1, 140, 0.1]]).holds  # private: no excess
+
+
+def test_gaussian_excess_of_known_cases():
+    assert privacy.gaussian_excess(CURVES, cases=[[15, 17.37], [150, 610.4]], delta=1e-5).holds
+    assert not privacy.gaussian_excess(CURVES, cases=[[1, 1]], delta=1e-5).holds
+
+
+SOURCE = source.Source(
+    "made_2020",
+    "M20",
+    {"tables": {"t": {"row": {0.1: [0.30, 0.02], 1: [0.12, 0.02]}, "plain": [0.05, 0.01]}}},
+)
+SPEC = {
+    "title": "t",
+    "values": "tables/t",
+    "layout": "mean_sd",
+    "quantity": "error",
+    "train_size": 100,
+    "implied_epsilon": True,
+    "rows": [
+        {"value": "row/{epsilon}", "dataset": "a", "method": "good", "epsilon": [0.1, 1.0]},
+        {"value": "plain", "dataset": "a", "method": "plain"},
+        {"value": "plain", "dataset": "b", "method": "plain"},
+        {"value": "plain", "dataset": "a", "method": "good", "epsilon": 7.0},
+    ],
+}
+
+
+def test_published_values_beside_their_cells():
+    rows = list(compare(CURVES, SOURCE, {"t": SPEC}, {"b": "digits stand in"}))
+    assert [row["verdict"] for row in rows] == [
+        "inside",
+        "inside",
+        "inside",
+        "not tested",
+        "not run",
+    ]
+    assert rows[0]["implied_epsilon"] == pytest.approx(0.1)
+    assert rows[1]["difference"] == pytest.approx(-0.02)
+    assert "epsilon 7" in rows[4]["reason"]
+
+
+def test_accuracies_are_compared_as_shares():
+    spec = SPEC | {"quantity": "accuracy_percent", "layout": "number", "rows": SPEC["rows"][:1]}
+    percent = source.Source("m", "M", {"tables": {"t": {"row": {0.1: 70.0, 1: 95.0}}}})
+    rows = list(compare(CURVES, percent, {"t": spec}, {}))
+    assert rows[0]["published"] == 0.7 and rows[0]["ours"] == pytest.approx(0.7)
+    assert rows[0]["ours_low"] == pytest.approx(0.69)
+    assert rows[1]["difference"] == pytest.approx(-0.05)
+
+
+def test_only_a_wide_printed_sd_makes_it_inside_and_the_reason_says_so():
+    wide = source.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
+    spec = SPEC | {"rows": [SPEC["rows"][0] | {"epsilon": 0.1}]}
+    (row,) = compare(CURVES, wide, {"t": spec}, {})
+    assert row["verdict"] == "inside"
+    assert "by our own spread" in row["reason"] and "it would be off" in row["reason"]
+
+
+def test_paths_of_published_values():
+    paths = [item["path"] for item in expand(SPEC)]
+    assert paths[:2] == ["tables/t/row/0.1", "tables/t/row/1"]
+    assert SOURCE.look_up("tables/t/row/0.1/1") == 0.02
+    with pytest.raises(KeyError, match=r"tables/t has no 'rows' \(it has: row, plain\)"):
+        SOURCE.look_up("tables/t/rows")
+
+
+def test_tables_of_published_numbers_are_checked(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("n,x\n1,2\n3,4.5\n")
+    assert source.read_table(path) == {1.0: {"x": 2.0}, 3.0: {"x": 4.5}}
+    for text, problem in (
+        ("n,x\n1,two\n", "row 2"),
+        ("n,x\n1,2\n1,3\n", "stands twice"),
+        ("n,n\n1,2\n", "repeats a name"),
+        ("n,x\n1\n", "2 finite numbers"),
+        ("n,x\n1,nan\n", "2 finite numbers"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=problem):
+            source.read_table(path)

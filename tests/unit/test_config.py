@@ -1,0 +1,389 @@
+"""Every bad configuration ends in one sentence that names file, key and the nearest valid name."""
+
+import copy
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conftest import ROOT
+from study import config
+from study.config import ConfigError
+from study.validation import merge, origin, read_yaml
+
+DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+
+
+def update(base, changes):
+    """Snakemake's merge of configuration files: mappings merged, null a value like any other."""
+    for key, value in changes.items():
+        if isinstance(value, dict):
+            before = base.get(key)
+            base[key] = update(before if isinstance(before, dict) else {}, value)
+        else:
+            base[key] = value
+    return base
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A folder with the project's configuration, where `load` is called."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    shutil.copytree(ROOT / "workflow/schemas", tmp_path / "workflow/schemas")
+    shutil.copytree(ROOT / "workflow/rules", tmp_path / "workflow/rules")
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests/tiny.yaml", tmp_path / "tests/tiny.yaml")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def load(*overlays):
+    merged = copy.deepcopy(DEFAULT)
+    for overlay in overlays:
+        update(merged, yaml.safe_load(Path(overlay).read_text()) or {})
+    return config.load(merged, [*overlays, "config/config.yaml"])
+
+
+def message(*overlays):
+    with pytest.raises(ConfigError) as caught:
+        load(*overlays)
+    text = str(caught.value)
+    assert "\n" not in text and "Traceback" not in text and len(text) < 800
+    return text
+
+
+def overlaid(project, text):
+    (project / "bad.yaml").write_text(text)
+    return message("bad.yaml")
+
+
+def test_the_configurations_that_come_with_the_project_are_right(project):
+    for overlays in ([], ["config/smoke.yaml"], ["tests/tiny.yaml"]):
+        _, experiments, datasets = load(*overlays)
+        assert {"cm08", "wdbc"} <= set(experiments)
+        assert {"cm08_separable", "wdbc_clip"} <= set(datasets)
+
+
+CM08 = "settings: {cm08: %s}"
+SWEEP = CM08 % "{sweeps: {epsilon: %s}}"
+WHERE = "bad.yaml: settings.cm08: "
+
+OVERLAYS = [
+    # unknown keys
+    ("experiment: [cm08]", "bad.yaml: unknown key 'experiment'; did you mean 'experiments'?"),
+    (CM08 % "{restart: 3}", WHERE + "unknown key 'restart'; did you mean 'restarts'?"),
+    (
+        CM08 % "{methods: {nonprivate: {option: {}}}}",
+        WHERE + "methods.nonprivate: unknown key 'option'; did you mean 'options'?",
+    ),
+    (SWEEP % "{epsilon: [1]}", WHERE + "sweeps.epsilon: unknown key 'epsilon'; did you mean"),
+    ("settings: {cm80: {}}", "bad.yaml: settings: no experiment 'cm80'; did you mean 'cm08'?"),
+    ("experiments: [cm8]", "bad.yaml: experiments: no experiment 'cm8'; did you mean 'cm08'?"),
+    # names
+    (
+        CM08 % "{datasets: [cm08_seperable]}",
+        WHERE + "datasets: no data set 'cm08_seperable'; did you mean 'cm08_separable'?",
+    ),
+    (
+        CM08 % "{methods: {output_pertubation: {}}}",
+        WHERE + "methods.output_pertubation: no mechanism 'output_pertubation'; did you mean "
+        "'output_perturbation'?",
+    ),
+    (
+        CM08 % "{figures: {figure_2a: {kind: learning_curves}}}",
+        WHERE + "figures.figure_2a.kind: no kind 'learning_curves'; did you mean 'learning_curve'?",
+    ),
+    (
+        CM08 % "{figures: {figure_2a: {sweep: lerning}}}",
+        WHERE + "figures.figure_2a.sweep: no sweep 'lerning'; did you mean 'learning'?",
+    ),
+    (
+        CM08 % "{figures: {figure_2a: {options: {log_errors: true}}}}",
+        WHERE + "figures.figure_2a.options: no option 'log_errors'; did you mean 'log_error'?",
+    ),
+    (
+        CM08 % "{methods: {nonprivate: {options: {los: logistic}}}}",
+        WHERE + "methods.nonprivate: nonprivate has no option 'los'",
+    ),
+    (CM08 % "{lambda: publishd}", WHERE + "lambda: must be a number or one of published, tuned, "),
+    (CM08 % "{methods: {a b: {}}}", WHERE + "methods: the name 'a b' may hold letters, digits"),
+    # numbers as text, and text as numbers
+    (
+        SWEEP % "{epsilons: [1e-1]}",
+        WHERE + "sweeps.epsilon.epsilons[0]: '1e-1' is text, not a number: write 0.1, without",
+    ),
+    (CM08 % "{lambda: 1e-2}", WHERE + "lambda: '1e-2' is text, not a number: write 0.01, without"),
+    (CM08 % "{restarts: '5'}", WHERE + "restarts: '5' is text, not a number: write 5, without"),
+    (
+        CM08 % "{methods: {output_perturbation: {options: {tolerance: 1e-6}}}}",
+        WHERE + "methods.output_perturbation.options.tolerance: '1e-6' is text, not a number: "
+        "write 1.0e-06, without quotes",
+    ),
+    (CM08 % "{methods: {1: {}}}", "bad.yaml: settings.cm08.methods: the key 1 is a number: write"),
+    (CM08 % "{title: 2008-12-08}", "bad.yaml: settings.cm08.title: 2008-12-08 is a date: write"),
+    # ranges of values
+    (
+        SWEEP % "{epsilons: [0]}",
+        WHERE + "sweeps.epsilon.epsilons[0]: must be greater than 0, not 0",
+    ),
+    (SWEEP % "{epsilons: [-1]}", WHERE + "sweeps.epsilon.epsilons[0]: must be greater than 0"),
+    (
+        SWEEP % "{epsilons: [.inf]}",
+        "bad.yaml: settings.cm08.sweeps.epsilon.epsilons[0]: must be a finite number, not .inf",
+    ),
+    (
+        SWEEP % "{epsilons: {from: 1, to: .nan, step: 1}}",
+        "bad.yaml: settings.cm08.sweeps.epsilon.epsilons.to: must be a finite number, not .nan",
+    ),
+    (
+        SWEEP % "{epsilons: [true]}",
+        WHERE + "sweeps.epsilon.epsilons[0]: must be a number, not true",
+    ),
+    (SWEEP % "{epsilons: []}", WHERE + "sweeps.epsilon.epsilons: must not be empty"),
+    (
+        SWEEP % "{epsilons: {from: 2, to: 1, step: 0.1}}",
+        WHERE + "sweeps.epsilon.epsilons: the range is empty: 'from' exceeds 'to'",
+    ),
+    (
+        SWEEP % "{train_sizes: {from: 10, to: 100}}",
+        WHERE + "sweeps.epsilon.train_sizes: the key 'step' is missing",
+    ),
+    (
+        SWEEP % "{train_sizes: {from: 2.5, to: 10, step: 1}}",
+        WHERE + "sweeps.epsilon.train_sizes.from: must be a whole number, not a number (2.5)",
+    ),
+    (SWEEP % "{train_sizes: [0]}", WHERE + "sweeps.epsilon.train_sizes[0]: must be at least 1"),
+    (
+        SWEEP % "{train_sizes: [14001]}",
+        WHERE + "sweeps.epsilon.train_sizes: 14001 is more than the 14000 training rows of "
+        "cm08_separable (17500 rows in 5 folds)",
+    ),
+    (
+        CM08 % "{folds: 20000}",
+        WHERE + "folds: cm08_separable has 17500 rows, fewer than 20000 folds",
+    ),
+    (CM08 % "{tune: {folds: 10001}}", WHERE + "tune.folds: cm08_separable has 10000 rows to tune"),
+    (CM08 % "{lambda: 0}", WHERE + "lambda: must be greater than 0, not 0"),
+    (CM08 % "{methods: {nonprivate: {lambda: -1}}}", WHERE + "methods.nonprivate.lambda: must be"),
+    (
+        CM08 % "{methods: {nonprivate: {delta: 1}}}",
+        WHERE + "methods.nonprivate.delta: must be less",
+    ),
+    (CM08 % "{tune: {grid: {low: 2}}}", WHERE + "tune.grid: low must be less than high"),
+    (CM08 % "{tune: {grid: {values: 1}}}", WHERE + "tune.grid.values: must be at least 2, not 1"),
+    ("seed: -1", "bad.yaml: seed: must be at least 0, not -1"),
+    ("seed: 1.5", "bad.yaml: seed: must be a whole number, not a number (1.5)"),
+    # types, and null
+    ("experiments: cm08", "bad.yaml: experiments: must be a list, not text ('cm08')"),
+    ("experiments: []", "bad.yaml: experiments: must not be empty"),
+    ("experiments: [cm08, cm08]", "bad.yaml: experiments: names 'cm08' twice"),
+    ("experiments: null", "bad.yaml: experiments: must be a list, not null"),
+    ("seed: null", "bad.yaml: seed: must be a whole number, not null"),
+    ("settings: null", "bad.yaml: settings: must be a mapping, not null"),
+    (CM08 % "[1]", "bad.yaml: settings.cm08: must be a mapping, not a list"),
+    (CM08 % "{restarts: null}", WHERE + "the key 'restarts' is missing"),
+    (CM08 % "{restarts: many}", WHERE + "restarts: must be a whole number, not text ('many')"),
+    (
+        CM08 % "{methods: {nonprivate: 3}}",
+        WHERE + "methods.nonprivate: must be a mapping, not a num",
+    ),
+    (
+        CM08 % "{figures: {figure_2a: {options: {log_error: 3}}}}",
+        WHERE + "figures.figure_2a.options.log_error: must be true/false, not a number (3)",
+    ),
+    # what is taken away is missed elsewhere
+    (
+        CM08
+        % "{methods: {nonprivate: null, output_perturbation: null, objective_perturbation: null, "
+        "objective_perturbation_cm08: null}}",
+        WHERE + "methods: must not be empty",
+    ),
+    (CM08 % "{sweeps: {table: null}}", WHERE + "tables.figure_1.sweep: no sweep 'table'"),
+    (CM08 % "{tune: null}", WHERE + "figures.tuning: tuning_curve needs a 'tune' section"),
+    (CM08 % "{lambda_published: null}", WHERE + "methods.nonprivate: lambda is 'published' but"),
+    (
+        CM08 % "{sweeps: {epsilon: {datasets: [cm08_unseparable]}}}",
+        WHERE + "figures.figure_2c: the sweep 'epsilon' runs none of its data sets and methods",
+    ),
+    (
+        CM08 % "{figures: {figure_2a: {sweep: null}}}",
+        WHERE + "figures.figure_2a: the key 'sweep' is missing",
+    ),
+    (
+        CM08 % "{figures: {tuning: {sweep: table}}}",
+        WHERE + "figures.tuning: tuning_curve takes no 'sweep'",
+    ),
+    # YAML itself
+    ("seed: 1\nseed: 2", "bad.yaml: line 2: not valid YAML (the key 'seed' stands twice)"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), OVERLAYS, ids=[text for text, _ in OVERLAYS])
+def test_a_bad_overlay(project, text, expected):
+    assert overlaid(project, text).startswith(expected)
+
+
+def test_the_nearest_name_or_all_of_them(project):
+    assert "did you mean" not in overlaid(project, CM08 % "{methods: {zzz: {}}}")
+    assert re.search(r"\(valid: .*\bnonprivate\b", message("bad.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: [1", "broken.yaml: line "),
+        ("a: b: c", "broken.yaml: line 1: not valid YAML"),
+        ("- a", "broken.yaml: must hold keys with values, not a list"),
+        ("just text", "broken.yaml: must hold keys with values, not text"),
+    ],
+)
+def test_a_file_that_is_no_mapping(tmp_path, monkeypatch, text, expected):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.yaml").write_text(text)
+    with pytest.raises(ConfigError, match="^" + re.escape(expected)):
+        read_yaml("broken.yaml")
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    (tmp_path / "latin.yaml").write_bytes(b"title: caf\xe9")
+    with pytest.raises(ConfigError, match=r"latin\.yaml: is not UTF-8 text"):
+        read_yaml(tmp_path / "latin.yaml")
+    with pytest.raises(ConfigError, match=r"none\.yaml: cannot be read \(No such file"):
+        read_yaml(tmp_path / "none.yaml")
+
+
+def test_an_experiments_own_file_is_named(project):
+    path = project / "config/experiments/cm08.yaml"
+    path.write_text(path.read_text().replace("restarts:", "restart:"))
+    expected = "config/experiments/cm08.yaml: unknown key 'restart'; did you mean 'restarts'?"
+    assert message() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("run", "config/experiments/run.yaml: the name 'run' is taken by the workflow: rename"),
+        ("data", "config/experiments/data.yaml: the name 'data' is taken by the workflow"),
+        ("my-study", "config/experiments/my-study.yaml: the file's name may hold letters, digits"),
+    ],
+)
+def test_a_name_that_cannot_be_a_target(project, name, expected):
+    shutil.copy("config/experiments/cm08.yaml", f"config/experiments/{name}.yaml")
+    assert message().startswith(expected)
+
+
+def test_templates_and_hidden_files_are_no_experiments(project):
+    for name in ("_template.yaml", ".#cm08.yaml"):
+        (project / "config/experiments" / name).write_text("not: [finished")
+    assert not {"_template", ".#cm08"} & set(load()[1])
+
+
+def test_the_overlay_that_has_the_key_is_named(project):
+    tiny = project / "tests/tiny.yaml"
+    tiny.write_text(tiny.read_text().replace("restarts: 3", "restarts: 0"))
+    good = project / "good.yaml"
+    good.write_text("settings: {cm08: {folds: 4}}")
+    expected = "tests/tiny.yaml: settings.cm08: restarts: must be at least 1, not 0"
+    assert message("tests/tiny.yaml") == expected
+    assert message("tests/tiny.yaml", "good.yaml") == expected
+    assert message("good.yaml", "tests/tiny.yaml") == expected
+    # A later overlay wins, in the value and in the message.
+    good.write_text("settings: {cm08: {restarts: 4}}")
+    assert load("tests/tiny.yaml", "good.yaml")[1]["cm08"].restarts == 4
+    assert message("good.yaml", "tests/tiny.yaml") == expected
+    good.write_text("settings: {cm08: {restarts: -4}}")
+    assert message("tests/tiny.yaml", "good.yaml").startswith("good.yaml: settings.cm08: restarts")
+
+
+def test_a_value_from_the_command_line_is_named_so(project):
+    merged = {**copy.deepcopy(DEFAULT), "seed": -3}
+    with pytest.raises(ConfigError, match=r"^--config: seed: must be at least 0, not -3$"):
+        config.load(merged, ["config/config.yaml"])
+    assert origin(["seed"], {"config/config.yaml": DEFAULT}, DEFAULT) == "config/config.yaml"
+
+
+def test_null_takes_away_and_mappings_merge():
+    base = {"a": {"b": 1, "c": 2}, "d": [1, 2]}
+    assert merge(base, {"a": {"b": None}, "d": [3]}) == {"a": {"c": 2}, "d": [3]}
+    assert merge(base, {"e": {"f": None, "g": 1}})["e"] == {"g": 1}
+    assert base == {"a": {"b": 1, "c": 2}, "d": [1, 2]}
+
+
+BAD = "config/datasets.yaml: toy"
+CSV = "source: {csv: toy.csv}, label: y, positive: 'yes'"
+DATASETS = [
+    ("{}", ": the key 'source' is missing"),
+    ("{source: {cvs: a.csv}}", ".source: unknown key 'cvs'; did you mean 'csv'?"),
+    ("{source: {rows: 3}}", ".source: needs exactly one of simulate, sklearn, csv and idx"),
+    ("{source: {simulate: seperable}}", ".source.simulate: 'seperable' is not known; did you mean"),
+    (
+        "{source: {simulate: separable, rows: 9, columns: 2}}",
+        ".source: the key 'margin' is missing",
+    ),
+    (
+        "{source: {simulate: separable, rows: 9, columns: 2, margin: 0.1, band: 0.1}}",
+        ".source: separable takes no 'band'",
+    ),
+    (
+        "{source: {csv: a.csv, holdout: 5}, label: y, positive: a}",
+        ".source: csv takes no 'holdout'",
+    ),
+    ("{source: {csv: a.csv}, positive: a}", ": the key 'label' is missing"),
+    ("{source: {csv: a.csv}, label: y}", ": the key 'positive' is missing"),
+    ("{CSV, bounds: {a: [0]}}", ".bounds.a: needs at least 2 values"),
+    ("{CSV, bounds: {a: [0, 1, 2]}}", ".bounds.a: takes at most 2 values"),
+    ("{CSV, bounds: {a: [1, 0]}}", ".bounds.a: must be [low, high] with low < high, not [1, 0]"),
+    ("{CSV, bounds: {y: [0, 1]}}", ".bounds: the label 'y' is no feature"),
+    ("{CSV, bounds: {a: [0, .inf]}}", ".bounds.a[1]: must be a finite number, not .inf"),
+    (
+        "{CSV, steps: [{row_nrom: {}}]}",
+        ".steps[0]: no step 'row_nrom'; did you mean 'row_norm'?",
+    ),
+    (
+        "{CSV, steps: [{clip: {raduis: 1}}]}",
+        ".steps[0]: clip has no option 'raduis'; did you mean 'radius'?",
+    ),
+    ("{CSV, steps: [{clip: null}]}", ".steps[0]: clip needs the option 'radius'"),
+    (
+        "{CSV, steps: [{clip: {radius: 1e1}}]}",
+        ".steps[0].clip.radius: '1e1' is text, not a numb",
+    ),
+    (
+        "{CSV, steps: [{scale_by_constants: {a: 3}}, {row_norm: {}}]}",
+        ".steps[0].scale_by_constants.a: must be two numbers: [a, b]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("entry", "expected"), DATASETS, ids=[entry for entry, _ in DATASETS])
+def test_a_bad_data_set(project, entry, expected):
+    path = project / "config/datasets.yaml"
+    path.write_text(path.read_text() + f"\ntoy: {entry.replace('CSV', CSV)}\n")
+    assert message().startswith(BAD + expected)
+
+
+def test_a_training_size_beyond_a_csv_whose_rows_are_counted(project):
+    path = project / "config/datasets.yaml"
+    path.write_text(path.read_text() + f"\ntoy: {{{CSV}}}\n")
+    (project / "toy.csv").write_text("a,y\n" + "1,yes\n2,no\n" * 5)
+    (project / "more.yaml").write_text(
+        "settings: {cm08: {datasets: [toy], tune: {folds: 2}, sweeps: {learning: {train_sizes: [9]},"
+        " epsilon: {train_sizes: [8]}, table: {train_sizes: [8]}}, figures: null}}"
+    )
+    assert message("more.yaml") == (
+        "more.yaml: settings.cm08: sweeps.learning.train_sizes: 9 is more than the 8 training rows "
+        "of toy (10 rows in 5 folds)"
+    )
+
+
+def test_the_templates_can_be_copied(project):
+    shutil.copy("config/experiments/_template.yaml", "config/experiments/my_study.yaml")
+    path = project / "config/datasets.yaml"
+    template = re.search(r"(?:^# .*\n|^#\n)+\Z", path.read_text(), flags=re.MULTILINE)[0]
+    entry = re.search(r"^# my_survey:\n(?:# .*\n)+", template, flags=re.MULTILINE)[0]
+    path.write_text(path.read_text() + re.sub(r"^# ", "", entry, flags=re.MULTILINE))
+    _, experiments, datasets = load()
+    assert len(experiments["my_study"].methods) == 4
+    assert set(datasets["my_survey"]["bounds"]) == {"age", "income", "visits"}

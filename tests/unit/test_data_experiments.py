@@ -1,0 +1,47 @@
+"""Experiments that only describe data, and data sets that a mechanism cannot learn."""
+
+import pytest
+import yaml
+
+from study import config
+from study.config import ConfigError
+
+
+@pytest.fixture
+def experiment(tmp_path, monkeypatch):
+    """Write one experiment beside the project's data sets, and load it."""
+
+    def load(**values):
+        (tmp_path / "study.yaml").write_text(yaml.safe_dump({"title": "A study"} | values))
+        monkeypatch.setattr(config, "EXPERIMENTS", tmp_path)
+        return config.load({"seed": 1, "experiments": ["study"]})[1]["study"]
+
+    return load
+
+
+SWEEP = {"main": {"train_sizes": [100], "epsilons": [1]}}
+CELLS = {"folds": 5, "restarts": 2, "lambda": 0.1, "methods": {"nonprivate": {}}, "sweeps": SWEEP}
+
+
+def test_an_experiment_without_cells(experiment):
+    found = experiment(datasets=["digits"])
+    assert found.cells() == [] and found.methods == {} and found.sweeps == {}
+
+
+@pytest.mark.parametrize("missing", ["folds", "restarts", "lambda", "methods", "sweeps"])
+def test_an_experiment_with_cells_needs_all_that_they_need(experiment, missing):
+    assert experiment(datasets=["digits_4_9"], **CELLS).cells()
+    rest = {key: value for key, value in CELLS.items() if key != missing}
+    with pytest.raises(ConfigError, match=f"'{missing}' (is missing|and 'simulations')"):
+        experiment(datasets=["digits_4_9"], **rest)
+
+
+def test_more_than_two_classes_are_refused_before_anything_runs(experiment):
+    with pytest.raises(ConfigError, match="nonprivate learns two classes, but digits has more"):
+        experiment(datasets=["digits"], **CELLS)
+
+
+def test_training_sizes_are_checked_against_the_rows_of_two_classes(experiment):
+    sweep = {"main": {"train_sizes": [300], "epsilons": [1]}}
+    with pytest.raises(ConfigError, match="300 is more than the 288 training rows of digits_4_9"):
+        experiment(datasets=["digits_4_9"], **CELLS | {"sweeps": sweep})

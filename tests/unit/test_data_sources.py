@@ -1,0 +1,107 @@
+"""What the configuration says about data sets: refused with a sentence where it cannot be meant."""
+
+import gzip
+
+import pytest
+
+from study import data_sources
+
+FILES = {
+    "images.gz": {"urls": ["https://a.example/images.gz"], "sha256": "0" * 64},
+    "labels.gz": {"urls": ["https://a.example/labels.gz"], "sha256": "1" * 64},
+    "bank.zip": {"urls": ["https://a.example/bank.zip"], "sha256": "2" * 64},
+}
+IDX = {"idx": {"images": "images.gz", "labels": "labels.gz"}}
+
+
+def resolve(source, steps=(), files=None, **entry):
+    entry = {"source": source, "steps": list(steps), **entry}
+    data_sources.resolve("mine", entry, dict(FILES) if files is None else files)
+    return entry
+
+
+def test_names_become_paths():
+    entry = resolve({"idx": {"images": "images.gz", "labels": "own/labels"}}, classes=[4, 7, 9])
+    assert entry["source"]["idx"] == {"images": "data/raw/images.gz", "labels": "own/labels"}
+    entry = resolve({"csv": "bank.zip"}, label="y", positive="yes")
+    assert entry["source"]["csv"] == "data/raw/bank.zip" and "rows" not in entry["source"]
+
+
+def test_an_address_becomes_a_download():
+    files = dict(FILES)
+    source = {"csv": "https://b.example/path/rows.csv?version=2", "sha256": "3" * 64}
+    entry = resolve(source, files=files, label="y", positive=1)
+    assert entry["source"]["csv"] == "data/raw/mine-rows.csv"
+    assert files["mine-rows.csv"] == {
+        "urls": ["https://b.example/path/rows.csv?version=2"],
+        "sha256": "3" * 64,
+        "own": True,
+    }
+
+
+def test_rows_of_a_file_of_ones_own_are_counted(tmp_path):
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"1,2\n3,4\n\n5,6\n"))
+    with_header = resolve({"csv": str(path)}, label="1", positive=1)
+    assert with_header["source"]["rows"] == 2
+    without = resolve({"csv": str(path), "names": ["a", "b"]}, label="a", positive=1)
+    assert without["source"]["rows"] == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "entry", "match"),
+    [
+        ({"csv": "a/b.csv", "sklearn": "digits"}, {}, "needs exactly one of"),
+        ({}, {}, "needs exactly one of"),
+        ({"idx": {"images": "image.gz", "labels": "labels.gz"}}, {"positive": 4}, "'images.gz'"),
+        (IDX, {}, "the key 'positive' is missing"),
+        (IDX, {"positive": 4, "classes": [1, 2, 3]}, "keep one"),
+        ({"csv": "bank.zip"}, {"positive": "yes"}, "the key 'label' is missing"),
+        ({"csv": "a/b.csv", "sha256": "0" * 64}, {"label": "y", "positive": 1}, "by its address"),
+        ({"sklearn": "digits", "delimiter": ";"}, {}, "source.delimiter: is for 'csv' only"),
+        (IDX, {"positive": 4, "categories": {"a": [1, 2]}}, "are for 'csv' only"),
+        (
+            {"csv": "bank.zip"},
+            {"label": "y", "positive": 1, "bounds": {"y": [0, 1]}},
+            "the label 'y' is no feature",
+        ),
+        (
+            {"csv": "bank.zip"},
+            {"label": "y", "positive": 1, "bounds": {"a": [0, 1]}, "categories": {"a": [1, 2]}},
+            "'a' has bounds too",
+        ),
+    ],
+)
+def test_refuses(source, entry, match):
+    with pytest.raises(ValueError, match=match):
+        resolve(source, **entry)
+
+
+@pytest.mark.parametrize(
+    ("step", "match"),
+    [
+        ({"row_nrom": {}}, "did you mean 'row_norm'"),
+        ({"clip": {}}, "clip needs the option 'radius'"),
+        ({"pca": {"component": 3}}, "did you mean 'components'"),
+        ({"random_projection": {"dimension": 3, "rng": 1}}, "no option 'rng'"),
+    ],
+)
+def test_refuses_steps(step, match):
+    with pytest.raises(ValueError, match=match) as problem:
+        resolve({"sklearn": "digits"}, [{"row_norm": None}, step])
+    assert str(problem.value).startswith("steps[1]: ")
+
+
+def test_rows_left_by_the_steps():
+    two = {"binary": {"negative": 4, "positive": 9}}
+    assert data_sources.prepared_rows(resolve({"sklearn": "digits", "rows": 1797})) == 1797
+    assert data_sources.prepared_rows(resolve({"sklearn": "digits", "rows": 1797}, [two])) is None
+    known = resolve({"sklearn": "digits", "rows": 1797}, [two], rows=361)
+    assert data_sources.prepared_rows(known) == 361
+
+
+def test_many_classes():
+    two = {"binary": {"negative": 4, "positive": 9}}
+    assert data_sources.many_classes(resolve({"sklearn": "digits"}))
+    assert not data_sources.many_classes(resolve({"sklearn": "digits"}, [two]))
+    assert not data_sources.many_classes(resolve({"sklearn": "digits"}, positive=4))

@@ -1,0 +1,107 @@
+"""The configuration of Einarsson's experiments against the facts of its source."""
+
+import csv
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+
+from study.config import ConfigError, load
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+def resolved(*overlays):
+    """Experiments by name, under the configuration files of these names."""
+    from snakemake.utils import update_config
+
+    config = yaml.safe_load(Path("config/config.yaml").read_text())
+    for name in overlays:
+        update_config(config, yaml.safe_load(Path(f"config/{name}.yaml").read_text()))
+    return load(config)[1]
+
+
+def test_published_lambdas_are_those_of_the_noise_variances():
+    """Laplace noise of scale 2/(N lambda epsilon) has variance 2 (2/(N lambda epsilon))^2."""
+    table = resolved()["einarsson_logistic"].lambda_published
+    with Path("config/published/einarsson_table_a1.csv").open() as handle:
+        rows = list(csv.DictReader(handle))
+    assert table["train_sizes"] == [int(row["n_train"]) for row in rows]
+    for row, lam in zip(rows, table["lambdas"], strict=True):
+        n, variance = int(row["n_train"]), float(row["noise_variance_eps_0.0005"])
+        assert lam == pytest.approx(2 / (n * 0.0005 * math.sqrt(variance / 2)), rel=0.06)
+
+
+def test_full_configuration_is_the_published_protocol():
+    facts = yaml.safe_load(Path("config/published/einarsson_2018.yaml").read_text())["settings"]
+    found = resolved("real", "full")
+    sizes = list(range(235, 11751, 235))
+    logistic, sgd, lasso = (found[f"einarsson_{name}"] for name in ("logistic", "sgd", "lasso"))
+    assert logistic.simulations == facts["simulations"]["logistic"]
+    assert logistic.sweeps["as_run"]["train_sizes"] == sizes
+    assert logistic.sweeps["as_run"]["epsilons"] == facts["logistic"]["epsilons"]
+    assert sgd.simulations == facts["simulations"]["sgd"]
+    assert sgd.sweeps["tuned"]["train_sizes"] == sizes
+    grid = sgd.searches["dp_sgd"]["grid"]
+    assert sorted(grid["batch"]) == sorted(facts["sgd"]["batch_grid"])
+    assert grid["batch"] == sorted(grid["batch"], reverse=True)  # ties: the larger batch
+    assert sorted(grid["lambda"]) == sorted(facts["sgd"]["lambda_grid"])
+    study = facts["sgd"]["dimension_study"]
+    shown = sgd.sweeps["dimensions"]["methods"]
+    dimensions = {sgd.methods[m]["options"].get("dimensions", 784) for m in shown}
+    assert dimensions == set(study["dimensions"])
+    assert {sgd.methods[m]["options"]["batch"] for m in shown} == {study["batch"]}
+    assert {sgd.methods[m]["lambda"] for m in shown} == {study["lambda"]}
+    assert lasso.simulations == facts["simulations"]["lasso_pca"]
+    for search, key in (("pca", "grid_pca"), ("pixels", "grid_no_pca")):
+        found_grid = lasso.searches[search]["grid"]
+        assert sorted(found_grid["lambda"]) == sorted(facts["lasso"][key]["lambda"])
+        assert sorted(found_grid["rate"]) == sorted(facts["lasso"][key]["eta"])
+    assert len(lasso.sweeps["pca"]["train_sizes"]) == 105
+    assert len(lasso.sweeps["pixels"]["train_sizes"]) == 53
+
+
+def test_real_configuration_has_ten_sizes_and_eight_simulations():
+    found = resolved("real")
+    for name in ("logistic", "sgd", "lasso"):
+        experiment = found[f"einarsson_{name}"]
+        assert experiment.simulations >= 8
+        for sweep, entry in experiment.sweeps.items():
+            if sweep not in ("proven_epsilons", "centres", "first_sizes"):  # not along sizes
+                assert len(entry["train_sizes"]) >= 10, (name, sweep)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"folds": 5}, "exactly one of the keys 'folds' and 'simulations'"),
+        ({"simulations": None}, "exactly one of the keys 'folds' and 'simulations'"),
+        ({"sweeps": {"as_run": {"train_sizes": [272]}}}, "272 is more than the 271 training rows"),
+        (
+            {"methods": {"nonprivate_sum": {"search": "sum"}}},
+            "no search 'sum'",
+        ),
+        (
+            {"methods": {"nonprivate_sum": {"lambda": 0.1}}},
+            "'lambda: searched' and 'search' go together",
+        ),
+        ({"searches": {"sum_loss": {"grid": {"batch": [1]}}}}, "no option 'batch'"),
+        ({"searches": {"sum_loss": {"method": "nonprivat"}}}, "no method 'nonprivat'"),
+        ({"lambda_published": {"lambdas": [0.1]}}, "50 train_sizes have 1 lambdas"),
+        (
+            {"lambda": "published", "sweeps": {"proven_sizes": {"train_sizes": [100]}}},
+            "none for 100 rows",
+        ),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(changes, message):
+    config = yaml.safe_load(Path("config/config.yaml").read_text())
+    config["settings"] = {"einarsson_logistic": changes}
+    with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
+        load(config)

@@ -1,0 +1,66 @@
+"""config/README.md is what the schemas and the code say."""
+
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from conftest import ROOT
+from dp.mechanisms import MECHANISMS
+from study import kinds
+from study.validation import read_yaml
+
+SCHEMAS = sorted((ROOT / "workflow/schemas").glob("*.yaml"))
+
+
+def test_the_configurations_readme_is_what_is_generated():
+    made = subprocess.run(
+        [sys.executable, "scripts/explain_config.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    remedy = "run: python scripts/explain_config.py > config/README.md"
+    assert (ROOT / "config/README.md").read_text(encoding="utf-8") == made, remedy
+
+
+def test_every_key_mechanism_and_kind_is_explained():
+    text = (ROOT / "config/README.md").read_text(encoding="utf-8")
+    for path in SCHEMAS:
+        if path.name == "published.schema.yaml":
+            continue  # facts read from the sources, not settings
+        for key in keys(read_yaml(path)):
+            assert f"`{key}`" in text or f".{key}`" in text, f"{path.name}: {key}"
+    for name in [*MECHANISMS, *(kind for found in kinds.SECTIONS.values() for kind in found)]:
+        assert f"`{name}`" in text
+
+
+def keys(schema):
+    """Names of all properties anywhere in a schema."""
+    if isinstance(schema, dict):
+        properties = schema.get("properties")
+        if isinstance(properties, dict):
+            yield from properties
+        for value in schema.values():
+            yield from keys(value)
+
+
+@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
+def test_schemas_hold_known_words_only(path):
+    """A comma in an unquoted description would cut it short and begin a keyword of its own."""
+    schema = read_yaml(path)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    known = {*jsonschema.Draft202012Validator.VALIDATORS, "title", "description", "default"}
+    known |= {"$schema", "$defs", "if", "then", "else", "$comment", "examples", "deprecated"}
+    stack = [schema]
+    while stack:
+        node = stack.pop()
+        assert set(node) <= known
+        for word in ("properties", "$defs", "patternProperties"):
+            stack.extend(node.get(word, {}).values())
+        for word in ("items", "additionalProperties", "propertyNames"):
+            stack.extend([node[word]] if isinstance(node.get(word), dict) else [])
+        for word in ("anyOf", "oneOf", "allOf"):
+            stack.extend(node.get(word, ()))

@@ -1,0 +1,102 @@
+"""Simulations in place of folds, and settings searched per cell."""
+
+import json
+from argparse import Namespace
+
+import numpy as np
+import pytest
+
+from dp.data import reshuffle, simulation_rows
+from dp.tuning import most_frequent_best
+from study import jobs
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """Writes a prepared file whose only column is the row's number."""
+
+    def write(rows, test=0):
+        arrays = {"X": np.arange(rows, dtype=float)[:, None], "y": np.resize([1, -1], rows)}
+        if test:
+            arrays |= {"X_test": -np.arange(1.0, test + 1)[:, None], "y_test": np.ones(test)}
+        np.savez(tmp_path / "data.npz", **arrays)
+        return tmp_path / "data.npz"
+
+    return write
+
+
+def simulations(path, size, count=3, seed=1):
+    arguments = Namespace(
+        data=path,
+        experiment="e",
+        dataset="d",
+        folds=None,
+        simulations=count,
+        train_size=size,
+        seed=seed,
+    )
+    return [(set(X[:, 0]), set(Z[:, 0])) for (X, _), (Z, _) in jobs.training_folds(arguments)]
+
+
+def test_training_subsets_are_nested_and_apart_from_the_quarter_held_out(prepared):
+    path = prepared(41)
+    small, large = simulations(path, 10), simulations(path, 31)
+    for (few, test), (many, same) in zip(small, large, strict=True):
+        assert len(few) == 10 and len(many) == 31 and few < many
+        assert test == same and len(test) == 10 and not test & many
+    assert len({frozenset(few) for few, _ in small}) == 3
+    with pytest.raises(ValueError, match="31 training rows, not the 32"):
+        simulations(path, 32)
+
+
+def test_an_official_test_part_is_every_simulations_test(prepared):
+    path = prepared(20, test=4)
+    for train, test in simulations(path, 20):
+        assert train == set(range(20)) and test == {-1, -2, -3, -4}
+
+
+def test_a_simulation_does_not_depend_on_how_many_there_are(prepared):
+    path = prepared(41)
+    assert simulations(path, 7, count=5)[:3] == simulations(path, 7, count=3)
+    assert simulations(path, 7, seed=2) != simulations(path, 7)
+
+
+def test_reshuffle_is_a_partition():
+    for rows, test in ((10, False), (361, False), (10, True)):
+        train, rest = reshuffle(rows, np.random.default_rng(0), test)
+        assert sorted([*train, *rest]) == list(range(rows))
+        assert len(train) == simulation_rows(rows, test)
+
+
+def test_the_most_frequent_winner_is_chosen():
+    # candidate 2 wins twice, though candidate 1 has the lowest mean
+    wins, chosen = most_frequent_best(np.array([[9, 2, 1], [9, 2, 1], [9, 0, 9]]) / 10)
+    assert wins.tolist() == [0, 1, 2] and chosen == 2
+
+
+def test_ties_go_to_the_lower_error_then_to_the_preferred():
+    assert most_frequent_best(np.array([[0.1, 0.3], [0.4, 0.1]]))[1] == 1  # one win each
+    assert most_frequent_best(np.array([[0.2, 0.2], [0.1, 0.1 + 1e-16]]))[1] == 0
+
+
+def test_failed_candidates_never_win():
+    errors = np.array([[np.nan, 0.4], [np.nan, 0.4]])
+    assert most_frequent_best(errors)[1] == 1
+    with pytest.raises(ValueError, match="every candidate failed"):
+        most_frequent_best(np.full((1, 2), np.nan))
+
+
+def test_grids_list_the_preferred_first():
+    from search import expand
+
+    found = expand({"batch": [10, 5], "lambda": [1, 0.1]})
+    assert found == [
+        (1, {"batch": 10}), (0.1, {"batch": 10}), (1, {"batch": 5}), (0.1, {"batch": 5}),
+    ]  # fmt: skip
+
+
+def test_settings_are_a_number_or_a_file(tmp_path):
+    assert jobs.read_settings("0.25") == (0.25, {})
+    path = tmp_path / "chosen.json"
+    path.write_text(json.dumps({"lambda": 0.5, "options": {"batch": 7}}))
+    assert jobs.read_settings(str(path)) == (0.5, {"batch": 7})

@@ -1,0 +1,126 @@
+"""Run files to one row per cell, against scipy.stats and by hand."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from study.files import write_csv
+from study.summary import read_cell, summarise
+
+COLUMNS = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status")
+
+
+def draws(error, status=None):
+    """A run file's frame: error (folds, restarts)."""
+    error = np.asarray(error, dtype=float)
+    folds, restarts = error.shape
+    frame = pd.DataFrame(
+        {
+            "fold": np.repeat(np.arange(folds), restarts),
+            "restart": np.tile(np.arange(restarts), folds),
+            "error": error.ravel(),
+            "excess_risk": error.ravel() / 10,
+            "gradient_norm": np.linspace(1e-12, 1e-10, error.size),
+        }
+    )
+    frame["status"] = "ok" if status is None else np.ravel(status)
+    return frame
+
+
+def test_by_hand():
+    # fold means 0.2, 0.3, 0.4: mean 0.3, sd 0.1, t(2; 0.975) = 4.302652730
+    found = summarise(draws([[0.1, 0.3], [0.2, 0.4], [0.3, 0.5]]))
+    assert found["error_mean"] == pytest.approx(0.3)
+    assert found["error_sd_folds"] == pytest.approx(0.1)
+    half = 4.302652729696142 * 0.1 / math.sqrt(3)
+    assert found["error_low"] == pytest.approx(0.3 - half)
+    assert found["error_high"] == pytest.approx(0.3 + half)
+    # all six: squares of deviations 0.04, 0, 0.01, 0.01, 0, 0.04
+    assert found["error_sd"] == pytest.approx(math.sqrt(0.10 / 5))
+    assert found["excess_risk_mean"] == pytest.approx(0.03)
+    assert found["gradient_norm_max"] == pytest.approx(1e-10)
+    assert (found["folds"], found["restarts"], found["status"]) == (3, 2, "ok")
+
+
+def test_against_scipy():
+    error = np.random.default_rng(5).uniform(0.1, 0.4, size=(5, 40))
+    found = summarise(draws(error))
+    means = error.mean(axis=1)
+    low, high = stats.t.interval(0.95, len(means) - 1, loc=means.mean(), scale=stats.sem(means))
+    assert (found["error_low"], found["error_high"]) == pytest.approx((low, high))
+    assert found["error_sd_folds"] == pytest.approx(stats.tstd(means))
+    assert found["error_sd"] == pytest.approx(stats.tstd(error.ravel()))
+
+
+def test_the_interval_covers_the_mean_of_folds_as_often_as_it_says():
+    rng = np.random.default_rng(6)
+    trials, covered = 400, 0
+    for _ in range(trials):
+        # Folds differ far more than draws within one: draws are not independent data.
+        error = np.clip(0.3 + rng.normal(0, 0.05, (5, 1)) + rng.normal(0, 0.005, (5, 20)), 0, 1)
+        found = summarise(draws(error))
+        covered += found["error_low"] <= 0.3 <= found["error_high"]
+    low, high = stats.binom.interval(0.999, trials, 0.95)
+    assert low <= covered <= high
+
+
+def test_an_interval_stays_within_the_possible_errors():
+    found = summarise(draws([[0.0], [0.0], [0.2]]))
+    assert found["error_low"] == 0
+    found = summarise(draws([[1.0], [1.0], [0.8]]))
+    assert found["error_high"] == 1
+
+
+def test_failed_draws_are_counted_and_enter_no_mean():
+    error = [[0.1, math.nan], [0.2, 0.2], [0.3, math.nan]]
+    status = [["ok", "not_converged"], ["ok", "ok"], ["ok", "not_finite"]]
+    found = summarise(draws(error, status))
+    assert found["error_mean"] == pytest.approx(0.2)
+    assert found["error_sd_folds"] == pytest.approx(0.1)
+    assert found["status"] == "1 of 6 not_converged, 1 of 6 not_finite"
+    # A failed draw counts as failed even where a number stands beside it.
+    found = summarise(draws([[0.1, 0.9], [0.2, 0.2], [0.3, 0.9]], status))
+    assert found["error_mean"] == pytest.approx(0.2)
+    assert found["error_sd"] == pytest.approx(np.std([0.1, 0.2, 0.2, 0.3], ddof=1))
+    assert found["excess_risk_mean"] == pytest.approx(0.02)
+
+
+def test_a_fold_of_failures_leaves_fewer_replicates():
+    error = [[0.1, 0.1], [math.nan] * 2, [0.3, 0.3]]
+    status = [["ok"] * 2, ["not_converged"] * 2, ["ok"] * 2]
+    found = summarise(draws(error, status))
+    low, high = stats.t.interval(0.95, 1, loc=0.2, scale=stats.sem([0.1, 0.3]))
+    assert (found["error_low"], found["error_high"]) == (max(0, low), min(1, high))
+    assert found["status"] == "2 of 6 not_converged"
+
+
+def test_nothing_is_made_up_where_all_failed_or_one_fold_is_left():
+    found = summarise(draws([[math.nan] * 2] * 2, [["failed"] * 2] * 2))
+    for key in ("error_mean", "error_sd", "error_sd_folds", "error_low", "error_high"):
+        assert math.isnan(found[key]), key
+    assert found["status"] == "4 of 4 failed"
+    found = summarise(draws([[0.2, 0.2], [math.nan] * 2], [["ok"] * 2, ["failed"] * 2]))
+    assert found["error_mean"] == pytest.approx(0.2)
+    assert all(math.isnan(found[k]) for k in ("error_sd_folds", "error_low", "error_high"))
+
+
+def test_one_draw_per_fold():
+    found = summarise(draws([[0.1], [0.2], [0.3], [0.4], [0.5]]))
+    assert found["restarts"] == 1
+    assert found["error_sd"] == pytest.approx(found["error_sd_folds"])
+
+
+def test_a_run_file_is_read_as_it_was_written(tmp_path):
+    errors = np.random.default_rng(7).uniform(size=1000).round(9)
+    rows = [(0, k, error, 1e-12, 1e-10, "ok") for k, error in enumerate(errors)]
+    rows.append((0, 1000, math.nan, math.nan, math.nan, "not_finite"))
+    write_csv(tmp_path / "eps=1.csv", COLUMNS, rows)
+    frame = read_cell(tmp_path / "eps=1.csv")
+    assert tuple(frame.columns) == COLUMNS
+    assert frame["error"][:-1].tolist() == errors.tolist()  # to the last bit
+    assert frame["error"].isna().tolist() == [False] * 1000 + [True]
+    assert frame["status"].tolist() == ["ok"] * 1000 + ["not_finite"]
+    assert np.issubdtype(frame["fold"].dtype, np.integer)

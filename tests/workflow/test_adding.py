@@ -1,0 +1,91 @@
+"""The README's examples, as a user follows them: a mechanism, a data set, an experiment."""
+
+import csv
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from conftest import ROOT
+
+ROWS = 500
+
+
+def blocks(language):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def project(fresh):
+    """A copy with what the README says to add; `.output`: what its run said."""
+    project = fresh("adding")
+    (mechanism,) = (block for block in blocks("python") if '@register("zero")' in block)
+    (dataset,) = (block for block in blocks("yaml") if block.startswith("my_survey:"))
+    (experiment,) = (block for block in blocks("yaml") if "My study" in block)
+    project.write("scripts/dp/mechanisms/zero.py", mechanism)
+    project.append("config/datasets.yaml", "\n" + dataset)
+    project.write("config/experiments/my_study.yaml", experiment)
+
+    rng = np.random.default_rng(1)
+    ages, incomes = rng.integers(18, 90, ROWS), rng.integers(0, 150000, ROWS)
+    visits = rng.integers(0, 40, ROWS)
+    rows = zip(ages, incomes, visits, strict=True)
+    text = "".join(
+        f"{age},{income},{visit},{'yes' if age > 50 else 'no'}\n" for age, income, visit in rows
+    )
+    project.write("my_survey.csv", "age,income,visits,outcome\n" + text)
+    project.output = project.snakemake("--", "my_study")
+    return project
+
+
+def test_a_mechanism_a_data_set_and_an_experiment_are_three_files(project):
+    with (project / "results/my_study/results.csv").open(newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    cells = {(row["method"], row["epsilon"]) for row in rows}
+    assert cells == {
+        ("nonprivate", "inf"),
+        *((m, e) for m in ("output_perturbation", "zero") for e in ("0.1", "1", "10")),
+    }
+    assert {row["dataset"] for row in rows} == {"my_survey"}
+    assert {row["status"] for row in rows} == {"ok"}
+    error = {(row["method"], row["epsilon"]): float(row["error_mean"]) for row in rows}
+    # Weights of zero call every row -1, so they are wrong on the rows of label +1.
+    labels = [line.endswith("yes") for line in (project / "my_survey.csv").read_text().split()[1:]]
+    assert error["zero", "1"] == pytest.approx(np.mean(labels), abs=1e-9)
+    assert error["nonprivate", "inf"] < 0.15
+    assert error["output_perturbation", "10"] < error["output_perturbation", "0.1"]
+    assert (project / "results/my_study/figures/error.png").stat().st_size > 10000
+    assert "results/my_study/figures/: error.png" in project.output
+
+
+def test_a_cell_that_is_no_number_is_told_with_file_column_and_row(project):
+    lines = (project / "my_survey.csv").read_text().splitlines()
+    age, _, visits, outcome = lines[41].split(",")
+    lines[41] = f"{age},unknown,{visits},{outcome}"
+    project.write("my_survey.csv", "\n".join(lines) + "\n")
+    output = project.snakemake("--", "my_study", ok=False)
+    assert "error: my_survey.csv: column 'income', row 42: 'unknown' is not a number" in output
+    assert "Traceback" not in output
+
+
+def test_a_data_set_without_its_file_is_named(project):
+    (project / "my_survey.csv").unlink()
+    shutil.rmtree(project / "results")
+    output = project.snakemake("--", "my_study", ok=False)
+    assert "Missing input files for rule prepare" in output
+    assert "my_survey.csv" in output
+    assert "Traceback" not in output
+
+
+def test_a_bad_overlay_ends_in_one_line(project):
+    project.write("bad.yaml", "settings: {my_study: {sweeps: {main: {epsilons: [1e-1]}}}}")
+    output = project.snakemake("--configfile", "bad.yaml", ok=False)
+    said = [line for line in output.splitlines() if "bad.yaml" in line]
+    assert said == [
+        "error: bad.yaml: settings.my_study: sweeps.main.epsilons[0]: '1e-1' is text, not a number: "
+        "write 0.1, without quotes"
+    ]
+    assert output.strip().endswith(said[0])
+    assert "Traceback" not in output and "File " not in output

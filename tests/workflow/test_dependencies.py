@@ -1,0 +1,142 @@
+"""Every project file that a job executes is part of its rule's `library` digest."""
+
+import ast
+import base64
+import itertools
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT
+from dp.mechanisms import MECHANISMS
+from study import kinds
+from study.dependencies import digest, sources
+
+SCRIPTS = ROOT / "scripts"
+
+
+def jobs(folder):
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+
+
+def argument(job, name):
+    return job["arguments"][job["arguments"].index(name) + 1]
+
+
+def modules_by_name(job):
+    """Modules that a job loads by name: its mechanisms, or its kind of table, figure or analysis."""
+    arguments = job["arguments"]
+    if job["script"] == "report.py":
+        every = (kind for section in kinds.SECTIONS.values() for kind in section.values())
+        return sorted({kind.module for kind in every})
+    if "--mechanism" in arguments:
+        return [MECHANISMS.module(argument(job, "--mechanism"))]
+    if "--experiment" not in arguments or not argument(job, "--experiment").startswith("{"):
+        return []
+    experiment = json.loads(argument(job, "--experiment"))
+    if job["script"] == "aggregate.py":
+        used = {method["mechanism"] for method in experiment["methods"].values()}
+        return sorted(map(MECHANISMS.module, used))
+    if "--name" in arguments:
+        section = {"table.py": "tables", "figure.py": "figures", "analyse.py": "analyses"}
+        section = section[job["script"]]
+        entry = experiment[section][argument(job, "--name")]
+        kind = kinds.SECTIONS[section][entry["kind"]]
+        used = {method["mechanism"] for method in experiment["methods"].values()}
+        loaded = sorted(map(MECHANISMS.module, used)) if kind.mechanisms else []
+        return [kind.module, *loaded]
+    return []
+
+
+def recorded_library(project, output):
+    """The `library` parameter that Snakemake wrote down for an output file."""
+    name = base64.b64encode(output.encode()).decode()
+    folder = project / ".snakemake/metadata"
+    parts = [name[k : k + 254] for k in range(0, len(name), 254)]
+    path = folder.joinpath(*(f"@{part}" for part in parts[:-1]), parts[-1])
+    (library,) = (
+        value
+        for value in json.loads(path.read_text())["params"]
+        if re.fullmatch(r"'[0-9a-f]{12}'", value)
+    )
+    return library.strip("'")
+
+
+def check(project):
+    """Every captured job's files are in `sources` of the modules whose digest its rule recorded."""
+    seen = set()
+    for job in jobs(project.captured):
+        modules = modules_by_name(job)
+        known = {path.relative_to(SCRIPTS).as_posix() for path in sources(job["script"], *modules)}
+        missed = set(job["project"]) - known
+        assert not missed, f"{job['script']} executes {missed}, which its rule does not depend on"
+        output = next(a for a in itertools.pairwise(job["arguments"]) if a[0].startswith("--out"))
+        assert recorded_library(project, output[1]) == digest(job["script"], *modules)
+        seen.add(job["script"])
+    return seen
+
+
+def test_every_file_that_a_job_executes_is_in_its_digest(finished):
+    expected = {"prepare.py", "tune.py", "fit.py", "run.py", "aggregate.py", "provenance.py"}
+    assert check(finished) >= expected | {"table.py", "figure.py"}
+
+
+@pytest.mark.slow
+def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
+    project = fresh("smoke")
+    project.captured = tmp_path
+    project.snakemake("--configfile", "config/smoke.yaml", capture=tmp_path, timeout=1200)
+    check(project)
+
+
+def test_modules_are_loaded_by_name_where_it_is_known_only():
+    """An import by name elsewhere would be invisible to `study.dependencies`."""
+    found = set()
+    for path in SCRIPTS.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = getattr(node, "attr", getattr(node, "id", None))
+            if name in ("import_module", "__import__", "runpy", "exec_module"):
+                found.add(path.relative_to(SCRIPTS).as_posix())
+    assert found == {
+        "checks/statements.py",
+        "dp/mechanisms/__init__.py",
+        "reporting/collect.py",
+        "study/entries.py",
+        "study/sources.py",  # checks the configuration, in no job
+    }
+
+
+def test_a_run_job_imports_numpy_and_nothing_else(finished):
+    bare = subprocess.run(
+        [sys.executable, "-c", "import sys; print(*{m.partition('.')[0] for m in sys.modules})"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    runs = [job for job in jobs(finished.captured) if job["script"] in ("run.py", "fit.py")]
+    assert {argument(job, "--mechanism") for job in runs if job["script"] == "run.py"} == {
+        "nonprivate",
+        "output_perturbation",
+        "objective_perturbation",
+    }
+    for job in runs:
+        assert set(job["packages"]) - set(bare) == {"numpy"}, job["script"]
+        assert "study/kinds.py" not in job["project"]
+        assert "study/config.py" not in job["project"]
+        mechanisms = [p for p in job["project"] if re.match(r"dp/mechanisms/(?!__init__)", p)]
+        assert len(mechanisms) <= 1 or job["script"] != "run.py"
+
+
+def test_importing_the_mechanisms_imports_numpy_and_no_mechanism():
+    code = (
+        "import sys; sys.path.insert(0, 'scripts'); import dp.mechanisms;"
+        "print(*[m for m in sys.modules if m.startswith('dp.')]);"
+        "print(*{'scipy', 'pandas', 'sklearn', 'matplotlib', 'yaml', 'jsonschema'} & {*sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["dp.mechanisms", ""]

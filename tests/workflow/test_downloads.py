@@ -1,0 +1,91 @@
+"""The rule `download` as Snakemake runs it, in a small project of its own."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = "".join(f"{20 + k % 60};{'yes' if k % 3 else 'no'}\n" for k in range(60))
+TABLE = f"age;answer\n{ROWS}"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """The workflow with one file to download, `survey.csv`, and a data set by its address."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("scripts", "workflow", "profiles"):
+        folder.joinpath(name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "config", folder / "config")
+    shutil.copy(ROOT / "Snakefile", folder)
+    served = folder / "served"
+    served.mkdir()
+    served.joinpath("survey.csv").write_text(TABLE)
+    served.joinpath("own.csv").write_text(TABLE)
+    write_files(folder, hashlib.sha256(TABLE.encode()).hexdigest())
+    datasets = folder / "config/datasets.yaml"
+    common = {"label": "answer", "positive": "yes", "bounds": {"age": [0, 100]}}
+    more = {
+        "survey": {"source": {"csv": "survey.csv", "delimiter": ";", "rows": 60}, **common},
+        "own": {"source": {"csv": (served / "own.csv").as_uri(), "delimiter": ";"}, **common},
+    }
+    datasets.write_text(datasets.read_text() + yaml.safe_dump(more))
+    return folder
+
+
+def write_files(folder, sha256):
+    files = folder / "config/files.yaml"
+    known = yaml.safe_load((ROOT / "config/files.yaml").read_text())
+    known["survey.csv"] = {"urls": ["http://127.0.0.1:9/survey.csv"], "sha256": sha256}
+    files.write_text(yaml.safe_dump(known))
+
+
+def snakemake(folder, *words, mirror=None):
+    environment = {key: value for key, value in os.environ.items() if key != "DP_DATA_MIRROR"}
+    environment |= {"DP_DATA_MIRROR": str(mirror)} if mirror else {}
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", *words]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_from_the_mirror_to_prepared_rows(project):
+    done = snakemake(
+        project, "--", "results/data/survey.npz", "results/data/own.npz", mirror=project / "served"
+    )
+    assert done.returncode == 0, done.stderr
+    assert project.joinpath("data/raw/survey.csv").read_text() == TABLE
+    assert project.joinpath("data/raw/own-own.csv").read_text() == TABLE
+    # Another mirror, or none, is another way to the same content: nothing runs again.
+    again = snakemake(
+        project, "-n", "--config", "data={mirrors: [/nowhere]}", "--", "results/data/survey.npz"
+    )
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+
+def test_a_wrong_checksum_leaves_what_was_good(project):
+    raw = project / "data/raw/survey.csv"
+    raw.parent.mkdir(parents=True, exist_ok=True)
+    raw.write_text(TABLE)
+    wrong = "0" * 64
+    write_files(project, wrong)
+    failed = snakemake(project, "--", "data/raw/survey.csv", mirror=project / "served")
+    assert failed.returncode == 1
+    found = hashlib.sha256(TABLE.encode()).hexdigest()
+    assert f"expected SHA-256 {wrong}, found {found}" in failed.stdout + failed.stderr
+    assert raw.read_text() == TABLE
+    assert not list(raw.parent.glob(".*")) and not list(raw.parent.glob("*.part"))
+
+
+def test_the_overlays_combine_and_the_default_needs_no_download(project):
+    default = snakemake(project, "-n", "--", "einarsson_data")
+    assert default.returncode == 0 and "data/raw/" not in default.stdout
+    overlays = ("--configfile", "config/real.yaml", "config/full.yaml")
+    both = snakemake(project, "-n", *overlays, "--", "einarsson_data")
+    assert both.returncode == 0, both.stderr
+    assert "data/raw/train-images-idx3-ubyte.gz" in both.stdout

@@ -1,0 +1,110 @@
+"""What a second run, a touched file and an edit rerun: exactly what they concern."""
+
+import os
+import time
+
+from conftest import TINY
+
+RUNS = "results/cm08/runs/cm08_separable"
+REPORT = {"report: results/report.html"}  # shows every figure and table
+
+
+def test_a_run_ends_with_its_results_and_names_them(finished):
+    for path in (
+        "results.csv",
+        "timing.csv",
+        "provenance.json",
+        "tables/figure_1.csv",
+        "tuned/cm08_separable.csv",
+        "figures/figure_2c.png",
+        "figures/figure_2c.pdf",
+        "figures/tuning.png",
+    ):
+        assert (finished / "results/cm08" / path).stat().st_size > 0
+    end = finished.output[finished.output.index("(100%) done") :]
+    assert "results/cm08/: provenance.json, results.csv, timing.csv" in end
+    assert "results/cm08/figures/: figure_2c.png, tuning.png" in end
+    assert "results/cm08/tables/: figure_1.csv" in end
+
+
+def test_a_second_run_does_nothing(edited):
+    before = edited.files("results")
+    output = edited.snakemake(*TINY)
+    assert "Nothing to be done" in output
+    assert edited.files("results") == before
+
+
+def test_touching_every_source_reruns_nothing(edited):
+    later = time.time() + 10
+    touched = 0
+    for folder in ("scripts", "workflow", "config", "profiles", "tests", "envs"):
+        for path in (edited / folder).rglob("*"):
+            if path.is_file():
+                os.utime(path, (later, later))
+                touched += 1
+    os.utime(edited / "Snakefile", (later, later))
+    assert touched > 40
+    assert edited.plan(*TINY) == set()
+
+
+def test_an_edited_plotting_script_redraws_figures_only(edited):
+    tables = edited.files("results/cm08/tables", "results/cm08/runs")
+    edited.append("scripts/plots/curves.py", "\n# an edit\n")
+    figures = {f"figure: results/cm08/figures/{name}.png" for name in ("figure_2c", "tuning")}
+    assert edited.plan(*TINY) == figures | REPORT
+    # Asked for one figure, that one is redrawn and named at the end.
+    output = edited.snakemake(*TINY, "--", "results/cm08/figures/tuning.png")
+    assert "results/cm08/figures/: tuning.pdf, tuning.png\n" in output
+    assert edited.plan(*TINY) == {"figure: results/cm08/figures/figure_2c.png"} | REPORT
+    assert edited.files("results/cm08/tables", "results/cm08/runs") == tables
+
+
+def test_an_edited_mechanism_reruns_its_jobs_and_no_other_mechanisms(edited):
+    edited.append("scripts/dp/mechanisms/output_perturbation.py", "\n# an edit\n")
+    assert edited.plan(*TINY) == {
+        f"run: {RUNS}/output_perturbation/n=100/eps=0.5.csv",
+        f"run: {RUNS}/output_perturbation/n=100/eps=1.csv",
+        "aggregate: results/cm08/results.csv",
+        "provenance: results/cm08/timing.csv",
+        "table: results/cm08/tables/figure_1.csv",
+        "figure: results/cm08/figures/figure_2c.png",
+        *REPORT,
+    }
+
+
+def test_an_edited_library_reruns_the_jobs_that_execute_it(edited):
+    edited.append("scripts/dp/noise.py", "\n# an edit\n")
+    planned = edited.plan(*TINY)
+    assert f"run: {RUNS}/objective_perturbation/n=100/eps=1.csv" in planned
+    assert f"run: {RUNS}/nonprivate/n=100/eps=inf.csv" not in planned
+    assert {job.partition(":")[0] for job in planned}.isdisjoint({"prepare", "tune", "fit"})
+
+
+def test_a_longer_epsilon_list_runs_only_the_new_cells(edited):
+    edited.replace("tests/tiny.yaml", "epsilons: [0.5, 1]", "epsilons: [0.5, 1, 2]")
+    assert edited.plan(*TINY) == {
+        f"run: {RUNS}/output_perturbation/n=100/eps=2.csv",
+        f"run: {RUNS}/objective_perturbation/n=100/eps=2.csv",
+        "aggregate: results/cm08/results.csv",
+        "provenance: results/cm08/timing.csv",
+        "table: results/cm08/tables/figure_1.csv",
+        "figure: results/cm08/figures/figure_2c.png",
+        *REPORT,
+    }
+
+
+def test_overlays_combine_and_the_later_one_wins(edited):
+    edited.write(
+        "first.yaml",
+        "settings: {cm08: {sweeps: {epsilon: {epsilons: [0.5, 1, 3]}}, tables: {figure_1: null}}}",
+    )
+    edited.write("second.yaml", "settings: {cm08: {sweeps: {epsilon: {epsilons: [0.5, 1, 4]}}}}")
+    planned = edited.plan("--configfile", "tests/tiny.yaml", "first.yaml", "second.yaml")
+    assert {job for job in planned if job.startswith("run:")} == {
+        f"run: {RUNS}/output_perturbation/n=100/eps=4.csv",
+        f"run: {RUNS}/objective_perturbation/n=100/eps=4.csv",
+    }
+    # Away by the first, unlike the figures that the tiny one took away: these stay so.
+    assert {job for job in planned if job.startswith(("table:", "figure:"))} == {
+        "figure: results/cm08/figures/figure_2c.png"
+    }

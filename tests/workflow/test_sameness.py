@@ -1,0 +1,61 @@
+"""The same bytes whatever the number of cores, the order of jobs, and after an interruption."""
+
+import base64
+import os
+import signal
+
+from conftest import TINY
+
+PRIORITY = "results/cm08/runs/cm08_separable/output_perturbation/n=100/eps=1.csv"
+VARYING = ("/logs/", "/benchmarks/", "timing.csv", "provenance.json", "report.html", "costs.csv")
+
+
+def results(project):
+    """Path -> content of everything that must not differ from run to run."""
+    files = project.files("results")
+    return {path: text for path, text in files.items() if not any(v in path for v in VARYING)}
+
+
+def order_of_runs(project):
+    paths = (project / "results/cm08/runs").rglob("*.csv")
+    return [str(p.relative_to(project.folder)) for p in sorted(paths, key=os.path.getmtime)]
+
+
+def test_one_core_and_another_order_give_the_same_bytes(finished, fresh):
+    project = fresh("one_core")
+    project.snakemake(*TINY, "--prioritize", PRIORITY, cores=1)
+    assert order_of_runs(project)[0] == PRIORITY != order_of_runs(finished)[0]
+    expected = results(finished)
+    assert {"results/cm08/results.csv", PRIORITY} < set(expected)
+    assert results(project) == expected
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(finished, fresh):
+    project = fresh("killed")
+    incomplete = project / ".snakemake/incomplete"
+
+    def in_the_middle():
+        done = [*(project / "results").glob("cm08/runs/*/*/*/*.csv")]
+        return done and incomplete.is_dir() and any(incomplete.iterdir())
+
+    process = project.start("--cores", 2, *TINY)
+    try:
+        project.wait_for(in_the_middle)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not (project / "results/cm08/results.csv").exists()
+
+    # What a writer leaves behind that was cut off: a file that exists and is not whole.
+    cut_off = [base64.b64decode(marker.name).decode() for marker in incomplete.iterdir()]
+    assert cut_off
+    for path in cut_off:
+        project.write(path, "fold,restart,error\n0,0,0.\n")
+
+    # A lock may stay behind, since nothing had the time to take it away: Snakemake says what to do.
+    output = project.snakemake(*TINY, ok=None)
+    if "could not be locked" in output or "cannot be locked" in output:
+        assert "--unlock" in output
+        project.snakemake(*TINY, "--unlock")
+        project.snakemake(*TINY)
+    assert results(project) == results(finished)

@@ -1,0 +1,31 @@
+"""Targets: one figure runs what it needs, every experiment's name is a target."""
+
+from collections import Counter
+
+import pytest
+import yaml
+
+from conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def project(fresh):
+    return fresh("targets")
+
+
+def test_one_figure_runs_only_what_it_needs(project):
+    planned = project.plan("--", "results/cm08/figures/figure_2c.png")
+    jobs = Counter(job.partition(":")[0] for job in planned)
+    values = yaml.safe_load((ROOT / "config/experiments/cm08.yaml").read_text())
+    private = len(values["methods"]) - 1
+    assert jobs == {"prepare": 1, "fit": 1, "run": 20 * private + 1, "figure": 1}
+    assert all("cm08_separable" in job or "figure_2c" in job for job in planned)
+    assert all("n=10000/" in job or "n=10000." in job for job in planned if "run" in job[:4])
+
+
+def test_every_experiment_is_a_target(project):
+    names = sorted(path.stem for path in (ROOT / "config/experiments").glob("[!._]*.yaml"))
+    assert {"cm08", "wdbc"} <= set(names)
+    planned = project.plan("--configfile", "config/smoke.yaml", "--", *names)
+    made = {job for job in planned if job.startswith("aggregate:")}
+    assert made == {f"aggregate: results/{name}/results.csv" for name in names}

@@ -51,7 +51,7 @@ def accuracy_panels(experiment, spec, frame):
         axes.set_ylabel("test accuracy")
     folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
     fig.suptitle(
-        f"{spec['title']}: mean of {folds} folds x {restarts} draws, 95 % interval over folds",
+        f"{spec['title']}\nmean of {folds} folds x {restarts} draws, 95 % interval over folds",
         fontsize="large",
     )
     return fig

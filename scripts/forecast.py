@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reporting import costs, forecast
 from study import jobs
-from study.config import ConfigError, load, merge, read_yaml
+from study.config import ConfigError, load, read_yaml
 from study.files import read_json, write_csv
 
 ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending")
@@ -38,9 +38,11 @@ def main():
 
 
 def show(arguments):
+    from snakemake.utils import update_config  # overlays are merged as Snakemake merges them
+
     config = read_yaml("config/config.yaml")
     for path in arguments.configfile:
-        config = merge(config, read_yaml(path))
+        update_config(config, read_yaml(path))
     _, experiments, _ = load(config, [*arguments.configfile, "config/config.yaml"])
     experiments = {name: experiment.values for name, experiment in experiments.items()}
     planned = [

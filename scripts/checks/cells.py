@@ -125,6 +125,31 @@ def lower_across(results, *, method, epsilon, experiment, other_method, other_ep
     return Outcome(bool((pairs["error_mean"] < pairs["error_mean_other"]).all()), "; ".join(texts))
 
 
+def costs_more(results, *, noiseless, private, epsilon, experiment, solved):
+    """At the largest training size, one noiseless pass (`noiseless`) loses more against another
+    experiment's minimiser (`solved`) than noise for epsilon (`private`) adds to it."""
+    other = results.other(experiment)
+    errors = []
+    for frame in (
+        other[other["method"] == solved],
+        results.cells(methods=noiseless),
+        results.cells(methods=private, epsilon=epsilon),
+    ):
+        errors.append(_ok(frame).sort_values("train_size").groupby("dataset")["error_mean"].last())
+    both = errors[0].index.intersection(errors[1].index).intersection(errors[2].index)
+    if both.empty:
+        raise Missing(f"{experiment} ran on other data")
+    end, one_pass, noisy = (values[both] for values in errors)
+    schedule, noise = one_pass - end, noisy - one_pass
+    text = "; ".join(
+        f"{d}: solved to the end {_spell(end[d])}, one noiseless pass {_spell(one_pass[d])}, with noise "
+        f"for epsilon = {epsilon:g} {_spell(noisy[d])}: the steps cost {_spell(schedule[d])}, the noise "
+        f"{_spell(noise[d])}"
+        for d in both
+    )
+    return Outcome(bool((schedule > noise).all()), text, float(schedule.min()), float(noise.max()))
+
+
 def option_falls(results, *, method, option, sweep=None, share=1.0):
     """An option that a search chose falls from the smallest to the largest epsilon, at a `share` of the
     training sizes (a tie does not count)."""

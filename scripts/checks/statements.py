@@ -61,8 +61,8 @@ def decide(results, source, section, stand_ins):
     """Rows of claims.csv or defects.csv: what the experiment's configuration checks, in its order.
 
     stand_ins: data set -> why it decides nothing about the source's data. A claim that is decided on
-    such data alone is not tested; what they show is said. A defect is one of the method's: it may show
-    on any data.
+    such data alone is not tested; what they show is said. A defect is one of the method's: where it shows
+    on any data it is shown.
     """
     stated = source.statements(section)
     for name, entry in results.experiment.values[section].items():
@@ -72,10 +72,9 @@ def decide(results, source, section, stand_ins):
         else:
             decided = combine([run(results, check) for check in entry["checks"]], section)
             standing_in = _standing_in(results.experiment, entry["checks"], stand_ins)
-            if standing_in and decided[0] != NOT_TESTED:
-                said = f"{standing_in}; on them: {decided[0]}: " if section == "claims" else ""
-                verdict = NOT_TESTED if section == "claims" else decided[0]
-                decided = (verdict, said + decided[1], *decided[2:])
+            if standing_in and decided[0] not in (NOT_TESTED, "shown"):
+                said = f"{standing_in}; on them: {decided[0]}: {decided[1]}"
+                decided = (NOT_TESTED, said, *decided[2:])
         yield {
             "id": name,
             "source": source.short,

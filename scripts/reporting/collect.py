@@ -3,8 +3,8 @@
 import base64
 import csv
 import importlib
-import io
 import math
+import tempfile
 from functools import cached_property
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from checks import source as source_file
 from checks import statements
 from checks.results import Results
 from study import kinds
-from study.canonical import epsilon, number
+from study.canonical import epsilon, number, sequence
 from study.experiment import data_path
 from study.files import read_json
 
@@ -183,11 +183,13 @@ class Gathered:
         function = getattr(importlib.import_module(kind.module), kind.function)
         try:
             figure = function(self.experiment, spec, self.some(cells))
-            picture = io.BytesIO()
-            style.save(figure, picture)
+            with tempfile.TemporaryDirectory() as folder:
+                picture = Path(folder, "figure.png")
+                style.save(figure, picture)
+                data = picture.read_bytes()
         except Exception as error:  # whatever a kind needs that is not there: the gap says so
             return None, f"{why}; it cannot be drawn from the others ({error})"
-        return base64.b64encode(picture.getvalue()).decode(), why
+        return base64.b64encode(data).decode(), why
 
     def _alt(self, spec, kind):
         """The figure in words: what its kind shows, and the ends of its curves."""
@@ -254,6 +256,25 @@ class Gathered:
             for path in sorted(paths)
             if path.stat().st_size <= LARGEST_DOWNLOAD
         ]
+
+    def changes(self):
+        """Settings of this run that are not those of the experiment's own file, in words."""
+        path = Path("config/experiments") / f"{self.experiment.name}.yaml"
+        if not path.exists():
+            return ""
+        import yaml
+
+        own, found = yaml.safe_load(path.read_text(encoding="utf-8")), []
+        for key in ("datasets", "folds", "simulations", "restarts"):
+            if key in own and own[key] != self.experiment.values.get(key):
+                found.append(f"{key} {self.experiment.values.get(key)} instead of {own[key]}")
+        for name, sweep in own.get("sweeps", {}).items():
+            ours = self.experiment.sweeps.get(name)
+            for key in ("train_sizes", "epsilons"):
+                theirs = sequence(sweep[key], whole=key == "train_sizes")
+                if ours is None or ours[key] != theirs:
+                    found.append(f"{key.replace('_', ' ')} of the sweep {name}")
+        return "; ".join(found)
 
     # -- what it ran on
 

@@ -108,6 +108,7 @@ def _experiment(part, jobs):
         "restarts": experiment.values.get("restarts"),
         "data": [list(entry.values()) for entry in data],
         "data_kinds": ", ".join(dict.fromkeys(filter(None, kinds))),
+        "changes": part.changes(),
         "gaps": [
             (cell.dataset, cell.method, cell.train_size, epsilon(cell.epsilon), why)
             for cell, why in part.gaps

@@ -226,6 +226,7 @@ CHECKS = {
     "printed_close": Kind("checks.printed", "printed_close", "none"),
     "step_looks_at_rows": Kind("checks.privacy", "step_looks_at_rows", "none"),
     "printed_difference": Kind("checks.printed", "printed_difference", "none"),
+    "costs_more": Kind("checks.cells", "costs_more", "results"),
     "guarantee_ratio": Kind("checks.privacy", "guarantee_ratio", "none"),
     "l1_jump": Kind("checks.privacy", "l1_jump", "none"),
     "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", "results"),

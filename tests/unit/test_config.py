@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import ROOT
+from project import ROOT
 from study import config
 from study.config import ConfigError
 from study.validation import merge, origin, read_yaml

@@ -6,8 +6,8 @@ import sys
 import jsonschema
 import pytest
 
-from conftest import ROOT
 from dp.mechanisms import MECHANISMS
+from project import ROOT
 from study import kinds
 from study.validation import read_yaml
 

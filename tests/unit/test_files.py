@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from conftest import ROOT
+from project import ROOT
 from study.files import atomic, read_json, write_csv, write_json
 
 

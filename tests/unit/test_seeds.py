@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from conftest import ROOT
 from dp.seeds import generator
+from project import ROOT
 
 AXES = ("cm08", "cm08_separable", "output_perturbation", 0, "noise")
 

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from conftest import ROOT
+from project import ROOT
 
 ROWS = 500
 

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from conftest import ROOT
 from dp.mechanisms import MECHANISMS
+from project import ROOT
 from study import kinds
 from study.dependencies import digest, sources
 

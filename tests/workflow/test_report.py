@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from conftest import TINY
+from project import TINY
 
 MECHANISM = "scripts/dp/mechanisms/output_perturbation.py"
 SOUND = "        n, d = np.shape(X)\n"

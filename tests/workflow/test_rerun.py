@@ -3,7 +3,7 @@
 import os
 import time
 
-from conftest import TINY
+from project import TINY
 
 RUNS = "results/cm08/runs/cm08_separable"
 REPORT = {"report: results/report.html"}  # shows every figure and table

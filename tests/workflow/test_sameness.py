@@ -4,7 +4,7 @@ import base64
 import os
 import signal
 
-from conftest import TINY
+from project import TINY
 
 PRIORITY = "results/cm08/runs/cm08_separable/output_perturbation/n=100/eps=1.csv"
 VARYING = ("/logs/", "/benchmarks/", "timing.csv", "provenance.json", "report.html", "costs.csv")

@@ -1,0 +1,112 @@
+"""Copies of the project, and Snakemake run in them as a user would."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# What a checkout has; none of what setup, runs and caches leave behind.
+PARTS = ("Snakefile", "config", "envs", "profiles", "pyproject.toml", "scripts", "workflow")
+TINY = ("--configfile", "tests/tiny.yaml")
+CAPTURE = ROOT / "tests" / "workflow" / "capture"
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+class Project:
+    """A copy of the project in a folder of its own."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def __truediv__(self, path):
+        return self.folder / path
+
+    @classmethod
+    def copy(cls, folder, source=ROOT, extra=("tests/tiny.yaml",)):
+        ignore = shutil.ignore_patterns("__pycache__", ".*")
+        for part in (*PARTS, *extra):
+            path, target = Path(source, part), Path(folder, part)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                shutil.copytree(path, target, ignore=ignore)
+            else:
+                shutil.copy2(path, target)
+        if (ROOT / ".venv").exists():
+            Path(folder, ".venv").symlink_to((ROOT / ".venv").resolve())
+        return cls(folder)
+
+    def duplicate(self, folder):
+        """This copy with everything that its runs have made, Snakemake's own records included."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Project(folder)
+
+    def write(self, path, text):
+        path = self / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def append(self, path, text):
+        self.write(path, (self / path).read_text(encoding="utf-8") + text)
+
+    def replace(self, path, old, new):
+        text = (self / path).read_text(encoding="utf-8")
+        assert old in text
+        self.write(path, text.replace(old, new))
+
+    def start(self, *arguments, capture=None):
+        """Snakemake as a process of its own group. capture: a folder for what its jobs import."""
+        environment = os.environ | ENVIRONMENT
+        if capture:
+            environment |= {"CAPTURE": str(capture), "PYTHONPATH": str(CAPTURE)}
+        return subprocess.Popen(
+            [sys.executable, "-m", "snakemake", *map(str, arguments)],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def snakemake(self, *arguments, ok=True, cores=2, capture=None, timeout=120):
+        """What Snakemake prints; fails the test unless it ends as expected (None: either way)."""
+        process = self.start("--cores", cores, *arguments, capture=capture)
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        if ok is not None:
+            assert (process.returncode == 0) == ok, output
+        return output
+
+    def plan(self, *arguments):
+        """The jobs that a run would make, as "rule: first output file"."""
+        output = self.snakemake("--dry-run", *arguments)
+        jobs = re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)+)", output, flags=re.MULTILINE)
+        planned = set()
+        for rule, body in jobs:
+            made = re.search(r"^    output: ([^,\n]+)", body, flags=re.MULTILINE)
+            if made:
+                planned.add(f"{rule}: {made[1]}")
+        return planned
+
+    def wait_for(self, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, "waited in vain"
+            time.sleep(0.02)
+
+    def files(self, *folders):
+        """Path -> content of the files below folders."""
+        return {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for folder in folders
+            for path in sorted((self / folder).rglob("*"))
+            if path.is_file()
+        }

@@ -41,12 +41,14 @@ def main():
         return generator(arguments.seed, "data", arguments.dataset, "step", number, name)
 
     table, record = prepare(table, steps, rng_of, put_off=True)
-    parts = split(table, source.get("holdout", 0))
+    public = public_rows(arguments.dataset, entry, len(table.y), table.train_rows, arguments.seed)
+    parts = split(table, source.get("holdout", 0), public)
     largest = check(table, parts)
     _, y = parts[""]
-    if entry.get("rows", len(y)) != len(y):
+    left = len(y) + len(public) * ("public_share" in entry)
+    if entry.get("rows", left) != left:
         raise ValueError(
-            f"{arguments.dataset}: {len(y)} rows are left after its steps, not the {entry['rows']} "
+            f"{arguments.dataset}: {left} rows are left after its steps, not the {entry['rows']} "
             f"that the configuration says"
         )
     arrays = {}
@@ -70,10 +72,15 @@ def main():
             # label in y -> its name
             "labels": label_names(table),
             "class_counts": counts[""],
+            "public_rows": len(public),
             "holdout_rows": source.get("holdout", 0),
             "test_rows": len(parts["_test"][1]) if "_test" in parts else 0,
             "test_class_counts": counts.get("_test", {}),
             "bound": table.bound,
+            # none where it says no more than the bound on the norm
+            "coordinate_bound": (
+                table.coordinate_bound if table.coordinate_bound < table.bound else None
+            ),
             "largest_norm": largest,
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
@@ -82,10 +89,24 @@ def main():
     )
 
 
-def split(table, holdout):
-    """(X, y) of the training rows "", and of "_holdout" and "_test" where there are such rows."""
+def public_rows(dataset, entry, rows, train_rows, seed):
+    """Numbers of the training rows that are public: simulated first, or a share of the real ones.
+
+    The share is drawn at random, whatever the rows hold.
+    """
+    if "public_share" not in entry:
+        return np.arange(entry["source"].get("public_rows", 0))
+    cut = rows if train_rows is None else train_rows
+    rng = generator(seed, "data", dataset, "public rows")
+    return np.sort(rng.permutation(cut)[: round(entry["public_share"] * cut)])
+
+
+def split(table, holdout, public):
+    """(X, y) of the training rows "", and of "_holdout", "_test", "_public" where there are such."""
     cut = len(table.y) if table.train_rows is None else table.train_rows
     rows = {"": slice(holdout, cut), "_holdout": slice(0, holdout), "_test": slice(cut, None)}
+    if len(public):
+        rows |= {"": np.setdiff1d(np.arange(holdout, cut), public), "_public": public}
     parts = {part: (table.X[where], table.y[where]) for part, where in rows.items()}
     return {part: arrays for part, arrays in parts.items() if part == "" or len(arrays[1])}
 
@@ -101,6 +122,8 @@ def check(table, parts):
             rows = slice(start, start + BLOCK_ROWS)
             floats = table.later.apply(X[rows])
             data.check_rows(floats, y[rows], bound, classes)
+            if part != "_test":
+                data.check_coordinates(floats, table.coordinate_bound)
             if part == "":
                 largest = max(largest, float(data.row_norms(floats).max()))
     return largest
@@ -119,8 +142,10 @@ def class_counts(y):
 
 
 def simulate(dataset, source, seed):
-    """The holdout's rows first, then the experiment's: one separator for both, returned too."""
+    """The holdout's or the public rows first, then the experiment's; their separator, None without one."""
     rng = generator(seed, "data", dataset, "simulate")
+    if source["simulate"] == "mixture":
+        return simulate_mixture(source, rng), None
     rows, columns = source["rows"] + source.get("holdout", 0), source["columns"]
     if source["simulate"] == "separable":
         X, y, separator = data.simulate_separable(rows, columns, source["margin"], rng)
@@ -140,6 +165,25 @@ def first_shuffled(table, source, seed):
     order = generator(seed, "data", source["sklearn"], "shuffle").permutation(len(table.X))
     rows = order[: source["first"]]
     return table._replace(X=table.X[rows], y=table.y[rows])
+
+
+def simulate_mixture(source, rng):
+    """Gaussian classes; the public rows' means are shifted."""
+    means, deviations = (
+        np.array([component[key] for component in source["components"]])
+        for key in ("mean", "deviation")
+    )
+    shift = np.array(source.get("public_shift", np.zeros(means.shape[1])))
+    X_public, y_public = data.simulate_mixture(
+        source.get("public_rows", 0), means + shift, deviations, rng
+    )
+    X, y = data.simulate_mixture(source["rows"], means, deviations, rng)
+    return Table(
+        np.concatenate([X_public, X]),
+        np.concatenate([y_public, y]),
+        tuple(f"x{k + 1}" for k in range(means.shape[1])),
+        classes=tuple(str(component["class"]) for component in source["components"]),
+    )
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 import argparse
 import json
+from pathlib import Path
 
 from reporting import costs
 from reporting.collect import Gathered
 from reporting.page import render
 from study import jobs
 from study.experiment import Experiment
-from study.files import atomic, read_json, write_csv
+from study.files import atomic, write_csv
 
 
 def main():
@@ -17,7 +18,7 @@ def main():
         "--configuration",
         nargs="+",
         required=True,
-        help=".json of each experiment, with its name and its configuration (provenance.json is one)",
+        help=".json of each experiment: its configuration, every default filled in",
     )
     parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
     parser.add_argument("--seed", type=int, required=True)
@@ -27,8 +28,7 @@ def main():
 
     gathered = []
     for path in arguments.configuration:
-        record = read_json(path)
-        experiment = Experiment(record["experiment"], record["configuration"])
+        experiment = Experiment.from_json(Path(path).read_text(encoding="utf-8"))
         gathered.append(Gathered(experiment, arguments.stand_ins))
     page = render(gathered, arguments.seed)
     with atomic(arguments.out_html) as handle:

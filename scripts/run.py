@@ -33,7 +33,10 @@ def main():
     mechanism = MECHANISMS[arguments.mechanism]
     lam, chosen = jobs.read_settings(arguments.lam)
     options = arguments.options | chosen
-    bound = read_json(arguments.meta)["bound"]
+    meta = read_json(arguments.meta)
+    given = mechanism.of_data(meta)
+    if mechanism.uses_public_rows and meta.get("public_rows"):
+        given["public"] = jobs.public_rows(arguments.data)
     restarts = arguments.restarts if mechanism.private else 1
     fits = read_fits(arguments.fit) if arguments.fit else None
     fit_name = mechanism.shared_fit(options)
@@ -56,7 +59,8 @@ def main():
         delta=arguments.delta,
         lam=lam,
         restarts=restarts,
-        bound=bound,
+        bound=meta["bound"],
+        **given,
         **options,
     )
     rows = []

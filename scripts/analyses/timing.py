@@ -12,6 +12,7 @@ from dp.mechanisms import MECHANISMS
 from dp.noise import l2_laplace
 from dp.seeds import generator
 from study.files import read_json, write_csv
+from study.prepared import Prepared
 
 COLUMNS = ("dataset", "procedure", "draws", "repeat", "seconds")
 
@@ -50,11 +51,10 @@ def one_thread():
 
 
 def _rows(experiment, dataset, path, size, seed):
-    with np.load(path) as arrays:
-        X, y = arrays["X"], arrays["y"]
+    prepared = Prepared(path)
     rng = generator(seed, experiment.name, dataset, "folds")
-    train = split_folds(len(X), experiment.folds, rng)[0][0][:size]
-    return X[train], y[train]
+    train = split_folds(len(prepared.y), experiment.folds, rng)[0][0][:size]
+    return prepared.floats(train)
 
 
 def _procedures(experiment, spec, dataset, X, y, bound, seed):

@@ -107,6 +107,43 @@ def level(results, *, at_least=0.0, at_most=1.0, share=1.0, **where):
     return Outcome(bool(inside.mean() >= share), f"error {text}; wanted {limits}")
 
 
+def lower_across(results, *, method, epsilon, experiment, other_method, other_epsilon):
+    """Method at epsilon has, at its largest training size, a lower mean error than another experiment's
+    method at another epsilon has at its own; on every data set that both have."""
+    own = _ok(results.cells(methods=method, epsilon=epsilon, train_size="largest"))
+    other = results.other(experiment)
+    other = other[(other["method"] == other_method) & (other["epsilon"] == other_epsilon)]
+    other = _ok(other.sort_values("train_size").groupby("dataset").tail(1))
+    pairs = own.merge(other, on="dataset", suffixes=("", "_other"))
+    if pairs.empty:
+        raise Missing(f"{experiment} ran on other data")
+    texts = [
+        f"{row['dataset']}: {method} at epsilon = {epsilon:g} {_spell(row['error_mean'])}, "
+        f"{other_method} at epsilon = {other_epsilon:g} {_spell(row['error_mean_other'])}"
+        for row in pairs.to_dict("records")
+    ]
+    return Outcome(bool((pairs["error_mean"] < pairs["error_mean_other"]).all()), "; ".join(texts))
+
+
+def option_falls(results, *, method, option, sweep=None, share=1.0):
+    """An option that a search chose falls from the smallest to the largest epsilon, at a `share` of the
+    training sizes (a tie does not count)."""
+    import json
+
+    frame = results.cells(methods=method, sweep=sweep)
+    chosen = frame["options"].map(lambda text: json.loads(text).get(option))
+    if chosen.isna().any() or frame.empty:
+        raise Missing(f"this run did not search {option} of {method}")
+    frame = frame.assign(chosen=chosen).sort_values("epsilon")
+    ends = frame.groupby(["dataset", "train_size"])["chosen"].agg(["first", "last"])
+    falls = ends["first"] > ends["last"]
+    pairs = "; ".join(
+        f"n = {size}: {first:g} to {last:g}" for (_, size), first, last in ends.itertuples()
+    )
+    text = f"{option} from the smallest to the largest epsilon: {pairs}"
+    return Outcome(bool(falls.mean() >= share), text, float(falls.mean()), share)
+
+
 def similar_epsilons(results, *, method, first, second, within, **where):
     """A method's mean errors at two epsilons differ by at most `within`, at every point of `where`."""
     pair = [_ok(results.cells(methods=method, epsilon=e, **where)) for e in (first, second)]
@@ -274,19 +311,21 @@ def bound_holds(results, *, analysis, bound, looseness=True):
     if frame.empty:
         raise Missing(f"the analysis {analysis} has no row for {bound}")
     short = frame["share_within"] < 1 - frame["delta"]
-    margin = (frame["share_within"] - (1 - frame["delta"])).min()
-    worst = frame.loc[frame["share_within"].idxmin()]
-    draws = int(frame["draws"].sum())
+    worst = frame.loc[(frame["share_within"] - (1 - frame["delta"])).idxmin()]
+    cells = frame.drop_duplicates(["dataset", "method", "train_size", "epsilon"])
     text = (
         f"the bound holds in {100 * worst['share_within']:.4g} % of the draws at worst, "
-        f"{100 * (1 - worst['delta']):g} % wanted ({_place(worst)}); {len(frame)} cells, {draws} draws"
+        f"{100 * (1 - worst['delta']):g} % wanted ({_place(worst)}); {len(cells)} cells, "
+        f"{int(cells['draws'].sum())} draws, delta {', '.join(f'{d:g}' for d in frame['delta'].unique())}"
     )
     if looseness:
         text += (
             f"; it is {frame['looseness'].min():.3g} to {frame['looseness'].max():.3g} times the "
             f"draws' 1 - delta quantile (median {frame['looseness'].median():.3g})"
         )
-    return Outcome(bool(not short.any()), text, float(1 + margin), 1.0)
+    return Outcome(
+        bool(not short.any()), text, float(worst["share_within"]), float(1 - worst["delta"])
+    )
 
 
 def implied_below(results, *, comparison, methods, share_of):

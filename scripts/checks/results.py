@@ -36,6 +36,10 @@ class Results:
         with np.load(self._present(path)) as arrays:
             return dict(arrays)
 
+    def other(self, name):
+        """`frame` of another experiment."""
+        return self._csv(f"results/{name}/results.csv")
+
     def named(self, spec):
         """The table that a comparison or check names, by its key `analysis` or `table`."""
         if spec.get("analysis"):

@@ -46,6 +46,23 @@ def simulate_unseparable(rows, columns, band, flip_probability, rng, separator=N
     return X, np.where(flipped, -1, 1).astype(np.int8) * _labels(score), separator
 
 
+def simulate_mixture(rows, means, deviations, rng):
+    """Points of K Gaussian classes with diagonal covariance, equally many of each but for the remainder.
+
+    means, deviations: (K, d). Returns X (rows, d) and y (rows,), whole numbers from 0 to K - 1, in
+    random order.
+    """
+    means, deviations = np.asarray(means, dtype=float), np.asarray(deviations, dtype=float)
+    if means.ndim != 2 or means.shape != deviations.shape or not (deviations > 0).all():
+        raise ValueError(
+            f"a mixture needs as many positive deviations as means, not {means.shape} and "
+            f"{deviations.shape}"
+        )
+    y = rng.permutation(np.arange(rows) % len(means))
+    X = means[y] + deviations[y] * rng.standard_normal((rows, means.shape[1]))
+    return X, y.astype(np.int8)
+
+
 def simulate_expanded_band(
     rows, columns, margin, band, flip_probability, rng, separator=None, estimate=None
 ):

@@ -13,11 +13,20 @@ def _blocks(rows, restarts):
 
 
 def error_rate(weights, X, y, intercept=0.0):
-    """Share of rows with sgn(w.x + b) != y for each of the weights (restarts, d); a score of 0 is -1.
+    """Share of rows whose class is not predicted, for each of the weights, (restarts,).
 
-    intercept: b, a number or (restarts,).
+    weights (restarts, d), labels -1 and 1: sgn(w.x + b), a score of 0 is -1; intercept: b, a number or
+    (restarts,). weights (restarts, d, K), labels 0, .., K - 1: the class of the largest score, the
+    first of equal ones.
     """
     wrong = np.zeros(len(weights))
+    if weights.ndim == 3:
+        restarts, d, K = weights.shape
+        flat = weights.transpose(1, 0, 2).reshape(d, restarts * K)
+        for rows in _blocks(len(X), restarts * K):
+            scores = (X[rows] @ flat).reshape(-1, restarts, K)
+            wrong += (scores.argmax(axis=2) != y[rows, None]).sum(axis=0)
+        return wrong / len(X)
     for rows in _blocks(len(X), len(weights)):
         wrong += ((X[rows] @ weights.T + intercept > 0) != (y[rows] > 0)[:, None]).sum(axis=0)
     return wrong / len(X)

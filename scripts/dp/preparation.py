@@ -38,7 +38,8 @@ class Table(NamedTuple):
     classes: names of the classes, () where the labels are -1 and 1. pair: names of the labels -1 and
     1, where they are known. groups: column names of each
     categorical feature that is one-hot, of which every row has one 1 and otherwise zeros. later:
-    steps still to be applied to X; columns and bound are those after them.
+    steps still to be applied to X; columns and bounds are those after them. coordinate_bound: the
+    public bound on every |x_j|, infinite where none is known but the one that follows from `bound`.
     """
 
     X: np.ndarray
@@ -50,6 +51,7 @@ class Table(NamedTuple):
     pair: tuple = ()
     groups: tuple = ()
     later: Later = Later()
+    coordinate_bound: float = np.inf
 
 
 class Step(NamedTuple):
@@ -148,7 +150,9 @@ def scale_by_constants(table, **constants):
             f"scale_by_constants: the scale of {table.columns[int(np.argmin(scale > 0))]!r} "
             f"must be positive"
         )
-    return table._replace(X=(table.X - centre) / scale, bound=np.inf, groups=())
+    return table._replace(
+        X=(table.X - centre) / scale, bound=np.inf, groups=(), coordinate_bound=np.inf
+    )
 
 
 @step(private_rows=False)
@@ -171,13 +175,16 @@ def scale_to_bounds(table, **bounds):
             )
         where = [table.columns.index(name) for name in scaled]
         X[:, where] = 2 * (np.clip(X[:, where], low, high) - low) / (high - low) - 1
-    return table._replace(X=X, bound=float(np.sqrt(len(scaled) + len(table.groups))))
+    bound = float(np.sqrt(len(scaled) + len(table.groups)))
+    return table._replace(X=X, bound=bound, coordinate_bound=1.0)
 
 
 @step(private_rows=False)
 def row_norm(table):
     """Each row divided by its own norm: ||x|| = 1."""
-    return table._replace(X=data.normalise_rows(table.X), bound=1.0, groups=())
+    return table._replace(
+        X=data.normalise_rows(table.X), bound=1.0, groups=(), coordinate_bound=np.inf
+    )
 
 
 @step(private_rows=False)
@@ -185,7 +192,9 @@ def clip(table, radius):
     """Rows longer than a public radius shortened to it, then all divided by it: ||x|| <= 1."""
     if not radius > 0:
         raise ValueError(f"clip: the radius must be positive, not {radius}")
-    return table._replace(X=data.clip_rows(table.X / radius), bound=1.0, groups=())
+    return table._replace(
+        X=data.clip_rows(table.X / radius), bound=1.0, groups=(), coordinate_bound=np.inf
+    )
 
 
 @step(private_rows=False)
@@ -195,6 +204,7 @@ def constant_feature(table):
         X=np.column_stack([table.X, np.ones(len(table.X))]),
         columns=(*table.columns, "constant"),
         bound=float(np.hypot(table.bound, 1.0)),
+        coordinate_bound=max(1.0, table.coordinate_bound),
     )
 
 
@@ -212,6 +222,7 @@ def random_projection(table, dimension, rng=None):
         columns=tuple(f"projection{k}" for k in range(dimension)),
         bound=np.inf,
         groups=(),
+        coordinate_bound=np.inf,
     )
 
 
@@ -225,7 +236,7 @@ def standardise(table):
     X = np.array(table.X, dtype=float)
     X -= mean
     X /= np.where(deviation == 0, 1.0, deviation)
-    return table._replace(X=X, bound=np.inf, groups=())
+    return table._replace(X=X, bound=np.inf, groups=(), coordinate_bound=np.inf)
 
 
 @step(private_rows=True)
@@ -238,7 +249,7 @@ def max_norm(table):
     X /= data.row_norms(X[: table.train_rows]).max()
     long = np.flatnonzero(data.row_norms(X[: table.train_rows]) > 1)  # by rounding alone
     X[long] = data.clip_rows(X[long])
-    return table._replace(X=X, bound=1.0, groups=())
+    return table._replace(X=X, bound=1.0, groups=(), coordinate_bound=np.inf)
 
 
 @step(private_rows=True)
@@ -259,6 +270,7 @@ def pca(table, components):
         columns=tuple(f"component{k + 1}" for k in range(components)),
         bound=2 * table.bound,
         groups=(),
+        coordinate_bound=np.inf,
     )
 
 

@@ -33,7 +33,7 @@ def component_scatter(experiment, spec, path):
 
 def _scatter(axes, panel):
     scores, y = panel["scores"], panel["y"]
-    looks = dict(zip(panel["labels"], zip(style.TEN, style.TEN_MARKERS, strict=True), strict=False))
+    looks = dict(zip(panel["labels"], zip(style.TEN, style.MARKERS, strict=True), strict=False))
     # Classes take turns, an eighth of each at a time, so that none lies on top of all others.
     size = float(np.clip(9000 / len(y), 1.5, 14))
     for start in range(8):

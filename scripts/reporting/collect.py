@@ -60,12 +60,28 @@ class Gathered:
 
     @property
     def status(self):
+        if not self.cells:
+            return self._status_without_cells()
         if len(self.gaps) == len(self.cells):
             return "not run"
         if self.gaps:
             return f"partial: {len(self.gaps)} of {len(self.cells)} cells are missing"
         if not (self.folder / "results.csv").exists():
             return "partial: not aggregated"
+        return "complete"
+
+    def _status_without_cells(self):
+        """Of an experiment that only describes data: whether its tables and figures are there."""
+        parts = (("tables", "csv"), ("figures", "png"))
+        files = [
+            self.folder / section / f"{name}.{suffix}"
+            for section, suffix in parts
+            for name in self.experiment.values[section]
+        ]
+        there = sum(path.exists() for path in files)
+        if there < len(files):
+            missing = len(files) - there
+            return f"partial: {missing} of {len(files)} files are missing" if there else "not run"
         return "complete"
 
     @cached_property
@@ -75,6 +91,8 @@ class Gathered:
 
         if not self.gaps and (self.folder / "results.csv").exists():
             return Results(self.experiment).frame
+        if not self.cells:
+            return pd.DataFrame(columns=[*SHOWN, *SUMMARISED])
         parts = [part for part in (self.some(self.cells), self._missing()) if len(part)]
         frame = pd.concat(parts, ignore_index=True)
         return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMMARISED])])
@@ -95,10 +113,13 @@ class Gathered:
     @cached_property
     def results(self):
         """Results for comparisons and claims: of the files, or of what a partial run has."""
-        return Results(self.experiment, self.frame if self.status != "complete" else None)
+        from_files = self.status == "complete" or not self.cells
+        return Results(self.experiment, None if from_files else self.frame)
 
     def cell_table(self):
         """(columns, rows) of the cells for display."""
+        if not self.cells:
+            return [], []
         frame = self.frame
         columns = [name for name in SHOWN if name in frame]
         shown = frame[columns].copy()

@@ -101,7 +101,7 @@ def _experiment(part, jobs):
         "status": part.status,
         "cells": len(part.cells),
         "replicates": _replicates(experiment),
-        "restarts": experiment.restarts,
+        "restarts": experiment.values.get("restarts"),
         "data": [list(entry.values()) for entry in data],
         "data_kinds": ", ".join(dict.fromkeys(filter(None, kinds))),
         "gaps": [

@@ -1,5 +1,6 @@
 """The audit's configuration: attacks, their paths, and what is refused before anything runs."""
 
+import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,7 +71,11 @@ def load(config):
         for label, attack in attacks.items():
             key = f"{where}: mechanisms.{name}.{label}"
             attack.setdefault("pair", label)
-            attack["epsilons"] = canonical.sequence(attack["epsilons"])
+            private = find(name).private
+            if ("epsilons" in attack) != private:
+                problem = "is missing" if private else f"is nothing that {name} has"
+                raise ConfigError(f"{key}: the key 'epsilons' {problem}")
+            attack["epsilons"] = canonical.sequence(attack["epsilons"]) if private else [math.inf]
             if attack["pair"] not in pairs.PAIRS:
                 near = nearest(attack["pair"], list(pairs.PAIRS))
                 raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")

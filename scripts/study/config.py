@@ -10,7 +10,7 @@ from pathlib import Path
 from dp.data import simulation_rows, smallest_training_fold
 from dp.fits import fit_options
 from dp.mechanisms import MECHANISMS
-from study import canonical, data_sources, kinds, published
+from study import canonical, data_sources, kinds, printed, published
 from study.experiment import Experiment
 from study.validation import (
     NAME,
@@ -156,11 +156,11 @@ def _experiment(name, value, where, datasets):
     known("datasets", value["datasets"], datasets, "data set")
     if value["sweeps"] and ("folds" in value) == ("simulations" in value):
         raise fail("", "needs exactly one of the keys 'folds' and 'simulations'")
-    printed = value.get("lambda_published")
-    if isinstance(printed, dict) and len(printed["train_sizes"]) != len(printed["lambdas"]):
+    lambdas = value.get("lambda_published")
+    if isinstance(lambdas, dict) and len(lambdas["train_sizes"]) != len(lambdas["lambdas"]):
         raise fail(
             "lambda_published",
-            f"{len(printed['train_sizes'])} train_sizes have {len(printed['lambdas'])} lambdas",
+            f"{len(lambdas['train_sizes'])} train_sizes have {len(lambdas['lambdas'])} lambdas",
         )
     for label, method in value["methods"].items():
         key = f"methods.{label}"
@@ -179,8 +179,8 @@ def _experiment(name, value, where, datasets):
         if lam == "published":
             if value.get("lambda_published") is None:
                 raise fail(key, "lambda is 'published' but lambda_published is not set")
-            if not isinstance(printed, dict):
-                method["lambda"] = printed
+            if not isinstance(lambdas, dict):
+                method["lambda"] = lambdas
         if (lam == "searched") != ("search" in method):
             raise fail(key, "'lambda: searched' and 'search' go together")
         known(f"{key}.search", filter(None, [method.get("search")]), value["searches"], "search")
@@ -237,6 +237,9 @@ def _experiment(name, value, where, datasets):
                         published.check(value, entry["options"]["published"])
                     except ValueError as error:
                         raise fail(f"{key}.options.published", f"{error}") from None
+    for section in kinds.SECTIONS:
+        for entry_name, entry in value[section].items():
+            _check_printed(value, entry, f"{section}.{entry_name}.options", fail)
     if "tune" in value and not value["tune"]["grid"]["low"] < value["tune"]["grid"]["high"]:
         raise fail("tune.grid", "low must be less than high")
     _check_private_tuning(value.get("tune", {}).get("private_tuning"), fail)
@@ -245,7 +248,31 @@ def _experiment(name, value, where, datasets):
     _check_sizes(experiment, fail, datasets)
     _check_entries(experiment, fail)
     _check_mechanisms(experiment, fail)
+    _check_public(experiment, fail, datasets)
     return experiment
+
+
+def _check_printed(value, entry, key, fail):
+    """Published tables and the methods beside them exist, in entries that show them."""
+    options = entry["options"]
+    columns = {key: options[key] for key in ("plain", "pretrained") if key in options}
+    for title, methods in ((options.get("panels") or {}) | columns).items():
+        for method in methods:
+            if method not in value["methods"]:
+                text = f"no method {method!r}{nearest(method, list(value['methods']))}"
+                raise fail(f"{key}.{title}", text)
+    mapping = options if "rows" in options else options.get("printed") or {}
+    for name in mapping:
+        if name not in ("table", "rows") and mapping is not options:
+            text = f"unknown key {name!r}{nearest(name, ['table', 'rows'])}"
+            raise fail(f"{key}.printed", text)
+    try:
+        if columns:
+            printed.pairs(value, options["table"])
+        else:
+            printed.accuracies(value, mapping.get("table"), mapping.get("rows"))
+    except ValueError as error:
+        raise fail(key, f"{error}") from None
 
 
 def _fit(name, options):
@@ -290,6 +317,18 @@ def _check_classes(experiment, fail, datasets):
                 f"methods.{cell.method}",
                 f"{mechanism} learns two classes, but {cell.dataset} has more; choose two with the "
                 f"step 'binary'",
+            )
+
+
+def _check_public(experiment, fail, datasets):
+    """Methods that start from public rows run on data sets that have some."""
+    for cell in experiment.cells():
+        has = data_sources.has_public_rows(datasets[cell.dataset])
+        if experiment.methods[cell.method]["options"].get("pretrain") and not has:
+            raise fail(
+                f"methods.{cell.method}",
+                f"pretrain needs public rows, and {cell.dataset} has none: give it a public_share, "
+                f"or leave it out of the method's sweeps",
             )
 
 

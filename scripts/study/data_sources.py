@@ -25,6 +25,7 @@ def resolve(name, entry, files):
     _check_kind(source)
     _check_labels(entry)
     _check_columns(entry)
+    _check_mixture(source)
     for number, step in enumerate(entry["steps"]):
         ((step_name, options),) = step.items()
         problem = step_problem(step_name, options or {})
@@ -96,6 +97,28 @@ def _check_columns(entry):
         raise ValueError(f"categories: {min(both)!r} has bounds too; a column is one or the other")
 
 
+def _check_mixture(source):
+    """Means, deviations and shift of a mixture have equally many columns."""
+    if source.get("simulate") != "mixture":
+        for key in ("components", "public_rows", "public_shift"):
+            if key in source:
+                raise ValueError(f"source.{key}: is for `simulate: mixture` only")
+        return
+    for key in ("rows", "components"):
+        if key not in source:
+            raise ValueError(f"source: the key {key!r} is missing")
+    columns = len(source["components"][0]["mean"])
+    for number, component in enumerate(source["components"]):
+        for key in ("mean", "deviation"):
+            if len(component[key]) != columns:
+                raise ValueError(
+                    f"source.components[{number}].{key}: has {len(component[key])} values, not "
+                    f"{columns}"
+                )
+    if len(source.get("public_shift", [0] * columns)) != columns:
+        raise ValueError(f"source.public_shift: must have {columns} values")
+
+
 def step_problem(name, options):
     """What is wrong with a step or its options, None for nothing."""
     if name not in STEPS:
@@ -114,10 +137,16 @@ def step_problem(name, options):
 
 
 def prepared_rows(entry):
-    """Training rows of a data set after its steps; None where the configuration does not say."""
+    """Private training rows of a data set after its steps; None where the configuration does not say."""
     selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
     source = entry["source"]
-    return entry.get("rows") if selects else source.get("first", source.get("rows"))
+    rows = entry.get("rows") if selects else source.get("first", source.get("rows"))
+    return rows and rows - round(entry.get("public_share", 0) * rows)
+
+
+def has_public_rows(entry):
+    """Whether some of a data set's rows are public."""
+    return "public_share" in entry or entry["source"].get("public_rows", 0) > 0
 
 
 def many_classes(entry):

@@ -61,6 +61,12 @@ def _simulations(arguments, data):
         yield reshuffle(len(data.y), rng, has_test="X_test" in data)
 
 
+def public_rows(path):
+    """(X, y) of a prepared data set's public rows; None where it has none."""
+    data = Prepared(path)
+    return data.floats(part="public") if "X_public" in data else None
+
+
 def read_lambda(text):
     """The regularisation, given as a number or as the path of a tuning's or a search's result."""
     return read_settings(text)[0]

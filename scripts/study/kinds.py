@@ -27,6 +27,8 @@ class Kind(NamedTuple):
     options: name -> default of what spec["options"] may hold; `published` is everywhere the map that
     `study.published` describes. suffix: of an analysis' file. exclusive: the job has the machine to
     itself, because it measures time. mechanisms: it runs the experiment's mechanisms itself.
+    describes_data: it reads the .json of its prepared data sets too. printed: it reads
+    config/published/<source>.yaml too.
     """
 
     module: str
@@ -36,6 +38,8 @@ class Kind(NamedTuple):
     suffix: str = "csv"
     exclusive: bool = False
     mechanisms: bool = False
+    describes_data: bool = False
+    printed: bool = False
 
 
 TABLES = {
@@ -47,15 +51,27 @@ TABLES = {
         options={"published": "config/published/einarsson_table_a1.csv"},
     ),
     "errors": Kind("tables.errors", "errors"),
+    "pretraining": Kind(
+        "tables.pretraining",
+        "pretraining",
+        options={"plain": [], "pretrained": [], "table": None},
+        printed=True,
+    ),
+    "printed_accuracy": Kind(
+        "tables.printed_accuracy",
+        "printed_accuracy",
+        options={"table": None, "rows": None},
+        printed=True,
+    ),
+    "class_counts": Kind("tables.data", "class_counts", inputs="analysis"),
+    "explained_variance": Kind(
+        "tables.data", "explained_variance", inputs="analysis", options={"components": [2, 100]}
+    ),
     "published_errors": Kind(
         "tables.published_errors", "published_errors", options={"published": None}
     ),
     "timing": Kind("tables.timing", "timing", inputs="analysis"),
     "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
-    "class_counts": Kind("tables.data", "class_counts", inputs="analysis"),
-    "explained_variance": Kind(
-        "tables.data", "explained_variance", inputs="analysis", options={"components": [2, 100]}
-    ),
 }
 
 FIGURES = {
@@ -67,6 +83,22 @@ FIGURES = {
     "learning_curve": Kind(
         "plots.curves", "learning_curve", options={"log_error": False, "log_size": False}
     ),
+    "decision_regions": Kind("plots.pretraining", "decision_regions", inputs="analysis"),
+    "loss_traces": Kind("plots.pretraining", "loss_traces", inputs="analysis"),
+    "moved_boundaries": Kind("plots.pretraining", "moved_boundaries", inputs="analysis"),
+    "pretraining": Kind(
+        "plots.pretraining",
+        "pretraining",
+        options={"plain": [], "pretrained": [], "table": None},
+        printed=True,
+    ),
+    "accuracy_panels": Kind(
+        "plots.accuracy",
+        "accuracy_panels",
+        options={"panels": {}, "baseline": None, "printed": None},
+        describes_data=True,
+        printed=True,
+    ),
     "epsilon_curve": Kind(
         "plots.curves",
         "epsilon_curve",
@@ -75,6 +107,12 @@ FIGURES = {
     "folds": Kind("plots.folds", "folds", inputs="data"),
     "plane": Kind("plots.plane", "plane", inputs="data"),
     "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
+    "digit_images": Kind("plots.images", "digit_images", inputs="data"),
+    "farthest_images": Kind("plots.images", "farthest_images", inputs="data", options={"count": 5}),
+    "pixel_density": Kind("plots.images", "pixel_density", inputs="data", options={"bins": 64}),
+    "distance_violins": Kind("plots.images", "distance_violins", inputs="data"),
+    "component_scatter": Kind("plots.components", "component_scatter", inputs="analysis"),
+    "explained_variance": Kind("plots.components", "explained_variance_curve", inputs="analysis"),
     "noise_densities": Kind(
         "plots.densities",
         "noise_densities",
@@ -88,12 +126,6 @@ FIGURES = {
     ),
     "proven_curve": Kind("plots.families", "proven_curve"),
     "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
-    "digit_images": Kind("plots.images", "digit_images", inputs="data"),
-    "farthest_images": Kind("plots.images", "farthest_images", inputs="data", options={"count": 5}),
-    "pixel_density": Kind("plots.images", "pixel_density", inputs="data", options={"bins": 64}),
-    "distance_violins": Kind("plots.images", "distance_violins", inputs="data"),
-    "component_scatter": Kind("plots.components", "component_scatter", inputs="analysis"),
-    "explained_variance": Kind("plots.components", "explained_variance_curve", inputs="analysis"),
     "searched_settings": Kind("plots.sgd", "searched_settings", inputs="searches"),
     "searched_pairs": Kind("plots.sgd", "searched_pairs", inputs="searches"),
     "dimension_study": Kind("plots.sgd", "dimension_study"),
@@ -101,6 +133,36 @@ FIGURES = {
 }
 
 ANALYSES = {
+    "descent_boundaries": Kind(
+        "analyses.gradient_descent",
+        "descent_boundaries",
+        inputs="data",
+        options={"epsilons": [1], "train_size": 400},
+        suffix="npz",
+        describes_data=True,
+        mechanisms=True,
+    ),
+    "descent_traces": Kind(
+        "analyses.gradient_descent",
+        "descent_traces",
+        inputs="data",
+        options={"epsilons": [1], "train_size": 400, "restarts": 100},
+        describes_data=True,
+        mechanisms=True,
+    ),
+    "single_points": Kind(
+        "analyses.gradient_descent",
+        "single_points",
+        inputs="data",
+        options={"train_size": 40, "iterations": 2000},
+        suffix="npz",
+        describes_data=True,
+    ),
+    "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
+    "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
+    "first_components": Kind(
+        "analyses.components", "first_components", inputs="data", suffix="npz"
+    ),
     "excess_risk_bounds": Kind(
         "analyses.risk",
         "excess_risk_bounds",
@@ -140,11 +202,6 @@ ANALYSES = {
         exclusive=True,
         mechanisms=True,
     ),
-    "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
-    "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
-    "first_components": Kind(
-        "analyses.components", "first_components", inputs="data", suffix="npz"
-    ),
 }
 
 # Checks of claims and defects, called as function(results, **options), see checks.statements. inputs:
@@ -161,6 +218,8 @@ CHECKS = {
     "void": Kind("checks.privacy", "void", "results"),
     "bound_holds": Kind("checks.cells", "bound_holds", "analysis"),
     "similar_epsilons": Kind("checks.cells", "similar_epsilons", "results"),
+    "lower_across": Kind("checks.cells", "lower_across", "results"),
+    "option_falls": Kind("checks.cells", "option_falls", "results"),
     "slower": Kind("checks.cells", "slower", "analysis"),
     "printed_twice": Kind("checks.printed", "printed_twice", "none"),
     "printed_ratio": Kind("checks.printed", "printed_ratio", "none"),

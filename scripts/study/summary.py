@@ -16,27 +16,45 @@ def read_cell(path):
 def summarise(draws):
     """Mean, spread and 95 % interval of the test error of one cell.
 
+    Where its mechanism reports the training error, the same of that.
+
     The fold is the replicate: draws of the noise on one fold share its training and test rows, so
     they are not independent data. The interval is Student's t over the folds' means, at least 0 and
     at most 1. Failed draws are counted in `status` and enter no mean.
     """
     ok = draws["status"] == "ok"
-    folds = draws["error"].where(ok).groupby(draws["fold"]).mean().dropna()
-    mean = folds.mean() if len(folds) else math.nan
-    sd_folds = folds.std(ddof=1) if len(folds) > 1 else math.nan
-    half = stdtrit(len(folds) - 1, (1 + CONFIDENCE) / 2) * sd_folds / math.sqrt(len(folds) or 1)
-    return {
+    mean, sd_folds, low, high = _over_folds(draws, "error", ok)
+    training = {}
+    if "train_error" in draws:  # of mechanisms that report it
+        train, _, train_low, train_high = _over_folds(draws, "train_error", ok)
+        training = {
+            "train_error_mean": train,
+            "train_error_low": train_low,
+            "train_error_high": train_high,
+        }
+    return training | {
         "folds": draws["fold"].nunique(),
         "restarts": int(draws["restart"].max()) + 1,
         "error_mean": mean,
         "error_sd": draws["error"].where(ok).std(ddof=1),
         "error_sd_folds": sd_folds,
-        "error_low": max(0.0, mean - half) if not math.isnan(half) else math.nan,
-        "error_high": min(1.0, mean + half) if not math.isnan(half) else math.nan,
+        "error_low": low,
+        "error_high": high,
         "excess_risk_mean": draws["excess_risk"].where(ok).mean(),
         "gradient_norm_max": draws["gradient_norm"].max(),
         "status": _status(draws["status"]),
     }
+
+
+def _over_folds(draws, column, ok):
+    """(mean, standard deviation, low, high) of the folds' means of a column."""
+    folds = draws[column].where(ok).groupby(draws["fold"]).mean().dropna()
+    mean = folds.mean() if len(folds) else math.nan
+    sd = folds.std(ddof=1) if len(folds) > 1 else math.nan
+    half = stdtrit(len(folds) - 1, (1 + CONFIDENCE) / 2) * sd / math.sqrt(len(folds) or 1)
+    if math.isnan(half):
+        return mean, sd, math.nan, math.nan
+    return mean, sd, max(0.0, mean - half), min(1.0, mean + half)
 
 
 def _status(status):

@@ -113,10 +113,19 @@ def test_output_perturbation_in_one_dimension(loss, n_lambda):
     assert epsilon <= 2.0 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("name", ["laplace_coordinates", "laplace_l1"])
+def test_in_one_dimension_laplace_noise_is_output_perturbation(name):
+    for epsilon, n_lambda, bound in ((0.1, 1.0, 1.0), (3.0, 0.2, 2.0)):
+        arguments = (epsilon, n_lambda, bound)
+        expected = audit.privacy_loss_1d("output_perturbation", *arguments)
+        assert audit.privacy_loss_1d(name, *arguments) == pytest.approx(expected)
+
+
 def test_what_has_no_density_in_one_dimension_is_refused():
     assert audit.privacy_loss_1d("nonprivate", 1.0, 1.0) == math.inf
-    with pytest.raises(ValueError, match="no density"):
-        audit.privacy_loss_1d("ignores_data", 1.0, 1.0)
+    for name in ("ignores_data", "laplace_coordinates_sum", "lasso_output_perturbation"):
+        with pytest.raises(ValueError, match="no density"):
+            audit.privacy_loss_1d(name, 1.0, 1.0)
     with pytest.raises(ValueError, match="no mechanism"):
         audit.privacy_loss_1d("perturbation", 1.0, 1.0)
     with pytest.raises(ValueError, match="positive"):
@@ -210,6 +219,13 @@ def test_confidence_limits_are_clopper_pearson():
         ("objective_perturbation", "curvature"),
         ("objective_perturbation", "curvature_strong"),
         ("objective_perturbation", "flipped_label"),
+        ("elastic_net_output_perturbation", "saturated"),
+        ("elastic_net_output_perturbation", "lasso_jump"),
+        ("laplace_l1", "saturated"),
+        ("functional_laplace", "opposite_corner"),
+        ("functional_logistic", "opposite_corner"),
+        ("subsample_aggregate", "opposite_corner"),
+        ("posterior_sampling", "opposite_corner"),
     ],
 )
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
@@ -217,6 +233,68 @@ def test_correct_mechanisms_stay_below_what_is_proven(mechanism, pair, epsilon):
     rng = generator(49, mechanism, pair, epsilon)
     found = audit.epsilon_lower_bound(mechanism, pair, epsilon=epsilon, trials=10_000, rng=rng)
     assert found <= epsilon
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["functional_gaussian", "sufficient_statistics", "adassp", "dp_gd", "dp_distributed_lasso"],
+)
+@pytest.mark.parametrize("epsilon", [1.0, 5.0])
+def test_correct_gaussian_mechanisms_stay_below_what_is_proven(name, epsilon):
+    options = {"centres": 1} if name == "dp_distributed_lasso" else {}
+    found = audit.epsilon_lower_bound(
+        name, "opposite_corner", epsilon=epsilon, delta=1e-5, trials=5000,
+        rng=generator(57, name), **options,
+    )  # fmt: skip
+    assert found <= epsilon
+
+
+def test_private_descent_stays_below_what_is_proven():
+    found = audit.epsilon_lower_bound(
+        "dp_sgd", "opposite_corner", epsilon=1.0, trials=1000, rng=generator(58), batch=1,
+        bias=False, clip=0.5,
+    )  # fmt: skip
+    assert 0.3 < found <= 1
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair", "epsilon", "least"),
+    [
+        ("lasso_output_perturbation", "lasso_jump", 0.1, 5.0),
+        ("laplace_coordinates_sum", "sum_regularised", 0.1, 4.0),
+        ("laplace_coordinates_sum", "released_intercept", 0.1, 6.0),
+        ("functional_laplace", "opposite_corner", 1.0, 0.3),
+    ],
+)
+def test_known_faults_are_found(mechanism, pair, epsilon, least):
+    """All but the last refute their claim; the last is known to have half its claimed epsilon."""
+    found = audit.epsilon_lower_bound(
+        mechanism, pair, epsilon=epsilon, trials=20_000, rng=generator(59, pair)
+    )
+    assert least < found
+    known = pairs.find(pair)
+    proven = MECHANISMS[mechanism].guarantee(*known.size, epsilon=epsilon, **known.arguments)
+    assert found <= proven.epsilon
+
+
+def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
+    """At delta = 0.1 a claimed epsilon of 8 is 10.05; at delta = 1e-5 no attack could see it."""
+    found = audit.epsilon_lower_bound(
+        "dp_gd", "opposite_corner", epsilon=8.0, delta=0.1, trials=400_000, rng=generator(60),
+        iterations=1, clip=0.5, noise="published",
+    )  # fmt: skip
+    assert 8 < found <= 10.06
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_laplace_noise_per_weight_is_found_in_784_dimensions(epsilon):
+    """More than twice the claimed epsilon with a million releases on either side."""
+    found = audit.epsilon_lower_bound(
+        "laplace_coordinates", "saturated_diagonal", epsilon=epsilon, trials=1_000_000,
+        rng=generator(61),
+    )  # fmt: skip
+    assert 2 * epsilon < found <= 28 * epsilon
 
 
 def test_the_missing_jacobian_is_found():

@@ -184,3 +184,60 @@ def test_tables_of_published_numbers_are_checked(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=problem):
             source.read_table(path)
+
+
+def test_bounds_are_judged_at_every_delta(monkeypatch):
+    def frame(*shares):
+        return pd.DataFrame(
+            [
+                {"dataset": "a", "method": "m", "train_size": 10, "epsilon": 1.0, "bound": "b",
+                 "delta": delta, "draws": 100, "share_within": share, "looseness": 7.0}
+                for delta, share in zip((0.1, 0.01), shares, strict=True)
+            ]
+        )  # fmt: skip
+
+    for shares, holds in (((0.95, 0.99), True), ((0.95, 0.98), False)):
+        monkeypatch.setattr(CURVES, "analysis", lambda name, s=shares: frame(*s))
+        outcome = cells.bound_holds(CURVES, analysis="risk", bound="b")
+        assert outcome.holds is holds
+        assert (outcome.number, outcome.threshold) == (shares[1], 0.99)
+        assert "1 cells, 100 draws" in outcome.decided_by
+        with pytest.raises(Missing):
+            cells.bound_holds(CURVES, analysis="risk", bound="c")
+
+
+def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_said():
+    facts = {
+        "claims": [{"id": "m-1", "says": "good is better"}],
+        "defects": [{"id": "d-1", "what": "bad is bad"}],
+        "tables": {},
+    }
+    made = source.Source("m", "M", facts)
+    check = {"kind": "lower_than", "options": {"lower": "good", "higher": "bad", "epsilon": 0.1}}
+    statement = {"checks": [check]}
+    here = results(
+        [("a", "good", 9, 0.1, 0.2, 0.01), ("a", "bad", 9, 0.1, 0.4, 0.01)],
+        claims={"m-1": statement},
+        defects={"d-1": statement},
+    )
+    (row,) = statements.decide(here, made, "claims", {"a": "digits stand in"})
+    assert row["verdict"] == "not tested"
+    assert row["decided_by"].startswith("digits stand in; on them: reproduced: a: good below bad")
+    (row,) = statements.decide(here, made, "claims", {"other": "digits stand in"})
+    assert row["verdict"] == "reproduced"
+    (row,) = statements.decide(here, made, "defects", {"a": "digits stand in"})
+    assert row["verdict"] == "shown"
+
+
+def test_known_defects_of_privacy_are_found():
+    jump = privacy.l1_jump(CURVES, n=1000, lam=0.1)
+    assert jump.holds and jump.number == pytest.approx(3.606, abs=5e-3)
+    assert jump.threshold == pytest.approx(0.02)
+    factor = privacy.guarantee_ratio(
+        CURVES, mechanism="laplace_coordinates", n=11750, d=784, epsilon=1, lam=0.1, at_least=27.9
+    )
+    assert factor.holds and factor.number == pytest.approx(28, abs=1e-3)
+    honest = privacy.guarantee_ratio(
+        CURVES, mechanism="output_perturbation", n=100, d=5, epsilon=1, lam=0.1, at_least=1.01
+    )
+    assert not honest.holds

@@ -41,7 +41,7 @@ rule aggregate:
 
 rule provenance:
     input:
-        "results/{experiment}/results.csv",
+        lambda wildcards: what_was_computed(experiment_of(wildcards)),
     output:
         timing="results/{experiment}/timing.csv",
         json="results/{experiment}/provenance.json",

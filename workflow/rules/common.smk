@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import audits, canonical, downloads, kinds, published, sources
+from study import audits, canonical, downloads, kinds, printed, published, sources
 from study.config import ConfigError, load
 from study.dependencies import digest
 from study.experiment import data_path
@@ -134,6 +134,10 @@ def entry_inputs(wildcards, section):
     facts = entry["options"].get("published")
     if facts:
         paths.append(facts if isinstance(facts, str) else str(published.path(experiment)))
+    if kind.describes_data:
+        paths += [data_path(name, "json") for name in entry.get("datasets", experiment.datasets)]
+    if kind.printed and "source" in experiment.values:
+        paths.append(str(printed.path(experiment.values)))
     return paths
 
 
@@ -141,8 +145,10 @@ def entry_configuration(wildcards, section):
     """The part of an experiment's configuration that one entry depends on."""
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
-    keys = ("source", "datasets", "methods", "folds", "simulations", "restarts", "searches")
-    keys += ("lambda_published", "tune")
+    keys = (
+        *("source", "datasets", "methods", "folds", "simulations", "restarts", "searches"),
+        *("lambda_published", "tune"),
+    )
     part = {key: values[key] for key in keys if key in values}
     part[section] = {wildcards.name: entry}
     for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
@@ -190,6 +196,9 @@ def check_inputs(wildcards):
     for check in checks:
         if "analysis" in check:
             files[experiment.analysis_path(check["analysis"])] = None
+        other = check["options"].get("experiment")
+        if other in CONFIG["experiments"]:
+            files[f"results/{other}/results.csv"] = None
         if "table" in check:
             files[f"results/{experiment.name}/tables/{check['table']}.csv"] = None
         if kinds.CHECKS[check["kind"]].inputs == "tuning":
@@ -203,8 +212,13 @@ def comparison_inputs(wildcards):
     """Files that hold the published values and ours."""
     experiment = experiment_of(wildcards)
     analyses = {spec.get("analysis") for spec in experiment.published.values()}
+    specs = experiment.published.values()
     return [
-        f"results/{experiment.name}/results.csv",
+        *(
+            [f"results/{experiment.name}/results.csv"]
+            if any(not spec.get("analysis") and not spec.get("table") for spec in specs)
+            else []
+        ),
         *sources.files(experiment.source),
         *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
         *(
@@ -239,13 +253,24 @@ def mechanism_modules(experiment):
     )
 
 
+def what_was_computed(experiment):
+    """results.csv, or of an experiment without cells its data and analyses."""
+    if experiment.sweeps:
+        return [f"results/{experiment.name}/results.csv"]
+    return [
+        *(f"results/data/{dataset}.json" for dataset in experiment.datasets),
+        *map(experiment.analysis_path, experiment.analyses),
+    ]
+
+
 def results_of(name):
     """Every file that an experiment ends with."""
     experiment = EXPERIMENTS[name]
     folder = f"results/{name}"
-    cells = ["results.csv", "timing.csv", "provenance.json"] if experiment.sweeps else []
     return [
-        *(f"{folder}/{file}" for file in cells),
+        *([f"{folder}/results.csv"] if experiment.sweeps else []),
+        f"{folder}/timing.csv",
+        f"{folder}/provenance.json",
         *(
             experiment.tuned_path(dataset)
             for dataset in experiment.datasets
@@ -266,6 +291,8 @@ def announce(dag):
             folders.setdefault(path.parent, set()).add(path.name)
     for folder, files in sorted(folders.items()):
         print(f"{folder}/: {', '.join(sorted(files))}", file=sys.stderr)
+    if "report.html" in folders.get(Path("results"), ()):
+        print("All of it on one page: results/report.html", file=sys.stderr)
 
 
 def ledger_files():
@@ -311,11 +338,8 @@ def report_what_there_is():
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name in CONFIG["experiments"]:
-        complete = Path(f"results/{name}/provenance.json")
         path = folder / f"{name}.json"
-        record = json.loads(complete.read_text()) if complete.exists() else {}
-        record |= {"experiment": name, "configuration": EXPERIMENTS[name].values}
-        path.write_text(json.dumps(record))
+        path.write_text(EXPERIMENTS[name].to_json())
         paths.append(str(path))
     words = ["--configuration", *paths, "--seed", str(CONFIG["seed"])]
     words += ["--stand-ins", all_stand_ins(), "--out-html", "results/report.html"]

@@ -1,11 +1,25 @@
 # The report: one self-contained page about all experiments, and what the jobs cost.
 
 
+# What an experiment was asked for, every default filled in.
+rule configuration:
+    output:
+        "results/{experiment}/configuration.json",
+    log:
+        "results/{experiment}/logs/configuration.log",
+    localrule: True
+    params:
+        experiment=lambda wildcards: experiment_of(wildcards).to_json(),
+    shell:
+        "printf '%s\\n' {params.experiment:q} > {output} 2> {log}"
+
+
 rule report:
     input:
         results=[path for name in CONFIG["experiments"] for path in results_of(name)],
+        ledger=ledger_files() if AUDITS.values["enabled"] else [],
         configuration=expand(
-            "results/{experiment}/provenance.json", experiment=CONFIG["experiments"]
+            "results/{experiment}/configuration.json", experiment=CONFIG["experiments"]
         ),
         sources=[
             path

@@ -123,9 +123,10 @@ class Mechanism:
 
     def of_data(self, meta):
         """What this mechanism takes of a prepared data set's public facts (its .json): a dictionary."""
+        labels = meta.get("labels", {})  # label -> name; "-1" and "1", or "0", "1", ..
         facts = {
             "coordinate_bound": meta.get("coordinate_bound"),
-            "classes": len(meta.get("classes", ())) or None,
+            "classes": len(labels) if labels and "-1" not in labels else None,
         }
         parameters = inspect.signature(self.guarantee).parameters
         return {key: value for key, value in facts.items() if key in parameters}

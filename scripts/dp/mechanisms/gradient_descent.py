@@ -14,6 +14,7 @@ from dp.accounting import (
     none,
 )
 from dp.data import check_rows
+from dp.evaluation import error_rate
 from dp.mechanisms import (
     Mechanism,
     Release,
@@ -30,6 +31,8 @@ NOISES = ("analytic", "published")
 class _Descent(Mechanism):
     needs_lambda = False
     uses_public_rows = True
+    multiclass = True  # with the softmax loss
+    reports = ("train_error",)
 
     def _check_all(self, n, d, epsilon, lam, bound, classes, loss, iterations, rate, public):
         self._check(epsilon, lam, n, d, bound)
@@ -149,7 +152,7 @@ class DPGradientDescent(_Descent):
     ):
         """public: (X, y) of public rows. initial: weights that no private row has touched, (d,) or
         (d, classes), in place of pre-training. info["loss"]: mean training loss of every iterate,
-        a diagnostic that is not covered by the guarantee.
+        and info["train_error"]: diagnostics that the guarantee does not cover.
         """
         n, d = np.shape(X)
         self.guarantee(
@@ -187,7 +190,11 @@ class DPGradientDescent(_Descent):
             initial=self._start(initial, public, pretrain, bound, settings, public_iterations),
             **settings,
         )
-        return Release(weights, np.full(restarts, "ok"), {"scale": sigma, "loss": trace})
+        return Release(
+            weights,
+            np.full(restarts, "ok"),
+            {"scale": sigma, "loss": trace, "train_error": error_rate(weights, X, y)},
+        )
 
 
 @register("gradient_descent")
@@ -268,5 +275,8 @@ class GradientDescent(_Descent):
         return Release(
             np.repeat(weights, restarts, axis=0),
             np.full(restarts, "ok"),
-            {"loss": np.repeat(trace, restarts, axis=0)},
+            {
+                "loss": np.repeat(trace, restarts, axis=0),
+                "train_error": np.repeat(error_rate(weights, X, y), restarts),
+            },
         )

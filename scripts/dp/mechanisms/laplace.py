@@ -22,7 +22,8 @@ class _Coordinates(Mechanism):
 
     reports = ("noise_variance", "weights_mean", "weights_variance")
 
-    def _scale(self, n, d, epsilon, lam, bound, loss, tolerance):
+    def scale(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=0.0):
+        """Scale of every coordinate's Laplace noise."""
         raise NotImplementedError
 
     def _fit(self, X, y, lam, loss, tolerance):
@@ -51,7 +52,9 @@ class _Coordinates(Mechanism):
         n, d = np.shape(X)
         self._check(epsilon, lam, n, d, bound)
         check_rows(X, y, bound)
-        scale = self._scale(n, d, epsilon, lam, bound, loss, tolerance)
+        scale = self.scale(
+            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
+        )
         weights, info = fit if fit is not None else self._fit(X, y, lam, loss, tolerance)
         certified = info["gradient_norm"][0] <= tolerance
         noise = laplace(d, scale, restarts, rng)
@@ -81,7 +84,7 @@ class LaplaceCoordinates(_Coordinates):
 
     fit = "l2"
 
-    def _scale(self, n, d, epsilon, lam, bound, loss, tolerance):
+    def scale(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=0.0):
         return sensitivity(n, lam, bound, loss) / epsilon
 
     def guarantee(
@@ -89,7 +92,9 @@ class LaplaceCoordinates(_Coordinates):
     ):
         """sqrt(d) epsilon: ||v||_1 <= sqrt(d) ||v||_2, and the certified minimiser paid for."""
         self._check(epsilon, lam, n, d, bound)
-        scale = self._scale(n, d, epsilon, lam, bound, loss, tolerance)
+        scale = self.scale(
+            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
+        )
         proven = math.sqrt(d) * sensitivity(n, lam, bound, loss, tolerance) / scale
         reason = (
             f"Laplace noise of scale {scale:.6g} on every weight needs the L1 sensitivity, which is "
@@ -109,7 +114,7 @@ class LaplaceCoordinatesSum(_Coordinates):
 
     fit = "sum_intercept"
 
-    def _scale(self, n, d, epsilon, lam, bound, loss, tolerance):
+    def scale(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=0.0):
         return sensitivity(n, lam, bound, loss) / epsilon
 
     def _fit(self, X, y, lam, loss, tolerance):
@@ -120,7 +125,7 @@ class LaplaceCoordinatesSum(_Coordinates):
     ):
         """None: the intercept is exact. Without it the weights alone would have sqrt(d) n epsilon."""
         self._check(epsilon, lam, n, d, bound)
-        self._scale(n, d, epsilon, lam, bound, loss, tolerance)
+        self.scale(n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance)
         return none(
             epsilon,
             "the intercept is released without noise, and a free intercept voids the weights' "
@@ -135,7 +140,7 @@ class LaplaceL1(_Coordinates):
 
     fit = "l2"
 
-    def _scale(self, n, d, epsilon, lam, bound, loss, tolerance):
+    def scale(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=0.0):
         return math.sqrt(d) * sensitivity(n, lam, bound, loss, tolerance) / epsilon
 
     def guarantee(
@@ -143,7 +148,9 @@ class LaplaceL1(_Coordinates):
     ):
         """epsilon-DP: the L1 sensitivity is at most sqrt(d) (2 kappa R/(n lambda) + 2 tau/lambda)."""
         self._check(epsilon, lam, n, d, bound)
-        scale = self._scale(n, d, epsilon, lam, bound, loss, tolerance)
+        scale = self.scale(
+            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
+        )
         reason = (
             f"the minimiser's L1 sensitivity is at most sqrt(d) (2 kappa R/(n lambda) + 2 tau/lambda) "
             f"= {scale * epsilon:.6g}, tau = {tolerance:g} the certified gradient norm; Laplace noise "

@@ -1,0 +1,110 @@
+"""Jobs and CPU hours of what a run would make, per experiment, before it is launched.
+
+python scripts/forecast.py --configfile config/real.yaml config/full.yaml
+python scripts/forecast.py -- cm08
+"""
+
+import argparse
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+from reporting import costs, forecast
+from study import jobs
+from study.config import ConfigError, load, merge, read_yaml
+from study.files import read_json, write_csv
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("targets", nargs="*", help="as for snakemake; everything where not given")
+    parser.add_argument("--configfile", nargs="+", default=[], help="overlays, as for snakemake")
+    parser.add_argument("--all", action="store_true", help="also jobs whose results are up to date")
+    parser.add_argument("--cores", type=int, default=4, help="for the time on so many cores")
+    parser.add_argument(
+        "--record", action="store_true", help=f"measure anew: results/ to {forecast.RECORD}"
+    )
+    arguments = parser.parse_args()
+    try:
+        record() if arguments.record else show(arguments)
+    except ConfigError as error:
+        sys.exit(f"error: {error}")
+
+
+def show(arguments):
+    config = read_yaml("config/config.yaml")
+    for path in arguments.configfile:
+        config = merge(config, read_yaml(path))
+    _, experiments, _ = load(config, [*arguments.configfile, "config/config.yaml"])
+    experiments = {name: experiment.values for name, experiment in experiments.items()}
+    planned = [
+        forecast.job(rule, experiment, path, experiments)
+        for rule, experiment, path in plan(arguments)
+    ]
+    with forecast.RECORD.open(newline="", encoding="utf-8") as handle:
+        known = forecast.Costs(csv.DictReader(handle))
+    totals = forecast.forecast(planned, known)
+    print(f"{'experiment':<24}{'jobs':>8}{'CPU hours':>12}{'peak MB':>10}")
+    for name, total in sorted(totals.items(), key=lambda item: (item[0] == "", item[0])):
+        print(line(name or "(shared)", total))
+    everything = forecast.Forecast(
+        sum(total.jobs for total in totals.values()),
+        sum(total.cpu_seconds for total in totals.values()),
+        max((total.peak_mb for total in totals.values()), default=0.0),
+        sum(total.unknown for total in totals.values()),
+    )
+    print(line("all", everything))
+    hours = everything.cpu_seconds / 3600 / arguments.cores
+    print(f"On {arguments.cores} cores about {hours:.2g} hours.")
+    if everything.unknown:
+        print(
+            f"{everything.unknown} jobs are of rules that were never measured; they count as short."
+        )
+
+
+def line(name, total):
+    hours = total.cpu_seconds / 3600
+    return f"{name:<24}{total.jobs:>8}{hours:>12.3f}{total.peak_mb:>10.0f}"
+
+
+def plan(arguments):
+    """(rule, experiment, path below the rule's folder) of every job that Snakemake plans."""
+    command = [sys.executable, "-m", "snakemake", "--nolock", "--summary"]
+    if arguments.configfile:
+        command += ["--configfile", *arguments.configfile]
+    done = subprocess.run(
+        [*command, "--", *arguments.targets], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise ValueError(done.stderr.strip().splitlines()[-1] if done.stderr else "no plan")
+    seen = set()
+    for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
+        if row["plan"] == "no update" and not arguments.all:
+            continue
+        # One line per file; the log is one per job.
+        key = (row["rule"], row["log-file(s)"])
+        if key not in seen:
+            seen.add(key)
+            _, experiment, *rest = (*Path(row["output_file"]).parts, "")
+            yield row["rule"], experiment, "/".join(rest[1:]).rstrip("/")
+
+
+def record():
+    experiments = {
+        path.parent.name: read_json(path)["configuration"]
+        for path in Path("results").glob("*/provenance.json")
+    }
+    rows = {}
+    if forecast.RECORD.exists():
+        with forecast.RECORD.open(newline="", encoding="utf-8") as handle:
+            rows = {tuple(row[:3]): row for row in list(csv.reader(handle))[1:]}
+    rows |= {row[:3]: row for row in forecast.record(costs.measured(), experiments)}
+    write_csv(forecast.RECORD, forecast.COLUMNS, [rows[key] for key in sorted(rows)])
+
+
+if __name__ == "__main__":
+    jobs.run(main)

@@ -1,0 +1,112 @@
+"""Accuracy against epsilon in panels of few methods each, with two lines that put it in proportion."""
+
+import numpy as np
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from plots import style
+from study import printed
+from study.experiment import data_path
+from study.files import read_json
+
+MAJORITY = "#777777"
+
+
+def accuracy_panels(experiment, spec, frame):
+    """Mean accuracy with 95 % intervals against epsilon, one panel per group of methods.
+
+    Every panel has the accuracy of always answering with the larger class, and the baseline without
+    privacy. Values that the source printed are hollow markers, its sd the bars, beside the method
+    that is its own. options["panels"]: title -> methods.
+    """
+    (dataset,) = frame["dataset"].unique()
+    counts = read_json(data_path(dataset, "json"))["class_counts"].values()
+    panels = spec["options"]["panels"]
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    fig, grid = style.figure(
+        width=5.2 * columns,
+        height=3.9 * rows,
+        nrows=rows,
+        ncols=columns,
+        sharey=True,
+        squeeze=False,
+    )
+    published = printed.accuracies(experiment.values, **(spec["options"]["printed"] or {}))
+    first = set()  # each printed row is drawn once, beside the first method that regenerates it
+    for axes, (title, methods) in zip(grid.flat, panels.items(), strict=False):
+        baseline = spec["options"]["baseline"]
+        _panel(axes, experiment, frame, methods, baseline, max(counts) / sum(counts))
+        for method in methods:
+            values = published.get(method)
+            if values and id(values) not in first:
+                first.add(id(values))
+                _printed(axes, experiment, method, values)
+        axes.set_title(title, loc="left", fontsize="medium")
+        axes.legend(fontsize="small", loc="lower right")
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[-1]:
+        axes.set_xlabel(r"privacy parameter $\varepsilon$ (smaller is more private)")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("test accuracy")
+    folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
+    fig.suptitle(
+        f"{spec['title']}: mean of {folds} folds x {restarts} draws, 95 % interval over folds",
+        fontsize="large",
+    )
+    return fig
+
+
+def _panel(axes, experiment, frame, methods, baseline, majority):
+    private = np.sort(frame.loc[np.isfinite(frame["epsilon"]), "epsilon"].unique())
+    ends = np.array([private.min() / 1.6, private.max() * 1.6])
+    looks = style.looks({method: experiment.methods[method] for method in methods})
+    axes.axhline(majority, color=MAJORITY, linestyle=":", label=f"majority class, {majority:.3f}")
+    base = frame[frame["method"] == baseline]["error_mean"]
+    if baseline not in methods and len(base):
+        look = style.looks({baseline: experiment.methods[baseline]})[baseline]
+        axes.plot(ends, 1 - np.repeat(base.to_numpy()[:1], 2), **look)
+    for position, (method, look) in enumerate(looks.items()):
+        rows = frame[frame["method"] == method].sort_values("epsilon")
+        if rows.empty:
+            continue
+        y, low, high = (
+            1 - rows[column].to_numpy() for column in ("error_mean", "error_high", "error_low")
+        )
+        if not experiment.methods[method]["private"]:
+            axes.plot(ends, np.repeat(y[:1], 2), **look | {"marker": ""})
+            continue
+        # A little to the side of each other, so that error bars do not hide one another.
+        x = rows["epsilon"].to_numpy() * 1.07 ** (position - (len(looks) - 1) / 2)
+        axes.errorbar(x, y, yerr=(y - low, high - y), capsize=2, elinewidth=1, **look)
+    axes.set_xscale("log")
+    axes.set_xlim(*ends)
+    axes.set_ylim(0.15, 1.02)
+    axes.xaxis.set_major_locator(LogLocator(numticks=20))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _printed(axes, experiment, method, values):
+    finite = {epsilon: pair for epsilon, pair in values.items() if np.isfinite(epsilon)}
+    if not finite:
+        return
+    # The colour that the method has in this panel, where variants of a mechanism take spare ones.
+    look = style.looks({method: experiment.methods[method]})[method]
+    drawn = {container.get_label(): container for container in axes.containers}
+    colour = drawn[look["label"]].lines[0].get_color() if look["label"] in drawn else look["color"]
+    mean, sd = np.array(list(finite.values())).T
+    axes.errorbar(
+        np.array(list(finite)) * 1.25,
+        mean,
+        yerr=sd,
+        linestyle="",
+        marker="D",
+        markersize=6,
+        markerfacecolor="white",
+        color=colour,
+        capsize=2,
+        elinewidth=0.8,
+        alpha=0.8,
+        label=f"published: {look['label'].split(',')[0]}",
+    )

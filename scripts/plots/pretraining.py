@@ -1,0 +1,226 @@
+"""Figures of private gradient descent: accuracy, losses, decision regions, moved boundaries."""
+
+import numpy as np
+import pandas as pd
+
+from plots import style
+from study import printed
+
+PLAIN, PRETRAINED, NONE = "#0072B2", "#D55E00", "#000000"
+CLASSES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+def pretraining(experiment, spec, frame):
+    """Training accuracy against epsilon, with and without pre-training; published values hollow."""
+    fig, axes = style.figure(width=6.8)
+    published = printed.pairs(experiment.values, spec["options"]["table"])
+    private = np.sort(frame.loc[np.isfinite(frame["epsilon"]), "epsilon"].unique())
+    ends = np.array([private.min() / 1.5, private.max() * 1.5])
+    for column, (side, colour, marker, name) in enumerate(
+        (("plain", PLAIN, "o", "from zero"), ("pretrained", PRETRAINED, "s", "pre-trained"))
+    ):
+        for method in spec["options"][side]:
+            rows = frame[frame["method"] == method].sort_values("epsilon")
+            y, low, high = (
+                100 * (1 - rows[key].to_numpy())
+                for key in ("train_error_mean", "train_error_high", "train_error_low")
+            )
+            if experiment.methods[method]["private"]:
+                axes.errorbar(
+                    *(rows["epsilon"], y),
+                    yerr=(y - low, high - y),
+                    color=colour,
+                    marker=marker,
+                    capsize=2,
+                    label=name,
+                )
+            else:
+                axes.plot(
+                    *(ends, np.repeat(y, 2)),
+                    color=colour,
+                    linestyle="--",
+                    label=f"{name}, without privacy",
+                )
+        theirs = {epsilon: pair[column] for epsilon, pair in published.items() if epsilon < np.inf}
+        if theirs:
+            axes.plot(
+                *(list(theirs), list(theirs.values())),
+                linestyle="",
+                marker=marker,
+                markersize=7,
+                markerfacecolor="none",
+                color=colour,
+                label=f"published, {name}",
+            )
+    axes.set_xscale("log")
+    axes.set_xlim(*ends)
+    axes.set_ylim(0, 100)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel(r"claimed $\varepsilon$" if published else r"privacy parameter $\varepsilon$")
+    axes.set_ylabel("training accuracy, percent")
+    folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
+    axes.set_title(spec["title"], loc="left")
+    axes.legend(
+        title=f"mean of {folds} folds x {restarts} draws,\n95 % interval over folds",
+        alignment="left",
+        title_fontsize="small",
+        fontsize="small",
+    )
+    return fig
+
+
+def loss_traces(experiment, spec, path):
+    """Mean training loss against the iteration; with noise, a band that holds 95 % of the draws."""
+    fig, axes = style.figure(width=6.8)
+    traces = pd.read_csv(path)
+    traces["epsilon"] = traces["epsilon"].astype(float)
+    for (method, epsilon), rows in traces.groupby(["method", "epsilon"], sort=False):
+        options = experiment.methods[method]
+        colour = PRETRAINED if options["options"].get("pretrain") else PLAIN
+        private = np.isfinite(epsilon)
+        name = options.get("title", method) + (rf", $\varepsilon$ = {epsilon:g}" if private else "")
+        axes.plot(
+            *(rows["iteration"], rows["loss_mean"]),
+            color=colour,
+            linestyle="-" if private else "--",
+            label=name,
+        )
+        if private:
+            axes.fill_between(
+                *(rows["iteration"], rows["loss_low"], rows["loss_high"]),
+                color=colour,
+                alpha=0.15,
+                linewidth=0,
+            )
+    axes.set_xlabel("iteration")
+    axes.set_ylabel("mean training loss")
+    axes.set_ylim(bottom=0)
+    axes.set_title(spec["title"], loc="left")
+    axes.legend(fontsize="small", title="bands: 95 % of the draws", title_fontsize="small")
+    return fig
+
+
+def decision_regions(experiment, spec, path):
+    """A row per method, a column per epsilon: regions of one draw, and the training points."""
+    with np.load(path) as arrays:
+        found = {name: arrays[name] for name in arrays.files}
+    methods, epsilons, weights = found["methods"], found["epsilons"], found["weights"]
+    fig, grid = style.figure(
+        width=3.1 * len(epsilons),
+        height=3.1 * len(methods),
+        nrows=len(methods),
+        ncols=len(epsilons),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
+    X, y = found["X"], found["y"]
+    limits = _limits(X)
+    for row, method in enumerate(methods):
+        for column, epsilon in enumerate(epsilons):
+            axes, W = grid[row, column], weights[row, column]
+            points, regions = _regions(W, limits)
+            axes.contourf(
+                *points,
+                regions,
+                levels=np.arange(len(found["classes"]) + 1) - 0.5,
+                colors=CLASSES[: len(found["classes"])],
+                alpha=0.25,
+            )
+            _scatter(axes, X, y, found["classes"], size=5)
+            accuracy = 100 * ((X @ W).argmax(axis=1) == y).mean()
+            axes.set_title(
+                rf"$\varepsilon$ = {epsilon:g}: {accuracy:.4g} %", loc="left", fontsize="medium"
+            )
+            axes.grid(False)
+            _frame(axes, limits)
+        title = experiment.methods[str(method)].get("title", str(method))
+        grid[row, 0].set_ylabel(f"{title}\n$x_2$")
+    for axes in grid[-1]:
+        axes.set_xlabel("$x_1$")
+    fig.suptitle(f"{spec['title']} (one draw each, accuracy on its {len(X)} points)")
+    fig.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=8)
+    return fig
+
+
+def moved_boundaries(experiment, spec, path):
+    """The boundary of all points, and those after single points were replaced; the largest move bold."""
+    with np.load(path) as arrays:
+        found = {name: arrays[name] for name in arrays.files}
+    X, y, full, moved = (found[name] for name in ("X", "y", "full", "moved"))
+    limits = _limits(X)
+    before = _regions(full, limits)[1]
+    after = [_regions(W, limits)[1] for W in moved]
+    shares = np.array([(regions != before).mean() for regions in after])
+    worst = int(shares.argmax())
+    fig, axes = style.figure(width=6.6, height=5.2)
+    for W, colour, width, alpha in (
+        *((W, "#999999", 0.6, 0.5) for W in moved),
+        (moved[worst], "#D55E00", 1.8, 1.0),
+        (full, "#000000", 1.8, 1.0),
+    ):
+        _outline(axes, W, limits, colour, width, alpha)
+    _scatter(axes, X, y, found["classes"], size=22)
+    axes.annotate(
+        "",
+        xy=-X[worst, :2],
+        xytext=X[worst, :2],
+        arrowprops={"arrowstyle": "->", "color": "#D55E00", "linewidth": 1.5},
+    )
+    for colour, label in (
+        ("#000000", f"all {len(X)} points"),
+        (
+            "#D55E00",
+            f"after the move of one: {100 * shares[worst]:.2g} % of the area changes class",
+        ),
+        ("#999999", "after the move of any other one"),
+    ):
+        axes.plot([], [], color=colour, label=label)
+    _frame(axes, limits)
+    axes.grid(False)
+    axes.set_xlabel("$x_1$")
+    axes.set_ylabel("$x_2$")
+    axes.set_title(spec["title"], loc="left")
+    fig.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return fig
+
+
+def _limits(X):
+    """[low, high] of the two drawn features, a tenth wider than the points and their mirror images."""
+    reach = 1.1 * np.abs(X[:, :2]).max()
+    return np.array([[-reach, reach], [-reach, reach]])
+
+
+def _regions(W, limits, steps=240):
+    """Grid coordinates and the class of the largest score at each."""
+    axes = [np.linspace(low, high, steps) for low, high in limits]
+    grid = np.meshgrid(*axes)
+    features = np.stack([*grid, np.ones_like(grid[0])], axis=-1)
+    return grid, (features @ W).argmax(axis=-1)
+
+
+def _outline(axes, W, limits, colour, width, alpha):
+    points, regions = _regions(W, limits)
+    for label in np.unique(regions):
+        axes.contour(
+            *points, regions == label, levels=[0.5], colors=colour, linewidths=width, alpha=alpha
+        )
+
+
+def _scatter(axes, X, y, classes, size):
+    for label, name in enumerate(classes):
+        axes.scatter(
+            *X[y == label, :2].T,
+            s=size,
+            color=CLASSES[label % len(CLASSES)],
+            marker=MARKERS[label % len(MARKERS)],
+            linewidth=0,
+            label=f"class {name}",
+        )
+
+
+def _frame(axes, limits):
+    axes.set_xlim(*limits[0])
+    axes.set_ylim(*limits[1])
+    axes.set_aspect("equal")

@@ -1,0 +1,106 @@
+"""What jobs will cost, from medians that were recorded when such jobs ran.
+
+A job's CPU seconds are START, the interpreter's own, and a share in proportion to its work: training
+rows x folds (or simulations) x draws for jobs that train, 1 for the others.
+"""
+
+import re
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+RECORD = Path("workflow/costs.csv")
+COLUMNS = ("rule", "experiment", "name", "jobs", "work", "cpu_seconds", "peak_mb")
+START = 0.3  # CPU seconds of a job that does nothing
+TRAIN = ("run", "fit", "search")
+
+
+class Job(NamedTuple):
+    """rule, experiment ("" for what all share), name (the method of a run, else the rule), work."""
+
+    rule: str
+    experiment: str
+    name: str
+    work: float
+
+
+class Forecast(NamedTuple):
+    """jobs, CPU seconds, peak MB of the largest, and jobs of rules that were never measured."""
+
+    jobs: int
+    cpu_seconds: float
+    peak_mb: float
+    unknown: int
+
+
+def job(rule, experiment, path, experiments):
+    """`Job` of a rule's path below its folder: <dataset>/<method>/n=<size>/eps=<epsilon> of a run.
+
+    experiments: name -> resolved configuration (a mapping).
+    """
+    values = experiments.get(experiment)
+    parts = path.split("/")
+    size = re.search(r"n=(\d+)", path)
+    if rule not in TRAIN or not size or not values:
+        return Job(rule, experiment if values else "", rule, 1.0)
+    work = int(size[1]) * (values.get("folds") or values.get("simulations") or 1)
+    name = rule
+    if rule == "run":
+        name = parts[1]
+        method = values["methods"].get(name, {})
+        work *= values["restarts"] if method.get("private", True) else 1
+    return Job(rule, experiment, name, float(work))
+
+
+def record(measured, experiments):
+    """Rows of COLUMNS from `reporting.costs.measured`: medians per rule, experiment and method."""
+    groups = {}
+    for one in measured:
+        if one.rule in TRAIN and one.experiment not in experiments:
+            continue
+        key = job(one.rule, one.experiment, one.path, experiments)
+        groups.setdefault(key[:3], []).append((key.work, one.cpu, one.peak_mb))
+    for key, found in sorted(groups.items()):
+        work, cpu, peak = zip(*found, strict=True)
+        yield (*key, len(found), median(work), median(cpu), max(peak))
+
+
+class Costs:
+    """Recorded medians, looked up from the most to the least specific."""
+
+    def __init__(self, rows):
+        self.rows = {}
+        for row in rows:
+            values = tuple(float(row[key]) for key in ("work", "cpu_seconds", "peak_mb"))
+            for key in (
+                (row["rule"], row["experiment"], row["name"]),
+                (row["rule"], None, row["name"]),
+                (row["rule"], None, None),
+            ):
+                self.rows.setdefault(key, []).append(values)
+
+    def of(self, one):
+        """(CPU seconds, peak MB) of a `Job`, None where no job of its rule was measured."""
+        for key in (one[:3], (one.rule, None, one.name), (one.rule, None, None)):
+            if key in self.rows:
+                estimates = [
+                    START + max(0.0, cpu - START) * (one.work / work)
+                    for work, cpu, _ in self.rows[key]
+                ]
+                return median(estimates), max(peak for *_, peak in self.rows[key])
+        return None
+
+
+def forecast(jobs, costs):
+    """Experiment -> `Forecast` of its jobs."""
+    totals = {}
+    for one in jobs:
+        count, seconds, peak, unknown = totals.get(one.experiment, Forecast(0, 0.0, 0.0, 0))
+        estimate = costs.of(one)
+        totals[one.experiment] = Forecast(
+            count + 1,
+            seconds + (estimate[0] if estimate else START),
+            max(peak, estimate[1] if estimate else 0.0),
+            unknown + (estimate is None),
+        )
+    return totals

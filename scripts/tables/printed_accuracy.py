@@ -1,0 +1,33 @@
+"""Accuracy of every cell beside what the source printed."""
+
+import math
+
+from study import printed
+from study.canonical import epsilon
+
+COLUMNS = (
+    *("dataset", "method", "train_size", "epsilon", "accuracy_mean", "accuracy_sd_folds"),
+    *("accuracy_sd", "accuracy_low", "accuracy_high", "published_mean", "published_sd"),
+    *("difference", "status"),
+)
+
+
+def printed_accuracy(experiment, spec, frame):
+    """One row per cell. accuracy_sd_folds is what the source calls sd; accuracy_sd is over all draws.
+
+    difference: ours minus the printed mean, empty where the source printed nothing.
+    """
+    options = spec["options"]
+    published = printed.accuracies(experiment.values, options["table"], options["rows"])
+    rows = []
+    for cell in frame.itertuples():
+        mean, sd = published.get(cell.method, {}).get(cell.epsilon, (math.nan, math.nan))
+        rows.append(
+            (
+                *(cell.dataset, cell.method, cell.train_size, epsilon(cell.epsilon)),
+                *(1 - cell.error_mean, cell.error_sd_folds, cell.error_sd),
+                *(1 - cell.error_high, 1 - cell.error_low, mean, sd),
+                *(1 - cell.error_mean - mean, cell.status),
+            )
+        )
+    return COLUMNS, rows

@@ -1,0 +1,119 @@
+"""Figures and tables of the data show what independent counts, means and orders say."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from analyses.classes import class_counts
+from analyses.components import explained_variance, first_components
+from dp.preparation import prepare
+from plots import components, images
+from study import readers
+from study.files import write_json
+from tables import data as tables
+
+TITLE = {"title": "A title", "options": {"count": 5, "bins": 64, "components": [2, 9]}}
+EXPERIMENT = SimpleNamespace(name="study")
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """The bundled digits, prepared as bytes, and the two classes 4 and 9."""
+    folder = tmp_path_factory.mktemp("data")
+    ten = readers.read({"source": {"sklearn": "digits"}}, "digits")
+    two, _ = prepare(
+        ten, [("binary", {"negative": 4, "positive": 9}), ("row_norm", {})], put_off=True
+    )
+    paths = {}
+    for name, table in (("digits", ten), ("digits_4_9", two)):
+        labels = dict(enumerate(table.classes)) or dict(zip((-1, 1), table.pair, strict=True))
+        counts = {str(label): int((table.y == label).sum()) for label in labels}
+        paths[name] = folder / f"{name}.npz"
+        np.savez(paths[name], X=table.X, y=table.y, later=json.dumps(table.later._asdict()))
+        meta = {"title": name, "class_counts": counts, "test_class_counts": {}}
+        labels = {str(label): class_name for label, class_name in labels.items()}
+        write_json(paths[name].with_suffix(".json"), meta | {"labels": labels})
+    return paths, ten
+
+
+def test_examples_are_each_class_first_image(digits):
+    paths, ten = digits
+    fig = images.digit_images(EXPERIMENT, TITLE, {"digits": paths["digits"]})
+    for digit, axes in enumerate(fig.axes):
+        (shown,) = axes.images
+        first = np.flatnonzero(ten.y == digit)[0]
+        np.testing.assert_array_equal(shown.get_array(), ten.X[first].reshape(8, 8))
+        assert axes.get_xlabel() == str(digit)
+
+
+def test_farthest_images_come_in_order(digits):
+    paths, ten = digits
+    fig = images.farthest_images(EXPERIMENT, TITLE, {"digits": paths["digits"]})
+    shown = [axes for axes in fig.axes if axes.images]
+    assert len(shown) == 50
+    rows = ten.X[ten.y == 3].astype(float)
+    distance = np.sort(np.linalg.norm(rows - rows.mean(axis=0), axis=1))[::-1]
+    line = next(k for k, axes in enumerate(shown) if axes.get_ylabel() == "3")
+    assert [axes.get_xlabel() for axes in shown[line : line + 5]] == [
+        f"{d:.1f}" for d in distance[:5]
+    ]
+
+
+def test_pixel_density_integrates_to_one(digits):
+    paths, ten = digits
+    fig = images.pixel_density(EXPERIMENT, TITLE, {"digits": paths["digits"]})
+    (stairs,) = fig.axes[0].patches
+    density, edges, _ = stairs.get_data()
+    assert np.sum(density * np.diff(edges)) == pytest.approx(1)
+    assert density[0] == pytest.approx(np.mean(ten.X == 0))
+    assert f"{np.mean(ten.X == 0):.1%}" in fig.axes[0].get_legend_handles_labels()[1][0]
+
+
+def test_violins_have_the_classes_quartiles(digits):
+    paths, ten = digits
+    fig = images.distance_violins(EXPERIMENT, TITLE, {"digits": paths["digits"]})
+    axes = fig.axes[0]
+    rows = ten.X[ten.y == 7].astype(float)
+    expected = np.median(np.linalg.norm(rows - rows.mean(axis=0), axis=1))
+    assert axes.lines[0].get_ydata()[7] == pytest.approx(expected)
+    assert [text.get_text() for text in axes.get_xticklabels()] == list("0123456789")
+
+
+def test_components_agree_with_scikit_learn(digits, tmp_path):
+    from sklearn.decomposition import PCA
+    from sklearn.preprocessing import StandardScaler
+
+    paths, ten = digits
+    spec = TITLE | {"datasets": ["digits_4_9"]}
+    first_components(EXPERIMENT, TITLE, paths, 0, tmp_path / "components.npz")
+    fig = components.component_scatter(EXPERIMENT, spec, tmp_path / "components.npz")
+    chosen = np.isin(ten.y, [4, 9])
+    X, y = StandardScaler().fit_transform(ten.X[chosen]), ten.y[chosen]
+    reference = PCA(2).fit(X)
+    scores = reference.transform(X)
+    texts = {text.get_text(): text.xy for text in fig.axes[0].texts}
+    for digit in (4, 9):
+        centre = scores[y == digit].mean(axis=0)
+        np.testing.assert_allclose(np.abs(texts[str(digit)]), np.abs(centre), rtol=1e-4, atol=1e-4)
+    assert f"{reference.explained_variance_ratio_[0]:.1%}" in fig.axes[0].get_xlabel()
+
+    explained_variance(EXPERIMENT, TITLE, paths, 0, tmp_path / "explained.csv")
+    columns, rows = tables.explained_variance(EXPERIMENT, TITLE, tmp_path / "explained.csv")
+    assert columns == ("dataset", "components", "explained")
+    found = {row[:2]: row[2] for row in rows}
+    assert set(found) == {(name, k) for name in paths for k in (2, 9)}
+    two = reference.explained_variance_ratio_.sum()
+    assert found["digits_4_9", 2] == pytest.approx(two, rel=1e-8)
+    curve = components.explained_variance_curve(EXPERIMENT, TITLE, tmp_path / "explained.csv")
+    assert curve.axes[0].lines[1].get_ydata()[1] == pytest.approx(two, rel=1e-8)
+
+
+def test_class_counts(digits, tmp_path):
+    paths, ten = digits
+    class_counts(EXPERIMENT, TITLE, paths, 0, tmp_path / "counts.csv")
+    columns, rows = tables.class_counts(EXPERIMENT, TITLE, tmp_path / "counts.csv")
+    assert columns == ("dataset", "part", *"0123456789", "all")
+    assert rows[0] == ("digits", "train", *np.bincount(ten.y), 1797)
+    assert rows[1] == ("digits_4_9", "train", *[""] * 4, 181, *[""] * 4, 180, 361)

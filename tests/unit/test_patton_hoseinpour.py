@@ -1,0 +1,114 @@
+"""The experiments patton and hoseinpour as configured, and what they refuse."""
+
+import math
+
+import numpy as np
+import pytest
+
+from study.config import ConfigError, load
+
+
+def loaded(name, **settings):
+    config = {"seed": 1, "experiments": [name], "settings": {name: settings}}
+    return load(config)[1][name]
+
+
+def test_patton_is_the_published_protocol():
+    experiment = loaded("patton")
+    assert experiment.folds * experiment.restarts >= 20
+    cells = experiment.cells("epsilon")
+    assert {cell.train_size for cell in cells} == {455}
+    assert {cell.epsilon for cell in cells} - {math.inf} == {10.0**k for k in range(-3, 4)}
+    shown = {m for ms in experiment.figures["figure_1a"]["options"]["panels"].values() for m in ms}
+    assert shown | {"linear_regression"} == {cell.method for cell in cells}
+
+
+def test_hoseinpour_trains_on_400_rows():
+    experiment = loaded("hoseinpour")
+    assert {cell.train_size for cell in experiment.cells("simulated")} == {400}
+    assert experiment.folds * experiment.restarts == 100
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("patton", {"methods": {"functional_gaussian": {"delta": 0}}}, "delta"),
+        (
+            "patton",
+            {"methods": {"functional_laplace": {"options": {"sensitivity": "l1"}}}},
+            "sensitivity is one of",
+        ),
+        (
+            "patton",
+            {"tables": {"table_1a": {"options": {"table": "table_2"}}}},
+            "no table 'table_2'",
+        ),
+        (
+            "patton",
+            {"figures": {"figure_1a": {"options": {"panels": {"x": ["adaspp"]}}}}},
+            "did you mean 'adassp'",
+        ),
+        (
+            "patton",
+            {
+                "methods": {"dp_gd": {"delta": 1e-5, "options": {"pretrain": True}}},
+                "sweeps": {"ball": {"methods": ["dp_gd"]}},
+            },
+            "wdbc_ball has none",
+        ),
+        ("hoseinpour", {"methods": {"dp_gd": {"options": {"clip": 0}}}}, "clip"),
+        ("hoseinpour", {"methods": {"dp_gd": {"options": {"iterations": 0}}}}, "iterations"),
+        (
+            "hoseinpour",
+            {"figures": {"accuracy": {"options": {"plain": ["dp_gdd"]}}}},
+            "did you mean 'dp_gd'",
+        ),
+        ("hoseinpour", {"sweeps": {"simulated": {"train_sizes": [401]}}}, "more than the 400"),
+        ("hoseinpour", {"sweeps": {"real": {"train_sizes": [720]}}}, "more than the 719"),
+    ],
+)
+def test_what_cannot_run_is_refused(name, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        loaded(name, **settings)
+
+
+def test_the_majority_class_stands_in_every_panel(tmp_path, monkeypatch):
+    import json
+
+    import pandas as pd
+
+    from plots.accuracy import accuracy_panels
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results" / "data").mkdir(parents=True)
+    (tmp_path / "results" / "data" / "d.json").write_text(
+        json.dumps({"class_counts": {"-1": 30, "1": 70}})
+    )
+
+    class Experiment:
+        methods = {  # noqa: RUF012
+            "base": {"mechanism": "nonprivate", "private": False},
+            "adassp": {"mechanism": "adassp", "private": True},
+        }
+        values = {"methods": methods}  # noqa: RUF012
+
+    cells = [("base", math.inf, 0.1), *(("adassp", epsilon, 0.3) for epsilon in (0.1, 1.0, 10.0))]
+    frame = pd.DataFrame(
+        [
+            {
+                "dataset": "d", "method": method, "epsilon": epsilon, "error_mean": error,
+                "error_low": error - 0.1, "error_high": error + 0.1, "folds": 5, "restarts": 2,
+            }
+            for method, epsilon, error in cells
+        ]
+    )  # fmt: skip
+    options = {"baseline": "base", "panels": {"a": ["adassp"], "b": ["adassp"]}, "printed": None}
+    figure = accuracy_panels(Experiment, {"title": "t", "options": options}, frame)
+    for axes in figure.axes:
+        assert axes.get_xscale() == "log"
+        levels = [line.get_ydata() for line in axes.get_lines()]
+        assert any(len(y) == 2 and np.allclose(y, 0.7) for y in levels)  # the larger class
+        assert any(len(y) == 2 and np.allclose(y, 0.9) for y in levels)  # without privacy
+        (bars,) = axes.containers
+        assert bars.has_yerr
+        np.testing.assert_allclose(bars.lines[0].get_ydata(), 0.7)

@@ -46,6 +46,8 @@ class Centre:
 def largest_curvature(X):
     """Largest eigenvalue of X'X/n, the Lipschitz constant of the mean loss' gradient."""
     n, d = np.shape(X)
+    if d == 0:  # every column was constant
+        return 0.0
     gram = X.T @ X if d <= n else X @ X.T
     return float(np.linalg.eigvalsh(gram)[-1]) / n
 

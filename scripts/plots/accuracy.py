@@ -51,7 +51,7 @@ def accuracy_panels(experiment, spec, frame):
         axes.set_ylabel("test accuracy")
     folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
     fig.suptitle(
-        f"{spec['title']}: mean of {folds} folds x {restarts} draws, 95 % interval over folds",
+        f"{spec['title']}\nmean of {folds} folds x {restarts} draws, 95 % interval over folds",
         fontsize="large",
     )
     return fig
@@ -81,7 +81,7 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
         axes.errorbar(x, y, yerr=(y - low, high - y), capsize=2, elinewidth=1, **look)
     axes.set_xscale("log")
     axes.set_xlim(*ends)
-    axes.set_ylim(0.15, 1.02)
+    axes.set_ylim(0.0, 1.02)
     axes.xaxis.set_major_locator(LogLocator(numticks=20))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())

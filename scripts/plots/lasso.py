@@ -40,7 +40,7 @@ def heaviest_pixels(experiment, spec, path):
     side = round(np.sqrt(weights.shape[1]))
     columns = 1 + len(heaviest)
     fig, grid = style.figure(
-        2.5 * columns * 2, 2.75 * len(methods) + 0.7,
+        1.75 * columns * 2, 2.0 * len(methods) + 0.6,
         nrows=len(methods), ncols=2 * columns, squeeze=False,
     )  # fmt: skip
     for row, method, w in zip(grid, methods, weights, strict=True):

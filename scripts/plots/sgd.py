@@ -1,6 +1,7 @@
 """Figures of private stochastic gradient descent: its tuning, its dimension, its iterations."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -77,10 +78,10 @@ def searched_pairs(experiment, spec, paths):
 def dimension_study(experiment, spec, frame):
     """Error and width of its interval against training rows, a curve per dimension, a row per epsilon."""
     dimension = {
-        label: method["options"].get("dimensions") for label, method in experiment.methods.items()
+        label: experiment.methods[label]["options"].get("dimensions")
+        for label in set(frame["method"])
     }
-    known = sorted({d for d in dimension.values() if d})
-    order = [*known, None]
+    order = sorted(set(dimension.values()), key=lambda d: d or math.inf)
     colours = dict(zip(order, style.sequence(len(order)), strict=True))
     frame = frame.assign(
         dimension=[dimension[m] or 0 for m in frame["method"]],

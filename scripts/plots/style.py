@@ -49,12 +49,11 @@ SPARE_MARKERS = ("D", "v", "P", "X", "*")
 BASELINES = (("#777777", "-."), ("#777777", ":"))
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in order
-# Ten classes: colours told apart by colour-blind readers (Petroff 2021), for points with markers.
+# Ten classes: colours told apart by colour-blind readers (Petroff 2021).
 TEN = (
     *("#3F90DA", "#FFA90E", "#BD1F01", "#94A4A2", "#832DB6"),
     *("#A96B59", "#E76300", "#B9AC70", "#717581", "#92DADD"),
 )
-TEN_MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "<", ">")
 
 PARAMETERS = {
     "figure.dpi": 100,

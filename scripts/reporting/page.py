@@ -15,6 +15,10 @@ from study.canonical import epsilon
 
 TEMPLATES = Path("workflow/report")
 LEDGER = Path("results/audit/ledger.csv")
+LEDGER_TABLES = {
+    "exact": "Losses from densities, which no number of releases resolves",
+    "spending": "What each experiment's methods spend, tuning and preparation included",
+}
 TITLE = "Differentially private linear models: published results, regenerated and checked"
 GOOD = ("inside", "reproduced", "shown", "complete", "ok", "holds")
 BAD = ("off", "contradicted", "not shown", "partial", "not run", "failed", "violated")
@@ -200,13 +204,25 @@ def _facts(gathered):
 
 def _ledger():
     if not LEDGER.exists():
-        return {"columns": (), "rows": (), "data": ""}
+        return {"columns": (), "rows": (), "data": "", "figure": "", "others": ()}
     columns, rows = read_table(LEDGER)
+    figure = LEDGER.with_suffix(".png")
+    others = [
+        (caption, path.name, *read_table(path), _encoded(path))
+        for name, caption in LEDGER_TABLES.items()
+        if (path := LEDGER.with_name(f"{name}.csv")).exists()
+    ]
     return {
         "columns": columns,
         "rows": rows,
-        "data": base64.b64encode(LEDGER.read_bytes()).decode(),
+        "data": _encoded(LEDGER),
+        "figure": _encoded(figure) if figure.exists() else "",
+        "others": others,
     }
+
+
+def _encoded(path):
+    return base64.b64encode(path.read_bytes()).decode()
 
 
 def _sources(experiments):

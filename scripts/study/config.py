@@ -154,7 +154,7 @@ def _experiment(name, value, where, datasets):
                 raise fail(key, f"no {what} {item!r}{nearest(item, list(valid))}")
 
     known("datasets", value["datasets"], datasets, "data set")
-    if value["sweeps"] and ("folds" in value) == ("simulations" in value):
+    if ("folds" in value) + ("simulations" in value) != bool(value["sweeps"]):
         raise fail("", "needs exactly one of the keys 'folds' and 'simulations'")
     lambdas = value.get("lambda_published")
     if isinstance(lambdas, dict) and len(lambdas["train_sizes"]) != len(lambdas["lambdas"]):
@@ -255,7 +255,7 @@ def _experiment(name, value, where, datasets):
 def _check_printed(value, entry, key, fail):
     """Published tables and the methods beside them exist, in entries that show them."""
     options = entry["options"]
-    columns = {key: options[key] for key in ("plain", "pretrained") if key in options}
+    columns = {name: options[name] for name in ("plain", "pretrained") if name in options}
     for title, methods in ((options.get("panels") or {}) | columns).items():
         for method in methods:
             if method not in value["methods"]:

@@ -152,7 +152,8 @@ def has_public_rows(entry):
 def many_classes(entry):
     """Whether a data set's labels are of more than two classes after its steps."""
     chosen = any("binary" in step for step in entry["steps"])
-    return not ("simulate" in entry["source"] or "positive" in entry or chosen)
+    simulated = entry["source"].get("simulate", "mixture") != "mixture"
+    return not (simulated or "positive" in entry or chosen)
 
 
 def _count_rows(source):

@@ -16,8 +16,8 @@ def pretraining(experiment, spec, frame):
     """One row per epsilon (infinite: without privacy), in percent of the training rows.
 
     options["plain"], options["pretrained"]: the methods of the two columns. comparison is "calibrated"
-    where published values stand beside ours: the data were chosen to give two of them, so that nothing
-    here counts as a reproduction.
+    where published values stand beside ours: data and steps were fitted to that very table, private
+    accuracies included, so that nothing here counts as a reproduction, its shape neither.
     """
     options = spec["options"]
     published = printed.pairs(experiment.values, options["table"])

@@ -79,7 +79,7 @@ def test_weight_means_agree_when_averaged_over_48_reshuffles(fours_and_nines, ta
     X, y = normalise_rows(fours_and_nines[0]), fours_and_nines[1]
     for row in (table[0], table[4], table[9]):
         mean, _, _ = statistics(X, y, row, 48)
-        assert mean == pytest.approx(row["weights_mean"], rel=0.15), row["n_train"]
+        assert mean == pytest.approx(row["weights_mean"], rel=0.2), row["n_train"]
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.0001])

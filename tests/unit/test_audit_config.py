@@ -101,3 +101,31 @@ def test_private_tuning_is_filled_in(tmp_path, monkeypatch):
 def test_private_tuning_is_checked(tmp_path, monkeypatch, private, match):
     with pytest.raises(ConfigError, match=match):
         experiment(tmp_path, monkeypatch, private)
+
+
+def test_an_attack_depends_on_no_other_mechanism():
+    """What a job executes decides when it is made again: its own mechanism's file, and no other's."""
+    from dp.exact import OBJECTIVE
+    from dp.mechanisms import MECHANISMS
+    from study.dependencies import ROOT, sources
+
+    folder = ROOT / "dp/mechanisms"
+    for name in ("output_perturbation", "objective_perturbation", "dp_sgd", "adassp"):
+        files = set(sources("audit.py", MECHANISMS.module(name)))
+        own = {path.name for path in files if path.parent == folder} - {"__init__.py"}
+        module = MECHANISMS.module(name).rpartition(".")[2] + ".py"
+        needed = {
+            path.name
+            for path in sources("run.py", MECHANISMS.module(name))
+            if path.parent == folder
+        }
+        assert module in own <= needed
+    assert set(OBJECTIVE) <= set(audits.EXACT)
+
+
+def test_what_has_no_epsilon_is_attacked_once():
+    resolved = audits.load({})
+    epsilons = [attack.epsilon for attack in resolved.attacks("distributed_lasso")]
+    assert epsilons == [float("inf")]
+    with pytest.raises(ConfigError, match="nothing that nonprivate has"):
+        audits.load({"audit": {"mechanisms": {"nonprivate": {"flipped_label": {"epsilons": [1]}}}}})

@@ -1,7 +1,10 @@
 """Experiments that only describe data, and data sets that a mechanism cannot learn."""
 
+from pathlib import Path
+
 import pytest
 import yaml
+from snakemake.utils import update_config
 
 from study import config
 from study.config import ConfigError
@@ -45,3 +48,27 @@ def test_training_sizes_are_checked_against_the_rows_of_two_classes(experiment):
     sweep = {"main": {"train_sizes": [300], "epsilons": [1]}}
     with pytest.raises(ConfigError, match="300 is more than the 288 training rows of digits_4_9"):
         experiment(datasets=["digits_4_9"], **CELLS | {"sweeps": sweep})
+
+
+def downloads(*overlays):
+    """Files that the experiments of a plain run need, by experiment."""
+    merged = {}
+    for name in ("config", *overlays):
+        update_config(merged, yaml.safe_load(Path(f"config/{name}.yaml").read_text()))
+    values, experiments, datasets = config.load(merged)
+    needed = {}
+    for name in values["experiments"]:
+        sources = [datasets[dataset]["source"] for dataset in experiments[name].datasets]
+        needed[name] = {path for source in sources for path in source.get("idx", {}).values()}
+        needed[name] |= {source["csv"] for source in sources if "csv" in source}
+    return needed
+
+
+def test_the_default_needs_no_download_and_the_overlays_combine():
+    assert not any(downloads().values())
+    images = "data/raw/train-images-idx3-ubyte.gz"
+    for overlays in (["real"], ["real", "full"]):
+        assert images in downloads(*overlays)["einarsson_data"]
+    assert not any(downloads("smoke").values())
+    # Alone, the published protocols name the data that they are stated for.
+    assert images in downloads("full")["einarsson_logistic"]

@@ -236,3 +236,10 @@ def test_guarantees_and_bad_options():
     for options, word in (({}, "delta"), ({"delta": 1e-5, "rounds": 0}, "rounds")):
         with pytest.raises(ValueError, match=word):
             DP_LASSO.guarantee(100, 5, epsilon=1.0, lam=0.1, **options)
+
+
+def test_rows_without_any_varying_column_release_zeros():
+    """A single row, or equal rows, standardise to nothing: the lasso has no column to run on."""
+    for X, y in ((np.ones((1, 1)), np.array([1])), (np.ones((2, 3)) / 2, np.array([1, -1]))):
+        release = MECHANISMS["distributed_lasso"].release(X, y, lam=0.1, centres=1)
+        assert release.status[0] == "ok" and not release.weights.any()

@@ -48,7 +48,7 @@ rule run:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=2000,
         runtime=10,
     params:
         mechanism=lambda wildcards: method_of(wildcards)["mechanism"],

@@ -171,12 +171,13 @@ class _Laplace(_Functional):
         scale = self._laplace_scale(d, epsilon, bound, coordinate_bound, sensitivity)
         known = self._sensitivities(d, bound, coordinate_bound)
         least = min(known["coordinate"], known["l2"])
+        # Stated at what the noise was asked for, though a sensitivity that is not tight gives more.
         reason = (
-            f"Laplace noise of scale {scale:.6g} on every coefficient, whose L1 sensitivity is at "
-            f"most {least:.6g} ({sensitivity} value used: {known[sensitivity]:.6g}); what follows is "
-            f"post-processing"
+            f"Laplace noise of scale {scale:.6g} on every coefficient ({sensitivity} sensitivity: "
+            f"{known[sensitivity]:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
+            f"{least / scale:.6g}-DP; what follows is post-processing"
         )
-        return Guarantee(epsilon, min(epsilon, least / scale), 0.0, REPLACE_ONE, reason)
+        return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
 
     def _laplace_draws(self, d, scale, restarts, rng):
         return laplace(quadratics.coefficients(d), scale, restarts, rng), math.sqrt(2) * scale
@@ -208,7 +209,7 @@ class FunctionalLaplace(_Laplace):
         batch_size=64,
         learning_rate=0.001,
     ):
-        """epsilon-DP; a sensitivity that is not tight makes the proven epsilon smaller."""
+        """epsilon-DP; the reason states the smaller epsilon that a sensitivity that is not tight gives."""
         self._check_all(
             n, d, epsilon, lam, bound, solver, repair, epochs, batch_size, learning_rate
         )

@@ -92,9 +92,9 @@ class AdaSSP(_Statistics):
 
     calibration:
       "published"  standard deviations sqrt(log(6/delta)) 3/epsilon times the add/remove
-                   sensitivities R^2, R^2, R; independent noise in the upper triangle. Under
-                   replace-one (X'X sqrt(2) R^2, X'y 2 R, jointly as `joint_sensitivity`) the
-                   composition's exact epsilon is what the guarantee states
+                   sensitivities R^2, R^2, R; independent noise in the upper triangle. The guarantee
+                   states the epsilon of the three releases composed under replace-one (R^2,
+                   sqrt(2) R^2, 2 R), and in its reason that of the joint sensitivity
       "analytic"   (epsilon, delta) exactly: a third of the squared Gaussian-DP parameter for the
                    eigenvalue, two thirds for the joint release of X'X and X'y (isotropic)
     failure_probability: rho, with which the ridge may be too small for its utility bound.
@@ -117,15 +117,22 @@ class AdaSSP(_Statistics):
         check_choice("calibration", calibration, ("analytic", "published"))
         if not 0 < failure_probability < 1:
             raise ValueError(f"failure_probability lies in (0, 1), not {failure_probability}")
-        mu = math.sqrt(
-            sum(part * part for part in self._parameters(epsilon, delta, bound, calibration))
-        )
-        proven = epsilon if calibration == "analytic" else gaussian_epsilon(1 / mu, delta)
+        joint = math.hypot(*self._parameters(epsilon, delta, bound, calibration))
+        if calibration == "analytic":
+            reason = (
+                f"a Gaussian release of the smallest eigenvalue and one of X'X and X'y together "
+                f"compose exactly to Gaussian DP with mu = {joint:.6g}"
+            )
+            return Guarantee(epsilon, epsilon, delta, REPLACE_ONE, reason)
+        eigenvalue, matrix, vector = self._deviations(epsilon, delta, bound, calibration)
+        mu = math.hypot(bound**2 / eigenvalue, math.sqrt(2) * bound**2 / matrix, 2 * bound / vector)
         reason = (
-            f"three Gaussian releases (smallest eigenvalue, X'X, X'y) compose exactly to Gaussian DP "
-            f"with mu = {mu:.6g}; {calibration} standard deviations"
+            f"the printed deviations are for adding or removing a record; under replace-one the three "
+            f"releases compose to Gaussian DP with mu = {mu:.6g} (X'X and X'y cannot both move as far "
+            f"as they can alone: jointly mu = {joint:.6g}, epsilon "
+            f"{gaussian_epsilon(1 / joint, delta):.6g})"
         )
-        return Guarantee(epsilon, proven, delta, REPLACE_ONE, reason)
+        return Guarantee(epsilon, gaussian_epsilon(1 / mu, delta), delta, REPLACE_ONE, reason)
 
     @staticmethod
     def _deviations(epsilon, delta, bound, calibration):

@@ -80,12 +80,3 @@ def test_a_wrong_checksum_leaves_what_was_good(project):
     assert f"expected SHA-256 {wrong}, found {found}" in failed.stdout + failed.stderr
     assert raw.read_text() == TABLE
     assert not list(raw.parent.glob(".*")) and not list(raw.parent.glob("*.part"))
-
-
-def test_the_overlays_combine_and_the_default_needs_no_download(project):
-    default = snakemake(project, "-n", "--", "einarsson_data")
-    assert default.returncode == 0 and "data/raw/" not in default.stdout
-    overlays = ("--configfile", "config/real.yaml", "config/full.yaml")
-    both = snakemake(project, "-n", *overlays, "--", "einarsson_data")
-    assert both.returncode == 0, both.stderr
-    assert "data/raw/train-images-idx3-ubyte.gz" in both.stdout

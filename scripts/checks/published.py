@@ -159,7 +159,9 @@ def _ours(results, spec, item):
             continue
         if key not in frame:
             raise Missing(f"the results have no column {key!r}")
-        if isinstance(value, (int, float)):
+        if value == "inf":
+            frame = frame[frame[key] == math.inf]
+        elif isinstance(value, (int, float)):
             frame = frame[(frame[key] - value).abs() <= 1e-9 * abs(value)]
         else:
             frame = frame[frame[key] == value]

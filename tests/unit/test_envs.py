@@ -163,7 +163,9 @@ def test_imports_are_direct_requirements(folders):
 
 
 def test_jobs_find_their_imports_in_the_conda_environment():
-    missing = {name: path for name, path in imported("scripts").items() if name not in conda()[1]}
+    # Snakemake runs jobs; only what is started by hand imports it.
+    found = {name: path for name, path in imported("scripts").items() if name != "snakemake"}
+    missing = {name: path for name, path in found.items() if name not in conda()[1]}
     assert not missing, f"add to envs/environment.yaml: {missing}"
 
 

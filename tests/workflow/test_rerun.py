@@ -85,6 +85,7 @@ def test_a_longer_epsilon_list_runs_only_the_new_cells(edited):
     assert edited.plan(*TINY) == {
         f"run: {RUNS}/output_perturbation/n=100/eps=2.csv",
         f"run: {RUNS}/objective_perturbation/n=100/eps=2.csv",
+        "configuration: results/cm08/configuration.json",
         "aggregate: results/cm08/results.csv",
         "provenance: results/cm08/timing.csv",
         "table: results/cm08/tables/figure_1.csv",

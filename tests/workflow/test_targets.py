@@ -27,5 +27,5 @@ def test_every_experiment_is_a_target(project):
     names = sorted(path.stem for path in (ROOT / "config/experiments").glob("[!._]*.yaml"))
     assert {"cm08", "wdbc"} <= set(names)
     planned = project.plan("--configfile", "config/smoke.yaml", "--", *names)
-    made = {job for job in planned if job.startswith("aggregate:")}
-    assert made == {f"aggregate: results/{name}/results.csv" for name in names}
+    made = {job.partition(": results/")[2].partition("/")[0] for job in planned}
+    assert set(names) <= made

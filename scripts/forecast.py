@@ -64,6 +64,9 @@ def show(arguments):
     print(line("all", everything))
     hours = everything.cpu_seconds / 3600 / arguments.cores
     print(f"On {arguments.cores} cores about {hours:.2g} hours.")
+    print(
+        "Recorded medians do not know the number of columns: wider data than were measured cost more."
+    )
     if everything.unknown:
         print(
             f"{everything.unknown} jobs are of rules that were never measured; they count as short."

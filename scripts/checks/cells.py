@@ -156,6 +156,8 @@ def option_falls(results, *, method, option, sweep=None, share=1.0):
     import json
 
     frame = results.cells(methods=method, sweep=sweep)
+    if "options" not in frame:  # a partial run's cells have no row of results.csv yet
+        raise Missing(f"the search of {option} has not run to its end")
     chosen = frame["options"].map(lambda text: json.loads(text).get(option))
     if chosen.isna().any() or frame["epsilon"].nunique() < 2:
         raise Missing(f"this run did not search {option} of {method}")

@@ -8,6 +8,8 @@ rule configuration:
     log:
         "results/{experiment}/logs/configuration.log",
     localrule: True
+    conda:
+        "../../envs/environment.yaml"
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(),
     shell:

@@ -90,7 +90,6 @@ def test_a_longer_epsilon_list_runs_only_the_new_cells(edited):
         "provenance: results/cm08/timing.csv",
         "table: results/cm08/tables/figure_1.csv",
         "figure: results/cm08/figures/figure_2c.png",
-        "configuration: results/cm08/configuration.json",
         *REPORT,
     }
 

@@ -134,7 +134,7 @@ FIGURES = {
 
 ANALYSES = {
     "descent_boundaries": Kind(
-        "analyses.gradient_descent",
+        "analyses.pretraining",
         "descent_boundaries",
         inputs="data",
         options={"epsilons": [1], "train_size": 400},
@@ -143,7 +143,7 @@ ANALYSES = {
         mechanisms=True,
     ),
     "descent_traces": Kind(
-        "analyses.gradient_descent",
+        "analyses.pretraining",
         "descent_traces",
         inputs="data",
         options={"epsilons": [1], "train_size": 400, "restarts": 100},
@@ -151,7 +151,7 @@ ANALYSES = {
         mechanisms=True,
     ),
     "single_points": Kind(
-        "analyses.gradient_descent",
+        "analyses.pretraining",
         "single_points",
         inputs="data",
         options={"train_size": 40, "iterations": 2000},

@@ -1,169 +1,385 @@
 """Newton's method on many tilted objectives at once.
 
-All restarts share rows, loss and regularisation and differ in a linear term, so that one pass over
-the rows serves them all: two matrix products and one exponential per row and restart give every
-gradient, one more product every Hessian.
+All restarts share rows and loss and differ in a linear term, so that one pass over the rows serves
+them all: two matrix products and one exponential per row and restart give every gradient, one more
+product every Hessian. Rows are read, signed and converted in blocks that fit the cache, so memory
+does not grow with rows x restarts.
+
+Three levels save passes over all rows in double precision: a sample of the rows, all rows in single
+precision, all rows in double precision. Only the last one decides what is returned.
+
+Inside, arrays hold one column per restart.
 """
 
 import numpy as np
 
 from dp import losses
 
-BLOCK_ELEMENTS = 1 << 17  # margins per block of rows: a few arrays of 1 MB, within the cache
-DIRECT_COLUMNS = 64  # up to here Hessians are formed; beyond, conjugate gradients use products
-CURVATURE_ELEMENTS = 1 << 23  # curvatures kept for conjugate gradients: 64 MB
-LEAST_STEP = 1e-8
+TOGETHER = 256  # restarts solved together; more are taken in turns
+BLOCK = 3 << 17  # bytes of a block of margins: with what is made of them they stay in the L2 cache
+THINNING, SAMPLE = 16, 1 << 17  # the sample has one row in 16, and at most 131072
+DIRECT = 40  # columns up to which Hessians are formed; beyond, conjugate gradients multiply by them
+KEPT = 1 << 23  # curvatures that conjugate gradients keep: at most 64 MB, or one restart's
+ATTEMPT = 20  # passes after which Newton's method is given an easier way
+PATIENCE = 20  # conjugate gradient steps that take about as long as a preconditioner
+LEAST_STEP = 1e-20  # of a line search: a saturated loss asks for steps of lambda over its curvature
+SPREAD = 1e-5  # smallest eigenvalue over the largest that single precision can resolve
+EPS = np.finfo(float).eps
 
 
 class Info(dict):
     """Per restart: iterations, gradient_norm, status; as keys and as attributes."""
 
-    __getattr__ = dict.__getitem__
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
 
 
 def minimise(
-    X, y, lam, linear=None, loss="logistic", initial=None, tolerance=1e-9, max_iterations=100
+    X,
+    y,
+    lam,
+    linear=None,
+    loss="logistic",
+    initial=None,
+    tolerance=1e-9,
+    *,
+    max_iterations=1000,
 ):
     """Minimise mean_i loss(y_i w.x_i) + lam/2 ||w||^2 + linear_j . w / n for every restart j.
 
-    X: (n, d), any real type, possibly memory-mapped: rows are converted block by block. y: (n,) in
-    {-1, 1}. lam: positive, one number or one per restart. linear: (restarts, d) or (d,); None is one
-    row of zeros. initial: (d,) or (restarts, d), a starting point.
+    X: (n, d), real numbers of any type; it may be memory-mapped and is never copied as a whole.
+    y: (n,) in {-1, 1}. lam: positive, one number or one per restart. linear: (restarts, d), or (d,)
+    for one restart; None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: (d,) or
+    (restarts, d), a starting point, which changes the time that is taken, not what is certified.
 
-    Returns weights (restarts, d) and `Info`. gradient_norm is the Euclidean norm of the objective's
-    gradient in double precision at the returned weights; status is "ok" where it is at most
-    `tolerance`, "not_converged" where it is not, "not_finite" for a linear term that is not finite
-    (weights NaN). By strong convexity the returned point lies within gradient_norm/lam of the
-    minimiser.
+    Returns weights (restarts, d) and `Info`:
 
-    Damped Newton on the norm of the gradient: along the Newton step that norm falls at rate 1, and
-    where the Hessian is at least lam it has no stationary point but the minimiser.
+    gradient_norm  Euclidean norm of the objective's gradient, evaluated in double precision over all
+                   rows at the returned weights. This is the certificate: the objective is
+                   lam-strongly convex, so the minimiser lies within gradient_norm/lam of the
+                   weights, up to the rounding of that one evaluation, about
+                   1e-16 (1 + ||linear||/n + lam ||w||).
+    status         "ok": gradient_norm <= tolerance. "not_converged": it is larger, after
+                   max_iterations or where double precision cannot do better; the weights are the
+                   last point reached. "not_finite": a linear term, starting point or X that is not
+                   finite, or too large for double precision; the weights are NaN.
+    iterations     passes over all rows that the restart took part in.
+
+    Restarts do not influence each other beyond rounding, and the same arguments give the same bits
+    (for the same processor and number of BLAS threads). Raises ValueError for invalid arguments.
     """
-    X, y, lam, linear, W, loss = _check(X, y, lam, linear, initial, loss)
-    problem = _Problem(X, y, lam, linear, loss)
-    finite = np.isfinite(linear).all(axis=1)
-    W = np.where(finite[:, None], W, 0.0)
-    gradient_norm = np.full(len(W), np.nan)
-    iterations = np.zeros(len(W), dtype=int)
-
-    active = np.flatnonzero(finite)
-    point = W[active]
-    gradient, hessian = problem.evaluate(active, point)
-    norm = np.linalg.norm(gradient, axis=1)
-    step = np.ones(len(active))
-    for iteration in range(max_iterations + 1):
-        done = (norm <= tolerance) | (step < LEAST_STEP)
-        if done.any() or iteration == max_iterations:
-            stop = np.ones_like(done) if iteration == max_iterations else done
-            W[active[stop]], gradient_norm[active[stop]] = point[stop], norm[stop]
-            iterations[active[stop]] = iteration
-            active, point, gradient, norm, step = (
-                values[~stop] for values in (active, point, gradient, norm, step)
+    X, y, lam, linear, W, loss = _checked(X, y, lam, linear, loss, initial, tolerance)
+    n, d = X.shape
+    norm, iterations = np.full(len(W), np.nan), np.zeros(len(W), dtype=int)
+    usable = np.flatnonzero(np.isfinite(linear).all(axis=1) & np.isfinite(W).all(axis=1))
+    together = TOGETHER if d <= DIRECT else max(1, min(TOGETHER, KEPT // n))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for start in range(0, len(usable), together):
+            part = usable[start : start + together]
+            solution, norm[part], iterations[part] = _solve(
+                X, y, lam[part], linear[part].T / n, loss, W[part].T, tolerance, max_iterations
             )
-            hessian = hessian[~stop]
+            W[part] = solution.T
+    status = np.where(norm <= tolerance, "ok", "not_converged")
+    failed = ~np.isfinite(norm)
+    status[failed], W[failed] = "not_finite", np.nan
+    return W, Info(iterations=iterations, gradient_norm=norm, status=status)
+
+
+def _checked(X, y, lam, linear, loss, initial, tolerance):
+    """The arguments as arrays; W (restarts, d) is a copy of the starting points."""
+    loss = losses.get(loss)
+    X, y, lam = np.asarray(X), np.asarray(y), np.asarray(lam, dtype=float)
+    if X.ndim != 2 or 0 in X.shape or y.shape != X.shape[:1]:
+        raise ValueError(f"X must be (n, d) and y (n,), n and d > 0, not {X.shape} and {y.shape}")
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"X must hold real numbers, not {X.dtype}")
+    if not ((y == 1) | (y == -1)).all():
+        raise ValueError("labels must be -1 or 1")
+    if not (np.isfinite(lam) & (lam > 0)).all():
+        raise ValueError(f"lambda must be finite and > 0, not {lam}")
+    if not tolerance >= 0:
+        raise ValueError(f"the tolerance must be >= 0, not {tolerance}")
+    d = X.shape[1]
+    linear = np.zeros((lam.size, d)) if linear is None else np.asarray(linear, dtype=float)
+    linear = linear[None] if linear.ndim == 1 else linear
+    if linear.ndim != 2 or linear.shape[1] != d:
+        raise ValueError(f"the linear term must be (restarts, {d}), not {linear.shape}")
+    if lam.shape not in ((), linear.shape[:1]):
+        raise ValueError(f"lambda must be one number or {len(linear)}, not {lam.shape}")
+    start = np.zeros(d) if initial is None else np.asarray(initial, dtype=float)
+    if start.shape not in ((d,), linear.shape):
+        raise ValueError(f"the starting point must be ({d},) or {linear.shape}, not {start.shape}")
+    W = np.array(np.broadcast_to(start, linear.shape))
+    return X, y, np.broadcast_to(lam, len(linear)), linear, W, loss
+
+
+def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations):
+    """Weights (d, restarts), gradient norms and passes; lam (restarts,), tilt and start (d, restarts).
+
+    A few restarts need the path: where lambda is so small that most rows are far from the bend of
+    the loss, Newton's method is lost among many nearly linear pieces.
+    """
+    n, d = X.shape
+    size = np.sqrt(d * np.mean(np.square(X[:: 1 + n // 4096], dtype=float)))  # of a typical row
+    single = bool(lam.min() > SPREAD * loss.c * size**2)
+    W, passes, hessian = start, 0, None
+    if d > DIRECT:
+        rows = _Implicit(X, y, loss, size, np.float64, np.float32 if single else np.float64)
+    else:
+        if single and n > 2048:
+            W, passes, hessian = _approach(X, y, lam, tilt, loss, size, start, tolerance)
+        rows = _Direct(X, y, loss, size, np.float64)
+    limit = min(ATTEMPT, max_iterations)
+    W, norm, more, _ = _newton(rows, lam, tilt, W, tolerance, limit, hessian)
+    passes += more
+    hard = (norm > tolerance) & (more == ATTEMPT)
+    if hard.any() and max_iterations > ATTEMPT:
+        W[:, hard], norm[hard], more = _follow_path(
+            rows, lam[hard], tilt[:, hard], start[:, hard], tolerance, max_iterations - ATTEMPT
+        )
+        passes[hard] += more
+    return W, norm, passes
+
+
+def _approach(X, y, lam, tilt, loss, size, W, tolerance):
+    """Weights, passes and Hessians close to the solution, from a sample and single precision."""
+    n, d = X.shape
+    rows = _Direct(X, y, loss, size, np.float32)
+    thinning = max(THINNING, n // SAMPLE)
+    if n // thinning > 40 * d:
+        thin = np.ascontiguousarray(X[::thinning]), y[::thinning]
+        sample = _Direct(*thin, loss, size, np.float32)
+        # The shift gives the sample the gradient of all rows at the starting point, so that it
+        # does not lead away from a start that is good already.
+        start = W[:, :1] if (W[:, :1] == W).all() else W
+        shift = rows.gradient(start) - sample.gradient(start)
+        goal = 0.1 * size / np.sqrt(sample.n)
+        W = _newton(sample, lam, tilt + shift, W, goal, ATTEMPT, further=True)[0]
+    goal = max(3e-4 * size, tolerance)
+    W, _, passes, hessian = _newton(rows, lam, tilt, W, goal, ATTEMPT, further=True)
+    return W, passes, hessian
+
+
+def _follow_path(rows, lam, tilt, W, tolerance, limit):
+    """Minimisers for ever smaller lambda, each the start for the next; as `_newton` without Hessians."""
+    passes, ridge, last = 0, rows.loss.c * rows.size**2 / 100, False
+    while not last:
+        now = np.maximum(lam, ridge)
+        last = bool((now == lam).all())
+        scale = np.maximum(rows.size, np.linalg.norm(W, axis=0))
+        goal = tolerance if last else 0.1 * now * scale
+        W, norm, more, _ = _newton(rows, now, tilt, W, goal, limit)
+        passes, limit, ridge = passes + more, max(1, limit - more.max()), ridge / 10
+    return W, norm, passes
+
+
+def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
+    """Damped Newton from W until every restart's gradient norm is at most goal.
+
+    hessian: the data's Hessians near W, to begin with in place of those at W. further: take one more
+    Newton step from where the goal was met, without measuring where it leads. Returns weights, the
+    gradient norms at them (before the step further), passes over the rows and the last Hessians.
+
+    A trial point is accepted if its gradient norm is at most half of the least so far, or if the
+    objective still falls there in the direction of the step. The first is Newton's fast phase and
+    can happen only finitely often; in the second, by convexity, the objective has decreased by a
+    fixed share of what the direction had to offer. Neither needs the objective's value, whose
+    rounding hides the last half of the digits of the weights. Otherwise the step is shortened. The
+    direction needs no new Hessian as long as the gradient norm falls fast enough with the old one.
+    """
+    restarts = W.shape[1]
+    W = W.copy()
+    gradient, direction = np.zeros_like(W), np.zeros_like(W)
+    norm, best = np.full(restarts, np.nan), np.full(restarts, np.inf)
+    step, slope = np.ones(restarts), np.zeros(restarts)
+    stalled, passes = np.zeros(restarts, dtype=int), np.zeros(restarts, dtype=int)
+    renew = hessian is None
+    hessian = rows.hessians(restarts) if renew else hessian
+    goal = np.broadcast_to(goal, restarts)
+    active = np.arange(restarts)  # the first trial points are the starting points themselves
+    for _ in range(limit):
+        passes[active] += 1
+        trial = W[:, active] + step[active] * direction[:, active]
+        moved = step[active] * np.linalg.norm(direction[:, active], axis=0)
+        new = rows.hessians(len(active)) if renew else None
+        ascent = rows.gradient(trial, new) + lam[active] * trial + tilt[:, active]
+        trial_norm = np.linalg.norm(ascent, axis=0)
+        trial_slope = (ascent * direction[:, active]).sum(axis=0)
+        halved = trial_norm <= best[active] / 2
+        accepted = (halved | (trial_slope <= 0)) & np.isfinite(trial_norm)
+        slow = ~accepted | (trial_norm > 0.03 * norm[active])
+
+        taken = active[accepted]
+        W[:, taken], gradient[:, taken] = trial[:, accepted], ascent[:, accepted]
+        norm[taken] = trial_norm[accepted]
+        if renew:
+            hessian[:, taken] = new[:, accepted]
+        best[active] = np.fmin(best[active], norm[active])
+        stalled[active] = np.where(halved, 0, stalled[active] + 1)
+        root = slope[active] / (slope[active] - trial_slope)  # of the slope, were it linear
+        step[active] *= np.where(accepted, 4.0, np.fmin(np.fmax(root, 0.1), 0.5))
+        step[active] = np.fmin(step[active], 1.0)
+
+        length = np.linalg.norm(W[:, active], axis=0)
+        terms = rows.size + np.linalg.norm(tilt[:, active], axis=0) + lam[active] * length
+        lost = moved <= 8 * EPS * length
+        lost |= norm[active] <= 8 * EPS * terms  # in rounding, of the weights or of the gradient
+        stuck = (stalled[active] > 10) & lost | (step[active] < LEAST_STEP)
+        going = (norm[active] > goal[active]) & ~stuck
+        turning, active = active[going & accepted], active[going]
         if not len(active):
             break
-        direction = problem.newton(active, point, gradient, hessian)
-        trial = point + step[:, None] * direction
-        trial_gradient, trial_hessian = problem.evaluate(active, trial)
-        trial_norm = np.linalg.norm(trial_gradient, axis=1)
-        accepted = trial_norm <= (1 - 0.1 * step) * norm
-        point[accepted], gradient[accepted] = trial[accepted], trial_gradient[accepted]
-        norm[accepted], hessian[accepted] = trial_norm[accepted], trial_hessian[accepted]
-        step = np.where(accepted, np.minimum(1.0, 4 * step), step / 4)
-    W[~finite] = np.nan
-    status = np.where(gradient_norm <= tolerance, "ok", "not_converged")
-    status[~finite] = "not_finite"
-    return W, Info(iterations=iterations, gradient_norm=gradient_norm, status=status)
+        renew = rows.implicit or further or bool(slow[going].any())
+        direction[:, turning] = rows.directions(
+            hessian[:, turning], lam[turning], gradient[:, turning], goal[turning]
+        )
+        slope[turning] = (gradient[:, turning] * direction[:, turning]).sum(axis=0)
+    met = norm <= goal
+    if further and met.any():
+        W[:, met] += rows.directions(hessian[:, met], lam[met], gradient[:, met], goal[met])
+    return W, norm, passes, hessian
 
 
-def _check(X, y, lam, linear, initial, loss):
-    loss = losses.get(loss)
-    y = np.asarray(y)
-    if np.ndim(X) != 2 or 0 in np.shape(X) or y.shape != (len(X),):
-        raise ValueError(f"X must be (n, d) and y (n,), not {np.shape(X)} and {y.shape}")
-    if not np.isin(y, (-1, 1)).all():
-        raise ValueError("labels must be -1 or 1")
-    d = X.shape[1]
-    linear = np.zeros((1, d)) if linear is None else np.atleast_2d(np.asarray(linear, dtype=float))
-    if linear.shape[1:] != (d,):
-        raise ValueError(f"linear must be (restarts, {d}), not {linear.shape}")
-    lam = np.broadcast_to(np.asarray(lam, dtype=float), len(linear))
-    if not (np.isfinite(lam) & (lam > 0)).all():
-        raise ValueError(f"lambda must be a finite number > 0, not {lam[~(lam > 0)][:1]}")
-    W = np.zeros_like(linear)
-    if initial is not None:
-        W[:] = initial
-    return X, y.astype(float), lam, linear, W, loss
+class _Rows:
+    """The rows in one precision, and what the loss makes of them."""
 
-
-class _Problem:
-    """Gradients and Hessians of all restarts, in passes over blocks of rows."""
-
-    def __init__(self, X, y, lam, linear, loss):
-        self.X, self.y, self.lam, self.linear, self.loss = X, y, lam, linear, loss
+    def __init__(self, X, y, loss, size, dtype):
+        self.X, self.y, self.loss, self.size, self.dtype = X, y, loss, size, dtype
         self.n, self.d = X.shape
-        self.direct = self.d <= DIRECT_COLUMNS
-        self.upper = np.triu_indices(self.d)
 
-    def blocks(self, restarts):
-        rows = max(64, BLOCK_ELEMENTS // max(restarts, self.d))
-        for start in range(0, self.n, rows):
-            part = slice(start, start + rows)
-            yield part, np.asarray(self.X[part], dtype=float) * self.y[part, None]
+    def blocks(self, restarts, dtype):
+        """(slice, rows) from the first row to the last."""
+        count = BLOCK // np.dtype(dtype).itemsize // max(restarts, self.width // 2)
+        count = max(64, min(count, 4096))
+        for start in range(0, self.n, count):
+            part = slice(start, start + count)
+            yield part, self.convert(part, dtype)
 
-    def evaluate(self, active, W):
-        """Gradients (restarts, d) and, where Hessians are formed, their packed upper triangles."""
-        gradient = np.zeros_like(W)
-        hessian = np.zeros((len(W), len(self.upper[0]) if self.direct else 0))
-        for _, rows in self.blocks(len(W)):
-            slope, curvature = self.loss.slopes(rows @ W.T)
-            gradient += slope.T @ rows
-            if self.direct:
-                hessian += curvature.T @ (rows[:, self.upper[0]] * rows[:, self.upper[1]])
-        gradient /= self.n
-        gradient += self.lam[active, None] * W + self.linear[active] / self.n
-        return gradient, hessian / self.n
+    def gradient(self, W, hessians=None):
+        """Mean gradient of the loss, (d, restarts) in double precision; fills in the Hessians."""
+        gradient = np.zeros(W.shape)
+        W = W.astype(self.dtype)
+        for part, rows in self.blocks(W.shape[1], self.dtype):
+            sign = None if self.signed else self.y[part, None]
+            z = rows @ W
+            if sign is not None:
+                z *= sign
+            if hessians is None:
+                slope = self.loss.slope(z)
+            else:
+                slope, curvature = self.loss.slopes(z)
+                self.collect(hessians, part, rows, curvature)
+            if sign is not None:
+                slope *= sign
+            gradient += rows.T @ slope
+        return gradient / self.n
 
-    def newton(self, active, W, gradient, hessian):
-        """Newton directions: exact where Hessians are formed, else by conjugate gradients."""
-        if not self.direct:
-            return self._conjugate_gradients(active, W, gradient)
-        full = np.empty((len(W), self.d, self.d))
-        full[:, self.upper[0], self.upper[1]] = hessian
-        full[:, self.upper[1], self.upper[0]] = hessian
+
+class _Direct(_Rows):
+    """Hessians are formed: one column of upper triangles per restart, summed over the rows."""
+
+    implicit, signed = False, True
+
+    @property
+    def width(self):
+        return self.d * (self.d + 1) // 2
+
+    def convert(self, part, dtype):
+        """Rows y_i x_i, column by column."""
+        return np.multiply(self.X[part], self.y[part, None], dtype=dtype, order="F")
+
+    def hessians(self, restarts):
+        return np.zeros((self.width, restarts))
+
+    def collect(self, hessians, part, rows, curvature):
+        """Add sum_i l''(z_i) x_i x_i': one matrix product with all products of two columns."""
+        products = np.empty((self.width, len(rows)), dtype=self.dtype)
+        start = 0
+        for j, column in enumerate(rows.T):
+            stop = start + self.d - j
+            np.multiply(rows.T[j:], column, out=products[start:stop])
+            start = stop
+        hessians += products @ curvature
+
+    def directions(self, hessians, lam, gradient, goal):
+        """Newton directions (d, restarts)."""
+        full = np.empty((len(lam), self.d, self.d))
+        i, j = np.triu_indices(self.d)
+        full[:, i, j] = full[:, j, i] = hessians.T / self.n
         diagonal = np.arange(self.d)
-        full[:, diagonal, diagonal] += self.lam[active, None]
-        return -np.linalg.solve(full, gradient[:, :, None])[:, :, 0]
+        # beside lam as much as rounding may take away, so that no matrix is singular
+        rounding = self.d * EPS * np.trace(full, axis1=1, axis2=2)
+        full[:, diagonal, diagonal] += (lam + rounding)[:, None]
+        return -np.linalg.solve(full, gradient.T[:, :, None])[:, :, 0].T
 
-    def _conjugate_gradients(self, active, W, gradient):
-        """Truncated at a residual of min(0.1, sqrt(||g||)) ||g||: superlinear convergence."""
-        chunk = max(1, CURVATURE_ELEMENTS // self.n)
-        parts = [slice(k, k + chunk) for k in range(0, len(W), chunk)]
-        return np.concatenate([self._solve(self.lam[active[p]], W[p], gradient[p]) for p in parts])
 
-    def _solve(self, lam, W, gradient):
-        curvature = np.empty((self.n, len(W)))
-        for part, rows in self.blocks(len(W)):
-            curvature[part] = self.loss.slopes(rows @ W.T)[1]
-        norm = np.linalg.norm(gradient, axis=1)
-        target = np.minimum(0.1, np.sqrt(norm)) * norm
-        direction = np.zeros_like(W)
+class _Implicit(_Rows):
+    """Hessians are curvatures (n, restarts), multiplied by within conjugate gradients."""
+
+    implicit, signed = True, False
+    spectrum = None
+
+    def __init__(self, X, y, loss, size, dtype, product_dtype):
+        super().__init__(X, y, loss, size, dtype)
+        self.width, self.product_dtype = self.d, product_dtype
+
+    def convert(self, part, dtype):
+        """Rows x_i, where possible without a copy: signs cost less on few restarts' margins."""
+        return self.X[part].astype(dtype, order="C", copy=False)
+
+    def hessians(self, restarts):
+        return np.empty((self.n, restarts), dtype=self.product_dtype)
+
+    def collect(self, hessians, part, rows, curvature):
+        hessians[part] = curvature
+
+    def directions(self, hessians, lam, gradient, goal):
+        """Approximate Newton directions (d, restarts) by preconditioned conjugate gradients."""
+        norm = np.linalg.norm(gradient, axis=0)
+        target = np.maximum(np.minimum(0.1, np.sqrt(norm / self.size)) * norm, 0.3 * goal)
+        direction, conjugate, square = np.zeros_like(gradient), np.zeros_like(gradient), np.inf
         residual = -gradient
-        conjugate = residual.copy()
-        square = np.einsum("ij,ij->i", residual, residual)
-        for _ in range(2 * self.d):
-            if (np.sqrt(square) <= target).all():
+        mean = hessians.mean(axis=0, dtype=float)
+        for count in range(10 * PATIENCE):
+            if (np.linalg.norm(residual, axis=0) <= target).all():
                 break
-            product = lam[:, None] * conjugate
-            for part, rows in self.blocks(len(W)):
-                product += ((rows @ conjugate.T) * curvature[part]).T @ rows / self.n
-            bend = np.einsum("ij,ij->i", conjugate, product)
-            length = np.divide(square, bend, out=np.zeros_like(square), where=square > 0)
-            direction += length[:, None] * conjugate
-            residual -= length[:, None] * product
-            new = np.einsum("ij,ij->i", residual, residual)
-            ratio = np.divide(new, square, out=np.zeros_like(square), where=square > 0)
-            conjugate = residual + ratio[:, None] * conjugate
-            square = new
+            if count == PATIENCE:
+                self.spectrum = self.eigen(hessians.mean(axis=1, dtype=float))
+                square = np.inf  # begin again with the new preconditioner
+            solved = self.precondition(residual, mean, lam)
+            previous, square = square, (residual * solved).sum(axis=0)
+            conjugate = solved + np.nan_to_num(square / previous, posinf=0.0) * conjugate
+            product = self.product(hessians, conjugate) + lam * conjugate
+            length = np.nan_to_num(square / (conjugate * product).sum(axis=0), posinf=0.0)
+            direction += length * conjugate
+            residual = residual - length * product
         return direction
+
+    def product(self, curvature, V):
+        """Mean of l''(z_i) x_i x_i'v, (d, restarts)."""
+        product = np.zeros(V.shape)
+        V = V.astype(self.product_dtype)
+        for part, rows in self.blocks(V.shape[1], self.product_dtype):
+            z = rows @ V
+            z *= curvature[part]
+            product += rows.T @ z
+        return product / self.n
+
+    def eigen(self, curvature):
+        """Eigenvalues, per unit of mean curvature, and eigenvectors of one Hessian for all restarts."""
+        total = np.zeros((self.d, self.d))
+        for part, rows in self.blocks(1, self.product_dtype):
+            rows = rows * np.sqrt(curvature[part, None])
+            total += rows.T @ rows
+        values, vectors = np.linalg.eigh(total / self.n)
+        return np.maximum(values, 0.0)[:, None] / curvature.mean(), vectors
+
+    def precondition(self, residual, mean, lam):
+        if self.spectrum is None:
+            return residual
+        values, vectors = self.spectrum
+        return vectors @ ((vectors.T @ residual) / (values * mean + lam))

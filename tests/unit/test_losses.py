@@ -1,73 +1,165 @@
-"""Losses against finite differences, their own suprema, and huge margins."""
+"""Losses against their formulas, finite differences and suprema on a grid."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dp import losses
 
-ALL = [
-    losses.get("logistic"),
-    losses.get("huber"),
-    losses.get("huber", h=0.1),
-    losses.get("squared"),
-]
-GRID = np.linspace(-12, 12, 4801)
+ALL = {
+    "logistic": losses.get("logistic"),
+    "huber": losses.get("huber"),
+    "wide_huber": losses.get("huber", h=2.0),
+    "squared": losses.get("squared"),
+}
+HUGE = np.array([-np.inf, -1e308, -1e10, -800.0, -40.0, 0.0, 40.0, 800.0, 1e10, 1e308, np.inf])
+
+each_loss = pytest.mark.parametrize("loss", ALL.values(), ids=ALL)
 
 
-@pytest.mark.parametrize("loss", ALL, ids=repr)
-def test_derivatives_are_those_of_the_value(loss):
-    z, step = np.random.default_rng(1).uniform(-6, 6, 400), 1e-6
-    slope = (loss.value(z + step) - loss.value(z - step)) / (2 * step)
+def kinks(loss):
+    return (1 - loss.h, 1 + loss.h) if isinstance(loss, losses.Huber) else ()
+
+
+@each_loss
+@given(z=st.floats(-30, 30))
+def test_derivative_and_curvature_are_finite_differences(loss, z):
+    step = 1e-5
+    if any(abs(z - kink) < 2 * step for kink in kinks(loss)):
+        return
+    low, high = np.array(z - step), np.array(z + step)
+    slope = (loss.value(high) - loss.value(low)) / (2 * step)
+    bend = (loss.derivative(high) - loss.derivative(low)) / (2 * step)
     assert loss.derivative(z) == pytest.approx(slope, abs=1e-8)
-    # the Huber hinge's second derivative jumps at 1 - h and 1 + h: away from there
-    kinks = [1 - loss.h, 1 + loss.h] if loss.name == "huber" else []
-    z = z[[all(abs(x - kink) > 1e-3 for kink in kinks) for x in z]]
-    bend = (loss.derivative(z + step) - loss.derivative(z - step)) / (2 * step)
-    assert loss.curvature(z) == pytest.approx(bend, abs=1e-7)
+    assert loss.curvature(z) == pytest.approx(bend, abs=1e-8)
 
 
-@pytest.mark.parametrize("loss", ALL, ids=repr)
-def test_stated_constants_are_the_suprema(loss):
-    if math.isfinite(loss.kappa):
-        assert np.abs(loss.derivative(GRID)).max() == pytest.approx(loss.kappa, abs=1e-4)
-    else:
+@each_loss
+def test_kappa_and_c_are_suprema(loss):
+    """On a fine grid |l'| and l'' stay at or below them, and come close to them."""
+    z = np.linspace(-60, 60, 1_200_001)
+    curvature = loss.curvature(z)
+    assert (curvature >= 0).all()
+    assert curvature.max() == pytest.approx(loss.c, rel=1e-12)
+    steepest = np.abs(loss.derivative(z)).max()
+    if math.isinf(loss.kappa):
         assert np.abs(loss.derivative(1e6)) > 1e5
-    assert loss.curvature(GRID).max() == pytest.approx(loss.c, rel=1e-4)
-    assert np.abs(loss.derivative(GRID)).max() <= loss.kappa
-    assert loss.curvature(GRID).max() <= loss.c * (1 + 1e-12)
+    else:
+        assert loss.kappa * (1 - 1e-12) < steepest <= loss.kappa
 
 
-def test_logistic_values():
-    z = np.array([-3.0, 0.0, 2.0])
-    loss = losses.get("logistic")
-    assert loss.value(z) == pytest.approx(np.log(1 + np.exp(-z)))
-    assert loss.derivative(z) == pytest.approx(-1 / (1 + np.exp(z)))
-    assert loss.curvature(z) == pytest.approx(np.exp(z) / (1 + np.exp(z)) ** 2)
+def test_constants():
+    assert (ALL["logistic"].kappa, ALL["logistic"].c) == (1, 0.25)
+    assert (ALL["huber"].kappa, ALL["huber"].c, ALL["huber"].h) == (1, 1, 0.5)
+    assert (ALL["wide_huber"].kappa, ALL["wide_huber"].c) == (1, 0.25)
+    assert (ALL["squared"].kappa, ALL["squared"].c) == (math.inf, 1)
 
 
-def test_huber_hinge_is_the_hinge_outside_its_band():
-    loss = losses.get("huber", h=0.25)
-    assert loss.value([-4.0, 0.5, 1.5, 9.0]) == pytest.approx([5.0, 0.5, 0.0, 0.0])
-    assert loss.value(1.0) == pytest.approx(0.25 / 4)
+@given(z=st.floats(-700, 700))
+def test_logistic_to_full_precision(z):
+    """In both tails too: e^-z far out on the right, -z far out on the left."""
+    loss = ALL["logistic"]
+    value = math.log1p(math.exp(-z)) if z > 0 else -z + math.log1p(math.exp(z))
+    assert loss.value(z) == pytest.approx(value, rel=1e-14)
+    assert loss.derivative(z) == pytest.approx(-1 / (1 + math.exp(z)), rel=1e-14)
+    assert loss.curvature(z) == pytest.approx(
+        1 / ((1 + math.exp(z)) * (1 + math.exp(-z))), rel=1e-14, abs=1e-15
+    )
 
 
-def test_squared_loss_is_the_regression_loss_for_signs():
-    y, score = np.array([1, -1, 1]), np.array([0.3, 0.3, -2.0])
-    assert losses.get("squared").value(y * score) == pytest.approx((y - score) ** 2 / 2)
+@given(z=st.floats(-10, 10), h=st.sampled_from([0.01, 0.5, 1.0, 3.0]))
+def test_huber_as_printed(z, h):
+    loss = losses.get("huber", h=h)
+    if z > 1 + h:
+        value, slope = 0.0, 0.0
+    elif abs(1 - z) <= h:
+        value, slope = (1 + h - z) ** 2 / (4 * h), -(1 + h - z) / (2 * h)
+    else:
+        value, slope = 1 - z, -1.0
+    assert loss.value(z) == pytest.approx(value, rel=1e-12, abs=1e-14)
+    assert loss.derivative(z) == pytest.approx(slope, rel=1e-12, abs=1e-13)
 
 
+@given(score=st.floats(-1e6, 1e6), y=st.sampled_from([-1, 1]))
+def test_squared_is_the_squared_residual(score, y):
+    assert ALL["squared"].value(y * score) == pytest.approx((y - score) ** 2 / 2, rel=1e-12)
+
+
+@each_loss
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("name", ["logistic", "huber"])
-def test_huge_margins(name):
-    loss = losses.get(name)
-    z = np.array([-1e300, -800.0, 800.0, 1e300])
-    assert loss.derivative(z) == pytest.approx([-1, -1, 0, 0])
-    assert loss.curvature(z) == pytest.approx(0)
-    assert loss.value(z[1:3]) == pytest.approx([800 + (name == "huber"), 0])
+def test_huge_margins(loss):
+    """No overflow warning and nothing undefined, infinite margins included."""
+    with np.errstate(invalid="raise", divide="raise"):
+        slope, curvature = loss.derivative(HUGE), loss.curvature(HUGE)
+        finite = HUGE[1:-1] if loss.name != "squared" else HUGE[2:-2]  # 1e308 squared is infinite
+        assert np.isfinite(loss.value(finite)).all()
+        assert not np.isnan(loss.value(HUGE if loss.name != "squared" else finite)).any()
+    assert not np.isnan(slope).any() and not np.isnan(curvature).any()
+    assert (np.diff(slope) >= 0).all() and (curvature >= 0).all()
+    if loss.name != "squared":
+        assert slope[0] == -1 and slope[-1] == 0 and curvature[0] == curvature[-1] == 0
+        assert loss.value(-1e10) == pytest.approx(1e10) and loss.value(np.inf) == 0
 
 
-def test_unknown_loss_names_the_nearest():
-    with pytest.raises(ValueError, match="logistic"):
-        losses.get("logistc")
+@each_loss
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+@pytest.mark.filterwarnings("error")
+def test_slopes_are_one_pass_in_place(loss, precision):
+    z = np.linspace(-100, 100, 999, dtype=precision).reshape(27, 37)
+    expected = loss.derivative(z.copy()), loss.curvature(z.copy())
+    slope, curvature = loss.slopes(z)
+    assert slope is z
+    assert slope.dtype == curvature.dtype == precision
+    error = 4 * float(np.finfo(precision).eps)
+    for found, exact in zip((slope, curvature), expected, strict=True):
+        assert found == pytest.approx(exact, rel=error, abs=error)
+
+
+@each_loss
+def test_one_number_and_lists_are_margins_too(loss):
+    for function in (loss.value, loss.derivative, loss.curvature):
+        assert np.shape(function(0.3)) == ()
+        assert list(function([0.3, 1])) == [function(0.3), function(1)]
+
+
+@each_loss
+def test_arguments_stay_as_they_are(loss):
+    z = np.linspace(-3, 3, 7)
+    loss.value(z), loss.derivative(z), loss.curvature(z)
+    assert (z == np.linspace(-3, 3, 7)).all()
+
+
+def test_losses_are_immutable_values():
+    loss = losses.get("huber", h=0.25)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        loss.h = 1.0
+    assert loss == losses.get("huber", h=0.25) != losses.get("huber")
+    assert len({loss, losses.get("huber", h=0.25), losses.get("logistic")}) == 2
+
+
+def test_lookup():
+    for name in ("logistic", "huber", "squared"):
+        assert losses.get(name).name == name
+        assert losses.get(losses.get(name)) == losses.get(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("logistc", {}, "did you mean 'logistic'"),
+        ("Huber", {}, "did you mean 'huber'"),
+        ("xyz", {}, "valid names are logistic, huber, squared"),
+        ("logistic", {"h": 1.0}, "logistic loss has no option 'h'"),
+        (losses.get("huber"), {"h": 1.0}, "takes no options"),
+        ("huber", {"h": 0.0}, "h > 0, not 0.0"),
+        ("huber", {"h": math.nan}, "h > 0, not nan"),
+    ],
+)
+def test_errors_are_one_plain_sentence(name, options, said):
+    with pytest.raises(ValueError, match=said) as error:
+        losses.get(name, **options)
+    assert "\n" not in str(error.value)

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 import yaml
 
-from conftest import ROOT
+from project import ROOT
 
 
 @pytest.fixture(scope="module")

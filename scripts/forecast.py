@@ -6,18 +6,14 @@ python scripts/forecast.py -- cm08
 
 import argparse
 import csv
-import io
-import subprocess
 import sys
 from pathlib import Path
 
 from reporting import costs, forecast
+from reporting.plan import planned
 from study import jobs
 from study.config import ConfigError, load, read_yaml
 from study.files import read_json, write_csv
-
-ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending")
-
 
 def main():
     parser = argparse.ArgumentParser(
@@ -45,13 +41,14 @@ def show(arguments):
         update_config(config, read_yaml(path))
     _, experiments, _ = load(config, [*arguments.configfile, "config/config.yaml"])
     experiments = {name: experiment.values for name, experiment in experiments.items()}
-    planned = [
+    jobs_to_run = [
         forecast.job(rule, experiment, path, experiments)
-        for rule, experiment, path in plan(arguments)
+        for rule, experiment, path, _, pending in planned(arguments.configfile, arguments.targets)
+        if pending or arguments.all
     ]
     with forecast.RECORD.open(newline="", encoding="utf-8") as handle:
         known = forecast.Costs(csv.DictReader(handle))
-    totals = forecast.forecast(planned, known)
+    totals = forecast.forecast(jobs_to_run, known)
     print(f"{'experiment':<24}{'jobs':>8}{'CPU hours':>12}{'peak MB':>10}")
     for name, total in sorted(totals.items(), key=lambda item: (item[0] == "", item[0])):
         print(line(name or "(shared)", total))
@@ -76,31 +73,6 @@ def show(arguments):
 def line(name, total):
     hours = total.cpu_seconds / 3600
     return f"{name:<24}{total.jobs:>8}{hours:>12.3f}{total.peak_mb:>10.0f}"
-
-
-def plan(arguments):
-    """(rule, experiment, path below the rule's folder) of every job that Snakemake plans."""
-    command = [sys.executable, "-m", "snakemake", "--nolock", "--summary"]
-    if arguments.configfile:
-        command += ["--configfile", *arguments.configfile]
-    done = subprocess.run(
-        [*command, "--", *arguments.targets], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise ValueError(done.stderr.strip().splitlines()[-1] if done.stderr else "no plan")
-    seen = set()
-    for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
-        if row["plan"] == "no update" and not arguments.all:
-            continue
-        # One line per file, and no line says which job makes it: files of one job differ in their
-        # suffix, or are all that their rule makes in a folder.
-        path = Path(row["output_file"])
-        name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
-        key = (row["rule"], name)
-        if key not in seen:
-            seen.add(key)
-            _, experiment, *rest = (*Path(row["output_file"]).parts, "")
-            yield row["rule"], experiment, "/".join(rest[1:]).rstrip("/")
 
 
 def record():

@@ -22,12 +22,13 @@ class Project:
 
     def __init__(self, folder):
         self.folder = Path(folder)
+        self.environment = {}  # variables of everything that is started in it
 
     def __truediv__(self, path):
         return self.folder / path
 
     @classmethod
-    def copy(cls, folder, source=ROOT, extra=("tests/tiny.yaml",)):
+    def copy(cls, folder, source=ROOT, extra=("tests/tiny.yaml", "tests/cluster/cells.yaml")):
         ignore = shutil.ignore_patterns("__pycache__", ".*")
         for part in (*PARTS, *extra):
             path, target = Path(source, part), Path(folder, part)
@@ -58,13 +59,16 @@ class Project:
         assert old in text
         self.write(path, text.replace(old, new))
 
-    def start(self, *arguments, capture=None):
-        """Snakemake as a process of its own group. capture: a folder for what its jobs import."""
-        environment = os.environ | ENVIRONMENT
+    def start(self, *arguments, capture=None, program=("-m", "snakemake")):
+        """Snakemake, or another program of Python's, as a process of its own group.
+
+        capture: a folder for what its jobs import.
+        """
+        environment = os.environ | ENVIRONMENT | self.environment
         if capture:
             environment |= {"CAPTURE": str(capture), "PYTHONPATH": str(CAPTURE)}
         return subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *map(str, arguments)],
+            [sys.executable, *program, *map(str, arguments)],
             cwd=self.folder,
             env=environment,
             stdout=subprocess.PIPE,
@@ -73,17 +77,30 @@ class Project:
             start_new_session=True,
         )
 
-    def snakemake(self, *arguments, ok=True, cores=2, capture=None, timeout=120):
-        """What Snakemake prints; fails the test unless it ends as expected (None: either way)."""
-        process = self.start("--cores", cores, *arguments, capture=capture)
+    def finish(self, process, ok=True, timeout=120):
+        """What a process prints; fails the test unless it ends as expected (None: either way)."""
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            raise
+            output, _ = process.communicate()
+            raise AssertionError(f"not finished after {timeout} s:\n{output}") from None
         if ok is not None:
             assert (process.returncode == 0) == ok, output
         return output
+
+    def kill(self, process):
+        """Kill a process and all that it started."""
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+    def snakemake(self, *arguments, ok=True, cores=2, capture=None, timeout=120):
+        """What Snakemake prints."""
+        return self.finish(self.start("--cores", cores, *arguments, capture=capture), ok, timeout)
+
+    def python(self, *arguments, ok=True, timeout=120):
+        """What a script prints."""
+        return self.finish(self.start(*arguments, program=()), ok, timeout)
 
     def plan(self, *arguments):
         """The jobs that a run would make, as "rule: first output file"."""

@@ -1,5 +1,6 @@
 """What job scripts have in common: data, folds, lambda, and errors as one sentence."""
 
+import errno
 import json
 import sys
 
@@ -13,7 +14,21 @@ def run(main):
     """Run a job's main function; what a user can mend is told in one sentence, with exit status 1."""
     try:
         main()
-    except (ValueError, OSError) as error:
+    except MemoryError as error:
+        sys.exit(
+            f"error: not enough memory{f' ({error})' if str(error) else ''}: run fewer jobs side by "
+            f"side (a smaller --cores) or on a larger machine, with the same command; finished jobs stay"
+        )
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            sys.exit(f"error: {error}")
+        message = (
+            f"error: the disk is full ({error}): free some space and repeat the command; "
+            f"finished jobs stay"
+        )
+        print(message)  # the log that standard error goes to is on the same disk
+        sys.exit(message)
+    except ValueError as error:
         sys.exit(f"error: {error}")
 
 

@@ -1,43 +1,56 @@
 """The shipped profiles on a real scheduler: same bytes as a local run, and every fault survived."""
 
-import os
 import re
-import signal
 import time
 
 import pytest
 
+from recover import job_prefix
+
 pytestmark = pytest.mark.slow
 
-SBATCH = ("--workflow-profile", "workflow/profiles/sbatch", "--seconds-between-status-checks", "2")
+SBATCH = ("--workflow-profile", "workflow/profiles/sbatch", "--seconds-between-status-checks", "1")
 ARRAY = (
     *("--workflow-profile", "workflow/profiles/slurm"),
-    *("--slurm-init-seconds-before-status-checks", "4"),
+    *("--slurm-init-seconds-before-status-checks", "3"),
 )
 # Few cells, each slow enough to be caught in the middle.
-CELLS = ("--configfile", "tests/cluster/cells.yaml")
+OVERLAY = ("--configfile", "tests/cluster/cells.yaml")
 RESULTS = "results/cm08/results.csv"
+CELLS = (*OVERLAY, "--", RESULTS)
+DATA = "results/data/cm08_separable.npz"
 
 
 @pytest.fixture(scope="module")
-def local(fresh):
+def prepared(fresh):
+    """A copy whose data and fits have been made on this machine, and no cell."""
+    project = fresh("prepared")
+    project.snakemake(*OVERLAY, "--until", "fit", "--", RESULTS)
+    assert not run_files(project)
+    return project
+
+
+@pytest.fixture(scope="module")
+def local(prepared, tmp_path_factory):
     """What a run on this machine alone makes of the same cells."""
-    project = fresh("local")
-    project.snakemake(*CELLS, RESULTS)
+    project = prepared.duplicate(tmp_path_factory.mktemp("local") / "project")
+    project.snakemake(*CELLS)
     return (project / RESULTS).read_bytes()
 
 
 @pytest.fixture
-def project(fresh, cluster):
-    copy = fresh("cluster")
-    copy.environment = {"SLURM_CONF": str(cluster.conf), "DP_SLURM_STATUS": "squeue"}
-    return copy
+def project(prepared, cluster, tmp_path):
+    """A copy in which the cells are still to be run, on the cluster."""
+    return on(cluster, prepared.duplicate(tmp_path / "project"))
+
+
+def on(cluster, project):
+    project.environment = {"SLURM_CONF": str(cluster.conf), "DP_SLURM_STATUS": "squeue"}
+    return project
 
 
 def jobs(cluster, project, *states):
     """Ids of this copy's jobs, of those in the given states where some are given."""
-    from recover import job_prefix
-
     prefix = job_prefix(project.folder.resolve())
     return [
         job
@@ -50,63 +63,99 @@ def run_files(project):
     return list((project / "results").rglob("eps=*.csv"))
 
 
-def test_grouped_submissions_give_the_same_bytes(project, cluster, local):
-    project.snakemake(*SBATCH, *CELLS, RESULTS, timeout=300)
-    assert (project / RESULTS).read_bytes() == local
-    # prepare, fits, cells and aggregate: not one submission per cell
-    assert len(jobs(cluster, project)) <= 6 < len(run_files(project))
+def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster):
+    """One experiment of the toy configuration from its data to its figures, grouped."""
+    whole = ("--configfile", "config/smoke.yaml", "--", "wdbc")
+    alone, project = fresh("alone"), on(cluster, fresh("cluster"))
+    alone.snakemake(*whole, timeout=300)
+    project.snakemake(*SBATCH, *whole, timeout=300)
+    for path in ("results.csv", "tuned/wdbc_row_norm.csv"):
+        assert (project / "results/wdbc" / path).read_bytes() == (
+            alone / "results/wdbc" / path
+        ).read_bytes()
+    assert {path.name for path in (project / "results/wdbc/figures").iterdir()} == {
+        path.name for path in (alone / "results/wdbc/figures").iterdir()
+    }
+    assert len(jobs(cluster, project)) <= 15 < len(run_files(project))
 
 
 def test_array_submissions_give_the_same_bytes(project, cluster, local):
-    project.snakemake(*ARRAY, *CELLS, RESULTS, timeout=400)
+    project.snakemake(*ARRAY, *CELLS, timeout=300)
     assert (project / RESULTS).read_bytes() == local
-    names = {name for _, _, name in cluster.queue()}
-    assert names
+    # The cells are tasks of one array; the aggregate is a job of its own.
+    prefix = job_prefix(project.folder.resolve())
+    lines = cluster.run("squeue", "-h", "-r", "-t", "all", "-o", "%F %j").splitlines()
+    submissions = [line.split()[0] for line in lines if line.split()[1].startswith(prefix)]
+    assert len(submissions) == len(run_files(project)) + 1
+    assert len(set(submissions)) == 2
 
 
-def test_killed_run_is_recovered(project, cluster, local):
+@pytest.mark.parametrize("profile", [SBATCH, ARRAY], ids=["sbatch", "slurm"])
+def test_killed_run_is_recovered(project, cluster, local, profile):
     """kill -9 in the middle: one command cancels what is left, unlocks, and finishes the rest."""
-    process = project.start(*SBATCH, "--group-components", "cells=2", *CELLS, RESULTS)
+    groups = ("--group-components", "cells=2") if profile is SBATCH else ()
+    process = project.start(*profile, *groups, *CELLS)
     project.wait_for(lambda: run_files(project), 120)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    project.kill(process)
+    left = set(jobs(cluster, project, "RUNNING", "PENDING"))
+    assert left
+    output = project.python("scripts/recover.py", *profile, *CELLS, timeout=300)
+    assert "jobs that were left behind" in output and "unlocking and resuming" in output
+    assert (project / RESULTS).read_bytes() == local
+    new = {job for job in jobs(cluster, project) if job not in left}
+    submitted = min(moment(cluster, job, "SubmitTime") for job in new if int(job) > max(map(int, left)))
+    ended = max(moment(cluster, job, "EndTime") for job in left)
+    assert ended <= submitted, "a job of the killed run went on beside the new one"
+
+
+def moment(cluster, job, which):
+    """Latest SubmitTime or EndTime of a job and its tasks, as Slurm writes it."""
+    return max(re.findall(rf"{which}=(\S+)", cluster.run("scontrol", "show", "job", job)))
+
+
+def test_what_a_killed_run_finished_is_kept(project, cluster, local):
+    """Without anything left behind, a second run makes only what is missing."""
+    process = project.start(*SBATCH, "--group-components", "cells=1", "--jobs", "1", *CELLS)
+    project.wait_for(lambda: len(run_files(project)) >= 2, 120)
+    project.kill(process)
+    project.wait_for(lambda: not jobs(cluster, project, "RUNNING", "PENDING"), 60)
     done = {path: path.stat().st_mtime_ns for path in run_files(project)}
-    assert done
-    output = project.python("scripts/recover.py", *SBATCH, *CELLS, RESULTS, timeout=300)
-    assert "unlocking and resuming" in output
+    project.python("scripts/recover.py", *SBATCH, *CELLS, timeout=300)
     assert (project / RESULTS).read_bytes() == local
     kept = [path for path, when in done.items() if path.stat().st_mtime_ns == when]
-    assert kept, "everything was made again"
-    assert not jobs(cluster, project, "RUNNING", "PENDING")
+    assert len(kept) >= len(done) - 1  # the one that Snakemake had not yet seen finished
+    assert len(run_files(project)) > len(done)
 
 
 def test_cancelled_job_is_tried_again(project, cluster, local):
-    process = project.start(*SBATCH, *CELLS, RESULTS)
+    process = project.start(*SBATCH, *CELLS)
     project.wait_for(lambda: jobs(cluster, project, "RUNNING"), 120)
     cluster.run("scancel", *jobs(cluster, project, "RUNNING"))
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
+    project.finish(process, timeout=300)
     assert (project / RESULTS).read_bytes() == local
     assert jobs(cluster, project, "CANCELLED")
 
 
 def test_job_over_its_memory_gets_more(project, cluster):
-    """The first request is too small for Python alone; the doubled ones are not."""
-    output = project.snakemake(
-        *SBATCH, *CELLS, "--set-resources", "prepare:mem_mb='60 * 4 ** attempt'",
-        "results/data/cm08_separable.npz", timeout=300,
-    )  # fmt: skip
-    assert (project / "results/data/cm08_separable.npz").exists(), output
-    assert re.search(r"mem_mb=240\b", output)
-    assert re.search(r"mem_mb=960\b", output), "not resubmitted with more"
+    """A request too small for Python and Snakemake is killed; the doubled ones are not."""
+    (project / DATA).unlink()
+    project.replace("workflow/rules/resources.smk", "SNAKEMAKE_MB = 300", "SNAKEMAKE_MB = 60")
+    project.replace("workflow/rules/data.smk", "mem_mb=memory(540)", "mem_mb=memory(80)")
+    output = project.snakemake(*SBATCH, *OVERLAY, "--", DATA, timeout=300)
+    assert (project / DATA).exists(), output
+    asked = list(map(int, re.findall(r"\bmem_mb=(\d+)", output)))
+    assert asked == [180 * 2**k for k in range(len(asked))] and len(asked) > 1, "not resubmitted"
+    assert jobs(cluster, project, "FAILED", "OUT_OF_MEMORY")
 
 
 def test_node_that_goes_down_and_comes_back(project, cluster, local):
-    process = project.start(*SBATCH, *CELLS, RESULTS)
+    process = project.start(*SBATCH, *CELLS)
     project.wait_for(lambda: jobs(cluster, project, "RUNNING"), 120)
     cluster.run("scontrol", "update", "nodename=n1", "state=down", "reason=test")
     time.sleep(3)
-    cluster.run("scontrol", "update", "nodename=n1", "state=resume")
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
+    # Refused where the node has come back by itself.
+    cluster.run("scontrol", "update", "nodename=n1", "state=resume", check=False)
+    project.wait_for(lambda: "down" not in cluster.run("sinfo", "-h", "-o", "%T"), 60)
+    project.finish(process, timeout=300)
     assert (project / RESULTS).read_bytes() == local
+    assert jobs(cluster, project, "NODE_FAIL", "FAILED", "CANCELLED")

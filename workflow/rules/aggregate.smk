@@ -26,8 +26,8 @@ rule aggregate:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=memory(95),
+        runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
             *("datasets", "methods", "sweeps", "searches", "lambda_published")
@@ -55,8 +55,8 @@ rule provenance:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=memory(35),
+        runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(),
         seed=CONFIG["seed"],

@@ -23,8 +23,8 @@ rule attack:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=60,
+        mem_mb=memory(280),
+        runtime=minutes(5),
     params:
         attack=lambda wildcards: json.dumps(
             AUDITS.attack(wildcards.mechanism, wildcards.label), sort_keys=True
@@ -48,8 +48,8 @@ rule attacks_of_mechanism:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=200,
-        runtime=5,
+        mem_mb=memory(20),
+        runtime=minutes(),
     params:
         library=digest("ledger.py"),
     shell:
@@ -67,8 +67,8 @@ rule ledger:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=200,
-        runtime=5,
+        mem_mb=memory(20),
+        runtime=minutes(),
     params:
         library=digest("ledger.py"),
     shell:
@@ -84,8 +84,8 @@ rule exact_losses:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=memory(170),
+        runtime=minutes(),
     params:
         settings=json.dumps(AUDITS.values["exact"], sort_keys=True),
         library=digest("exact.py", *(MECHANISMS.module(name) for name in audits.EXACT)),
@@ -107,8 +107,8 @@ rule spending_of_experiment:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=memory(95),
+        runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
             *("datasets", "methods", "sweeps", "searches", "lambda_published")
@@ -131,8 +131,8 @@ rule spending:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=200,
-        runtime=5,
+        mem_mb=memory(20),
+        runtime=minutes(),
     params:
         library=digest("ledger.py"),
     shell:
@@ -151,8 +151,8 @@ rule ledger_figure:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=memory(210),
+        runtime=minutes(),
     params:
         library=digest("ledger_figure.py"),
     shell:

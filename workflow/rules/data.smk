@@ -15,8 +15,8 @@ rule download:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=60,
+        mem_mb=memory(40),
+        runtime=minutes(30),
     params:
         # Neither mirrors nor the addresses in config/files.yaml: whatever they are, the content that
         # its checksum fixes is the same.
@@ -39,8 +39,8 @@ rule prepare:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=memory(540),
+        runtime=minutes(),
     params:
         entry=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]),
         seed=CONFIG["seed"],

@@ -13,10 +13,10 @@ rule analyse:
         "results/{experiment}/benchmarks/analyse/{name}.{suffix}.tsv"
     conda:
         "../../envs/environment.yaml"
-    threads: lambda wildcards: workflow.cores if entry_of(wildcards, "analyses")[1].exclusive else 1
+    threads: alone
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=memory(230),
+        runtime=minutes(5),
     params:
         experiment=lambda wildcards: entry_configuration(wildcards, "analyses"),
         seed=CONFIG["seed"],
@@ -45,8 +45,8 @@ rule table:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=memory(95),
+        runtime=minutes(),
     params:
         experiment=lambda wildcards: entry_configuration(wildcards, "tables"),
         library=lambda wildcards: entry_library(wildcards, "tables", "table.py"),
@@ -75,8 +75,8 @@ rule figure:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=memory(300),
+        runtime=minutes(),
     params:
         experiment=lambda wildcards: entry_configuration(wildcards, "figures"),
         library=lambda wildcards: entry_library(wildcards, "figures", "figure.py"),

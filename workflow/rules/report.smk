@@ -10,10 +10,14 @@ rule configuration:
     localrule: True
     conda:
         "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(5),
+        runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(),
     shell:
-        "printf '%s\\n' {params.experiment:q} > {output} 2> {log}"
+        "printf '%s\\n' {params.experiment:q} 2> {log} > {output}.new && mv {output}.new {output}"
 
 
 rule report:
@@ -48,8 +52,8 @@ rule report:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=memory(200),
+        runtime=minutes(5),
     params:
         stand_ins=all_stand_ins(),
         seed=CONFIG["seed"],

@@ -16,8 +16,8 @@ rule fit:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=memory(170),
+        runtime=minutes(5),
     params:
         fit=lambda wildcards: fit_of(wildcards)["name"],
         options=lambda wildcards: json.dumps(fit_of(wildcards)["options"]),
@@ -48,8 +48,8 @@ rule run:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=memory(210),
+        runtime=minutes(5),
     params:
         mechanism=lambda wildcards: method_of(wildcards)["mechanism"],
         options=lambda wildcards: json.dumps(method_of(wildcards)["options"]),

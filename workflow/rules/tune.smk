@@ -16,8 +16,8 @@ rule tune:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=memory(60),
+        runtime=minutes(),
     params:
         tune=lambda wildcards: experiment_of(wildcards).tune,
         private=private_tuning_argument,
@@ -46,8 +46,8 @@ rule search:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=60,
+        mem_mb=memory(260),
+        runtime=minutes(30),
     params:
         search=lambda wildcards: json.dumps(search_of(wildcards)),
         split=lambda wildcards: experiment_of(wildcards).split,

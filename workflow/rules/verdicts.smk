@@ -20,8 +20,8 @@ rule compare:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=memory(90),
+        runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
             *("source", "datasets", "methods", "sweeps", "analyses", "tables", "published"),
@@ -54,8 +54,8 @@ rule check:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=memory(165),
+        runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
             *("source", "datasets", "methods", "sweeps", "analyses", "tables", "published"),

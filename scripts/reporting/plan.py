@@ -1,0 +1,45 @@
+"""The jobs that Snakemake plans, from its own summary of the files that they make."""
+
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+# Rules whose files in a folder are all made by one job.
+ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending")
+
+
+class Planned(NamedTuple):
+    """One job: rule, the folder of results/ that it writes to (an experiment's, or data, audit; ""
+    elsewhere), path below the rule's folder, its first file, and whether it is still to run."""
+
+    rule: str
+    experiment: str
+    path: str
+    file: str
+    pending: bool
+
+
+def planned(configfiles=(), targets=()):
+    """`Planned` of every job that the targets need, done or to be done. Raises ValueError."""
+    command = [sys.executable, "-m", "snakemake", "--nolock", "--summary"]
+    if configfiles:
+        command += ["--configfile", *configfiles]
+    done = subprocess.run([*command, "--", *targets], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ValueError(done.stderr.strip().splitlines()[-1] if done.stderr else "no plan")
+    seen = set()
+    for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
+        # One line per file, and no line says which job makes it: files of one job differ in their
+        # suffix, or are all that their rule makes in a folder.
+        path = Path(row["output_file"])
+        name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
+        if (row["rule"], name) not in seen:
+            seen.add((row["rule"], name))
+            results, experiment, *rest = (*path.parts, "", "")
+            if results != "results" or not any(rest):
+                experiment = ""
+            below = "/".join(rest[1:]).rstrip("/")
+            yield Planned(row["rule"], experiment, below, str(path), row["plan"] != "no update")

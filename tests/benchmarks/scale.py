@@ -1,0 +1,148 @@
+"""How the workflow grows: an experiment of 20,000 cells, planned and aggregated.
+
+    python tests/benchmarks/scale.py [cells]
+
+In a copy of the project in a temporary folder: `snakemake -n` (at most 60 s and 600 MB), the longest
+path (200 characters), and the aggregation of so many run files (60 s and 1 GB). Prints seconds by the
+clock and of the processor, which other work on the machine disturbs less; exit status 1 where the
+lesser of both, or the memory or a path, exceeds its limit.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
+
+from project import Project  # noqa: E402
+
+from study.config import load, read_yaml  # noqa: E402
+from study.experiment import data_path  # noqa: E402
+from study.files import write_csv  # noqa: E402
+
+LIMITS = {"plan": (60, 600), "aggregate": (60, 1000)}
+LONGEST_PATH = 200
+DRAWS = (5, 50)  # folds and restarts of a run file
+
+
+def experiment(cells):
+    """cm08 with two methods at ten sizes and as many epsilons as make so many cells."""
+    epsilons = [round(0.001 * (k + 1), 3) for k in range(cells // 20)]
+    sizes = [1000 * (k + 1) for k in range(10)]
+    return {
+        "experiments": ["cm08"],
+        "audit": {"enabled": False},
+        "settings": {
+            "cm08": {
+                "datasets": ["cm08_separable"],
+                "restarts": DRAWS[1],
+                "lambda": 0.01,
+                "methods": {"objective_perturbation_cm08": None},
+                "sweeps": {
+                    "learning": {"train_sizes": sizes, "epsilons": [0.1]},
+                    "epsilon": {"train_sizes": sizes, "epsilons": epsilons},
+                    "table": None,
+                },
+                "analyses": {"excess_risk": None},
+                "published": None,
+                "claims": None,
+                "defects": None,
+            }
+        },
+    }
+
+
+def measured(project, *command):
+    """(seconds by the clock, of the processor, peak MB, standard output) of a Python command."""
+    code = (
+        "import resource, subprocess, sys; code = subprocess.run(sys.argv[1:]).returncode;"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN);"
+        "print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, file=sys.stderr);"
+        "sys.exit(code)"
+    )
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", code, sys.executable, *command],
+        cwd=project.folder,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    wall = time.perf_counter() - start
+    if done.returncode:
+        sys.exit(done.stderr[-3000:] + done.stdout[-3000:])
+    cpu, peak = map(float, done.stderr.splitlines()[-1].split())
+    return wall, cpu, peak, done.stdout
+
+
+def run_files(project, study):
+    """A file as `scripts/run.py` writes it for every cell, of made-up draws."""
+    rng = np.random.default_rng(0)
+    folds, restarts = DRAWS
+    for cell in study.cells():
+        draws = restarts if study.methods[cell.method]["private"] else 1
+        errors = rng.random((folds, draws, 3))
+        rows = [
+            (fold, draw, *errors[fold, draw], "ok")
+            for fold in range(folds)
+            for draw in range(draws)
+        ]
+        columns = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status")
+        write_csv(project / study.run_path(cell), columns, rows)
+
+
+def main():
+    cells = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project.copy(Path(folder, "project"))
+        overlay = experiment(cells)
+        project.write("large.yaml", yaml.safe_dump(overlay))
+        os.chdir(project.folder)
+        from snakemake.utils import update_config
+
+        config = read_yaml("config/config.yaml")
+        update_config(config, overlay)
+        study = load(config, ["config/config.yaml"])[1]["cm08"]
+        paths = [study.run_path(cell) for cell in study.cells()]
+        over = []
+
+        options = ("-n", "-q", "--configfile", "large.yaml")
+        *plan, output = measured(project, "-m", "snakemake", *options)
+        report(f"snakemake -n, {len(paths)} cells", plan, LIMITS["plan"], over)
+        print("  ", " ".join(output.split()[-2:]), "jobs planned")
+        longest = max(map(len, paths))
+        print(f"longest path of a cell: {longest} characters")
+        over += ["a path"] if longest > LONGEST_PATH else []
+
+        run_files(project, study)
+        # What the aggregation reads of the data is their description alone.
+        meta = {"private_rows": [], "columns": ["x"] * 10, "bound": 1.0}
+        Path(data_path("cm08_separable", "json")).parent.mkdir(parents=True, exist_ok=True)
+        Path(data_path("cm08_separable", "json")).write_text(json.dumps(meta))
+        *aggregation, _ = measured(
+            project,
+            *("scripts/aggregate.py", "--experiment", study.to_json(), "--seed", "1"),
+            *("--out", "results/cm08/results.csv"),
+        )
+        report(f"aggregate, {len(paths)} run files", aggregation, LIMITS["aggregate"], over)
+    if over:
+        sys.exit(f"over the limit: {', '.join(over)}")
+
+
+def report(what, found, limits, over):
+    wall, cpu, peak = found
+    print(f"{what}: {wall:.1f} s, processor {cpu:.1f} s, {peak:.0f} MB (limits: {limits})")
+    if min(wall, cpu) > limits[0] or peak > limits[1]:
+        over.append(what)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Stand-ins for the commands of LSF, Slurm and Grid Engine: they refuse what the real ones would refuse,
+write down what they are given, and run the job.
+
+Linked under the commands' names. The folder STANDINS gets `calls.jsonl`, one line per call, and for
+every job a folder `jobs/<id>` with its process id, its name, its working folder and its exit code.
+"""
+
+import fnmatch
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(os.environ["STANDINS"])
+SBATCH = ("--parsable", "--job-name", "--cpus-per-task", "--mem", "--time", "--output")
+SBATCH += ("--open-mode", "--no-requeue", "--account", "--partition")
+
+
+def refuse(message):
+    sys.exit(f"{Path(sys.argv[0]).name}: {message}")
+
+
+def whole(text, what):
+    """A positive whole number, as schedulers want threads, minutes and megabytes."""
+    if not re.fullmatch(r"[1-9]\d*", str(text)):
+        refuse(f"{what} must be a positive whole number, not {text!r}")
+    return int(text)
+
+
+def start(command, name, folder, output):
+    """Run a shell command in the background; its id."""
+    jobs = ROOT / "jobs"
+    jobs.mkdir(exist_ok=True)
+    number = 1000
+    while True:
+        try:
+            (jobs / str(number)).mkdir()
+            break
+        except FileExistsError:
+            number += 1
+    job = jobs / str(number)
+    (job / "name").write_text(name)
+    (job / "folder").write_text(str(folder))
+    process = subprocess.Popen(
+        ["sh", "-c", f"( {command} ); echo $? > {job}/code.new; mv {job}/code.new {job}/code"],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=Path(output).open("ab"),
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    (job / "process").write_text(str(process.pid))
+    return number
+
+
+def jobs():
+    """(id, name, folder, exit code or None while it runs) of every job."""
+    for job in sorted((ROOT / "jobs").glob("*/process")):
+        code = job.with_name("code")
+        yield (
+            job.parent.name,
+            job.with_name("name").read_text(),
+            job.with_name("folder").read_text(),
+            int(code.read_text()) if code.exists() else None,
+        )
+
+
+def kill(numbers):
+    for number in numbers:
+        job = ROOT / "jobs" / number
+        if not (job / "code").exists():
+            os.killpg(int((job / "process").read_text()), signal.SIGKILL)
+            (job / "code").write_text("137")
+
+
+def options(words, valued, flags=()):
+    """({option: [values]}, what follows them): each option as two words, or joined by =."""
+    found = {}
+    words = list(words)
+    while words and words[0].startswith("-"):
+        name, joined, value = words.pop(0).partition("=")
+        if name in flags:
+            found[name] = []
+        elif name in valued:
+            found.setdefault(name, []).append(value if joined else words.pop(0))
+        else:
+            refuse(f"unknown option {name}")
+    return found, words
+
+
+def bsub(words):
+    valued = ("-J", "-o", "-e", "-env", "-P", "-q", "-W", "-n", "-R", "-cwd")
+    found, command = options(words, valued)
+    if len(command) != 1:
+        refuse("one command expected")
+    whole(found["-n"][0], "-n")
+    whole(found["-W"][0], "-W (minutes)")
+    if "span[hosts=1]" not in found["-R"]:
+        refuse("the job's threads must share a host")
+    number = start(command[0], found["-J"][0], found["-cwd"][0], found["-o"][0])
+    print(f"Job <{number}> is submitted to queue <{found.get('-q', ['normal'])[0]}>.")
+
+
+def bjobs(words):
+    states = {None: "RUN", 0: "DONE"}
+    if words[:3] == ["-noheader", "-o", "jobid stat"] and words[3] == "-aJ":
+        for number, name, _, code in jobs():
+            if fnmatch.fnmatchcase(name, words[4]):
+                print(number, states.get(code, "EXIT"))
+    elif words == ["-noheader", "-o", "jobid sub_cwd delimiter='|'"]:
+        for number, _, folder, code in jobs():
+            if code is None:
+                print(f"{number}|{folder}")
+    else:
+        refuse(f"unexpected {words}")
+
+
+def badmin(words):
+    print("MBD configuration at now")
+    values = {"LSB_SHAREDIR": ROOT, "LSF_CONFDIR": ROOT}
+    values["LSF_UNIT_FOR_LIMITS"] = os.environ.get("LSF_UNIT_FOR_LIMITS", "MB")
+    for name, value in values.items():
+        print(f"\t{name} = {value}")
+
+
+def lsclusters(words):
+    print("CLUSTER_NAME   STATUS   MASTER_HOST   ADMIN   HOSTS  SERVERS")
+    print("test           ok       localhost     root        1        1")
+
+
+def sbatch(words):
+    found, script = options(words, SBATCH, flags=("--parsable", "--no-requeue"))
+    if "--parsable" not in found or len(script) != 1:
+        refuse("--parsable and one script expected")
+    for name in ("--cpus-per-task", "--mem", "--time"):
+        whole(found[name][0], name)
+    output = found["--output"][0].replace("%j", "job")
+    print(start(f"sh {script[0]}", found["--job-name"][0], Path.cwd(), output))
+
+
+def squeue(words):
+    states = {None: "RUNNING", 0: "COMPLETED"}
+    if words[:5] == ["-h", "-t", "all", "-o", "%T"] and words[5] == "-j":
+        found = [states.get(job[3], "FAILED") for job in jobs() if job[0] == words[6]]
+        if not found:
+            refuse("error: Invalid job id specified")
+        print(found[0])
+    elif words == ["--noheader", "--me", "--format=%A %j"]:
+        for number, name, _, code in jobs():
+            if code is None:
+                print(number, name)
+    else:
+        refuse(f"unexpected {words}")
+
+
+def qsub(words):
+    found, script = options(words, ("-b", "-j", "-pe", "-l", "-o", "-N"), flags=("-terse", "-cwd"))
+    # -pe takes the environment's name and the number of slots.
+    whole(script[0], "slots")
+    more, script = options(script[1:], ("-l",))
+    limits = dict(limit.split("=") for limit in more["-l"])
+    whole(limits["h_rt"], "h_rt (seconds)")
+    whole(limits["h_vmem"].removesuffix("M"), "h_vmem")
+    if not {"-terse", "-cwd"} <= set(found) or found["-b"] != ["n"] or len(script) != 1:
+        refuse("-terse, -cwd, -b n and one script expected")
+    print(start(f"sh {script[0]}", "qsub", Path.cwd(), ROOT / "output"))
+
+
+def main():
+    name, words = Path(sys.argv[0]).name, sys.argv[1:]
+    with (ROOT / "calls.jsonl").open("a") as calls:
+        calls.write(json.dumps([name, *words]) + "\n")
+    commands = {"bkill": kill, "scancel": kill, "qdel": kill, "bhist": lambda words: None}
+    for command in (bsub, bjobs, badmin, lsclusters, sbatch, squeue, qsub):
+        commands[command.__name__] = command
+    commands[name](words)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""What a run meets on a bad day: killed at any moment, no memory, a full disk, a folder it may not write."""
+
+import base64
+import os
+import random
+import subprocess
+import time
+
+import pytest
+
+from project import TINY
+from test_sameness import results
+
+RESULTS = "results/cm08/results.csv"
+# A method of one experiment that does what a test wants it to.
+FAULTY = """
+import numpy as np
+from dp.accounting import REPLACE_ONE, Guarantee
+from dp.mechanisms import Mechanism, Release, register
+
+@register("faulty")
+class Faulty(Mechanism):
+    def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0):
+        return Guarantee(epsilon, 0.0, 0.0, REPLACE_ONE, "ignores its data")
+    def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0):
+        {fault}
+        return Release(np.zeros((restarts, X.shape[1])), np.repeat("ok", restarts), {{}})
+"""
+
+
+def visible(files):
+    """Without the temporary files that a killed writer leaves behind."""
+    return {path: text for path, text in files.items() if not path.rpartition("/")[2].startswith(".")}
+
+
+@pytest.mark.slow
+def test_killed_ten_times_at_random_moments(finished, fresh):
+    """Nothing half-written is ever taken as done, and the end is the same bytes."""
+    whole = results(finished)
+    project = fresh("killed")
+    rng = random.Random(9)
+    resume = ("--cores", 2, *TINY)
+    met = set()  # numbers of finished files that a kill met
+    for _ in range(10):
+        process = project.start(*resume, program=["scripts/recover.py"])
+        time.sleep(rng.uniform(1, 9))
+        if process.poll() is not None:  # it came to its end: from the start again
+            project.finish(process)
+            assert visible(results(project)) == whole
+            project = fresh("killed")
+            continue
+        project.kill(process)
+        marked = {
+            base64.b64decode(marker.name).decode()
+            for marker in (project / ".snakemake/incomplete").glob("*")
+            if marker.is_file()
+        }
+        there = visible(results(project))
+        met.add(len(there))
+        for path, content in there.items():
+            assert path in marked or content == whole[path], f"{path} is not whole"
+    assert len(met) > 3, "the kills did not meet the run at different moments"
+    project.python("scripts/recover.py", *resume)
+    assert visible(results(project)) == whole
+
+
+@pytest.fixture
+def faulty(edited):
+    """The finished tiny experiment with one more method, whose fault a test chooses."""
+
+    def fault(line):
+        edited.write("scripts/dp/mechanisms/faulty.py", FAULTY.format(fault=line))
+
+    edited.fault = fault
+    fault("pass")
+    edited.replace(
+        "tests/tiny.yaml",
+        "      objective_perturbation_cm08: null\n",
+        "      objective_perturbation_cm08: null\n      faulty: {}\n",
+    )
+    return edited
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("np.ones(2**60)", "error: not enough memory (Unable to allocate"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "Killed"),
+    ],
+)
+def test_a_job_that_dies_of_memory(faulty, line, message):
+    """Refused by the machine, or killed by it: the user is told, and only its jobs are made again."""
+    faulty.fault(line)
+    output = faulty.snakemake(*TINY, "--keep-going", RESULTS, ok=False)
+    assert message in output
+    assert "Traceback" not in output
+    faulty.fault("pass")
+    runs = {job for job in faulty.plan(*TINY, RESULTS) if job.startswith("run:")}
+    assert runs and all("/faulty/" in job for job in runs)
+    faulty.snakemake(*TINY, RESULTS)
+    assert "faulty" in (faulty / RESULTS).read_text()
+
+
+@pytest.fixture
+def disk(edited):
+    """The results of the finished experiment on a file system of their own: (project, mount options)."""
+    folder = edited / "results"
+    kept = edited / "kept"
+    folder.rename(kept)
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        subprocess.run(["cp", "-a", f"{kept}/.", str(folder)], check=True)
+        yield edited
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.slow
+def test_a_full_disk(disk, finished):
+    (disk / RESULTS).unlink()
+    filler = disk / "results/filler"
+    with filler.open("wb") as handle, pytest.raises(OSError, match="No space left"):
+        while True:
+            handle.write(bytes(4096))
+            handle.flush()
+    output = disk.snakemake(*TINY, RESULTS, ok=False)
+    assert "the disk is full" in output and "finished jobs stay" in output
+    assert not (disk / RESULTS).exists()
+    filler.unlink()
+    disk.snakemake(*TINY, RESULTS)
+    assert (disk / RESULTS).read_bytes() == (finished / RESULTS).read_bytes()
+
+
+@pytest.mark.slow
+def test_results_that_may_not_be_written(disk, finished):
+    (disk / RESULTS).unlink()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk / "results")], check=True)
+    output = disk.snakemake(*TINY, RESULTS, ok=False)
+    assert "results/ cannot be written" in output
+    assert "Traceback" not in output
+    subprocess.run(["mount", "-o", "remount,rw", str(disk / "results")], check=True)
+    disk.snakemake(*TINY, RESULTS)
+    assert (disk / RESULTS).read_bytes() == (finished / RESULTS).read_bytes()

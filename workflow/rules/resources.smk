@@ -1,0 +1,24 @@
+# What jobs ask a scheduler for: what `benchmark:` measured of a rule's largest job, with headroom that
+# doubles with every retry. A change of these numbers reruns nothing.
+
+import math
+
+SNAKEMAKE_MB = 300  # on a computing node Snakemake itself runs beside the job
+SHORTEST = 5  # minutes
+
+
+def memory(peak_mb):
+    """mem_mb of a rule whose largest measured job took `peak_mb`: half as much again."""
+    return lambda wildcards, attempt: math.ceil(SNAKEMAKE_MB + 1.5 * peak_mb) * 2 ** (attempt - 1)
+
+
+def minutes(longest=1):
+    """runtime of a rule whose longest measured job took at most so many minutes: twice as many."""
+    return lambda wildcards, attempt: max(SHORTEST, 2 * longest) * 2 ** (attempt - 1)
+
+
+def alone(wildcards):
+    """threads of an analysis: every core of this machine for one that times something. On a cluster
+    the scheduler keeps other work off the core that it gives."""
+    exclusive = entry_of(wildcards, "analyses")[1].exclusive
+    return workflow.cores if exclusive and workflow.local_exec else 1

@@ -1,7 +1,9 @@
 """Run files of cells to one row per cell."""
 
 import math
+from functools import cache
 
+import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
@@ -22,47 +24,76 @@ def summarise(draws):
     they are not independent data. The interval is Student's t over the folds' means, at least 0 and
     at most 1. Failed draws are counted in `status` and enter no mean.
     """
-    ok = draws["status"] == "ok"
-    mean, sd_folds, low, high = _over_folds(draws, "error", ok)
+    # Arrays, not pandas' own means: an experiment may have tens of thousands of cells.
+    status = draws["status"].to_numpy(dtype=str)
+    ok = status == "ok"
+    fold = draws["fold"].to_numpy()
+    error, excess_risk = (_where(ok, draws[column]) for column in ("error", "excess_risk"))
+    mean, sd_folds, low, high = _over_folds(error, fold)
     training = {}
     if "train_error" in draws:  # of mechanisms that report it
-        train, _, train_low, train_high = _over_folds(draws, "train_error", ok)
+        train, _, train_low, train_high = _over_folds(_where(ok, draws["train_error"]), fold)
         training = {
             "train_error_mean": train,
             "train_error_low": train_low,
             "train_error_high": train_high,
         }
     return training | {
-        "folds": draws["fold"].nunique(),
+        "folds": len(np.unique(fold)),
         "restarts": int(draws["restart"].max()) + 1,
         "error_mean": mean,
-        "error_sd": draws["error"].where(ok).std(ddof=1),
+        "error_sd": _sd(_numbers(error)),
         "error_sd_folds": sd_folds,
         "error_low": low,
         "error_high": high,
-        "excess_risk_mean": draws["excess_risk"].where(ok).mean(),
+        "excess_risk_mean": _mean(_numbers(excess_risk)),
         "gradient_norm_max": draws["gradient_norm"].max(),
-        "status": _status(draws["status"]),
+        "status": _status(status, ok),
     }
 
 
-def _over_folds(draws, column, ok):
-    """(mean, standard deviation, low, high) of the folds' means of a column."""
-    folds = draws[column].where(ok).groupby(draws["fold"]).mean().dropna()
-    mean = folds.mean() if len(folds) else math.nan
-    sd = folds.std(ddof=1) if len(folds) > 1 else math.nan
-    half = stdtrit(len(folds) - 1, (1 + CONFIDENCE) / 2) * sd / math.sqrt(len(folds) or 1)
-    if math.isnan(half):
+def _where(ok, column):
+    return np.where(ok, column.to_numpy(dtype=float), math.nan)
+
+
+def _numbers(values):
+    return values[~np.isnan(values)]
+
+
+def _mean(values):
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _sd(values):
+    return float(values.std(ddof=1)) if len(values) > 1 else math.nan
+
+
+def _over_folds(values, fold):
+    """(mean, standard deviation, low, high) of the folds' means; not-a-numbers enter none."""
+    there = ~np.isnan(values)
+    counts = np.bincount(fold[there])
+    sums = np.bincount(fold[there], weights=values[there])
+    means = sums[counts > 0] / counts[counts > 0]
+    mean, sd = _mean(means), _sd(means)
+    if math.isnan(sd):
         return mean, sd, math.nan, math.nan
+    half = _quantile(len(means) - 1) * sd / math.sqrt(len(means))
     return mean, sd, max(0.0, mean - half), min(1.0, mean + half)
 
 
-def _status(status):
-    failed = status[status != "ok"]
-    if failed.empty:
+@cache
+def _quantile(degrees):
+    """Of Student's t, at the upper end of a two-sided interval."""
+    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
+
+
+def _status(status, ok):
+    if ok.all():
         return "ok"
-    counts = sorted(failed.value_counts().items())
-    return ", ".join(f"{count} of {len(status)} {kind}" for kind, count in counts)
+    kinds, counts = np.unique(status[~ok], return_counts=True)
+    return ", ".join(
+        f"{count} of {len(status)} {kind}" for kind, count in zip(kinds, counts, strict=True)
+    )
 
 
 def cells_frame(experiment, cells):

@@ -52,6 +52,8 @@ def experiment(cells):
                     "table": None,
                 },
                 "analyses": {"excess_risk": None},
+                "tables": {"figure_1": {"sweep": "epsilon"}},
+                "figures": {"figure_2a": None, "figure_2b": None, "figure_2d": None},
                 "published": None,
                 "claims": None,
                 "defects": None,

@@ -25,6 +25,7 @@ def project(edited, tmp_path):
     edited.expected = (edited / RESULTS).read_bytes()
     for path in (edited / "results/cm08/runs").rglob("eps=*.csv"):
         path.unlink()
+    (edited / RESULTS).unlink()
     edited.environment = {
         "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
         "STANDINS": str(commands),
@@ -60,7 +61,7 @@ def test_lsf(project, unit, per_mb):
         "LSB_DEFAULTPROJECT": "privacy",
     }
     output = project.snakemake(
-        "--workflow-profile", "workflow/profiles/lsf", *TINY, RESULTS, timeout=200
+        "--workflow-profile", "workflow/profiles/lsf", *TINY, "--", RESULTS, timeout=200
     )
     assert (project / RESULTS).read_bytes() == project.expected
     submitted = calls(project, "bsub")
@@ -78,7 +79,7 @@ def test_lsf(project, unit, per_mb):
 
 def test_recovery_on_lsf(project):
     """Jobs that a killed run left behind are found by their folder, and only those."""
-    install(project, "bsub", "bjobs", "bkill", "badmin", "lsclusters", "bhist")
+    install(project, "bsub", "bjobs", "bkill", "squeue")
     environment = os.environ | project.environment
     folders = [project.folder.resolve(), project.commands]
     words = ["-J", "left", "-o", "/dev/null", "-e", "/dev/null", "-env", "all", "-W", "5", "-n", "1"]
@@ -100,7 +101,7 @@ def test_submit_command_with_a_status_command(project):
     """`generic` with the commands of another scheduler: here sbatch's."""
     install(project, "sbatch", "squeue", "scancel")
     project.snakemake(
-        *("--workflow-profile", "workflow/profiles/generic", *TINY, RESULTS),
+        *("--workflow-profile", "workflow/profiles/generic", *TINY, "--", RESULTS),
         "--cluster-generic-submit-cmd",
         "sbatch --parsable --job-name={rule} --cpus-per-task={threads} --mem={resources.mem_mb}"
         " --time={resources.runtime} --output=%j.log",
@@ -116,7 +117,7 @@ def test_generic_as_it_is_shipped(project):
     """Grid Engine's qsub; without a status command the jobs' own marks tell that they have ended."""
     install(project, "qsub", "qdel")
     project.snakemake(
-        *("--workflow-profile", "workflow/profiles/generic", *TINY, RESULTS),
+        *("--workflow-profile", "workflow/profiles/generic", *TINY, "--", RESULTS),
         *("--seconds-between-status-checks", 1),
     )
     assert (project / RESULTS).read_bytes() == project.expected

@@ -92,13 +92,13 @@ def faulty(edited):
 def test_a_job_that_dies_of_memory(faulty, line, message):
     """Refused by the machine, or killed by it: the user is told, and only its jobs are made again."""
     faulty.fault(line)
-    output = faulty.snakemake(*TINY, "--keep-going", RESULTS, ok=False)
+    output = faulty.snakemake(*TINY, "--keep-going", "--", RESULTS, ok=False)
     assert message in output
     assert "Traceback" not in output
     faulty.fault("pass")
-    runs = {job for job in faulty.plan(*TINY, RESULTS) if job.startswith("run:")}
+    runs = {job for job in faulty.plan(*TINY, "--", RESULTS) if job.startswith("run:")}
     assert runs and all("/faulty/" in job for job in runs)
-    faulty.snakemake(*TINY, RESULTS)
+    faulty.snakemake(*TINY, "--", RESULTS)
     assert "faulty" in (faulty / RESULTS).read_text()
 
 
@@ -127,11 +127,11 @@ def test_a_full_disk(disk, finished):
         while True:
             handle.write(bytes(4096))
             handle.flush()
-    output = disk.snakemake(*TINY, RESULTS, ok=False)
+    output = disk.snakemake(*TINY, "--", RESULTS, ok=False)
     assert "the disk is full" in output and "finished jobs stay" in output
     assert not (disk / RESULTS).exists()
     filler.unlink()
-    disk.snakemake(*TINY, RESULTS)
+    disk.snakemake(*TINY, "--", RESULTS)
     assert (disk / RESULTS).read_bytes() == (finished / RESULTS).read_bytes()
 
 
@@ -139,9 +139,9 @@ def test_a_full_disk(disk, finished):
 def test_results_that_may_not_be_written(disk, finished):
     (disk / RESULTS).unlink()
     subprocess.run(["mount", "-o", "remount,ro", str(disk / "results")], check=True)
-    output = disk.snakemake(*TINY, RESULTS, ok=False)
+    output = disk.snakemake(*TINY, "--", RESULTS, ok=False)
     assert "results/ cannot be written" in output
     assert "Traceback" not in output
     subprocess.run(["mount", "-o", "remount,rw", str(disk / "results")], check=True)
-    disk.snakemake(*TINY, RESULTS)
+    disk.snakemake(*TINY, "--", RESULTS)
     assert (disk / RESULTS).read_bytes() == (finished / RESULTS).read_bytes()

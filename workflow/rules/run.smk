@@ -16,8 +16,8 @@ rule fit:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(170),
-        runtime=minutes(5),
+        mem_mb=memory(255),
+        runtime=minutes(2),
     params:
         fit=lambda wildcards: fit_of(wildcards)["name"],
         options=lambda wildcards: json.dumps(fit_of(wildcards)["options"]),
@@ -48,8 +48,8 @@ rule run:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(210),
-        runtime=minutes(5),
+        mem_mb=memory(1010),
+        runtime=minutes(2),
     params:
         mechanism=lambda wildcards: method_of(wildcards)["mechanism"],
         options=lambda wildcards: json.dumps(method_of(wildcards)["options"]),

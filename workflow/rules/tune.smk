@@ -46,8 +46,8 @@ rule search:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(260),
-        runtime=minutes(30),
+        mem_mb=memory(480),
+        runtime=minutes(10),
     params:
         search=lambda wildcards: json.dumps(search_of(wildcards)),
         split=lambda wildcards: experiment_of(wildcards).split,

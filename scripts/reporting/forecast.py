@@ -1,10 +1,12 @@
 """What jobs will cost, from medians that were recorded when such jobs ran.
 
 A job's CPU seconds are START, the interpreter's own, and a share in proportion to its work: training
-rows x folds (or simulations) x draws for jobs that train, 1 for the others.
+rows x folds (or simulations) x draws for jobs that train, and x settings tried for a search; 1 for the
+others.
 """
 
 import re
+from math import prod
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -34,7 +36,8 @@ class Forecast(NamedTuple):
 
 
 def job(rule, experiment, path, experiments):
-    """`Job` of a rule's path below its folder: <dataset>/<method>/n=<size>/eps=<epsilon> of a run.
+    """`Job` of a rule's path below its folder: <dataset>/<method>/n=<size>/eps=<epsilon> of a run,
+    <search>/<dataset>/n=<size>/eps=<epsilon> of a search.
 
     experiments: name -> resolved configuration (a mapping).
     """
@@ -45,6 +48,11 @@ def job(rule, experiment, path, experiments):
         return Job(rule, experiment if values else "", rule, 1.0)
     work = int(size[1]) * (values.get("folds") or values.get("simulations") or 1)
     name = rule
+    if rule == "search":
+        name = parts[0]
+        search = values["searches"][name]
+        repeats = search.get("simulations") or values.get("simulations") or 1
+        work = int(size[1]) * repeats * search["folds"] * prod(map(len, search["grid"].values()))
     if rule == "run":
         name = parts[1]
         method = values["methods"].get(name, {})

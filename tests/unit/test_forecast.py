@@ -12,6 +12,9 @@ VALUES = {
     "folds": 5,
     "restarts": 200,
     "methods": {"private": {"private": True}, "plain": {"private": False}},
+    "searches": {
+        "grid": {"folds": 5, "simulations": 2, "grid": {"lambda": [1, 2, 3], "batch": [1, 5]}}
+    },
 }
 RECORDED = """rule,experiment,name,jobs,work,cpu_seconds,peak_mb
 run,old,private,10,1000000,10.3,90
@@ -32,6 +35,7 @@ def test_work_is_rows_times_folds_times_draws():
     assert job("run", "d/private/n=400/eps=0.1.csv").work == 400 * 5 * 200
     assert job("run", "d/plain/n=400/eps=inf.csv").work == 400 * 5
     assert job("fit", "d/l2/n=400.npz").work == 400 * 5
+    assert job("search", "grid/d/n=400/eps=inf.csv").work == 400 * 5 * 2 * 6
     assert job("table", "errors.csv").work == 1
     assert forecast.job("prepare", "data", "a.npz", {"new": VALUES}).experiment == ""
 

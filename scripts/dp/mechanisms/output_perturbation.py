@@ -30,6 +30,7 @@ def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
 class Perturbed(Mechanism):
     """w + z: a minimiser of `dp.fits`, the one that `fit` names, and noise of a subclass' scale."""
 
+    in_blocks = True
     law = staticmethod(l2_laplace)  # of the noise
 
     def scale(self, n, d, *, epsilon, lam, bound=1.0, tolerance=0.0, **options):

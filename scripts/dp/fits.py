@@ -27,8 +27,8 @@ def sum_intercept(X, y, lam, loss="logistic", tolerance=1e-9, max_iterations=100
     Returns weights (1, d + 1), the last of which is b, and info as `dp.solvers.minimise`. Damped
     Newton: with both classes present the Hessian is positive definite. Columns of zeros keep weight 0.
     """
-    loss = losses.get(loss)
-    n, d = np.shape(X)
+    loss, X = losses.get(loss), np.asarray(X)
+    n, d = X.shape
     if not (np.isfinite(lam) and lam > 0):
         raise ValueError(f"lambda must be a finite number > 0, not {lam}")
     if not (np.min(y) < 0 < np.max(y)):

@@ -32,8 +32,11 @@ def add_data_arguments(parser, lam=True):
         parser.add_argument("--lam", required=True, help="a number, or the .json that tuning wrote")
 
 
-def training_folds(arguments):
-    """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation."""
+def training_folds(arguments, in_blocks=False):
+    """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation.
+
+    in_blocks: whether their reader reads them so, see `Prepared.floats`.
+    """
     data = Prepared(arguments.data)
     size = arguments.train_size
     if arguments.simulations:
@@ -42,7 +45,9 @@ def training_folds(arguments):
         # The split has no axis for the method: all methods see the same folds and nested subsets.
         rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
         splits = split_folds(len(data.y), arguments.folds, rng)
-    official = data.floats(part="test") if arguments.simulations and "X_test" in data else None
+    official = None
+    if arguments.simulations and "X_test" in data:
+        official = data.floats(part="test", in_blocks=in_blocks)
     for train, test in splits:
         if size > len(train):
             where = f" in each of {arguments.folds} folds" if arguments.folds else ""
@@ -50,7 +55,10 @@ def training_folds(arguments):
                 f"{arguments.dataset} has {len(train)} training rows{where}, "
                 f"not the {size} asked for in train_sizes"
             )
-        yield data.floats(train[:size]), official or data.floats(test)
+        yield (
+            data.floats(train[:size], in_blocks=in_blocks),
+            official or data.floats(test, in_blocks=in_blocks),
+        )
 
 
 def _simulations(arguments, data):

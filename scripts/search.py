@@ -31,7 +31,7 @@ def main():
     entry, mechanism = arguments.grid, MECHANISMS[arguments.mechanism]
     candidates = expand(entry["grid"])
     bound = read_json(arguments.meta)["bound"]
-    simulations = itertools.islice(jobs.training_folds(arguments), entry.get("simulations"))
+    simulations = jobs.training_folds(arguments, entry.get("simulations"))
     errors = []
     for simulation, (train, _) in enumerate(simulations):
         axes = (arguments.experiment, arguments.dataset, arguments.search, simulation)

@@ -1,6 +1,8 @@
 """What job scripts have in common: data, folds, lambda, and errors as one sentence."""
 
+import itertools
 import json
+import math
 import sys
 
 from dp.data import reshuffle, split_folds
@@ -32,8 +34,11 @@ def add_data_arguments(parser, lam=True):
         parser.add_argument("--lam", required=True, help="a number, or the .json that tuning wrote")
 
 
-def training_folds(arguments):
-    """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation."""
+def training_folds(arguments, first=None):
+    """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation.
+
+    first: only so many of them, None for all.
+    """
     data = Prepared(arguments.data)
     size = arguments.train_size
     if arguments.simulations:
@@ -43,14 +48,22 @@ def training_folds(arguments):
         rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
         splits = split_folds(len(data.y), arguments.folds, rng)
     official = data.floats(part="test") if arguments.simulations and "X_test" in data else None
-    for train, test in splits:
+    # Steps that were put off treat every row alone: done once for all rows, where the splits ask for
+    # more rows than there are.
+    count = min(first or math.inf, arguments.simulations or arguments.folds)
+    whole = data.floats() if size * count > len(data.y) else None
+    for train, test in itertools.islice(splits, first):
         if size > len(train):
             where = f" in each of {arguments.folds} folds" if arguments.folds else ""
             raise ValueError(
                 f"{arguments.dataset} has {len(train)} training rows{where}, "
                 f"not the {size} asked for in train_sizes"
             )
-        yield data.floats(train[:size]), official or data.floats(test)
+        yield _rows(data, whole, train[:size]), official or _rows(data, whole, test)
+
+
+def _rows(data, whole, rows):
+    return data.floats(rows) if whole is None else (whole[0][rows], whole[1][rows])
 
 
 def _simulations(arguments, data):

@@ -175,6 +175,9 @@ def _experiment(name, value, where, datasets):
         except ValueError as error:
             raise fail(key, f"{error}") from None
         method["fit"] = fit and _fit(fit, method["options"])
+        if "simulations" in method and ("folds" in value or fit):
+            reason = "the experiment has folds" if "folds" in value else "it shares its fit"
+            raise fail(key, f"cannot have simulations of its own: {reason}")
         lam = method.setdefault("lambda", value["lambda"])
         if lam == "published":
             if value.get("lambda_published") is None:

@@ -217,6 +217,17 @@ def attack(
     }
 
 
+def guarantee(mechanism, pair, epsilon, delta=0.0, **options):
+    """`dp.accounting.Guarantee` of a mechanism with these options on a pair's rows.
+
+    Raises ValueError for an option that the mechanism does not have, or a value that it refuses.
+    """
+    mechanism, pair = find(mechanism), pairs.find(pair)
+    arguments = dict(pair.arguments) | options
+    mechanism.check_options({k: v for k, v in arguments.items() if k not in ("lam", "bound")})
+    return mechanism.guarantee(*pair.size, epsilon=epsilon, delta=delta, **arguments)
+
+
 class _Side:
     """Releases of one data set, in blocks."""
 

@@ -120,12 +120,12 @@ def _curves(experiment, spec, frame, along):
 
 def _printed(experiment, spec, axes, looks, datasets):
     """The source's values as level lines, for private methods: one's own curve crosses its own line."""
-    mapping = spec["options"].get("published")
-    cells = published.cells(experiment, mapping) if mapping else {}
     lines = [
-        (method, value)
-        for (dataset, method), value in cells.items()
-        if dataset in datasets and method in looks and experiment.methods[method]["private"]
+        (value.method, value.value)
+        for value in published.values(experiment, spec["options"].get("published"))
+        if value.dataset in datasets
+        and value.method in looks
+        and experiment.methods[value.method]["private"]
     ]
     for method, value in lines:
         axes.axhline(value, color=looks[method]["color"], linestyle=(0, (1, 1.5)), linewidth=1.2)

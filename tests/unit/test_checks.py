@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 
 from checks import cells, privacy, source, statements
-from checks.published import compare, expand
+from checks.published import compare
 from checks.results import Missing, Results
 from study.experiment import Experiment
+from study.published import expand
 
 PRIVATE = {"private": True, "mechanism": "output_perturbation"}
 

@@ -41,18 +41,12 @@ def training_folds(arguments, first=None):
     """
     data = Prepared(arguments.data)
     size = arguments.train_size
-    if arguments.simulations:
-        splits = _simulations(arguments, data)
-    else:
-        # The split has no axis for the method: all methods see the same folds and nested subsets.
-        rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
-        splits = split_folds(len(data.y), arguments.folds, rng)
-    official = data.floats(part="test") if arguments.simulations and "X_test" in data else None
+    official = data.floats(part="test") if _has_test(arguments, data) else None
     # Steps that were put off treat every row alone: done once for all rows, where the splits ask for
     # more rows than there are.
     count = min(first or math.inf, arguments.simulations or arguments.folds)
     whole = data.floats() if size * count > len(data.y) else None
-    for train, test in itertools.islice(splits, first):
+    for train, test in itertools.islice(_splits(arguments, data), first):
         if size > len(train):
             where = f" in each of {arguments.folds} folds" if arguments.folds else ""
             raise ValueError(
@@ -64,6 +58,31 @@ def training_folds(arguments, first=None):
 
 def _rows(data, whole, rows):
     return data.floats(rows) if whole is None else (whole[0][rows], whole[1][rows])
+
+
+def all_training_rows(arguments):
+    """X of all training rows of every fold or simulation, of which `training_folds` gives the first ones.
+
+    One array, again and again, where all splits train on all rows.
+    """
+    data = Prepared(arguments.data)
+    X, _ = data.floats()
+    for train, _ in _splits(arguments, data):
+        yield X if _has_test(arguments, data) else X[train]
+
+
+def _has_test(arguments, data):
+    """Whether all splits test on the data's own test part, and train on all the other rows."""
+    return bool(arguments.simulations) and "X_test" in data
+
+
+def _splits(arguments, data):
+    """(train, test) row numbers of every fold or simulation."""
+    if arguments.simulations:
+        return _simulations(arguments, data)
+    # The split has no axis for the method: all methods see the same folds and nested subsets.
+    rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
+    return split_folds(len(data.y), arguments.folds, rng)
 
 
 def _simulations(arguments, data):

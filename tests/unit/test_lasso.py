@@ -156,6 +156,30 @@ def test_preparation_is_scikit_learns(data, rows):
     np.testing.assert_allclose(X @ weights[0] + intercept[0], found @ w[0], atol=1e-10)
 
 
+def test_preparation_is_fitted_on_all_rows_where_they_are_given(data):
+    """By hand: a preparation of all rows, then the lasso on the prepared subset, and back."""
+    X, y = data
+    settings = {"lam": 0.01, "rate": 0.05, "max_iterations": 50}
+    for kind in ("standardise", "pca"):
+        prepared = lasso.Preparation(X, kind, 5)
+        for part, rows in (("all", slice(0, 30)), ("one", slice(0, 15))):
+            plain, few = LASSO.release_many(
+                [(X[:30], y[:30]), (X[:8], y[:8])], all_rows=[X, X[:60]],
+                preparation=kind, components=5, part=part, **settings,
+            )  # fmt: skip
+            w, _, _ = lasso.proximal_gradient(
+                [lasso.Centre(prepared.apply(X)[rows], y[rows])], 12 if kind != "pca" else 5,
+                [0.01], [0.05], max_iterations=50,
+            )  # fmt: skip
+            weights, intercept = prepared.unapply(w)
+            np.testing.assert_allclose(plain.weights, weights, atol=1e-9)
+            np.testing.assert_allclose(plain.info["intercept"], intercept, atol=1e-9)
+            again = LASSO.release(
+                X[:8], y[:8], all_rows=X[:60], preparation=kind, components=5, part=part, **settings
+            )
+            np.testing.assert_array_equal(few.weights, again.weights)
+
+
 def test_private_rounds_are_those_of_the_definition(data):
     """Without noise to speak of: clipped gradients, summed over centres, soft-thresholded steps."""
     X, y = data

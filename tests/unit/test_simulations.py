@@ -83,6 +83,18 @@ def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(t
         np.testing.assert_array_equal(few[k][1][0], test)
 
 
+def test_training_rows_are_some_of_all_training_rows(prepared):
+    for test in (0, 4):
+        given = {"experiment": "e", "dataset": "d", "folds": None, "simulations": 3, "seed": 1}
+        arguments = Namespace(data=prepared(40, test=test), train_size=6, **given)
+        everything = list(jobs.all_training_rows(arguments))
+        assert [len(X) for X in everything] == [40 if test else 30] * 3
+        for ((X, _), (rest, _)), whole in zip(
+            jobs.training_folds(arguments), everything, strict=True
+        ):
+            assert set(X[:, 0]) < set(whole[:, 0]) and not set(rest[:, 0]) & set(whole[:, 0])
+
+
 def test_reshuffle_is_a_partition():
     for rows, test in ((10, False), (361, False), (10, True)):
         train, rest = reshuffle(rows, np.random.default_rng(0), test)

@@ -51,6 +51,7 @@ TABLES = {
         printed=True,
     ),
     "errors": Kind("tables.errors", "errors"),
+    "settings": Kind("tables.settings", "settings", options={"published_grids": {}}, printed=True),
     "pretraining": Kind(
         "tables.pretraining",
         "pretraining",
@@ -79,7 +80,9 @@ FIGURES = {
     ),
     "centres_curve": Kind("plots.lasso", "centres_curve"),
     "learning_curve": Kind(
-        "plots.curves", "learning_curve", options={"log_error": False, "log_size": False}
+        "plots.curves",
+        "learning_curve",
+        options={"log_error": False, "log_size": False, "beside": False},
     ),
     "decision_regions": Kind("plots.pretraining", "decision_regions", inputs="analysis"),
     "loss_traces": Kind("plots.pretraining", "loss_traces", inputs="analysis"),

@@ -13,7 +13,7 @@ VALUES = {
     "restarts": 200,
     "methods": {"private": {"private": True}, "plain": {"private": False}},
     "searches": {
-        "grid": {"folds": 5, "simulations": 2, "grid": {"lambda": [1, 2, 3], "batch": [1, 5]}}
+        "best": {"folds": 4, "simulations": 3, "grid": {"lambda": [1, 0.1], "batch": [5, 2, 1]}}
     },
 }
 RECORDED = """rule,experiment,name,jobs,work,cpu_seconds,peak_mb
@@ -35,8 +35,9 @@ def test_work_is_rows_times_folds_times_draws():
     assert job("run", "d/private/n=400/eps=0.1.csv").work == 400 * 5 * 200
     assert job("run", "d/plain/n=400/eps=inf.csv").work == 400 * 5
     assert job("fit", "d/l2/n=400.npz").work == 400 * 5
-    assert job("search", "grid/d/n=400/eps=inf.csv").work == 400 * 5 * 2 * 6
     assert job("table", "errors.csv").work == 1
+    search = job("search", "best/d/n=400/eps=1.json")
+    assert (search.name, search.work) == ("best", 400 * 3 * 4 * 6)
     assert forecast.job("prepare", "data", "a.npz", {"new": VALUES}).experiment == ""
 
 

@@ -36,6 +36,10 @@ for name in EXPERIMENTS:
             results_of(name),
 
 
+onstart:
+    check_folders()
+
+
 onsuccess:
     announce(workflow.dag)
 

@@ -101,12 +101,13 @@ def test_submit_command_with_a_status_command(project):
     """`generic` with the commands of another scheduler: here sbatch's."""
     install(project, "sbatch", "squeue", "scancel")
     project.snakemake(
-        *("--workflow-profile", "workflow/profiles/generic", *TINY, "--", RESULTS),
+        *("--workflow-profile", "workflow/profiles/generic", *TINY),
         "--cluster-generic-submit-cmd",
         "sbatch --parsable --job-name={rule} --cpus-per-task={threads} --mem={resources.mem_mb}"
         " --time={resources.runtime} --output=%j.log",
         *("--cluster-generic-status-cmd", "workflow/profiles/sbatch/status.py"),
         *("--cluster-generic-cancel-cmd", "scancel", "--seconds-between-status-checks", 1),
+        *("--", RESULTS),
     )
     assert (project / RESULTS).read_bytes() == project.expected
     assert len(calls(project, "sbatch")) == 2  # the cells, and the aggregate
@@ -117,8 +118,8 @@ def test_generic_as_it_is_shipped(project):
     """Grid Engine's qsub; without a status command the jobs' own marks tell that they have ended."""
     install(project, "qsub", "qdel")
     project.snakemake(
-        *("--workflow-profile", "workflow/profiles/generic", *TINY, "--", RESULTS),
-        *("--seconds-between-status-checks", 1),
+        *("--workflow-profile", "workflow/profiles/generic", *TINY),
+        *("--seconds-between-status-checks", 1, "--", RESULTS),
     )
     assert (project / RESULTS).read_bytes() == project.expected
     cells, aggregate = calls(project, "qsub")

@@ -155,8 +155,8 @@ rule audited_cells:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=5,
+        mem_mb=memory(95),
+        runtime=minutes(),
     params:
         library=digest("audited_cells.py", *map(MECHANISMS.module, MECHANISMS)),
     shell:

@@ -8,6 +8,8 @@ import shlex
 import sys
 from pathlib import Path
 
+from snakemake.exceptions import WorkflowError
+
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
 from study import audits, canonical, downloads, kinds, sources
@@ -288,6 +290,15 @@ def results_of(name):
         *(f"{folder}/figures/{figure}.png" for figure in experiment.figures),
         *verdict_paths(experiment),
     ]
+
+
+def check_folders():
+    """Said before the first job, since each of them would fail with a traceback."""
+    for folder in map(Path, ("results", "data")):
+        if folder.exists() and not os.access(folder, os.W_OK):
+            raise WorkflowError(
+                f"{folder}/ cannot be written: make it writable, or work in a copy of the project"
+            )
 
 
 def announce(dag):

@@ -1,0 +1,63 @@
+"""Data that one checkout has downloaded and prepared are copied by another: `--cache`."""
+
+import pytest
+
+pytestmark = pytest.mark.slow
+ROWS = "".join(f"{20 + k % 60},{'yes' if k % 3 else 'no'}\n" for k in range(60))
+MADE = ("results/data/survey.npz", "results/data/cm08_separable.npz")
+
+
+@pytest.fixture
+def checkout(fresh, tmp_path):
+    """A function that makes a copy with a data set of an address, and the cache they share."""
+    (tmp_path / "survey.csv").write_text(f"age,answer\n{ROWS}")
+    (tmp_path / "cache").mkdir()
+    entry = (
+        f"\n{{name}}:\n  source: {{{{csv: '{(tmp_path / 'survey.csv').as_uri()}'}}}}\n"
+        f"  label: answer\n  positive: 'yes'\n  bounds: {{{{age: [0, 100]}}}}\n"
+    )
+
+    def make(name="survey"):
+        project = fresh("checkout")
+        project.append("config/datasets.yaml", entry.format(name=name))
+        project.environment = {"SNAKEMAKE_OUTPUT_CACHE": str(tmp_path / "cache")}
+        return project
+
+    return make
+
+
+def copied(output):
+    return output.count(" from cache.") - output.count(" to cache.")
+
+
+def test_a_second_checkout_copies_what_the_first_has_made(checkout):
+    first, second = checkout(), checkout()
+    output = first.snakemake("--cache", "--", *MADE)
+    assert copied(output) == 0 and output.count(" to cache.") == 5
+    expected = [(first / path).read_bytes() for path in MADE]
+    # The address is not needed any more.
+    output = second.snakemake("--cache", "--", *MADE)
+    assert copied(output) == 5
+    assert [(second / path).read_bytes() for path in MADE] == expected
+    assert second.plan("--", *MADE) == second.plan("--cache", "--", *MADE) == set()
+
+
+def test_what_would_differ_is_not_copied(checkout):
+    first, other = checkout(), checkout(name="another")
+    first.snakemake("--cache", "--", *MADE)
+    # Another seed; the same file under another name, which is an axis of the seed.
+    output = other.snakemake(
+        *("--cache", "--config", "seed=5", "--"),
+        *("results/data/another.npz", "results/data/cm08_separable.npz"),
+    )
+    assert copied(output) == 1  # the download
+    output = other.snakemake("--cache", "--", "results/data/another.npz")
+    assert copied(output) == 0 and " to cache." in output
+
+
+def test_a_cache_needs_a_folder(checkout):
+    project = checkout()
+    project.environment = {"SNAKEMAKE_OUTPUT_CACHE": ""}
+    output = project.snakemake("--cache", "-n", "--", *MADE, ok=False)
+    assert "error: --cache needs a folder that it may use" in output
+    assert "Traceback" not in output

@@ -49,7 +49,7 @@ def add_data_arguments(parser, lam=True):
         parser.add_argument("--lam", required=True, help="a number, or the .json that tuning wrote")
 
 
-def training_folds(arguments, first=None, in_blocks=False):
+def training_folds(arguments, *, first=None, in_blocks=False):
     """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation.
 
     first: only so many of them, None for all. in_blocks: whether their reader reads them so, see

@@ -46,3 +46,4 @@ onsuccess:
 
 onerror:
     report_what_there_is()
+    explain_kills(log)

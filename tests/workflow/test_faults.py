@@ -85,8 +85,11 @@ def faulty(edited):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("np.ones(2**60)", "error: not enough memory (Unable to allocate"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "Killed"),
+        ("np.ones(2**60, dtype='uint8')", "error: not enough memory (Unable to allocate"),
+        (
+            "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+            "A job was killed, most often because the machine had no memory left for it",
+        ),
     ],
 )
 def test_a_job_that_dies_of_memory(faulty, line, message):
@@ -123,10 +126,7 @@ def disk(edited):
 def test_a_full_disk(disk, finished):
     (disk / RESULTS).unlink()
     filler = disk / "results/filler"
-    with filler.open("wb") as handle, pytest.raises(OSError, match="No space left"):
-        while True:
-            handle.write(bytes(4096))
-            handle.flush()
+    subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4k"], capture_output=True, check=False)
     output = disk.snakemake(*TINY, "--", RESULTS, ok=False)
     assert "the disk is full" in output and "finished jobs stay" in output
     assert not (disk / RESULTS).exists()

@@ -93,6 +93,12 @@ def lambda_file(wildcards, settings):
     return source if isinstance(source, str) else []
 
 
+def chosen_settings(wildcards):
+    """That file of a cell's method; nothing, not an empty list, in each of many cells without one."""
+    source = lambda_source(wildcards, method_of(wildcards))
+    return {"chosen": source} if isinstance(source, str) else {}
+
+
 def search_of(wildcards):
     return experiment_of(wildcards).searches[wildcards.search]
 
@@ -349,6 +355,17 @@ def all_stand_ins():
             for dataset, why in stand_ins(EXPERIMENTS[name]).items()
         }
     )
+
+
+def explain_kills(logs):
+    """A killed job says nothing: its log is empty. logs: paths of Snakemake's own."""
+    said = "".join(Path(path).read_text(errors="replace") for path in logs)
+    if re.search(r"exit status 137|Signals\.SIGKILL", said):
+        print(
+            "A job was killed, most often because the machine had no memory left for it: run fewer "
+            "jobs side by side (a smaller --cores) with the same command; finished jobs stay",
+            file=sys.stderr,
+        )
 
 
 def report_what_there_is():

@@ -34,10 +34,10 @@ rule fit:
 
 rule run:
     input:
+        unpack(chosen_settings),
         data="results/data/{dataset}.npz",
         meta="results/data/{dataset}.json",
         fit=cell_fit,
-        chosen=lambda wildcards: lambda_file(wildcards, method_of(wildcards)),
     output:
         "results/{experiment}/runs/{dataset}/{method}/n={size}/eps={epsilon}.csv",
     log:

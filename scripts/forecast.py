@@ -42,9 +42,9 @@ def show(arguments):
     _, experiments, _ = load(config, [*arguments.configfile, "config/config.yaml"])
     experiments = {name: experiment.values for name, experiment in experiments.items()}
     jobs_to_run = [
-        forecast.job(rule, experiment, path, experiments)
-        for rule, experiment, path, _, pending in planned(arguments.configfile, arguments.targets)
-        if pending or arguments.all
+        forecast.job(job.rule, job.experiment, job.path, experiments)
+        for job in planned(arguments.configfile, arguments.targets)
+        if job.pending or arguments.all
     ]
     with forecast.RECORD.open(newline="", encoding="utf-8") as handle:
         known = forecast.Costs(csv.DictReader(handle))

@@ -1,7 +1,7 @@
 """How far a run has come: jobs done and to do per experiment, while it runs or after it stopped.
 
 python scripts/progress.py                                   # once
-python scripts/progress.py --watch 60                        # every minute, until all is done
+python scripts/progress.py --watch 60                        # again when a minute has changed it
 python scripts/progress.py --configfile config/real.yaml -- einarsson_sgd
 """
 
@@ -20,25 +20,31 @@ def main():
     )
     parser.add_argument("targets", nargs="*", help="as for snakemake; everything where not given")
     parser.add_argument("--configfile", nargs="+", default=[], help="overlays, as for snakemake")
-    parser.add_argument("--watch", type=float, metavar="SECONDS", help="again and again")
+    parser.add_argument("--watch", type=float, metavar="SECONDS", help="until all is done")
     arguments = parser.parse_args()
     print("Asking Snakemake for the plan ...", file=sys.stderr)
-    plan = [Watched(job) for job in planned(arguments.configfile, arguments.targets)]
+    started = time.time_ns()
+    plan = [Watched(job, started) for job in planned(arguments.configfile, arguments.targets)]
+    shown = None
     while True:
-        print(table(plan), flush=True)
+        now = table(plan)
+        if now != shown:
+            print(f"{time.strftime('%H:%M:%S')}\n{now}", flush=True)
+        shown = now
         if arguments.watch is None or all(job.done() for job in plan):
             return
         time.sleep(arguments.watch)
 
 
 class Watched:
-    """A planned job, done once its file is there and newer than when the plan was made."""
+    """A planned job: done once its file is there, and another than the outdated one that was."""
 
-    def __init__(self, job):
+    def __init__(self, job, started):
         self.experiment = job.experiment
         self.path = Path(job.file)
         self.finished = not job.pending
-        self.before = self._written()
+        written = None if job.missing else self._written()
+        self.outdated = written if written is not None and written < started else None
 
     def _written(self):
         try:
@@ -48,8 +54,7 @@ class Watched:
 
     def done(self):
         if not self.finished:
-            now = self._written()
-            self.finished = now is not None and now != self.before
+            self.finished = self._written() not in (None, self.outdated)
         return self.finished
 
 
@@ -60,7 +65,7 @@ def table(plan):
         for name in (job.experiment or "(shared)", "all"):
             done, jobs = totals.get(name, (0, 0))
             totals[name] = (done + job.done(), jobs + 1)
-    lines = [f"{time.strftime('%H:%M:%S'):<24}{'done':>8}{'of':>8}"]
+    lines = [f"{'':<24}{'done':>8}{'of':>8}"]
     for name, (done, jobs) in sorted(totals.items(), key=lambda item: (item[0] == "all", item[0])):
         bar = "#" * (20 * done // jobs)
         lines.append(f"{name:<24}{done:>8}{jobs:>8}{100 * done // jobs:>5} % {bar:<20}".rstrip())

@@ -13,13 +13,15 @@ ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending")
 
 class Planned(NamedTuple):
     """One job: rule, the folder of results/ that it writes to (an experiment's, or data, audit; ""
-    elsewhere), path below the rule's folder, its first file, and whether it is still to run."""
+    elsewhere), path below the rule's folder, its first file, whether it is still to run, and whether the
+    file is missing."""
 
     rule: str
     experiment: str
     path: str
     file: str
     pending: bool
+    missing: bool
 
 
 def planned(configfiles=(), targets=()):
@@ -42,4 +44,8 @@ def planned(configfiles=(), targets=()):
             if results != "results" or not any(rest):
                 experiment = ""
             below = "/".join(rest[1:]).rstrip("/")
-            yield Planned(row["rule"], experiment, below, str(path), row["plan"] != "no update")
+            yield Planned(
+                *(row["rule"], experiment, below, str(path)),
+                pending=row["plan"] != "no update",
+                missing=row["date"] == "-",
+            )

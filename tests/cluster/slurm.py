@@ -199,8 +199,8 @@ PartitionName=debug Nodes=n1 Default=YES DefMemPerCPU=100 MaxTime=60 State=UP
 
 
 @contextmanager
-def slurm(root, cpus=4, memory=8000, port=16817):
-    """A running cluster, taken down at the end whatever happens."""
+def slurm(root, cpus=4, memory=64000, port=16817):
+    """A running cluster, taken down at the end whatever happens. memory: MB that its node claims."""
     cluster = Slurm(root, cpus, memory, port)
     try:
         cluster.start()

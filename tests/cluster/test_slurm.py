@@ -63,12 +63,14 @@ def run_files(project):
     return list((project / "results").rglob("eps=*.csv"))
 
 
-def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster):
-    """One experiment of the toy configuration from its data to its figures, grouped."""
+def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
+    """One experiment of the toy configuration from its data to its figures, grouped; a cache is used."""
     whole = ("--configfile", "config/smoke.yaml", "--", "wdbc")
     alone, project = fresh("alone"), on(cluster, fresh("cluster"))
     alone.snakemake(*whole, timeout=300)
-    project.snakemake(*SBATCH, *whole, timeout=300)
+    project.environment["SNAKEMAKE_OUTPUT_CACHE"] = str(tmp_path)
+    project.snakemake(*SBATCH, "--cache", "download", "prepare", *whole, timeout=300)
+    assert (project / "results/data/wdbc_row_norm.npz").resolve().parent == tmp_path.resolve()
     for path in ("results.csv", "tuned/wdbc_row_norm.csv"):
         assert (project / "results/wdbc" / path).read_bytes() == (
             alone / "results/wdbc" / path

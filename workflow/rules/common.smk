@@ -359,7 +359,8 @@ def all_stand_ins():
 
 def explain_kills(logs):
     """A killed job says nothing: its log is empty. logs: paths of Snakemake's own."""
-    said = "".join(Path(path).read_text(errors="replace") for path in logs)
+    there = filter(Path.is_file, map(Path, logs))
+    said = "".join(path.read_text(errors="replace") for path in there)
     if re.search(r"exit status 137|Signals\.SIGKILL", said):
         print(
             "A job was killed, most often because the machine had no memory left for it: run fewer "

@@ -1,0 +1,39 @@
+"""Jobs done and to do per experiment, before, while and after they are made."""
+
+import re
+
+from project import TINY
+
+
+def counts(output):
+    """The last table of `progress.py`: name -> (done, of)."""
+    last = output.rpartition("done      of\n")[2]
+    lines = re.findall(r"^(\S+) +(\d+) +(\d+) +(\d+) %", last, re.MULTILINE)
+    assert all(int(percent) == 100 * int(done) // int(of) for _, done, of, percent in lines)
+    return {name: (int(done), int(of)) for name, done, of, _ in lines}
+
+
+def test_all_is_done_after_a_run(finished, edited):
+    found = counts(edited.python("scripts/progress.py", *TINY))
+    assert set(found) == {"(shared)", "data", "cm08", "all"}
+    assert all(done == of for done, of in found.values())
+    total = int(re.search(r"^total +(\d+)", finished.output, re.MULTILINE)[1])
+    assert found["all"][1] == total - 1  # the target itself makes no file
+
+
+def test_an_edit_counts_as_to_be_done(edited):
+    edited.append("scripts/dp/mechanisms/output_perturbation.py", "\n# an edit\n")
+    found = counts(edited.python("scripts/progress.py", *TINY))
+    done, of = found["cm08"]
+    assert of - done == len([job for job in edited.plan(*TINY) if "results/cm08" in job])
+    assert found["data"] == (1, 1)
+
+
+def test_a_run_is_watched_to_its_end(fresh):
+    project = fresh("watched")
+    target = (*TINY, "--", "results/cm08/results.csv")
+    run = project.start("--cores", 2, *target)
+    output = project.python("scripts/progress.py", "--watch", 1, *target)
+    project.finish(run)
+    assert all(done == of for done, of in counts(output).values())
+    assert output.count("done      of") > 1, "nothing was seen on the way"

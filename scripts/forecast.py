@@ -15,6 +15,7 @@ from study import jobs
 from study.config import ConfigError, load, read_yaml
 from study.files import read_json, write_csv
 
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -22,11 +22,10 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
-from project import Project  # noqa: E402
-
-from study.config import load, read_yaml  # noqa: E402
-from study.experiment import data_path  # noqa: E402
-from study.files import write_csv  # noqa: E402
+from project import Project
+from study.config import load, read_yaml
+from study.experiment import data_path
+from study.files import write_csv
 
 LIMITS = {"plan": (60, 600), "aggregate": (60, 1000)}
 LONGEST_PATH = 200

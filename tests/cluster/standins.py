@@ -45,14 +45,15 @@ def start(command, name, folder, output):
     job = jobs / str(number)
     (job / "name").write_text(name)
     (job / "folder").write_text(str(folder))
-    process = subprocess.Popen(
-        ["sh", "-c", f"( {command} ); echo $? > {job}/code.new; mv {job}/code.new {job}/code"],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=Path(output).open("ab"),
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    with Path(output).open("ab") as log:
+        process = subprocess.Popen(
+            ["sh", "-c", f"( {command} ); echo $? > {job}/code.new; mv {job}/code.new {job}/code"],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     (job / "process").write_text(str(process.pid))
     return number
 

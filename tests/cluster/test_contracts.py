@@ -81,7 +81,20 @@ def test_recovery_on_lsf(project):
     install(project, "bsub", "bjobs", "bkill", "squeue")
     environment = os.environ | project.environment
     folders = [project.folder.resolve(), project.commands]
-    words = ["-J", "left", "-o", "/dev/null", "-e", "/dev/null", "-env", "all", "-W", "5", "-n", "1"]
+    words = [
+        "-J",
+        "left",
+        "-o",
+        "/dev/null",
+        "-e",
+        "/dev/null",
+        "-env",
+        "all",
+        "-W",
+        "5",
+        "-n",
+        "1",
+    ]
     for folder in folders:
         subprocess.run(
             ["bsub", *words, "-R", "span[hosts=1]", "-cwd", folder, "sleep 300"],

@@ -105,7 +105,9 @@ def test_killed_run_is_recovered(project, cluster, local, profile):
     assert "jobs that were left behind" in output and "unlocking and resuming" in output
     assert (project / RESULTS).read_bytes() == local
     new = {job for job in jobs(cluster, project) if job not in left}
-    submitted = min(moment(cluster, job, "SubmitTime") for job in new if int(job) > max(map(int, left)))
+    submitted = min(
+        moment(cluster, job, "SubmitTime") for job in new if int(job) > max(map(int, left))
+    )
     ended = max(moment(cluster, job, "EndTime") for job in left)
     assert ended <= submitted, "a job of the killed run went on beside the new one"
 

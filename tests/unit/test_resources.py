@@ -9,7 +9,9 @@ from project import ROOT
 RULES = {
     name: body
     for path in sorted((ROOT / "workflow/rules").glob("*.smk"))
-    for name, body in re.findall(r"^rule (\w+):\n((?:    .*\n|\n)+)", path.read_text(), re.MULTILINE)
+    for name, body in re.findall(
+        r"^rule (\w+):\n((?:    .*\n|\n)+)", path.read_text(), re.MULTILINE
+    )
     if "    output:" in body
 }
 

@@ -1,4 +1,4 @@
-"""What a run meets on a bad day: killed at any moment, no memory, a full disk, a folder it may not write."""
+"""A run's bad days: killed at any moment, no memory, a full disk, a folder that may not be written."""
 
 import base64
 import os
@@ -7,9 +7,9 @@ import subprocess
 import time
 
 import pytest
+from test_sameness import results
 
 from project import TINY
-from test_sameness import results
 
 RESULTS = "results/cm08/results.csv"
 # A method of one experiment that does what a test wants it to.
@@ -30,7 +30,9 @@ class Faulty(Mechanism):
 
 def visible(files):
     """Without the temporary files that a killed writer leaves behind."""
-    return {path: text for path, text in files.items() if not path.rpartition("/")[2].startswith(".")}
+    return {
+        path: text for path, text in files.items() if not path.rpartition("/")[2].startswith(".")
+    }
 
 
 @pytest.mark.slow
@@ -126,7 +128,9 @@ def disk(edited):
 def test_a_full_disk(disk, finished):
     (disk / RESULTS).unlink()
     filler = disk / "results/filler"
-    subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4k"], capture_output=True, check=False)
+    subprocess.run(
+        ["dd", "if=/dev/zero", f"of={filler}", "bs=4k"], capture_output=True, check=False
+    )
     output = disk.snakemake(*TINY, "--", RESULTS, ok=False)
     assert "the disk is full" in output and "finished jobs stay" in output
     assert not (disk / RESULTS).exists()

@@ -2,7 +2,9 @@
 # between checkouts.
 
 if workflow.enable_cache and not os.environ.get("SNAKEMAKE_OUTPUT_CACHE"):
-    sys.exit("error: --cache needs a folder that it may use: export SNAKEMAKE_OUTPUT_CACHE=<folder>")
+    sys.exit(
+        "error: --cache needs a folder that it may use: export SNAKEMAKE_OUTPUT_CACHE=<folder>"
+    )
 
 
 rule download:
@@ -37,9 +39,9 @@ rule prepare:
         json="results/data/{dataset}.json",
     log:
         "results/data/logs/{dataset}.log",
-    cache: workflow.enable_cache
     benchmark:
         "results/data/benchmarks/prepare/{dataset}.tsv"
+    cache: workflow.enable_cache
     conda:
         "../../envs/environment.yaml"
     threads: 1

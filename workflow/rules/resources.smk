@@ -8,12 +8,12 @@ SHORTEST = 5  # minutes
 
 
 def memory(peak_mb):
-    """mem_mb of a rule whose largest measured job took `peak_mb`: half as much again."""
+    """mem_mb of a rule whose largest measured job took `peak_mb`, and half as much again."""
     return lambda wildcards, attempt: math.ceil(SNAKEMAKE_MB + 1.5 * peak_mb) * 2 ** (attempt - 1)
 
 
 def minutes(longest=1):
-    """runtime of a rule whose longest measured job took at most so many minutes: twice as many."""
+    """runtime of a rule whose longest measured job took at most so many minutes, twice."""
     return lambda wildcards, attempt: max(SHORTEST, 2 * longest) * 2 ** (attempt - 1)
 
 

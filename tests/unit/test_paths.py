@@ -1,0 +1,23 @@
+"""Paths stay short enough for every file system, whatever an experiment asks for."""
+
+import pytest
+from snakemake.utils import update_config
+
+from project import ROOT
+from study.config import load, read_yaml
+
+LONGEST = 200
+
+
+@pytest.mark.parametrize("overlays", [(), ("config/real.yaml", "config/full.yaml")])
+def test_no_path_of_a_cell_is_long(overlays, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    config = read_yaml("config/config.yaml")
+    for overlay in overlays:
+        update_config(config, read_yaml(overlay))
+    experiments = load(config, ["config/config.yaml", *overlays])[1]
+    paths = [e.run_path(cell) for e in experiments.values() for cell in e.cells()]
+    paths += [e.fit_path(cell) for e in experiments.values() for cell in e.cells()]
+    # A job's benchmark has the longest path of its files.
+    longest = max(filter(None, paths), key=len)
+    assert len(longest) + len("benchmarks/") < LONGEST, longest

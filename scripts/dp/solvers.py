@@ -20,6 +20,8 @@ TOGETHER = 256  # restarts solved together; more are taken in turns
 BLOCK = 3 << 17  # bytes of a block of margins: with what is made of them they stay in the L2 cache
 THINNING, SAMPLE = 16, 1 << 17  # the sample has one row in 16, and at most 131072
 DIRECT = 40  # columns up to which Hessians are formed; beyond, conjugate gradients multiply by them
+COPIED = 1 << 26  # bytes up to which wide rows are copied in the precision of products: 64 MB
+NEAR = 1e-5  # gradient norm, per typical row, to which single precision leads wide problems
 KEPT = 1 << 23  # curvatures that conjugate gradients keep: at most 64 MB, or one restart's
 ATTEMPT = 20  # passes after which Newton's method is given an easier way
 PATIENCE = 20  # conjugate gradient steps that take about as long as a preconditioner
@@ -52,7 +54,7 @@ def minimise(
     """Minimise mean_i loss(y_i w.x_i) + lam/2 ||w||^2 + linear_j . w / n for every restart j.
 
     X: (n, d), real numbers of any type, or `dp.data.Rows`; it is read in blocks, may be memory-mapped
-        and is never copied as a whole.
+        and is never copied as a whole, but for wide rows of at most 64 MB.
     y: (n,) in {-1, 1}. lam: positive, one number or one per restart. linear: (restarts, d), or (d,)
     for one restart; None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: (d,) or
     (restarts, d), a starting point, which changes the time that is taken, not what is certified.
@@ -128,11 +130,16 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations):
     n, d = X.shape
     size = np.sqrt(d * np.mean(np.square(X[:: 1 + n // 4096], dtype=float)))  # of a typical row
     single = bool(lam.min() > SPREAD * loss.c * size**2)
+    approach = single and n > 2048
     W, passes, hessian = start, 0, None
     if d > DIRECT:
-        rows = _Implicit(X, y, loss, size, np.float64, np.float32 if single else np.float64)
+        rows = _Implicit(X, y, loss, size, np.float32 if single else np.float64)
+        if approach:
+            rows.dtype = np.float32
+            W, _, passes, _ = _newton(rows, lam, tilt, W, max(NEAR * size, tolerance), ATTEMPT)
+            rows.dtype = np.float64
     else:
-        if single and n > 2048:
+        if approach:
             W, passes, hessian = _approach(X, y, lam, tilt, loss, size, start, tolerance)
         rows = _Direct(X, y, loss, size, np.float64)
     limit = min(ATTEMPT, max_iterations)
@@ -325,12 +332,17 @@ class _Implicit(_Rows):
     implicit, signed = True, False
     spectrum = None
 
-    def __init__(self, X, y, loss, size, dtype, product_dtype):
-        super().__init__(X, y, loss, size, dtype)
+    def __init__(self, X, y, loss, size, product_dtype):
+        super().__init__(X, y, loss, size, np.float64)
         self.width, self.product_dtype = self.d, product_dtype
+        self.copies = {}
+        if self.n * self.d * np.dtype(product_dtype).itemsize <= COPIED:
+            self.copies[product_dtype] = np.asarray(X[:]).astype(product_dtype, "C", copy=False)
 
     def convert(self, part, dtype):
         """Rows x_i, where possible without a copy: signs cost less on few restarts' margins."""
+        if dtype in self.copies:
+            return self.copies[dtype][part]
         return self.X[part].astype(dtype, order="C", copy=False)
 
     def hessians(self, restarts):

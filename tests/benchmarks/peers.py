@@ -59,7 +59,8 @@ DIGITS = ROOT / "results" / "data" / "mnist_4_9.npz"
 LAMBDA, TOLERANCE = 0.01, 1e-9
 COLUMNS = ("task", "size", "unit", "ours", "seconds", "peer", "peer_seconds", "ratio")
 COLUMNS += ("gradient_norm", "peer_gradient_norm", "versions", "peer_versions")
-SHOWN = COLUMNS[:10]
+SHOWN = {"task": 41, "size": 16, "unit": 7, "ours": 14, "seconds": 9, "peer": 29, "ratio": 5}
+SHOWN |= {"gradient_norm": 13, "peer_gradient_norm": 0}  # column: characters
 OURS = f"numpy {np.__version__}, scipy {scipy.__version__}"
 SKLEARN = f"scikit-learn {sklearn.__version__}"
 
@@ -284,7 +285,7 @@ def wide_fits(what, X, y, repetitions):
     name, fit = best({key: found[key] for key in ("lbfgs", "newton-cg")}, "")
     for key, how in (("alone", "one at a time"), ("together", f"{restarts} restarts")):
         line = {
-            "task": f"wide, 50 nested sizes, {what}",
+            "task": f"50 nested sizes, {what}",
             "size": f"{sizes[0]}..{len(X)} x {X.shape[1]}",
             "unit": "fit",
             "ours": how,
@@ -364,29 +365,28 @@ def descents(problems, peers, repetitions):
 
 AUDIT = """
 import resource, sys
-sys.path[:0] = [{scripts!r}]
+sys.path.insert(0, sys.argv[1])
 import numpy as np
-found = epsilon_lower_bound(
-    "output_perturbation", "saturated_diagonal_l2", 1.0, trials={trials},
-    rng=np.random.default_rng(1),
+from dp.audit import epsilon_lower_bound
+rng = np.random.default_rng(1)
+epsilon_lower_bound(
+    "output_perturbation", "saturated_diagonal_l2", 1.0, trials=int(sys.argv[2]), rng=rng
 )
 used = resource.getrusage(resource.RUSAGE_SELF)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss, found)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
 """
 
 
 def audits(trials=500_000):
     """A million releases of output perturbation in 784 dimensions, in a process of their own."""
-    code = AUDIT.format(scripts=str(ROOT / "scripts"), trials=trials)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    seconds, kilobytes, found = done.stdout.split()
+    command = [sys.executable, "-c", AUDIT, ROOT / "scripts", str(trials)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    seconds, kilobytes = map(float, done.stdout.split())
     yield {
-        "task": f"audit, {2 * trials:.0e} releases in {float(seconds):.3g} s, "
-        f"{float(kilobytes) / 1024:.3g} MB, epsilon >= {float(found):.3g}",
+        "task": f"audit, {2 * trials} releases: {seconds:.1f} s, {kilobytes / 1024:.0f} MB",
         "size": "d = 784",
         "unit": "release",
-        "ours": "both sides",
-        "seconds": float(seconds) / (2 * trials),
+        "seconds": seconds / (2 * trials),
         "versions": OURS,
     }
 
@@ -415,30 +415,35 @@ def text(value):
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def main():
-    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+def lines(repetitions):
+    """The table's lines, each as soon as it is measured."""
     rng = np.random.default_rng(2008)
-    what, X_wide, y_wide = wide(rng)
-    problems = {"narrow": narrow(rng), "wide": (X_wide, y_wide)}
-    lines = []
+    what, X, y = wide(rng)
+    problems = {"narrow": narrow(rng), "wide": (X, y)}
+    few = min(repetitions, 3)
     with tempfile.TemporaryDirectory() as folder:
         peers = PeerProcess(folder, problems)
-        lines += private_fits(*problems["narrow"], peers, repetitions)
-        lines += wide_fits(what, *problems["wide"], min(repetitions, 3))
-        lines += descents(problems, peers, min(repetitions, 3))
-        lines += audits()
-    for line in lines:
-        if "peer_seconds" in line:
-            line["ratio"] = line["peer_seconds"] / line["seconds"]
-    table = [COLUMNS, *([text(line.get(column, "")) for column in COLUMNS] for line in lines)]
-    shown = [row[: len(SHOWN)] for row in table]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    for row in shown:
-        print("  ".join(map(str.ljust, row, widths)).rstrip())
+        yield from private_fits(*problems["narrow"], peers, repetitions)
+        yield from wide_fits(what, X, y, few)
+        yield from descents(problems, peers, few)
+    yield from audits()
+
+
+def main():
+    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     path = ROOT / "results" / "benchmarks" / "peers.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows(table)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for k, line in enumerate(lines(repetitions)):
+            if "peer_seconds" in line:
+                line["ratio"] = line["peer_seconds"] / line["seconds"]
+            writer.writerow([text(line.get(column, "")) for column in COLUMNS])
+            if k == 0:
+                print("  ".join(name.ljust(width) for name, width in SHOWN.items()).rstrip())
+            cells = (text(line.get(name, "")).ljust(width) for name, width in SHOWN.items())
+            print("  ".join(cells).rstrip(), flush=True)
 
 
 if __name__ == "__main__":

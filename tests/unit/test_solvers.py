@@ -421,6 +421,7 @@ def test_memory_does_not_grow_with_rows_times_restarts(rng):
 def test_memory_of_wide_problems_is_bounded(rng, monkeypatch):
     """Curvatures are kept for as many restarts as fit, the others take their turn."""
     monkeypatch.setattr(solvers, "KEPT", 1 << 16)
+    monkeypatch.setattr(solvers, "COPIED", 1 << 20)  # less than the rows
     n, d, restarts = 16_000, 45, 60
     X, y = problem(n, d, rng)
     linear = 0.01 * n * directions(restarts, d, rng)
@@ -428,6 +429,37 @@ def test_memory_of_wide_problems_is_bounded(rng, monkeypatch):
     assert used < n * restarts * 8 / 2
     _, info = minimise(X, y, 0.1, linear)
     assert (info.status == "ok").all()
+
+
+@pytest.mark.parametrize("lam", [1e-3, 0.05])
+def test_a_copy_in_single_precision_changes_nothing_but_time(lam, rng, monkeypatch):
+    """Products of the copy, or of rows converted block by block, are the same."""
+    X, y = problem(3000, 60, rng)
+    linear = 20 * directions(3, 60, rng)
+    copied, info = minimise(X, y, lam, linear)
+    monkeypatch.setattr(solvers, "COPIED", 0)
+    converted, same = minimise(X, y, lam, linear)
+    assert np.array_equal(copied, converted)
+    assert np.array_equal(info.iterations, same.iterations)
+
+
+@pytest.mark.parametrize("n, d", [(20000, 6), (5000, 50)])
+def test_the_way_of_double_precision_alone_ends_at_the_same_point(n, d, rng, monkeypatch):
+    """Sample, single precision, and a start: each way is certified, and the ways agree as certified."""
+    X, y = problem(n, d, rng)
+    lam, linear = 0.01, 0.01 * n * directions(4, d, rng)
+    quick, info = minimise(X, y, lam, linear)
+    warm, started = minimise(
+        X, y, lam, linear, initial=minimise(X[: n // 2], y[: n // 2], lam)[0][0]
+    )
+    monkeypatch.setattr(solvers, "SPREAD", np.inf)  # single precision is never trusted
+    plain, same = minimise(X, y, lam, linear)
+    for found in (info, started, same):
+        assert (found.status == "ok").all()
+    assert not np.array_equal(quick, plain)
+    for W, found in ((quick, info), (warm, started)):
+        apart = np.linalg.norm(W - plain, axis=1)
+        assert (apart <= (found.gradient_norm + same.gradient_norm) / lam + 1e-13).all()
 
 
 def test_info_is_a_dictionary_with_attributes():

@@ -6,7 +6,7 @@ import math
 
 from dp import audit, pairs
 from dp.seeds import generator
-from study import audits, canonical, jobs
+from study import canonical, jobs
 from study.files import write_csv
 
 COLUMNS = (
@@ -29,7 +29,7 @@ def main():
 
     attack, epsilon = arguments.attack, arguments.epsilon
     mechanism, pair = audit.find(arguments.mechanism), pairs.find(attack["pair"])
-    guarantee = audits.guarantee(mechanism, attack, epsilon)
+    guarantee = audit.guarantee(mechanism, pair, epsilon, attack["delta"], **attack["options"])
     axes = ("audit", arguments.mechanism, arguments.label)
     found = audit.attack(
         mechanism,

@@ -37,6 +37,8 @@ def main():
     given = mechanism.of_data(meta)
     if mechanism.uses_public_rows and meta.get("public_rows"):
         given["public"] = jobs.public_rows(arguments.data)
+    if mechanism.uses_all_rows:
+        given["all_rows"] = jobs.all_training_rows(arguments)
     restarts = arguments.restarts if mechanism.private else 1
     fits = read_fits(arguments.fit) if arguments.fit else None
     fit_name = mechanism.shared_fit(options)
@@ -47,7 +49,7 @@ def main():
     reserve = deque()  # folds that the mechanism has taken and not yet answered
 
     def trains():
-        for fold in jobs.training_folds(arguments, mechanism.in_blocks):
+        for fold in jobs.training_folds(arguments, in_blocks=mechanism.in_blocks):
             reserve.append(fold)
             yield fold[0]
 

@@ -31,9 +31,11 @@ def main():
     entry, mechanism = arguments.grid, MECHANISMS[arguments.mechanism]
     candidates = expand(entry["grid"])
     bound = read_json(arguments.meta)["bound"]
-    simulations = itertools.islice(jobs.training_folds(arguments), entry.get("simulations"))
+    simulations = jobs.training_folds(arguments, first=entry.get("simulations"))
+    all_rows = jobs.all_training_rows(arguments) if mechanism.uses_all_rows else None
     errors = []
     for simulation, (train, _) in enumerate(simulations):
+        given = {"all_rows": itertools.repeat(next(all_rows))} if all_rows else {}
         axes = (arguments.experiment, arguments.dataset, arguments.search, simulation)
         shuffle = generator(arguments.seed, *axes, "search folds")
         parts = split_folds(len(train[0]), entry["folds"], shuffle)
@@ -46,6 +48,7 @@ def main():
             epsilon=arguments.epsilon,
             delta=arguments.delta,
             bound=bound,
+            **given,
             **arguments.options,
         )
         errors.append(

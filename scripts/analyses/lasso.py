@@ -29,6 +29,7 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
         seed=seed,
     )
     (X, y), _ = next(jobs.training_folds(arguments))
+    all_rows = next(jobs.all_training_rows(arguments))
     bound = read_json(inputs["meta", first.dataset])["bound"]
     weights = []
     for cell in cells:
@@ -36,7 +37,7 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
         source = experiment.lambda_source(method, cell.dataset, largest, cell.epsilon)
         lam, chosen = jobs.read_settings(str(source))
         release = MECHANISMS[method["mechanism"]].release(
-            X, y, lam=lam, bound=bound, **method["options"] | chosen
+            X, y, lam=lam, bound=bound, all_rows=all_rows, **method["options"] | chosen
         )
         weights.append(release.weights[0])
     with atomic(out, "wb") as handle:

@@ -37,10 +37,12 @@ def lower_than(
     share=1.0,
     factor=1.0,
     per_dataset=True,
+    column="error_mean",
 ):
     """Method `lower` has a mean error below `factor` times that of `higher`, in at least a `share` of
     the points that both have (of every data set; of all together where per_dataset is false). A
-    method without privacy is compared at every epsilon of the other.
+    method without privacy is compared at every epsilon of the other. column: what is compared in place
+    of the mean error, such as error_sd_folds.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
     first, second = (_ok(results.cells(methods=method, **where)) for method in (lower, higher))
@@ -51,8 +53,9 @@ def lower_than(
         raise Missing(f"{lower} and {higher} have no point in common")
     if not all(private):
         pairs["epsilon"] = pairs[["epsilon", "epsilon_higher"]].min(axis=1)
-    pairs["holds"] = pairs["error_mean"] < factor * pairs["error_mean_higher"]
-    pairs["gap"] = pairs["error_mean"] - factor * pairs["error_mean_higher"]
+    pairs["holds"] = pairs[column] < factor * pairs[f"{column}_higher"]
+    pairs["gap"] = pairs[column] - factor * pairs[f"{column}_higher"]
+    what = "" if column == "error_mean" else f", {column.replace('_', ' ')}"
     groups = pairs.groupby("dataset", sort=False) if per_dataset else [("all data", pairs)]
     texts, holds, shares = [], True, []
     for dataset, group in groups:
@@ -60,9 +63,9 @@ def lower_than(
         shares.append(group["holds"].mean())
         holds &= bool(shares[-1] >= share)
         texts.append(
-            f"{dataset}: {lower} below {_times(factor)}{higher} at {int(group['holds'].sum())} of "
-            f"{len(group)} points (at worst {_spell(worst['error_mean'])} against "
-            f"{_spell(worst['error_mean_higher'])} at {_place(worst).partition(', ')[2]})"
+            f"{dataset}{what}: {lower} below {_times(factor)}{higher} at {int(group['holds'].sum())} of "
+            f"{len(group)} points (at worst {_spell(worst[column])} against "
+            f"{_spell(worst[f'{column}_higher'])} at {_place(worst).partition(', ')[2]})"
         )
     return Outcome(holds, "; ".join(texts), min(shares), share)
 

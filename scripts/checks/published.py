@@ -6,6 +6,7 @@ from checks.implied import implied_epsilon
 from checks.results import Missing
 from checks.verdicts import ABSOLUTE, Sample, prediction_interval, verdict
 from study import canonical
+from study.published import QUANTITIES, expand, look_up
 
 COLUMNS = (
     *("comparison", "source", "published_at", "dataset", "method", "train_size", "epsilon"),
@@ -13,52 +14,6 @@ COLUMNS = (
     *("prediction_high", "difference", "verdict", "reason", "implied_epsilon", "implied_low"),
     *("implied_high", "implied", "note"),
 )
-
-# quantity: (as printed -> as ours, how our error becomes it)
-QUANTITIES = {
-    "error": (lambda value: value, lambda error: error),
-    "accuracy": (lambda value: value, lambda error: 1 - error),
-    "accuracy_percent": (lambda value: value / 100, lambda error: 1 - error),
-    "value": (lambda value: value, lambda value: value),
-}
-
-
-def expand(spec):
-    """The single values of one comparison: dictionaries with path, dataset, method, train_size and
-    epsilon, lists of sizes and epsilons multiplied out and filled into the path."""
-    for row in spec["rows"]:
-        at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}
-        sizes, epsilons = (v if isinstance(v, list) else [v] for v in at.values())
-        for size in sizes:
-            for epsilon in epsilons:
-                names = {"train_size": size}
-                if epsilon is not None:
-                    names["epsilon"] = canonical.epsilon(epsilon)
-                yield {
-                    "path": f"{spec['values']}/{row['value'].format(**names)}",
-                    "dataset": row.get("dataset"),
-                    "method": row.get("method"),
-                    "train_size": size,
-                    "epsilon": epsilon,
-                    "where": row.get("where", {}),
-                    "column": (row.get("column", spec.get("column")) or "error_mean").format(
-                        **names
-                    ),
-                    "by_epsilon": epsilon is not None
-                    and "{epsilon}" not in (row.get("column", spec.get("column")) or ""),
-                }
-
-
-def printed(source, path, layout):
-    """(value, standard deviation or None) as printed at a path."""
-    found = source.look_up(path)
-    if layout == "mean_sd":
-        if not (isinstance(found, list) and len(found) == 2):
-            raise ValueError(f"{path} is not a mean with its standard deviation")
-        return tuple(map(float, found))
-    if isinstance(found, bool) or not isinstance(found, (int, float)):
-        raise ValueError(f"{path} is not a number")
-    return float(found), None
 
 
 def compare(results, source, comparisons, stand_ins):
@@ -71,7 +26,7 @@ def compare(results, source, comparisons, stand_ins):
 
 def _compare(results, source, name, spec, item, stand_ins):
     to_ours, from_error = QUANTITIES[spec["quantity"]]
-    value, sd = printed(source, item["path"], spec["layout"])
+    value, sd = look_up(source, item["path"], spec["layout"])
     value, sd = to_ours(value), to_ours(sd) if sd is not None else None
     method = results.experiment.methods.get(item["method"], {})
     private = item["epsilon"] is not None and method.get("private", True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dp import losses, pairs
 from dp.fits import shared_fit
-from dp.mechanisms import MECHANISMS, Mechanism, Release
+from dp.mechanisms import COMMON, MECHANISMS, Mechanism, Release
 
 # ---- exact, one dimension
 
@@ -215,6 +215,17 @@ def attack(
         "trials_evaluated": evaluated,
         "statistic": name,
     }
+
+
+def guarantee(mechanism, pair, epsilon, delta=0.0, **options):
+    """`dp.accounting.Guarantee` of a mechanism with these options on a pair's rows.
+
+    Raises ValueError for an option that the mechanism does not have, or a value that it refuses.
+    """
+    mechanism, pair = find(mechanism), pairs.find(pair)
+    arguments = dict(pair.arguments) | options
+    mechanism.check_options({k: v for k, v in arguments.items() if k not in COMMON})
+    return mechanism.guarantee(*pair.size, epsilon=epsilon, delta=delta, **arguments)
 
 
 class _Side:

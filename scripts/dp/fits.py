@@ -12,48 +12,86 @@ from dp import losses
 from dp.elastic_net import minimise_elastic_net
 from dp.solvers import LEAST_STEP, Info, minimise
 
+# Smallest ridge, over the largest curvature, beside which rounding of a Hessian in single precision
+# is small: about 10 eps.
+SINGLE = 1e-6
+
 
 def l2(X, y, lam, loss="logistic", tolerance=1e-9):
     """argmin of mean loss + lam/2 ||w||^2."""
     return minimise(X, y, lam, loss=loss, tolerance=tolerance)
 
 
-def sum_intercept(X, y, lam, loss="logistic", tolerance=1e-9, max_iterations=100):
+def sum_intercept(X, y, lam, loss="logistic", tolerance=1e-9):
     """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, the intercept b not regularised.
 
     This is the objective of scikit-learn's LogisticRegression(C=1/lam). Divided by n C it reads
     mean loss + lam/(2n) ||w||^2, and in these units the gradient's norm is certified to `tolerance`.
 
-    Returns weights (1, d + 1), the last of which is b, and info as `dp.solvers.minimise`. Damped
-    Newton: with both classes present the Hessian is positive definite. Columns of zeros keep weight 0.
+    Returns weights (1, d + 1), the last of which is b, and info as `dp.solvers.minimise`. Columns of
+    zeros keep weight 0.
+    """
+    return next(sum_intercept_path(X, y, [lam], loss, tolerance))
+
+
+def sum_intercept_path(X, y, lams, loss="logistic", tolerance=1e-9, max_iterations=100):
+    """`sum_intercept` for every lambda in turn, each from the minimiser for the one before.
+
+    Where Newton's method starts changes the time that it takes, not what is certified. It is damped
+    (with both classes present the Hessian is positive definite); Hessians are formed in single
+    precision as long as that resolves the ridge and the steps succeed, gradients always in double.
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
-    if not (np.isfinite(lam) and lam > 0):
-        raise ValueError(f"lambda must be a finite number > 0, not {lam}")
     if not (np.min(y) < 0 < np.max(y)):
         raise ValueError("with one class alone a free intercept has no finite minimiser")
     used = np.append(np.flatnonzero(np.any(X, axis=0)), d)
     rows = np.ones((n, len(used)))
     rows[:, :-1] = X[:, used[:-1]]
     rows *= np.asarray(y, dtype=float)[:, None]
-    ridge = np.full(len(used), lam / n)
-    ridge[-1] = 0.0
+    rows = {np.float64: rows}
+    w = np.zeros(len(used))
+    for lam in lams:
+        if not (np.isfinite(lam) and lam > 0):
+            raise ValueError(f"lambda must be a finite number > 0, not {lam}")
+        w, norm, iterations = _damped_newton(rows, loss, lam / n, w, tolerance, max_iterations)
+        weights = np.zeros((1, d + 1))
+        weights[0, used] = w
+        yield (
+            weights,
+            Info(
+                iterations=np.array([iterations]),
+                gradient_norm=np.array([norm]),
+                status=np.array(["ok" if norm <= tolerance else "not_converged"]),
+            ),
+        )
+
+
+def _damped_newton(rows, loss, ridge, w, tolerance, max_iterations):
+    """Weights, gradient norm and iterations; rows: precision -> rows times labels, filled as needed.
+
+    The last weight is not regularised.
+    """
+    signed = rows[np.float64]
+    n = len(signed)
+    ridge = np.append(np.full(len(w) - 1, ridge), 0.0)
 
     def evaluate(w):
-        slope, curvature = loss.slopes(rows @ w)
-        gradient = slope @ rows / n + ridge * w
+        slope, curvature = loss.slopes(signed @ w)
+        gradient = slope @ signed / n + ridge * w
         return gradient, np.linalg.norm(gradient), curvature
 
-    w = np.zeros(len(used))
     gradient, norm, curvature = evaluate(w)
-    step = 1.0
+    step, precision = 1.0, np.float32 if ridge[0] > SINGLE * loss.c else np.float64
     for iteration in range(max_iterations + 1):
         if norm <= tolerance or step < LEAST_STEP or iteration == max_iterations:
             break
-        hessian = (rows * (curvature / n)[:, None]).T @ rows
+        hessian = _hessian(rows, curvature / n, precision)
         hessian[np.diag_indices_from(hessian)] += ridge
-        direction = -np.linalg.solve(hessian, gradient)
+        try:
+            direction = -np.linalg.solve(hessian, gradient)
+        except np.linalg.LinAlgError:  # no row is where its loss bends: nothing fixes the intercept
+            break
         while step >= LEAST_STEP:
             trial = evaluate(w + step * direction)
             if trial[1] <= (1 - 0.1 * step) * norm:
@@ -61,14 +99,19 @@ def sum_intercept(X, y, lam, loss="logistic", tolerance=1e-9, max_iterations=100
                 gradient, norm, curvature = trial
                 step = min(1.0, 4 * step)
                 break
+            if precision == np.float32:
+                precision = np.float64  # the direction may be to blame
+                break
             step /= 4
-    weights = np.zeros((1, d + 1))
-    weights[0, used] = w
-    return weights, Info(
-        iterations=np.array([iteration]),
-        gradient_norm=np.array([norm]),
-        status=np.array(["ok" if norm <= tolerance else "not_converged"]),
-    )
+    return w, norm, iteration
+
+
+def _hessian(rows, weights, precision):
+    """Sum of weights_i x_i x_i', as a symmetric product of the rows in that precision."""
+    if precision not in rows:
+        rows[precision] = rows[np.float64].astype(precision)
+    scaled = rows[precision] * np.sqrt(weights, dtype=precision)[:, None]
+    return (scaled.T @ scaled).astype(float)
 
 
 def l1(X, y, lam, tolerance=1e-9):

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from plots import style
-from study import printed
+from study import published
 from study.experiment import data_path
 from study.files import read_json
 
@@ -31,16 +31,19 @@ def accuracy_panels(experiment, spec, frame):
         sharey=True,
         squeeze=False,
     )
-    published = printed.accuracies(experiment.values, **(spec["options"]["printed"] or {}))
-    first = set()  # each printed row is drawn once, beside the first method that regenerates it
+    printed = {}  # method -> where it stands -> value
+    for value in published.values(experiment, spec["options"]["published"]):
+        if value.dataset == dataset and value.epsilon is not None:
+            printed.setdefault(value.method, {})[value.path] = value
+    drawn = set()  # each printed value is drawn once, beside the first method that regenerates it
     for axes, (title, methods) in zip(grid.flat, panels.items(), strict=False):
         baseline = spec["options"]["baseline"]
         _panel(axes, experiment, frame, methods, baseline, max(counts) / sum(counts))
         for method in methods:
-            values = published.get(method)
-            if values and id(values) not in first:
-                first.add(id(values))
-                _printed(axes, experiment, method, values)
+            new = printed.get(method, {}).keys() - drawn
+            if new:
+                drawn |= new
+                _printed(axes, experiment, method, [printed[method][path] for path in sorted(new)])
         axes.set_title(title, loc="left", fontsize="medium")
         axes.legend(fontsize="small", loc="lower right")
     for axes in list(grid.flat)[len(panels) :]:
@@ -61,7 +64,7 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
     private = np.sort(frame.loc[np.isfinite(frame["epsilon"]), "epsilon"].unique())
     ends = np.array([private.min() / 1.6, private.max() * 1.6])
     looks = style.looks({method: experiment.methods[method] for method in methods})
-    axes.axhline(majority, color=MAJORITY, linestyle=":", label=f"majority class, {majority:.3f}")
+    axes.axhline(majority, color=MAJORITY, linewidth=1, label=f"majority class, {majority:.3f}")
     base = frame[frame["method"] == baseline]["error_mean"]
     if baseline not in methods and len(base):
         look = style.looks({baseline: experiment.methods[baseline]})[baseline]
@@ -88,18 +91,14 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
 
 
 def _printed(axes, experiment, method, values):
-    finite = {epsilon: pair for epsilon, pair in values.items() if np.isfinite(epsilon)}
-    if not finite:
-        return
     # The colour that the method has in this panel, where variants of a mechanism take spare ones.
     look = style.looks({method: experiment.methods[method]})[method]
     drawn = {container.get_label(): container for container in axes.containers}
     colour = drawn[look["label"]].lines[0].get_color() if look["label"] in drawn else look["color"]
-    mean, sd = np.array(list(finite.values())).T
+    epsilons, means, sds = np.array([(v.epsilon, v.value, v.sd) for v in values], dtype=float).T
     axes.errorbar(
-        np.array(list(finite)) * 1.25,
-        mean,
-        yerr=sd,
+        *(epsilons * 1.25, means),
+        yerr=sds,
         linestyle="",
         marker="D",
         markersize=6,

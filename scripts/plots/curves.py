@@ -10,7 +10,10 @@ WITHIN = 5  # entries of a legend that find room among the curves; a longer one 
 
 
 def learning_curve(experiment, spec, frame):
-    """Mean error with 95 % bands against the number of training rows."""
+    """Mean error with 95 % bands against the number of training rows.
+
+    options["beside"]: the legend stands there, for curves and bands that leave no room for it.
+    """
     axes, fig = _curves(experiment, spec, frame, "train_size")
     axes.set_xlabel("training rows")
     if spec["options"]["log_size"]:
@@ -69,10 +72,10 @@ def tuning_curve(experiment, spec, paths):
     return fig
 
 
-def _legend(fig, axes, **look):
-    """Among the curves, or beside them where it is long."""
+def _legend(fig, axes, beside=False, **look):
+    """Among the curves, or beside them where that is asked for or it is long."""
     handles, labels = axes.get_legend_handles_labels()
-    if len(labels) > WITHIN:
+    if beside or len(labels) > WITHIN:
         fig.set_size_inches(9.2, 4.2)
         fig.legend(handles, labels, loc="outside right upper", **look)
     else:
@@ -105,23 +108,24 @@ def _curves(experiment, spec, frame, along):
     _printed(experiment, spec, axes, looks, datasets)
     axes.set_ylabel("test error")
     if spec["options"]["log_error"]:
-        axes.set_yscale("log")
+        style.log_errors(axes, frame["error_mean"])
     else:
         axes.set_ylim(bottom=0)
     axes.set_title(spec["title"], loc="left")
     title = style.replicates(experiment, frame) + ",\n95 % interval over them"
-    _legend(fig, axes, title=title, alignment="left", title_fontsize="small")
+    beside = spec["options"].get("beside", False)
+    _legend(fig, axes, beside, title=title, alignment="left", title_fontsize="small")
     return axes, fig
 
 
 def _printed(experiment, spec, axes, looks, datasets):
     """The source's values as level lines, for private methods: one's own curve crosses its own line."""
-    mapping = spec["options"].get("published")
-    cells = published.cells(experiment, mapping) if mapping else {}
     lines = [
-        (method, value)
-        for (dataset, method), value in cells.items()
-        if dataset in datasets and method in looks and experiment.methods[method]["private"]
+        (value.method, value.value)
+        for value in published.values(experiment, spec["options"].get("published"))
+        if value.dataset in datasets
+        and value.method in looks
+        and experiment.methods[value.method]["private"]
     ]
     for method, value in lines:
         axes.axhline(value, color=looks[method]["color"], linestyle=(0, (1, 1.5)), linewidth=1.2)

@@ -54,7 +54,10 @@ def epsilon_family(experiment, spec, frame):
     )
     if options["log"]:
         axes.set_xscale("log")
-        axes.set_yscale("log")
+        if options["show"] == "error":
+            style.log_errors(axes, frame["error_mean"])
+        else:
+            axes.set_yscale("log")
         style.plain_ticks(axes, frame["train_size"])
     else:
         axes.set_ylim(bottom=0)

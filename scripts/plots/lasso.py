@@ -1,5 +1,7 @@
 """Figures of the distributed lasso: what it discards, which pixels weigh most, how many centres."""
 
+import textwrap
+
 import numpy as np
 
 from plots import style
@@ -63,7 +65,7 @@ def heaviest_pixels(experiment, spec, path):
                 _mark(axes, top[w[top] > 0], side, "#D55E00", "+")
                 _mark(axes, top[w[top] < 0], side, "#009E73", "o")
                 axes.set_title(f"{len(top)} heaviest", fontsize="small")
-        row[0].set_ylabel(title, fontsize="small")
+        row[0].set_ylabel("\n".join(textwrap.wrap(title, 22)), fontsize="small")
     fig.suptitle(
         f"{spec['title']}, {int(size):,} training rows (+ for 9, o for 4, x discarded)",
         x=0.01, ha="left",

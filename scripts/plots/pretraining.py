@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from plots import style
-from study import printed
+from tables.pretraining import by_column
 
 PLAIN, PRETRAINED, NONE = "#0072B2", "#D55E00", "#000000"
 CLASSES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -14,11 +14,12 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 def pretraining(experiment, spec, frame):
     """Training accuracy against epsilon, with and without pre-training; published values hollow."""
     fig, axes = style.figure(width=6.8)
-    published = printed.pairs(experiment.values, spec["options"]["table"])
+    printed = by_column(experiment, spec["options"]["published"])
     private = np.sort(frame.loc[np.isfinite(frame["epsilon"]), "epsilon"].unique())
     ends = np.array([private.min() / 1.5, private.max() * 1.5])
-    for column, (side, colour, marker, name) in enumerate(
-        (("plain", PLAIN, "o", "from zero"), ("pretrained", PRETRAINED, "s", "pre-trained"))
+    for side, colour, marker, name in (
+        ("plain", PLAIN, "o", "from zero"),
+        ("pretrained", PRETRAINED, "s", "pre-trained"),
     ):
         for method in spec["options"][side]:
             rows = frame[frame["method"] == method].sort_values("epsilon")
@@ -42,7 +43,7 @@ def pretraining(experiment, spec, frame):
                     linestyle="--",
                     label=f"{name}, without privacy",
                 )
-        theirs = {epsilon: pair[column] for epsilon, pair in published.items() if epsilon < np.inf}
+        theirs = {epsilon: value for epsilon, value in printed[side].items() if epsilon < np.inf}
         if theirs:
             axes.plot(
                 *(list(theirs), list(theirs.values())),
@@ -57,7 +58,8 @@ def pretraining(experiment, spec, frame):
     axes.set_xlim(*ends)
     axes.set_ylim(0, 100)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.set_xlabel(r"claimed $\varepsilon$" if published else r"privacy parameter $\varepsilon$")
+    meaning = "claimed" if any(printed.values()) else "privacy parameter"
+    axes.set_xlabel(rf"{meaning} $\varepsilon$")
     axes.set_ylabel("training accuracy, percent")
     folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
     axes.set_title(spec["title"], loc="left")

@@ -63,7 +63,14 @@ def searched_pairs(experiment, spec, paths):
             linewidth=0.6,
         )
         for row in wins.nlargest(3, "wins").itertuples():
-            axes.annotate(f"{row.wins}", (row.batch, row[1]), ha="center", va="center", fontsize=8)
+            axes.annotate(
+                f"{row.wins}",
+                (row.batch, row[1]),
+                ha="center",
+                va="center",
+                fontsize=8,
+                path_effects=[style.halo()],
+            )
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.margins(0.15)

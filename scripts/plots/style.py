@@ -11,6 +11,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 from study.files import atomic
 
@@ -137,6 +138,14 @@ def plain_ticks(axes, sizes):
         axes.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+
+
+def log_errors(axes, means):
+    """A logarithmic axis of errors that ends near the least mean: an interval may reach down to 0."""
+    axes.set_yscale("log")
+    means = np.asarray(means, dtype=float)
+    if (means > 0).any():
+        axes.set_ylim(bottom=0.5 * means[means > 0].min())
 
 
 def halo():

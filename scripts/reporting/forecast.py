@@ -1,9 +1,11 @@
 """What jobs will cost, from medians that were recorded when such jobs ran.
 
 A job's CPU seconds are START, the interpreter's own, and a share in proportion to its work: training
-rows x folds (or simulations) x draws for jobs that train, 1 for the others.
+rows x folds (or simulations) x draws for jobs that train, for searches x their own folds and candidates,
+1 for the others.
 """
 
+import math
 import re
 from pathlib import Path
 from statistics import median
@@ -16,7 +18,7 @@ TRAIN = ("run", "fit", "search")
 
 
 class Job(NamedTuple):
-    """rule, experiment ("" for what all share), name (the method of a run, else the rule), work."""
+    """rule, experiment ("" for what all share), name (a run's method, a search's, else the rule), work."""
 
     rule: str
     experiment: str
@@ -43,12 +45,21 @@ def job(rule, experiment, path, experiments):
     size = re.search(r"n=(\d+)", path)
     if rule not in TRAIN or not size or not values:
         return Job(rule, experiment if values else "", rule, 1.0)
-    work = int(size[1]) * (values.get("folds") or values.get("simulations") or 1)
+    replicates = values.get("folds") or values.get("simulations") or 1
+    work = int(size[1]) * replicates
     name = rule
     if rule == "run":
         name = parts[1]
         method = values["methods"].get(name, {})
+        work = int(size[1]) * method.get("simulations", replicates)
         work *= values["restarts"] if method.get("private", True) else 1
+    if rule == "search":
+        name = parts[0]
+        search = values["searches"].get(name)
+        if search:
+            replicates = min(replicates, search.get("simulations", replicates))
+            candidates = math.prod(len(grid) for grid in search["grid"].values())
+            work = int(size[1]) * replicates * search["folds"] * candidates
     return Job(rule, experiment, name, float(work))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dp import pairs
-from dp.audit import CONTROLS, find
+from dp.audit import CONTROLS, find, guarantee
 from dp.mechanisms import MECHANISMS
 from study import canonical
 from study.config import ConfigError, merge, nearest, read_yaml, validate
@@ -81,16 +81,10 @@ def load(config):
                 raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")
             for epsilon in attack["epsilons"]:
                 try:
-                    guarantee(find(name), attack, epsilon)
+                    guarantee(
+                        *(find(name), attack["pair"], epsilon, attack["delta"]),
+                        **attack["options"],
+                    )
                 except (ValueError, TypeError) as error:
                     raise ConfigError(f"{key}: {error}") from None
     return Audits(values)
-
-
-def guarantee(mechanism, attack, epsilon):
-    """`dp.accounting.Guarantee` of a mechanism on an attack's pair."""
-    pair = pairs.find(attack["pair"])
-    arguments = dict(pair.arguments) | attack["options"]
-    common = ("lam", "bound")
-    mechanism.check_options({k: v for k, v in arguments.items() if k not in common})
-    return mechanism.guarantee(*pair.size, epsilon=epsilon, delta=attack["delta"], **arguments)

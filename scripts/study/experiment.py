@@ -131,11 +131,10 @@ class Experiment:
         search = self.methods[cell.method]["search"]
         return self.search_path(search, cell.dataset, cell.train_size, cell.epsilon, suffix)
 
-    @property
-    def split(self):
+    def split(self, method=None):
         """Arguments that tell a job how rows are divided: --folds F or --simulations S."""
         key = "folds" if "folds" in self.values else "simulations"
-        return f"--{key} {self.values[key]}"
+        return f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"
 
     def analysis_path(self, name):
         suffix = kinds.ANALYSES[self.analyses[name]["kind"]].suffix

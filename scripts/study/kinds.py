@@ -24,11 +24,11 @@ class Kind(NamedTuple):
       "none"      an empty mapping: what it shows needs no data
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
-    options: name -> default of what spec["options"] may hold; `published` is everywhere the map that
-    `study.published` describes. suffix: of an analysis' file. exclusive: the job has the machine to
-    itself, because it measures time. mechanisms: it runs the experiment's mechanisms itself.
-    describes_data: it reads the .json of its prepared data sets too. printed: it reads
-    config/published/<source>.yaml too.
+    options: name -> default of what spec["options"] may hold; `published` is everywhere the name of an
+    entry of the experiment's `published` section. suffix: of an analysis' file. exclusive: the job has
+    the machine to itself, because it measures time. mechanisms: it runs the experiment's mechanisms
+    itself. describes_data: it reads the .json of its prepared data sets too. printed: it reads the
+    source's facts whatever its options.
     """
 
     module: str
@@ -48,20 +48,19 @@ TABLES = {
         "tables.einarsson",
         "table_a_1",
         inputs="draws",
-        options={"published": "config/published/einarsson_table_a1.csv"},
+        printed=True,
     ),
     "errors": Kind("tables.errors", "errors"),
+    "settings": Kind("tables.settings", "settings", options={"published_grids": {}}, printed=True),
     "pretraining": Kind(
         "tables.pretraining",
         "pretraining",
-        options={"plain": [], "pretrained": [], "table": None},
-        printed=True,
+        options={"plain": [], "pretrained": [], "published": None},
     ),
     "printed_accuracy": Kind(
         "tables.printed_accuracy",
         "printed_accuracy",
-        options={"table": None, "rows": None},
-        printed=True,
+        options={"published": None},
     ),
     "class_counts": Kind("tables.data", "class_counts", inputs="analysis"),
     "explained_variance": Kind(
@@ -81,7 +80,9 @@ FIGURES = {
     ),
     "centres_curve": Kind("plots.lasso", "centres_curve"),
     "learning_curve": Kind(
-        "plots.curves", "learning_curve", options={"log_error": False, "log_size": False}
+        "plots.curves",
+        "learning_curve",
+        options={"log_error": False, "log_size": False, "beside": False},
     ),
     "decision_regions": Kind("plots.pretraining", "decision_regions", inputs="analysis"),
     "loss_traces": Kind("plots.pretraining", "loss_traces", inputs="analysis"),
@@ -89,15 +90,13 @@ FIGURES = {
     "pretraining": Kind(
         "plots.pretraining",
         "pretraining",
-        options={"plain": [], "pretrained": [], "table": None},
-        printed=True,
+        options={"plain": [], "pretrained": [], "published": None},
     ),
     "accuracy_panels": Kind(
         "plots.accuracy",
         "accuracy_panels",
-        options={"panels": {}, "baseline": None, "printed": None},
+        options={"panels": {}, "baseline": None, "published": None},
         describes_data=True,
-        printed=True,
     ),
     "epsilon_curve": Kind(
         "plots.curves",

@@ -9,9 +9,8 @@ import numpy as np
 from dp.data import Rows
 from dp.preparation import Later
 
-LARGE = (
-    1 << 28
-)  # bytes: larger arrays are mapped into memory, and larger parts read in blocks if possible
+# bytes: larger arrays are mapped into memory, and larger parts read in blocks where possible
+LARGE = 1 << 28
 
 
 def read_arrays(path):
@@ -71,6 +70,11 @@ class Prepared:
     def y_test(self):
         return self.arrays.get("y_test", self.y[:0])
 
+    def large(self, rows=None, part=""):
+        """Whether the floats of so many rows (a sequence; all where None) of a part are LARGE."""
+        X = self.arrays[f"X_{part}" if part else "X"]
+        return 8 * X.shape[1] * len(X if rows is None else rows) > LARGE
+
     def floats(self, rows=None, part="", in_blocks=False):
         """X (n, d) floats and y (n,) of the rows (all where None) of a part: "", "test", "holdout".
 
@@ -79,7 +83,7 @@ class Prepared:
         """
         suffix = f"_{part}" if part else ""
         X, y = self.arrays[f"X{suffix}"], self.arrays[f"y{suffix}"]
-        if in_blocks and 8 * X.shape[1] * len(X if rows is None else rows) > LARGE:
+        if in_blocks and self.large(rows, part):
             rows = np.arange(len(X)) if rows is None else np.sort(rows)
             return Rows(X, rows, self.later.apply), y[rows]
         if rows is not None:

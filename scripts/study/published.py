@@ -1,69 +1,91 @@
-"""Values that a source printed, beside the cells that regenerate them.
+"""Values that a source printed, mapped to what regenerates them.
 
-An entry's option `published` says which printed table to read and what its rows and columns are here:
+An experiment's `published` section has entries that map printed values to its data sets, methods,
+training sizes and epsilons; tables and figures show the values of one by its name:
 
     published:
-      table: table_2                                      # a table of config/published/<source>.yaml
-      rows: {separable: v20_separable}                    # printed name: data set or method
-      columns: {algorithm_1: lasso_output_perturbation}   # printed name: method or data set
+      table_2:
+        values: tables/table_2            # in config/published/<source>.yaml
+        epsilon: 0.1
+        rows: [{value: separable/1, dataset: v20_separable, method: lasso_output_perturbation, ...}]
+    figures:
+      figure_7: {kind: epsilon_curve, options: {published: table_2}, ...}
 """
 
-from pathlib import Path
+from typing import NamedTuple
 
-KEYS = ("table", "rows", "columns")
+from checks import source as source_file
+from study import canonical
 
-
-def path(experiment):
-    """The file of the experiment's source."""
-    return Path("config/published") / f"{experiment.values['source']}.yaml"
-
-
-def cells(experiment, mapping):
-    """(data set, method) -> printed value (the mean, where a spread is printed with it)."""
-    return _cells(experiment.values, mapping)
-
-
-def check(values, mapping):
-    """Raise ValueError unless the mapping names printed cells and the experiment's own names.
-
-    values: an experiment's configuration.
-    """
-    if "source" not in values:
-        raise ValueError("the experiment names no 'source'")
-    if not isinstance(mapping, dict) or sorted(mapping) != sorted(KEYS):
-        raise ValueError(f"needs exactly the keys {', '.join(KEYS)}")
-    _cells(values, mapping)
+# quantity: (as printed -> as ours, how our error becomes it)
+QUANTITIES = {
+    "error": (lambda value: value, lambda error: error),
+    "accuracy": (lambda value: value, lambda error: 1 - error),
+    "accuracy_percent": (lambda value: value / 100, lambda error: 1 - error),
+    "value": (lambda value: value, lambda value: value),
+}
 
 
-def _cells(values, mapping):
-    import yaml  # 0.02 s to import: only where published values are shown
+class Printed(NamedTuple):
+    """One value as printed, and its standard deviation, None where none stands with it. path: where;
+    dataset, method, train_size, epsilon: the cell beside it, None where the mapping names none."""
 
-    file = Path("config/published") / f"{values['source']}.yaml"
-    try:
-        tables = yaml.safe_load(file.read_text(encoding="utf-8"))["tables"]
-    except OSError as error:
-        raise ValueError(f"{file} cannot be read ({error.strerror})") from None
-    if mapping["table"] not in tables:
-        raise ValueError(f"{file} has no table {mapping['table']!r} (it has: {', '.join(tables)})")
-    table = tables[mapping["table"]]
-    found = {}
-    for row, row_name in mapping["rows"].items():
-        for column, column_name in mapping["columns"].items():
-            if row not in table or column not in table["columns"]:
-                missing = column if row in table else row
-                raise ValueError(f"{file}: {mapping['table']} has no row or column {missing!r}")
-            printed = table[row]
-            value = printed[column if isinstance(printed, dict) else table["columns"].index(column)]
-            value = value[0] if isinstance(value, list) else value
-            found[_names(values, row_name, column_name)] = float(value)
+    value: float
+    sd: float | None
+    path: str
+    dataset: str | None
+    method: str | None
+    train_size: int | None
+    epsilon: float | None
+    column: str
+
+
+def expand(spec):
+    """The single values of one comparison: dictionaries with path, dataset, method, train_size and
+    epsilon, lists of sizes and epsilons multiplied out and filled into the path."""
+    for row in spec["rows"]:
+        at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}
+        sizes, epsilons = (v if isinstance(v, list) else [v] for v in at.values())
+        column = row.get("column", spec.get("column")) or "error_mean"
+        for size in sizes:
+            for epsilon in epsilons:
+                names = {"train_size": size}
+                if epsilon is not None:
+                    names["epsilon"] = canonical.epsilon(epsilon)
+                yield {
+                    "path": f"{spec['values']}/{row['value'].format(**names)}",
+                    "dataset": row.get("dataset"),
+                    "method": row.get("method"),
+                    "train_size": size,
+                    "epsilon": epsilon,
+                    "where": row.get("where", {}),
+                    "column": column.format(**names),
+                    "by_epsilon": epsilon is not None and "{epsilon}" not in column,
+                }
+
+
+def look_up(source, path, layout):
+    """(value, standard deviation or None) as printed at a path of a `checks.source.Source`."""
+    found = source.look_up(path)
+    if layout == "mean_sd":
+        if not (isinstance(found, list) and len(found) == 2):
+            raise ValueError(f"{path} is not a mean with its standard deviation")
+        return tuple(map(float, found))
+    if isinstance(found, bool) or not isinstance(found, (int, float)):
+        raise ValueError(f"{path} is not a number")
+    return float(found), None
+
+
+def values(experiment, name):
+    """The `Printed` values of one entry of the experiment's `published` section, as printed; none where
+    `name` is None."""
+    if name is None:
+        return []
+    spec = experiment.published[name]
+    source = source_file.read(experiment.source)
+    found = []
+    for item in expand(spec):
+        value, sd = look_up(source, item["path"], spec["layout"])
+        keys = ("path", "dataset", "method", "train_size", "epsilon", "column")
+        found.append(Printed(value, sd, *(item[key] for key in keys)))
     return found
-
-
-def _names(values, *pair):
-    """(data set, method), whichever of the two is which."""
-    for dataset, method in (pair, pair[::-1]):
-        if dataset in values["datasets"] and method in values["methods"]:
-            return dataset, method
-    raise ValueError(
-        f"{pair[0]!r} and {pair[1]!r} are not a data set and a method of the experiment"
-    )

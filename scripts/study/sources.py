@@ -5,9 +5,9 @@ from importlib import import_module
 from pathlib import Path
 
 from checks import source as source_file
-from checks.published import expand, printed
 from study import kinds
 from study.config import EXPERIMENTS, ConfigError, nearest, read_yaml, validate
+from study.published import expand, look_up
 
 
 def load():
@@ -94,7 +94,7 @@ def _comparison(spec, where, source, valid):
         ):
             raise ConfigError(f"{where}.rows: {item['path']}: needs dataset, method and train_size")
         try:
-            printed(source, item["path"], spec["layout"])
+            look_up(source, item["path"], spec["layout"])
         except KeyError as error:
             raise ConfigError(f"{where}: {error.args[0]}") from None
         except ValueError as error:

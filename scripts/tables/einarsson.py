@@ -1,7 +1,6 @@
 """Tables of Einarsson (2018), published values beside ours."""
 
-import pandas as pd
-
+from checks import source
 from study.canonical import epsilon
 
 
@@ -11,7 +10,7 @@ def table_a_1(experiment, spec, draws):
     Ours are averages over simulations; published values stand beside them at the published sizes. A
     single simulation's noise variance, over d weights, strays by about sqrt(5/d) of itself.
     """
-    published = pd.read_csv(spec["options"]["published"]).set_index("n_train")
+    published = source.read(experiment.source).values["tables"]["table_a_1"]
     private = draws[draws["noise_variance"].notna()]
     epsilons = sorted(private["epsilon"].unique())
     columns = ["dataset", "train_size", "lambda", "simulations"]
@@ -23,7 +22,7 @@ def table_a_1(experiment, spec, draws):
     columns.append("weights_variance_ratio")
     rows = []
     for (dataset, size), group in private.groupby(["dataset", "train_size"], sort=True):
-        known = published.loc[size] if size in published.index else {}
+        known = published.get(size, {})
         # One epsilon's cell: every epsilon's draws perturb the same fits.
         cell = group[group["epsilon"] == epsilons[0]]
         lam = read_lambda(experiment, cell.iloc[0])

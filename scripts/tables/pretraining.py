@@ -2,7 +2,7 @@
 
 import math
 
-from study import printed
+from study import published
 from study.canonical import epsilon
 
 COLUMNS = (
@@ -10,6 +10,14 @@ COLUMNS = (
     *("pretrained_high", "enhancement", "test_plain", "test_pretrained", "draws"),
     *("published_plain", "published_pretrained", "published_enhancement", "comparison"),
 )
+
+
+def by_column(experiment, name):
+    """plain, pretrained -> epsilon (infinite: without privacy) -> the percentage printed."""
+    found = {"plain": {}, "pretrained": {}}
+    for value in published.values(experiment, name):
+        found[value.column][math.inf if value.epsilon is None else value.epsilon] = value.value
+    return found
 
 
 def pretraining(experiment, spec, frame):
@@ -20,13 +28,13 @@ def pretraining(experiment, spec, frame):
     accuracies included, so that nothing here counts as a reproduction, its shape neither.
     """
     options = spec["options"]
-    published = printed.pairs(experiment.values, options["table"])
+    printed = by_column(experiment, options["published"])
     rows = []
     sides = [frame[frame["method"].isin(options[side])] for side in ("plain", "pretrained")]
     joined = sides[0].merge(sides[1], on=["dataset", "epsilon", "train_size"], suffixes=("", "_p"))
     for cell in joined.sort_values("epsilon").itertuples():
         plain, pretrained = 100 * (1 - cell.train_error_mean), 100 * (1 - cell.train_error_mean_p)
-        theirs = published.get(cell.epsilon, (math.nan, math.nan))
+        theirs = [printed[side].get(cell.epsilon, math.nan) for side in ("plain", "pretrained")]
         rows.append(
             (
                 *(cell.dataset, epsilon(cell.epsilon)),

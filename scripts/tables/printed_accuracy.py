@@ -2,7 +2,7 @@
 
 import math
 
-from study import printed
+from study import published
 from study.canonical import epsilon
 
 COLUMNS = (
@@ -17,11 +17,14 @@ def printed_accuracy(experiment, spec, frame):
 
     difference: ours minus the printed mean, empty where the source printed nothing.
     """
-    options = spec["options"]
-    published = printed.accuracies(experiment.values, options["table"], options["rows"])
+    printed = {
+        (value.dataset, value.method, math.inf if value.epsilon is None else value.epsilon): value
+        for value in published.values(experiment, spec["options"]["published"])
+    }
     rows = []
     for cell in frame.itertuples():
-        mean, sd = published.get(cell.method, {}).get(cell.epsilon, (math.nan, math.nan))
+        theirs = printed.get((cell.dataset, cell.method, cell.epsilon))
+        mean, sd = (theirs.value, theirs.sd) if theirs else (math.nan, math.nan)
         rows.append(
             (
                 *(cell.dataset, cell.method, cell.train_size, epsilon(cell.epsilon)),

@@ -18,8 +18,10 @@ def published_errors(experiment, spec, frame):
     Where the source does not state the epsilon of its table, the printed value stands beside every
     epsilon, and `closest` shows which one it implies.
     """
-    mapping = spec["options"]["published"]
-    printed = published.cells(experiment, mapping) if mapping else {}
+    printed = {
+        (value.dataset, value.method): value.value
+        for value in published.values(experiment, spec["options"]["published"])
+    }
     rows = []
     for (dataset, method), cells in frame.groupby(["dataset", "method"], sort=False):
         value = printed.get((dataset, method), math.nan)

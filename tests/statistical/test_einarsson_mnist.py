@@ -77,17 +77,23 @@ def test_weights_of_table_a_1_are_those_of_the_summed_loss(fours_and_nines, tabl
 
 def test_weight_means_agree_when_averaged_over_48_reshuffles(fours_and_nines, table):
     X, y = normalise_rows(fours_and_nines[0]), fours_and_nines[1]
-    for row in (table[0], table[4], table[9]):
-        mean, _, _ = statistics(X, y, row, 48)
+    for row in (table[k] for k in (0, 4, 9)):
+        mean, variance, _ = statistics(X, y, row, 48)
         assert mean == pytest.approx(row["weights_mean"], rel=0.2), row["n_train"]
+        assert variance == pytest.approx(row["weights_variance"], rel=0.02), row["n_train"]
 
 
+@pytest.mark.parametrize("rows", [50, 1000, 11791])
 @pytest.mark.parametrize("rate", [0.01, 0.0001])
-def test_printed_shrinkage_discards_the_166_constant_pixels(fours_and_nines, rate):
+def test_printed_shrinkage_discards_the_166_constant_pixels_whatever_the_size(
+    fours_and_nines, rate, rows
+):
     X, y = fours_and_nines
+    X = X / 7140
     release = MECHANISMS["distributed_lasso"].release(
-        X / 7140, y, lam=1e-5, rate=rate, shrinkage="as_printed", max_iterations=100
-    )
+        X[:rows], y[:rows], all_rows=X, lam=1e-5, rate=rate, shrinkage="as_printed",
+        max_iterations=100,
+    )  # fmt: skip
     assert release.info["discarded"][0] == 166
     constant = X.min(axis=0) == X.max(axis=0)
     assert ((release.weights[0] == 0) == constant).all()

@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 
 from checks import cells, privacy, source, statements
-from checks.published import compare, expand
+from checks.published import compare
 from checks.results import Missing, Results
 from study.experiment import Experiment
+from study.published import expand
 
 PRIVATE = {"private": True, "mechanism": "output_perturbation"}
 
@@ -57,6 +58,11 @@ def test_lower_than_counts_points():
     assert "2 of 2" in cells.lower_than(CURVES, lower="plain", higher="bad").decided_by
     with pytest.raises(Missing):
         cells.lower_than(CURVES, lower="good", higher="bad", train_size=7)
+    spread = {"lower": "good", "higher": "bad", "column": "error_sd_folds"}
+    assert not cells.lower_than(CURVES, **spread).holds  # all are 0.01
+    assert "a, error sd folds: good below 1.1 x bad at 2 of 2" in (
+        cells.lower_than(CURVES, **spread, factor=1.1).decided_by
+    )
 
 
 def test_similar_takes_the_worst_point():

@@ -58,7 +58,9 @@ def test_full_configuration_is_the_published_protocol():
     assert dimensions == set(study["dimensions"])
     assert {sgd.methods[m]["options"]["batch"] for m in shown} == {study["batch"]}
     assert {sgd.methods[m]["lambda"] for m in shown} == {study["lambda"]}
-    assert lasso.simulations == facts["simulations"]["lasso_pca"]
+    for sweep, key in (("pca", "lasso_pca"), ("pixels", "lasso"), ("centres", "lasso")):
+        for method in lasso.sweeps[sweep]["methods"]:
+            assert lasso.split(method) == f"--simulations {facts['simulations'][key]}"
     for search, key in (("pca", "grid_pca"), ("pixels", "grid_no_pca")):
         found_grid = lasso.searches[search]["grid"]
         assert sorted(found_grid["lambda"]) == sorted(facts["lasso"][key]["lambda"])
@@ -73,13 +75,54 @@ def test_real_configuration_has_ten_sizes_and_eight_simulations():
         experiment = found[f"einarsson_{name}"]
         assert experiment.simulations >= 8
         for sweep, entry in experiment.sweeps.items():
-            if sweep not in ("proven_epsilons", "centres", "first_sizes"):  # not along sizes
+            # not along sizes, or parts of others
+            if sweep not in ("proven_epsilons", "centres", "first_sizes", "pca_first_sizes"):
                 assert len(entry["train_sizes"]) >= 10, (name, sweep)
+
+
+def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
+    import pandas as pd
+
+    from tables.settings import COLUMNS, settings
+
+    found = {}
+    for overlays in ((), ("real",), ("real", "full")):
+        for name, experiment in resolved(*overlays).items():
+            if not name.startswith("einarsson") or name == "einarsson_data":
+                continue
+            spec = experiment.tables["settings"]
+            cells = experiment.entry_cells(spec)
+            assert len(cells) == len(experiment.cells())  # every sweep is in the table
+            frame = pd.DataFrame(cells).assign(folds=8)
+            columns, rows = settings(experiment, spec, frame)
+            assert columns == COLUMNS
+            for row in rows:
+                row = dict(zip(columns, row, strict=True))
+                found[overlays and overlays[-1], row["method"]] = row
+    grid = found["real", "dp_sgd"]
+    assert grid["lambda"] == "cross-validated for every size and epsilon"
+    assert grid["grid"] == "batch 2000 500 200 100 50 10 5; lambda 3 1 0.1 0.01 1e-05"
+    assert grid["of_the_published_grid"] == "lambda 5 of 9; batch 7 of 15"
+    assert (grid["sizes"], grid["search_simulations"]) == (10, 4)
+    assert found["real", "sgd"]["lambda"] == "cross-validated for every size"
+    assert found["real", "dp_sgd_d15"]["lambda"] == "fixed: 0.0001"
+    assert found["real", "nonprivate_sum"]["lambda"] == "published, one for every size"
+    for method in ("dp_sgd", "pca_central", "pixels_central"):
+        parts = found["full", method]["of_the_published_grid"].split("; ")
+        assert all(a == b for a, b in (part.split()[1::2] for part in parts)), parts
+    # what is thinned is a part of the published grid, and nothing else
+    assert not any("more" in row["of_the_published_grid"] for row in found.values())
+    words = found["full", "nonprivate_sum"]["of_the_published_grid"]
+    assert words.startswith("lambda 11 values; the source's: 1/128 .. 128 by doubling")
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        (
+            {"methods": {"laplace_l1": {"simulations": 5}}},
+            "methods.laplace_l1: cannot have simulations of its own: it shares its fit",
+        ),
         ({"folds": 5}, "exactly one of the keys 'folds' and 'simulations'"),
         ({"simulations": None}, "exactly one of the keys 'folds' and 'simulations'"),
         ({"sweeps": {"as_run": {"train_sizes": [272]}}}, "272 is more than the 271 training rows"),

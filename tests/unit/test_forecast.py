@@ -12,6 +12,9 @@ VALUES = {
     "folds": 5,
     "restarts": 200,
     "methods": {"private": {"private": True}, "plain": {"private": False}},
+    "searches": {
+        "best": {"folds": 4, "simulations": 3, "grid": {"lambda": [1, 0.1], "batch": [5, 2, 1]}}
+    },
 }
 RECORDED = """rule,experiment,name,jobs,work,cpu_seconds,peak_mb
 run,old,private,10,1000000,10.3,90
@@ -33,6 +36,8 @@ def test_work_is_rows_times_folds_times_draws():
     assert job("run", "d/plain/n=400/eps=inf.csv").work == 400 * 5
     assert job("fit", "d/l2/n=400.npz").work == 400 * 5
     assert job("table", "errors.csv").work == 1
+    search = job("search", "best/d/n=400/eps=1.json")
+    assert (search.name, search.work) == ("best", 400 * 3 * 4 * 6)
     assert forecast.job("prepare", "data", "a.npz", {"new": VALUES}).experiment == ""
 
 

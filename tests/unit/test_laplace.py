@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp.fits import l2, sum_intercept
+from dp.fits import l2, sum_intercept, sum_intercept_path
 from dp.mechanisms import MECHANISMS
 
 NAMES = ("laplace_coordinates", "laplace_coordinates_sum", "laplace_l1")
@@ -36,6 +36,36 @@ def test_sum_intercept_is_scikit_learns_objective(data, lam):
     gradient = np.append(X.T @ slope / 80 + lam / 80 * weights[0, :-1], slope.mean())
     assert np.linalg.norm(gradient) <= 1e-9
     assert weights[0, 2] == 0
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_a_path_of_lambdas_ends_at_the_minimisers_of_each_alone(data, loss):
+    """Down to ridges that single precision cannot resolve; certified, so within tolerance / ridge."""
+    lams = [4.0, 0.5, 0.25, 1e-3, 1e-5, 0.1]
+    path = list(sum_intercept_path(*data, lams, loss=loss))
+    for lam, (weights, info) in zip(lams, path, strict=True):
+        alone, _ = sum_intercept(*data, lam, loss=loss)
+        assert info["status"][0] == "ok"
+        np.testing.assert_allclose(weights, alone, atol=2e-9 * 80 / lam)
+    assert sum(info["iterations"][0] for _, info in path) < sum(
+        sum_intercept(*data, lam, loss=loss)[1]["iterations"][0] for lam in lams
+    )
+
+
+def test_a_search_tries_the_same_fits_as_single_releases(data):
+    mechanism, lams = MECHANISMS["nonprivate_sum"], (0.5, 0.01)
+    (found,) = mechanism.release_many([data], rngs=[None], candidates=[{"lam": v} for v in lams])
+    for k, lam in enumerate(lams):
+        alone = mechanism.release(*data, lam=lam)
+        np.testing.assert_allclose(found.weights[k], alone.weights[0], atol=2e-9 * 80 / lam)
+        for name in ("intercept", "weights_mean", "weights_variance"):
+            assert found.info[name][k] == pytest.approx(alone.info[name][0], rel=1e-5)
+
+
+def test_sum_intercept_says_where_it_cannot_converge(data):
+    """From zero no row is on the bend of the Huber hinge, so that the Hessian has no intercept."""
+    _, info = sum_intercept(*data, 0.1, loss="huber")
+    assert info["status"][0] == "not_converged" and info["gradient_norm"][0] > 1e-9
 
 
 def test_sum_intercept_needs_both_classes(data):

@@ -65,17 +65,13 @@ def test_gram_and_rows_give_the_same_gradient():
         np.testing.assert_allclose(lasso.Centre(X, y).gradient(w), by_hand, rtol=1e-10, atol=1e-10)
 
 
-def test_warm_starts_end_at_the_same_minimiser(data):
-    X, y = data
-    centres = [lasso.Centre(X, y)]
-    lams = np.geomspace(0.05, 0.005, 12)
-    rate = 1 / lasso.largest_curvature(X)
-    options = {"max_iterations": 50000, "cost_difference": 0.0, "loss_threshold": 0.0}
-    cold, _, _ = lasso.proximal_gradient(centres, 12, lams, rate, **options)
-    w = np.zeros((1, 12))
-    for k, lam in enumerate(lams):
-        w, _, _ = lasso.proximal_gradient(centres, 12, [lam], [rate], initial=w, **options)
-        np.testing.assert_allclose(w[0], cold[k], atol=5e-6)
+def test_shrinkages_are_their_formulas():
+    v = np.concatenate([np.linspace(-2, 2, 41), [0.3, -0.3, 0.0, 1e-300, -1e-300]])
+    for lam, rate in ((0.3, 1.0), (0.01, 30.0), (1e-20, 0.1)):
+        soft = [math.copysign(max(abs(a) - rate * lam, 0.0), a) for a in v]
+        np.testing.assert_array_equal(lasso.soft_threshold(v, lam, rate), soft)
+        printed = [math.copysign(1, a) * (abs(a) - lam) if a else 0.0 for a in v]
+        np.testing.assert_array_equal(lasso.printed_threshold(v, lam, rate), printed)
 
 
 @pytest.mark.parametrize("shrinkage", ["soft", "as_printed"])
@@ -158,6 +154,30 @@ def test_preparation_is_scikit_learns(data, rows):
     w = np.arange(1.0, 5.0)[None]
     weights, intercept = pca.unapply(w)
     np.testing.assert_allclose(X @ weights[0] + intercept[0], found @ w[0], atol=1e-10)
+
+
+def test_preparation_is_fitted_on_all_rows_where_they_are_given(data):
+    """By hand: a preparation of all rows, then the lasso on the prepared subset, and back."""
+    X, y = data
+    settings = {"lam": 0.01, "rate": 0.05, "max_iterations": 50}
+    for kind in ("standardise", "pca"):
+        prepared = lasso.Preparation(X, kind, 5)
+        for part, rows in (("all", slice(0, 30)), ("one", slice(0, 15))):
+            plain, few = LASSO.release_many(
+                [(X[:30], y[:30]), (X[:8], y[:8])], all_rows=[X, X[:60]],
+                preparation=kind, components=5, part=part, **settings,
+            )  # fmt: skip
+            w, _, _ = lasso.proximal_gradient(
+                [lasso.Centre(prepared.apply(X)[rows], y[rows])], 12 if kind != "pca" else 5,
+                [0.01], [0.05], max_iterations=50,
+            )  # fmt: skip
+            weights, intercept = prepared.unapply(w)
+            np.testing.assert_allclose(plain.weights, weights, atol=1e-9)
+            np.testing.assert_allclose(plain.info["intercept"], intercept, atol=1e-9)
+            again = LASSO.release(
+                X[:8], y[:8], all_rows=X[:60], preparation=kind, components=5, part=part, **settings
+            )
+            np.testing.assert_array_equal(few.weights, again.weights)
 
 
 def test_private_rounds_are_those_of_the_definition(data):

@@ -40,8 +40,8 @@ def test_hoseinpour_trains_on_400_rows():
         ),
         (
             "patton",
-            {"tables": {"table_1a": {"options": {"table": "table_2"}}}},
-            "no table 'table_2'",
+            {"tables": {"table_1a": {"options": {"published": "table_2"}}}},
+            "no comparison 'table_2'",
         ),
         (
             "patton",
@@ -102,7 +102,7 @@ def test_the_majority_class_stands_in_every_panel(tmp_path, monkeypatch):
             for method, epsilon, error in cells
         ]
     )  # fmt: skip
-    options = {"baseline": "base", "panels": {"a": ["adassp"], "b": ["adassp"]}, "printed": None}
+    options = {"baseline": "base", "panels": {"a": ["adassp"], "b": ["adassp"]}, "published": None}
     figure = accuracy_panels(Experiment, {"title": "t", "options": options}, frame)
     for axes in figure.axes:
         assert axes.get_xscale() == "log"

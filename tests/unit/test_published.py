@@ -1,76 +1,100 @@
 """Printed values beside the cells that regenerate them, and the tables made of them."""
 
-import copy
 import csv
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from study import published
+from study.config import load
 from study.experiment import Experiment
+from tables.pretraining import by_column, pretraining
+from tables.printed_accuracy import COLUMNS, printed_accuracy
 from tables.published_errors import published_errors
 from tables.timing import timing
 from tables.tuning import tuning
 
-MAPPING = {
-    "table": "table_2",
-    "rows": {"separable": "ours", "real": "other"},
-    "columns": {"algorithm_1": "one", "algorithm_2": "two"},
-}
-VALUES = {"source": "veldhuizen_2020", "datasets": ["ours", "other"], "methods": ["one", "two"]}
+
+@pytest.fixture(scope="module")
+def experiments():
+    names = ["veldhuizen", "patton", "hoseinpour"]
+    return load({"seed": 1, "experiments": names})[1]
 
 
-def experiment(**changes):
-    return Experiment("v", VALUES | changes)
+def test_printed_values_with_their_cells(experiments):
+    values = published.values(experiments["veldhuizen"], "table_2")
+    found = {(v.dataset, v.method): (v.value, v.train_size) for v in values}
+    assert found["v20_separable", "lasso_output_perturbation"] == (0.029, 8000)
+    assert found["v20_real", "objective_perturbation_cm08"] == (0.461, 452)
+    assert {(v.sd, v.epsilon) for v in values} == {(None, 0.1)}
+    assert published.values(experiments["veldhuizen"], None) == []
 
 
-def test_printed_values_by_data_set_and_method():
-    assert published.cells(experiment(), MAPPING) == {
-        ("ours", "one"): 0.029,
-        ("ours", "two"): 0.031,
-        ("other", "one"): 0.395,
-        ("other", "two"): 0.461,
-    }
+def test_means_with_their_spread_once_per_method(experiments):
+    values = published.values(experiments["patton"], "table_1a")
+    found = {(v.method, v.epsilon): v for v in values}
+    assert found["adam", None][:2] == (0.958, 0.017)
+    assert found["functional_laplace_adam", 1000][:2] == (0.857, 0.154)
+    # printed once, beside the source's optimiser and beside the exact minimiser
+    assert found["functional_laplace", 0.001].path == found["functional_laplace_adam", 0.001].path
 
 
-def test_tables_with_methods_as_rows_and_spreads_beside_means():
-    mapping = {
-        "table": "figure_1",
-        "rows": {"sensitivity_method": "one"},
-        "columns": {"separable": "ours", "unseparable": "other"},
-    }
-    cells = published.cells(experiment(source="chaudhuri_monteleoni_2008"), mapping)
-    assert cells == {("ours", "one"): 0.2962, ("other", "one"): 0.3257}
+def test_pairs_without_and_with_pre_training(experiments):
+    found = by_column(experiments["hoseinpour"], "accuracy")
+    assert (found["plain"][0.5], found["pretrained"][0.5]) == (53.25, 60.0)
+    assert found["plain"][math.inf] == 67.5
+    assert math.inf not in found["pretrained"]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"table": "table_9"}, "no table 'table_9'"),
-        ({"rows": {"separabel": "ours"}}, "no row or column 'separabel'"),
-        ({"columns": {"algorithm_3": "one"}}, "no row or column 'algorithm_3'"),
-        ({"rows": {"separable": "mine"}}, "'mine' and 'one' are not a data set and a method"),
-        ({"cells": {}}, "needs exactly the keys"),
-    ],
-)
-def test_wrong_mappings_are_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        published.check(VALUES, copy.deepcopy(MAPPING) | change)
+def test_accuracies_beside_the_source(experiments):
+    frame = pd.DataFrame(
+        [
+            {
+                "dataset": "wdbc_bounds", "method": "functional_laplace", "train_size": 455,
+                "epsilon": epsilon, "error_mean": 0.2, "error_sd_folds": 0.01, "error_sd": 0.02,
+                "error_low": 0.1, "error_high": 0.3, "status": "ok",
+            }
+            for epsilon in (0.001, 0.1)
+        ]
+    )  # fmt: skip
+    spec = {"options": {"published": "table_1a"}}
+    columns, rows = printed_accuracy(experiments["patton"], spec, frame)
+    assert columns == COLUMNS
+    first, second = (dict(zip(columns, row, strict=True)) for row in rows)
+    assert first["accuracy_mean"] == pytest.approx(0.8)
+    assert (first["accuracy_low"], first["accuracy_high"]) == (pytest.approx(0.7), 0.9)
+    assert first["difference"] == pytest.approx(0.8 - 0.843)
+    assert math.isnan(second["published_mean"])
 
 
-def test_an_experiment_without_a_source_or_file_is_refused():
-    with pytest.raises(ValueError, match="names no 'source'"):
-        published.check({"datasets": [], "methods": []}, MAPPING)
-    with pytest.raises(ValueError, match="cannot be read"):
-        published.check(VALUES | {"source": "nobody_1999"}, MAPPING)
+def test_pre_training_is_compared_as_calibrated(experiments):
+    frame = pd.DataFrame(
+        [
+            {
+                "dataset": "d", "method": method, "train_size": 10, "epsilon": 0.5, "folds": 5,
+                "restarts": 20, "error_mean": 0.5, "train_error_mean": error,
+                "train_error_low": error - 0.1, "train_error_high": error + 0.1,
+            }
+            for method, error in (("a", 0.45), ("b", 0.4))
+        ]
+    )  # fmt: skip
+    options = {"plain": ["a"], "pretrained": ["b"], "published": "accuracy"}
+    columns, rows = pretraining(experiments["hoseinpour"], {"options": options}, frame)
+    (row,) = (dict(zip(columns, row, strict=True)) for row in rows)
+    assert row["plain"] == pytest.approx(55)
+    assert row["enhancement"] == pytest.approx(5)
+    assert row["published_enhancement"] == pytest.approx(6.75)
+    assert (row["draws"], row["comparison"]) == (100, "calibrated")
 
 
-def test_errors_beside_printed_values():
+def test_errors_beside_printed_values(experiments):
+    method = "lasso_output_perturbation"
     frame = pd.DataFrame(
         {
-            "dataset": "ours",
-            "method": ["one", "one", "one", "free"],
+            "dataset": "v20_separable",
+            "method": [method, method, method, "nonprivate_l1"],
             "train_size": 8000,
             "epsilon": [0.1, 0.2, 0.5, np.inf],
             "error_mean": [0.07, 0.03, 0.02, 0.0],
@@ -81,7 +105,8 @@ def test_errors_beside_printed_values():
             "status": "ok",
         }
     )
-    columns, rows = published_errors(experiment(), {"options": {"published": MAPPING}}, frame)
+    spec = {"options": {"published": "table_2"}}
+    columns, rows = published_errors(experiments["veldhuizen"], spec, frame)
     table = pd.DataFrame(rows, columns=columns)
     assert table["epsilon"].tolist() == ["0.1", "0.2", "0.5", "inf"]
     assert table["published"].tolist()[:3] == [0.029] * 3 and np.isnan(table["published"][3])
@@ -114,7 +139,7 @@ def test_tuning_beside_the_published_lambda(tmp_path):
     path.with_suffix(".json").write_text(
         '{"lambda": 0.1, "ties": [0.1, 0.001], "error": 0.1, "tuned_on": "a separate holdout"}'
     )
-    columns, rows = tuning(experiment(lambda_published=0.01), {}, {"ours": path})
+    columns, rows = tuning(Experiment("v", {"lambda_published": 0.01}), {}, {"ours": path})
     assert dict(zip(columns, rows[0], strict=True)) == {
         "dataset": "ours",
         "lambda_tuned": 0.1,
@@ -125,5 +150,5 @@ def test_tuning_beside_the_published_lambda(tmp_path):
         "error_published": 0.2,
         "tuned_on": "a separate holdout",
     }
-    row = tuning(experiment(lambda_published=None), {}, {"ours": path})[1][0]
+    row = tuning(Experiment("v", {"lambda_published": None}), {}, {"ours": path})[1][0]
     assert row[5] == "" and np.isnan(row[6])

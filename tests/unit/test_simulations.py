@@ -61,6 +61,40 @@ def test_a_simulation_does_not_depend_on_how_many_there_are(prepared):
     assert simulations(path, 7, seed=2) != simulations(path, 7)
 
 
+@pytest.mark.parametrize(
+    "split", [{"simulations": 5, "folds": None}, {"simulations": 0, "folds": 4}]
+)
+def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(tmp_path, split):
+    """The steps that were put off are applied to all rows once, where the splits ask for that many."""
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(0, 256, (60, 784), dtype=np.uint8), np.resize([1, -1], 60)
+    columns = [f"pixel{k}" for k in range(784)]
+    later = json.dumps({"columns": columns, "steps": [["row_norm", {}]]})
+    np.savez(tmp_path / "data.npz", X=X, y=y, later=later)
+    given = {"data": tmp_path / "data.npz", "experiment": "e", "dataset": "d", "seed": 1, **split}
+    together = list(jobs.training_folds(Namespace(**given, train_size=40)))
+    for k, ((rows, labels), (test, _)) in enumerate(together):
+        assert len(rows) == 40 and len(labels) == 40 and len(test) == 15
+        assert (np.abs(np.linalg.norm(rows, axis=1) - 1) < 1e-12).all()
+        # of the smaller size no more rows are asked for than there are: prepared split by split
+        few = list(jobs.training_folds(Namespace(**given, train_size=12), first=k + 1))
+        assert len(few) == k + 1
+        np.testing.assert_array_equal(few[k][0][0], rows[:12])
+        np.testing.assert_array_equal(few[k][1][0], test)
+
+
+def test_training_rows_are_some_of_all_training_rows(prepared):
+    for test in (0, 4):
+        given = {"experiment": "e", "dataset": "d", "folds": None, "simulations": 3, "seed": 1}
+        arguments = Namespace(data=prepared(40, test=test), train_size=6, **given)
+        everything = list(jobs.all_training_rows(arguments))
+        assert [len(X) for X in everything] == [40 if test else 30] * 3
+        for ((X, _), (rest, _)), whole in zip(
+            jobs.training_folds(arguments), everything, strict=True
+        ):
+            assert set(X[:, 0]) < set(whole[:, 0]) and not set(rest[:, 0]) & set(whole[:, 0])
+
+
 def test_reshuffle_is_a_partition():
     for rows, test in ((10, False), (361, False), (10, True)):
         train, rest = reshuffle(rows, np.random.default_rng(0), test)

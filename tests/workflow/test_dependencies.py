@@ -157,3 +157,9 @@ def test_importing_the_mechanisms_imports_numpy_and_no_mechanism():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == ["dp.mechanisms", ""]
+
+
+def test_attacks_do_not_depend_on_how_experiments_are_configured():
+    found = {str(path.relative_to(SCRIPTS)) for path in sources("audit.py")}
+    assert "dp/audit.py" in found
+    assert not found & {"study/config.py", "study/resolve.py", "study/kinds.py"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import audits, canonical, downloads, kinds, printed, published, sources
+from study import audits, canonical, downloads, kinds, sources
 from study.config import ConfigError, load
 from study.dependencies import digest
 from study.experiment import data_path
@@ -131,13 +131,10 @@ def entry_inputs(wildcards, section):
         paths = [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
     else:
         paths = list(experiment.entry_paths(entry, kind.inputs).values())
-    facts = entry["options"].get("published")
-    if facts:
-        paths.append(facts if isinstance(facts, str) else str(published.path(experiment)))
+    if kind.printed or entry["options"].get("published"):
+        paths += sources.files(experiment.source)
     if kind.describes_data:
         paths += [data_path(name, "json") for name in entry.get("datasets", experiment.datasets)]
-    if kind.printed and "source" in experiment.values:
-        paths.append(str(printed.path(experiment.values)))
     return paths
 
 
@@ -151,8 +148,8 @@ def entry_configuration(wildcards, section):
     )
     part = {key: values[key] for key in keys if key in values}
     part[section] = {wildcards.name: entry}
-    for key, other in (("sweep", "sweeps"), ("analysis", "analyses")):
-        named = entry.get(key, [])
+    for key, other in (("sweep", "sweeps"), ("analysis", "analyses"), ("published", "published")):
+        named = entry.get(key) or entry["options"].get(key) or []
         for name in [named] if isinstance(named, str) else named:
             part.setdefault(other, {})[name] = values[other][name]
     return json.dumps({"name": wildcards.experiment} | part)
@@ -311,6 +308,7 @@ def ledger_files():
         "results/audit/ledger.csv",
         "results/audit/exact.csv",
         "results/audit/spending.csv",
+        "results/audit/cells.csv",
         "results/audit/ledger.png",
         *(f"results/audit/{mechanism}.csv" for mechanism in AUDITS.mechanisms),
     ]

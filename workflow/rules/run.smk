@@ -22,7 +22,7 @@ rule fit:
         fit=lambda wildcards: fit_of(wildcards)["name"],
         options=lambda wildcards: json.dumps(fit_of(wildcards)["options"]),
         lam=lambda wildcards: lambda_source(wildcards, fit_of(wildcards)),
-        split=lambda wildcards: experiment_of(wildcards).split,
+        split=lambda wildcards: experiment_of(wildcards).split(),
         seed=CONFIG["seed"],
         library=digest("fit.py"),
     shell:
@@ -55,7 +55,7 @@ rule run:
         options=lambda wildcards: json.dumps(method_of(wildcards)["options"]),
         delta=lambda wildcards: method_of(wildcards)["delta"],
         lam=lambda wildcards: lambda_source(wildcards, method_of(wildcards)),
-        split=lambda wildcards: experiment_of(wildcards).split,
+        split=lambda wildcards: experiment_of(wildcards).split(wildcards.method),
         restarts=lambda wildcards: experiment_of(wildcards).restarts,
         seed=CONFIG["seed"],
         library=lambda wildcards: digest(

@@ -50,7 +50,7 @@ rule search:
         runtime=60,
     params:
         search=lambda wildcards: json.dumps(search_of(wildcards)),
-        split=lambda wildcards: experiment_of(wildcards).split,
+        split=lambda wildcards: experiment_of(wildcards).split(search_of(wildcards)["method"]),
         mechanism=lambda wildcards: searched_method(wildcards)["mechanism"],
         options=lambda wildcards: json.dumps(searched_method(wildcards)["options"]),
         delta=lambda wildcards: searched_method(wildcards)["delta"],

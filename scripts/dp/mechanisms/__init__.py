@@ -83,6 +83,8 @@ class Mechanism:
     in_blocks = False
     # Takes `public` = (X, y), the data set's public rows, where the data set has any.
     uses_public_rows = False
+    # Takes `all_rows`: per data set, X of all training rows that there are, of which it is given some.
+    uses_all_rows = False
 
     def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, **options):
         """`dp.accounting.Guarantee` for public size n and d released coordinates."""

@@ -1,6 +1,7 @@
 """The lasso over data centres: exact gradients shared (Einarsson 2018), and noisy ones."""
 
 import math
+from itertools import repeat
 
 import numpy as np
 
@@ -21,14 +22,34 @@ def _choice(name, key, value, valid):
         raise ValueError(f"{name}: {key} is one of {', '.join(valid)}, not {value!r}")
 
 
+class _Preparations:
+    """Preparations fitted on the rows of `to`, each once, or where these are None on the rows given."""
+
+    def __init__(self):
+        self.rows, self.found = None, {}
+
+    def to(self, rows):
+        if rows is not self.rows:
+            self.rows, self.found = rows, {}
+
+    def of(self, rows, *options):
+        if self.rows is None:
+            return lasso.Preparation(rows, *options)
+        if options not in self.found:
+            self.found[options] = lasso.Preparation(self.rows, *options)
+        return self.found[options]
+
+
 @register("distributed_lasso")
 class DistributedLasso(Mechanism):
     """The squared loss on labels with an L1 penalty, over `centres` that return only their gradients.
 
     centres 1 is all data in one place. part: "all", or "one" for a single centre's share alone.
-    preparation: see `dp.lasso.Preparation`; `components` of it. rate: the step size, None for the
-    reciprocal of the gradient's Lipschitz constant. shrinkage: "soft", or "as_printed" in the source.
-    max_iterations, cost_difference, loss_threshold: the source's three stopping rules.
+    preparation: see `dp.lasso.Preparation`, and `components` of it; fitted on `all_rows` where they are
+    given, as in the source, whose subsets of any size have the same columns and components. rate: the
+    step size, None for the reciprocal of the gradient's Lipschitz constant. shrinkage: "soft", or
+    "as_printed" in the source. max_iterations, cost_difference, loss_threshold: the source's three
+    stopping rules.
 
     info: intercept; discarded, the number of features the lasso ran on whose weight is below 1e-100;
     iterations; stopped, which rule; each (restarts,).
@@ -36,6 +57,7 @@ class DistributedLasso(Mechanism):
 
     private = False
     reports = ("discarded", "iterations", "stopped")
+    uses_all_rows = True
 
     def guarantee(
         self,
@@ -68,9 +90,10 @@ class DistributedLasso(Mechanism):
             raise ValueError(f"{self.name}: rate must be a finite number > 0, not {rate}")
         return none(math.inf, "exact gradients of the private rows leave each centre")
 
-    def release(self, X, y, *, rng=None, fit=None, **arguments):
+    def release(self, X, y, *, rng=None, fit=None, all_rows=None, **arguments):
         """`Release` of the one minimiser, `restarts` times the same."""
-        return next(iter(self.release_many([(X, y)], rngs=[rng], **arguments)))
+        all_rows = None if all_rows is None else [all_rows]
+        return next(iter(self.release_many([(X, y)], rngs=[rng], all_rows=all_rows, **arguments)))
 
     def release_many(
         self,
@@ -83,20 +106,23 @@ class DistributedLasso(Mechanism):
         lam=None,
         restarts=1,
         bound=1.0,
+        all_rows=None,
         **options,
     ):
         """See `Mechanism.release_many`; candidates that differ in lam and rate iterate together."""
         self.check_options(options)
-        for X, y in trains:
+        fitted = _Preparations()
+        for (X, y), everything in zip(trains, all_rows or repeat(None), strict=False):
             check_rows(X, y, bound)
             settings = [{"lam": lam, **self.options(), **options, **c} for c in candidates]
             for each in settings:
                 self.guarantee(*np.shape(X), epsilon=epsilon, bound=bound, **each)
+            fitted.to(everything)
             yield self._release(
-                np.asarray(X, dtype=float), np.asarray(y, dtype=float), settings, restarts
+                np.asarray(X, dtype=float), np.asarray(y, dtype=float), settings, restarts, fitted
             )
 
-    def _release(self, X, y, settings, restarts):
+    def _release(self, X, y, settings, restarts, fitted):
         weights = np.empty((len(settings), X.shape[1]))
         found = {
             "intercept": np.empty(len(settings)),
@@ -112,7 +138,7 @@ class DistributedLasso(Mechanism):
             rows = parts[0] if options["part"] == "one" else slice(None)
             if options["part"] == "one":
                 parts = parts[:1]
-            prepared = lasso.Preparation(X[rows], options["preparation"], options["components"])
+            prepared = fitted.of(X[rows], options["preparation"], options["components"])
             Z = prepared.apply(X[rows])
             used = np.any(Z, axis=0)  # a column of zeros keeps weight zero, under either shrinkage
             Z = Z[:, used]

@@ -4,8 +4,8 @@ import numpy as np
 
 from dp.accounting import none
 from dp.data import check_rows
-from dp.fits import FITS, sum_intercept
-from dp.mechanisms import Mechanism, Release, register
+from dp.fits import FITS, sum_intercept, sum_intercept_path
+from dp.mechanisms import Mechanism, Release, join, register
 
 PENALTIES = ("l2", "l1", "elastic_net")
 
@@ -113,10 +113,36 @@ class NonPrivateSum(Mechanism):
         loss="logistic",
     ):
         """The minimiser, `restarts` times the same row. fit: (weights, info) of the shared fit."""
-        n, d = np.shape(X)
-        self._check(epsilon, lam, n, d, bound)
+        self._check(epsilon, lam, *np.shape(X), bound)
         check_rows(X, y, bound)
-        weights, info = fit if fit is not None else sum_intercept(X, y, lam, loss=loss)
+        return self._release(fit or sum_intercept(X, y, lam, loss=loss), restarts)
+
+    def release_many(
+        self, trains, *, candidates=({},), fits=None, bound=1.0, restarts=1, **arguments
+    ):
+        """See `Mechanism.release_many`; candidates that differ in lambda alone share one path of fits."""
+        if fits is not None or any(set(candidate) != {"lam"} for candidate in candidates):
+            yield from super().release_many(
+                trains,
+                candidates=candidates,
+                fits=fits,
+                bound=bound,
+                restarts=restarts,
+                **arguments,
+            )
+            return
+        lams = [candidate["lam"] for candidate in candidates]
+        for X, y in trains:
+            for lam in lams:
+                self._check(np.inf, lam, *np.shape(X), bound)
+            check_rows(X, y, bound)
+            loss = arguments.get("loss", "logistic")
+            fitted = sum_intercept_path(X, y, lams, loss=loss)
+            yield join([self._release(fit, restarts) for fit in fitted])
+
+    def _release(self, fit, restarts):
+        weights, info = fit
+        d = weights.shape[1] - 1
         return Release(
             np.repeat(weights[:, :d], restarts, axis=0),
             np.repeat(info["status"], restarts),

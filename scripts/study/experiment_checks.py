@@ -1,0 +1,121 @@
+"""What a resolved experiment must satisfy as a whole: its cells, data sets and mechanisms together.
+
+Every function raises what `fail(key, text)` makes of the key and what is wrong with it.
+"""
+
+import math
+
+from dp.data import simulation_rows, smallest_training_fold
+from dp.mechanisms import MECHANISMS
+from study import data_sources, kinds
+
+
+def check(experiment, fail, datasets):
+    """All of them. datasets: every data set's configuration by name."""
+    _check_classes(experiment, fail, datasets)
+    _check_sizes(experiment, fail, datasets)
+    _check_entries(experiment, fail)
+    _check_mechanisms(experiment, fail)
+    _check_public(experiment, fail, datasets)
+
+
+def _check_classes(experiment, fail, datasets):
+    for cell in experiment.cells():
+        mechanism = experiment.methods[cell.method]["mechanism"]
+        if (
+            data_sources.many_classes(datasets[cell.dataset])
+            and not MECHANISMS[mechanism].multiclass
+        ):
+            raise fail(
+                f"methods.{cell.method}",
+                f"{mechanism} learns two classes, but {cell.dataset} has more; choose two with the "
+                f"step 'binary'",
+            )
+
+
+def _check_public(experiment, fail, datasets):
+    """Methods that start from public rows run on data sets that have some."""
+    for cell in experiment.cells():
+        has = data_sources.has_public_rows(datasets[cell.dataset])
+        if experiment.methods[cell.method]["options"].get("pretrain") and not has:
+            raise fail(
+                f"methods.{cell.method}",
+                f"pretrain needs public rows, and {cell.dataset} has none: give it a public_share, "
+                f"or leave it out of the method's sweeps",
+            )
+
+
+def _check_sizes(experiment, fail, datasets):
+    for sweep_name, sweep in experiment.sweeps.items():
+        for dataset in sweep.get("datasets", experiment.datasets):
+            rows = data_sources.prepared_rows(datasets[dataset])
+            if rows is None:
+                continue
+            if "simulations" in experiment.values:
+                limit = simulation_rows(
+                    rows, "test_images" in datasets[dataset]["source"].get("idx", {})
+                )
+                largest = sweep["train_sizes"][-1]
+                if largest > limit:
+                    raise fail(
+                        f"sweeps.{sweep_name}.train_sizes",
+                        f"{largest} is more than the "
+                        f"{limit} training rows of {dataset} ({rows} rows, {rows - limit} to test on)",
+                    )
+                continue
+            if rows < experiment.folds:
+                raise fail(
+                    "folds", f"{dataset} has {rows} rows, fewer than {experiment.folds} folds"
+                )
+            limit = smallest_training_fold(rows, experiment.folds)
+            largest = sweep["train_sizes"][-1]
+            if largest > limit:
+                raise fail(
+                    f"sweeps.{sweep_name}.train_sizes",
+                    f"{largest} is more than the {limit} "
+                    f"training rows of {dataset} ({rows} rows in {experiment.folds} folds)",
+                )
+    if "tune" in experiment.values:
+        folds = experiment.tune["folds"]
+        for dataset in experiment.datasets:
+            source = datasets[dataset]["source"]
+            rows = source.get("holdout") or data_sources.prepared_rows(datasets[dataset])
+            if rows is not None and rows < folds:
+                raise fail("tune.folds", f"{dataset} has {rows} rows to tune on, not {folds} folds")
+
+
+def _check_entries(experiment, fail):
+    """Refuse a table or figure of cells whose data sets and methods its sweep does not run."""
+    for section in kinds.SECTIONS:
+        for name, entry in experiment.values[section].items():
+            if "sweep" in entry and not experiment.entry_cells(entry):
+                text = f"the sweep {entry['sweep']!r} runs none of its data sets and methods"
+                raise fail(f"{section}.{name}", text)
+
+
+def _check_mechanisms(experiment, fail):
+    """Ask every mechanism for its guarantee once per cell's parameters: it checks all of them."""
+    seen = set()
+    for cell in experiment.cells():
+        method = experiment.methods[cell.method]
+        mechanism = MECHANISMS[method["mechanism"]]
+        try:
+            lam = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
+            lam = 1.0 if isinstance(lam, str) else lam
+            if (cell[1:], lam) in seen:
+                continue
+            seen.add((cell[1:], lam))
+            mechanism.guarantee(
+                cell.train_size,
+                10,
+                epsilon=math.inf if not mechanism.private else cell.epsilon,
+                delta=method["delta"],
+                lam=lam,
+                **method["options"],
+            )
+        except ValueError as error:
+            raise fail(f"methods.{cell.method}", str(error)) from None
+        except (TypeError, LookupError, ArithmeticError, AttributeError) as error:
+            given = ", ".join(f"{key}: {value}" for key, value in method["options"].items())
+            text = f"{method['mechanism']} cannot run with {given or 'its defaults'} ({error})"
+            raise fail(f"methods.{cell.method}", text) from None

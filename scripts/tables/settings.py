@@ -1,0 +1,76 @@
+"""How every method came by its regularisation and options: published, fixed, or chosen on which grid."""
+
+import math
+
+from checks import source as source_file
+from study.canonical import number
+
+COLUMNS = (
+    *("method", "lambda", "search", "grid", "of_the_published_grid", "search_folds"),
+    *("search_simulations", "simulations", "sizes", "train_sizes"),
+)
+
+
+def settings(experiment, spec, frame):
+    """One row per method: where its lambda is from, on which grid it was searched, and the sizes shown.
+
+    Beside the grid, how much of the source's it has, and the folds and simulations of the search.
+    options["published_grids"]: search -> {lambda or option: path in config/published/<source>.yaml}.
+    """
+    paths = spec["options"]["published_grids"]
+    source = source_file.read(experiment.source) if paths else None
+    rows = []
+    for label, method in experiment.methods.items():
+        cells = frame[frame["method"] == label]
+        if cells.empty:
+            continue
+        sizes = sorted(set(cells["train_size"]))
+        simulations = int(cells["folds"].max())
+        found = ("", "", "", "", "")
+        if "search" in method:
+            search = experiment.searches[method["search"]]
+            found = (
+                method["search"],
+                "; ".join(f"{name} {_listed(grid)}" for name, grid in search["grid"].items()),
+                _shares(search["grid"], paths.get(method["search"], {}), source),
+                search["folds"],
+                min(search.get("simulations", math.inf), simulations),
+            )
+        rows.append(
+            (label, _origin(experiment, method), *found, simulations, len(sizes), _listed(sizes))
+        )
+    return COLUMNS, rows
+
+
+def _origin(experiment, method):
+    """Where a method's lambda comes from, in words."""
+    lam = method["lambda"]
+    if lam == "searched":
+        searched = experiment.methods[experiment.searches[method["search"]]["method"]]
+        return "cross-validated for every size" + (" and epsilon" if searched["private"] else "")
+    if lam == "tuned":
+        return "cross-validated once"
+    if lam in ("published", experiment.values.get("lambda_published")):
+        return "published" + (", one for every size" if lam == "published" else f": {number(lam)}")
+    return f"fixed: {number(float(lam))}"
+
+
+def _listed(values):
+    return " ".join(number(float(v)) if isinstance(v, float) else number(v) for v in values)
+
+
+def _shares(grid, paths, source):
+    """How many of the published values of each setting the grid has, or the source's words for them."""
+    parts = []
+    for name, path in paths.items():
+        if name not in grid:
+            continue
+        published = source.look_up(path)
+        if all(isinstance(value, (int, float)) for value in published):
+            mine, theirs = ({float(v) for v in values} for values in (grid[name], published))
+            parts.append(f"{name} {len(mine & theirs)} of {len(theirs)}")
+            if mine - theirs:
+                parts[-1] += f" and {len(mine - theirs)} more"
+        else:
+            parts.append(f"{name} {len(grid[name])} values; the source's: {', '.join(published)}")
+    return "; ".join(parts)

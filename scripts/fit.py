@@ -20,7 +20,7 @@ def main():
     lam = jobs.read_lambda(arguments.lam)
     fits = [
         FITS[arguments.fit](*train, lam, **arguments.options)
-        for train, _ in jobs.training_folds(arguments)
+        for train, _ in jobs.training_folds(arguments, in_blocks=True)
     ]
     with atomic(arguments.out, "wb") as handle:
         np.savez(

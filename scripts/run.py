@@ -49,7 +49,7 @@ def main():
     reserve = deque()  # folds that the mechanism has taken and not yet answered
 
     def trains():
-        for fold in jobs.training_folds(arguments):
+        for fold in jobs.training_folds(arguments, in_blocks=mechanism.in_blocks):
             reserve.append(fold)
             yield fold[0]
 

@@ -31,7 +31,7 @@ def main():
     entry, mechanism = arguments.grid, MECHANISMS[arguments.mechanism]
     candidates = expand(entry["grid"])
     bound = read_json(arguments.meta)["bound"]
-    simulations = jobs.training_folds(arguments, entry.get("simulations"))
+    simulations = jobs.training_folds(arguments, first=entry.get("simulations"))
     all_rows = jobs.all_training_rows(arguments) if mechanism.uses_all_rows else None
     errors = []
     for simulation, (train, _) in enumerate(simulations):

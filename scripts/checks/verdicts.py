@@ -14,10 +14,10 @@ NOT_TESTED = "not tested"
 NOT_RUN = "not run"
 
 RULE = (
-    "inside: within the 95 % prediction interval for a run of the published size (the fold, or the "
-    "simulation, is the replicate; a printed standard deviation counts); close: within 10 % of the "
-    "published value or 0.01; off: neither; calibrated: parameters were chosen to match; not tested: "
-    "computed on stand-in data, or not comparable; not run: this run has no such result"
+    "inside: equal, or within the 95 % prediction interval for a run of the published size (the fold, "
+    "or the simulation, is the replicate; a printed standard deviation counts); close: within 10 % of "
+    "the published value or 0.01; off: neither; calibrated: parameters were chosen to match; not "
+    "tested: computed on stand-in data, or not comparable; not run: this run has no such result"
 )
 
 
@@ -79,6 +79,8 @@ def verdict(published, ours, interval, *, absolute=ABSOLUTE, stand_in=None, cali
         relative += f", {100 * gap / abs(published):.3g} %"
     if interval and interval[0] - rounding <= published <= interval[1] + rounding:
         return INSIDE, f"within [{interval[0]:.4g}, {interval[1]:.4g}]"
+    if gap <= rounding:
+        return INSIDE, "equal"
     outside = f"outside [{interval[0]:.4g}, {interval[1]:.4g}]" if interval else "no interval"
     if gap <= max(RELATIVE * abs(published), absolute) + rounding:
         return CLOSE, f"{relative}; {outside}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from dp import losses, pairs
 from dp.fits import shared_fit
-from dp.mechanisms import MECHANISMS, Mechanism, Release
+from dp.mechanisms import COMMON, MECHANISMS, Mechanism, Release
 
 # ---- exact, one dimension
 
@@ -224,7 +224,7 @@ def guarantee(mechanism, pair, epsilon, delta=0.0, **options):
     """
     mechanism, pair = find(mechanism), pairs.find(pair)
     arguments = dict(pair.arguments) | options
-    mechanism.check_options({k: v for k, v in arguments.items() if k not in ("lam", "bound")})
+    mechanism.check_options({k: v for k, v in arguments.items() if k not in COMMON})
     return mechanism.guarantee(*pair.size, epsilon=epsilon, delta=delta, **arguments)
 
 

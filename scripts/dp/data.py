@@ -107,6 +107,35 @@ def _labels(score):
     return np.where(score > 0, 1, -1).astype(np.int8)
 
 
+class Rows:
+    """Some rows of an array, in the order of `order`, made into floats by `apply` when X[a:b] is read.
+
+    For data of which no second copy should be held: what reads its rows in blocks takes this in place
+    of an array (`check_rows`, `check_coordinates`, `dp.solvers.minimise`, `dp.evaluation`). Anything
+    else can make an array of it. The array may be memory-mapped, at any address.
+    """
+
+    ndim, dtype = 2, np.dtype(float)
+
+    def __init__(self, X, order, apply=np.asarray):
+        self.X, self.order, self.apply = X, order, apply
+        self.shape = (len(order), apply(X[:1]).shape[1])
+
+    def __len__(self):
+        return len(self.order)
+
+    def __getitem__(self, part):
+        return self.apply(self.X[self.order[part]])
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self[:], dtype=dtype)
+
+
+def as_rows(X):
+    """X as an array, or as the `Rows` it is."""
+    return X if isinstance(X, Rows) else np.asarray(X)
+
+
 def row_norms(X):
     """Euclidean norm of every row, (n,), in blocks: X may be memory-mapped or of integers."""
     norms = np.empty(len(X))
@@ -168,7 +197,7 @@ def check_rows(X, y, bound, classes=None):
     classes: None for labels -1 and 1; a number for labels 0 .. classes - 1. Noise calibrated to a
     bound that the data break protects nobody, so nothing is released.
     """
-    X, y = np.asarray(X), np.asarray(y)
+    X, y = as_rows(X), np.asarray(y)
     if X.ndim != 2 or len(X) == 0 or y.shape != (len(X),):
         raise ValueError(
             f"data must be X (n, d) with n > 0 and y (n,), not {X.shape} and {y.shape}"

@@ -4,11 +4,11 @@ import numpy as np
 
 from dp import losses
 
-BLOCK_ELEMENTS = 1 << 20  # scores held at a time: 8 MB, whatever n x restarts is
+BLOCK_ELEMENTS = 1 << 13  # scores held at a time: 64 kB, which malloc does not fetch anew each time
 
 
 def _blocks(rows, restarts):
-    step = max(1, BLOCK_ELEMENTS // max(1, restarts))
+    step = max(16, BLOCK_ELEMENTS // max(1, restarts))  # at least what a matrix product needs
     return (slice(start, start + step) for start in range(0, rows, step))
 
 

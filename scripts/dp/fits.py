@@ -41,8 +41,8 @@ def sum_intercept_path(X, y, lams, loss="logistic", tolerance=1e-9, max_iteratio
     (with both classes present the Hessian is positive definite); Hessians are formed in single
     precision as long as that resolves the ridge and the steps succeed, gradients always in double.
     """
-    loss = losses.get(loss)
-    n, d = np.shape(X)
+    loss, X = losses.get(loss), np.asarray(X)
+    n, d = X.shape
     if not (np.min(y) < 0 < np.max(y)):
         raise ValueError("with one class alone a free intercept has no finite minimiser")
     used = np.append(np.flatnonzero(np.any(X, axis=0)), d)

@@ -50,8 +50,10 @@ class Logistic(MarginLoss):
     c = 0.25
 
     def value(self, z):
-        z = np.asarray(z, dtype=float)
-        return np.maximum(-z, 0.0) + np.log1p(np.exp(-np.abs(z)))
+        value = np.array(z, dtype=float)
+        np.negative(np.abs(value, out=value), out=value)
+        np.log1p(np.exp(value, out=value), out=value)  # log(1 + e^-|z|), and -z more where z < 0
+        return np.subtract(value, np.minimum(z, 0.0), out=value)
 
     def slopes(self, z):
         slope = Logistic.slope(self, z)  # whatever a subclass makes of it

@@ -293,6 +293,16 @@ def opposite_corner():
     )
 
 
+@pair
+def opposite_class():
+    """The same for losses with one weight vector per class: the record moves from class 0 to class 1."""
+    return Pair(
+        sides=_replace(np.array([[1.0]]), [0], 0, label=1),
+        arguments={"lam": 1.0, "bound": 1.0, "loss": "softmax", "classes": 2},
+        reason="the only record's clipped gradient turns its sign: what one class loses the other gains",
+    )
+
+
 def _unpenalised():
     """400 records at 0 that carry no weight, half of either class, and one more at 1."""
     X = np.zeros((400, 1))

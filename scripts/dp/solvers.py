@@ -14,6 +14,7 @@ Inside, arrays hold one column per restart.
 import numpy as np
 
 from dp import losses
+from dp.data import as_rows
 
 TOGETHER = 256  # restarts solved together; more are taken in turns
 BLOCK = 3 << 17  # bytes of a block of margins: with what is made of them they stay in the L2 cache
@@ -50,7 +51,8 @@ def minimise(
 ):
     """Minimise mean_i loss(y_i w.x_i) + lam/2 ||w||^2 + linear_j . w / n for every restart j.
 
-    X: (n, d), real numbers of any type; it may be memory-mapped and is never copied as a whole.
+    X: (n, d), real numbers of any type, or `dp.data.Rows`; it is read in blocks, may be memory-mapped
+        and is never copied as a whole.
     y: (n,) in {-1, 1}. lam: positive, one number or one per restart. linear: (restarts, d), or (d,)
     for one restart; None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: (d,) or
     (restarts, d), a starting point, which changes the time that is taken, not what is certified.
@@ -92,7 +94,7 @@ def minimise(
 def _checked(X, y, lam, linear, loss, initial, tolerance):
     """The arguments as arrays; W (restarts, d) is a copy of the starting points."""
     loss = losses.get(loss)
-    X, y, lam = np.asarray(X), np.asarray(y), np.asarray(lam, dtype=float)
+    X, y, lam = as_rows(X), np.asarray(y), np.asarray(lam, dtype=float)
     if X.ndim != 2 or 0 in X.shape or y.shape != X.shape[:1]:
         raise ValueError(f"X must be (n, d) and y (n,), n and d > 0, not {X.shape} and {y.shape}")
     if X.dtype.kind not in "fiub":

@@ -64,7 +64,7 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
     private = np.sort(frame.loc[np.isfinite(frame["epsilon"]), "epsilon"].unique())
     ends = np.array([private.min() / 1.6, private.max() * 1.6])
     looks = style.looks({method: experiment.methods[method] for method in methods})
-    axes.axhline(majority, color=MAJORITY, linestyle=":", label=f"majority class, {majority:.3f}")
+    axes.axhline(majority, color=MAJORITY, linewidth=1, label=f"majority class, {majority:.3f}")
     base = frame[frame["method"] == baseline]["error_mean"]
     if baseline not in methods and len(base):
         look = style.looks({baseline: experiment.methods[baseline]})[baseline]

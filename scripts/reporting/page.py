@@ -17,6 +17,7 @@ TEMPLATES = Path("workflow/report")
 LEDGER = Path("results/audit/ledger.csv")
 LEDGER_TABLES = {
     "exact": "Losses from densities, which no number of releases resolves",
+    "cells": "Every cell of every results table: claimed, proven, and what attacks found",
     "spending": "What each experiment's methods spend, tuning and preparation included",
 }
 TITLE = "Differentially private linear models: published results, regenerated and checked"

@@ -34,18 +34,27 @@ def add_data_arguments(parser, lam=True):
         parser.add_argument("--lam", required=True, help="a number, or the .json that tuning wrote")
 
 
-def training_folds(arguments, first=None):
+def training_folds(arguments, *, first=None, in_blocks=False):
     """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation.
 
-    first: only so many of them, None for all.
+    first: only so many of them, None for all. in_blocks: whether their reader reads them so, see
+    `Prepared.floats`.
     """
     data = Prepared(arguments.data)
     size = arguments.train_size
-    official = data.floats(part="test") if _has_test(arguments, data) else None
+    has_test = _has_test(arguments, data)
+    official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
     # Steps that were put off treat every row alone: done once for all rows, where the splits ask for
-    # more rows than there are.
+    # more rows than there are, unless these are to be read in blocks.
     count = min(first or math.inf, arguments.simulations or arguments.folds)
-    whole = data.floats() if size * count > len(data.y) else None
+    again = size * count > len(data.y) and not (in_blocks and data.large())
+    whole = data.floats() if again else None
+
+    def rows(chosen):
+        if whole is None:
+            return data.floats(chosen, in_blocks=in_blocks)
+        return whole[0][chosen], whole[1][chosen]
+
     for train, test in itertools.islice(_splits(arguments, data), first):
         if size > len(train):
             where = f" in each of {arguments.folds} folds" if arguments.folds else ""
@@ -53,11 +62,7 @@ def training_folds(arguments, first=None):
                 f"{arguments.dataset} has {len(train)} training rows{where}, "
                 f"not the {size} asked for in train_sizes"
             )
-        yield _rows(data, whole, train[:size]), official or _rows(data, whole, test)
-
-
-def _rows(data, whole, rows):
-    return data.floats(rows) if whole is None else (whole[0][rows], whole[1][rows])
+        yield rows(train[:size]), official or rows(test)
 
 
 def all_training_rows(arguments):

@@ -9,8 +9,14 @@ CONFIDENCE = 0.95
 
 
 def read_cell(path):
-    """Draws of one run file, a data frame with the columns that `scripts/run.py` writes."""
-    return pd.read_csv(path)
+    """Draws of one run file, a data frame with the columns that `scripts/run.py` writes.
+
+    Raises ValueError where it has none.
+    """
+    draws = pd.read_csv(path)
+    if draws.empty:
+        raise ValueError(f"{path} has no draws: delete it and run again")
+    return draws
 
 
 def summarise(draws):

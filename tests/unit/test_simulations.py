@@ -77,7 +77,7 @@ def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(t
         assert len(rows) == 40 and len(labels) == 40 and len(test) == 15
         assert (np.abs(np.linalg.norm(rows, axis=1) - 1) < 1e-12).all()
         # of the smaller size no more rows are asked for than there are: prepared split by split
-        few = list(jobs.training_folds(Namespace(**given, train_size=12), k + 1))
+        few = list(jobs.training_folds(Namespace(**given, train_size=12), first=k + 1))
         assert len(few) == k + 1
         np.testing.assert_array_equal(few[k][0][0], rows[:12])
         np.testing.assert_array_equal(few[k][1][0], test)

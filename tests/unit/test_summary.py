@@ -124,3 +124,9 @@ def test_a_run_file_is_read_as_it_was_written(tmp_path):
     assert frame["error"].isna().tolist() == [False] * 1000 + [True]
     assert frame["status"].tolist() == ["ok"] * 1000 + ["not_finite"]
     assert np.issubdtype(frame["fold"].dtype, np.integer)
+
+
+def test_a_run_file_without_draws_is_refused(tmp_path):
+    write_csv(tmp_path / "eps=1.csv", COLUMNS, [])
+    with pytest.raises(ValueError, match="has no draws"):
+        read_cell(tmp_path / "eps=1.csv")

@@ -52,7 +52,7 @@ def test_prediction_interval_stays_where_the_quantity_lives_and_needs_replicates
         (0.02, 0.03, (0.025, 0.035), {}, "close"),  # 0.01 absolute
         (0.02, 0.0301, (0.025, 0.035), {}, "off"),
         (0.02, 0.0301, None, {"absolute": 0.0}, "off"),
-        (0.0, 0.0, None, {}, "close"),
+        (0.0, 0.0, None, {}, "inside"),
         (0.30, 0.31, (0.29, 0.33), {"calibrated": "lambda was chosen"}, "calibrated"),
         (0.30, 0.90, None, {"stand_in": "digits"}, "not tested"),
         (0.30, math.nan, None, {}, "not run"),

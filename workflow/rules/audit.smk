@@ -139,6 +139,31 @@ rule spending:
         "python scripts/ledger.py {input} --out {output} 2> {log}"
 
 
+rule audited_cells:
+    input:
+        ledger="results/audit/ledger.csv",
+        results=[
+            f"results/{name}/results.csv"
+            for name in CONFIG["experiments"]
+            if EXPERIMENTS[name].sweeps
+        ],
+    output:
+        "results/audit/cells.csv",
+    log:
+        "results/audit/logs/cells.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=5,
+    params:
+        library=digest("audited_cells.py", *map(MECHANISMS.module, MECHANISMS)),
+    shell:
+        "python scripts/audited_cells.py {input.results} --ledger {input.ledger}"
+        " --out {output} 2> {log}"
+
+
 rule ledger_figure:
     input:
         "results/audit/ledger.csv",

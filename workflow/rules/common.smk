@@ -308,6 +308,7 @@ def ledger_files():
         "results/audit/ledger.csv",
         "results/audit/exact.csv",
         "results/audit/spending.csv",
+        "results/audit/cells.csv",
         "results/audit/ledger.png",
         *(f"results/audit/{mechanism}.csv" for mechanism in AUDITS.mechanisms),
     ]

@@ -79,6 +79,8 @@ class Mechanism:
     needs_lambda = True
     # Names in `Release.info` of further results per restart, which a run's file gets as columns.
     reports: tuple = ()
+    # Whether `release` and its fit read X in blocks alone, so that it may be `dp.data.Rows`.
+    in_blocks = False
     # Takes `public` = (X, y), the data set's public rows, where the data set has any.
     uses_public_rows = False
     # Takes `all_rows`: per data set, X of all training rows that there are, of which it is given some.

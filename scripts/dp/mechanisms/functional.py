@@ -122,27 +122,42 @@ class _Functional(Mechanism):
         check_whole("batch_size", batch_size)
         check_positive("learning_rate", rate)
 
-    def _minimise(
-        self, X, y, noise, deviation, lam, solver, repair, epochs, batch_size, learning_rate
-    ):
-        """noise: (restarts, coefficients), linear ones first. deviation: public, of one of them."""
-        n, d = X.shape
+    def _noise(self, d, epsilon, delta, bound, coordinate_bound, options, restarts, rng):
+        """(noise (restarts, coefficients), linear ones first; its scale; its standard deviation).
+
+        Scale and deviation are of one coefficient and public.
+        """
+        raise NotImplementedError
+
+    def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0, **options):
+        """options: as `guarantee`. Rows beyond `bound`, or beyond a given `coordinate_bound`, raise."""
+        n, d = np.shape(X)
+        self.guarantee(n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, **options)
+        coordinate_bound = options.get("coordinate_bound")
+        # A mechanism without the option has no noise, and of many minimisers takes the shortest.
+        options = {"repair": "trim"} | self.options() | options
+        X = _checked(X, y, bound, coordinate_bound)
+        noise, scale, deviation = self._noise(
+            d, epsilon, delta, bound, coordinate_bound, options, restarts, rng
+        )
         alpha, beta, times = POLYNOMIALS[self.loss]
         gram, moment = quadratics.moments(X, y)
         Q, c = quadratics.unpack(noise, d)
         # w'Qw + c.w as w'Aw/2 - b.w
         A = 2 * (alpha * gram + Q) + times * n * (lam or 0.0) * np.eye(d)
         b = beta * moment - c
-        if solver == "adam":
-            steps = epochs * math.ceil(n / batch_size)
+        if options["solver"] == "adam":
+            steps = options["epochs"] * math.ceil(n / options["batch_size"])
             _, unbounded = quadratics.solve(A, b, repair="none")
-            weights = quadratics.adam(A, b, steps, learning_rate)
-            failed = ~np.isfinite(weights).all(axis=1)
+            weights = quadratics.adam(A, b, steps, options["learning_rate"])
         else:
-            weights, unbounded = quadratics.solve(A, b, 2 * deviation, repair)
-            failed = ~np.isfinite(weights).all(axis=1)
-        status = np.where(failed, "unbounded", "ok")
-        return Release(np.where(failed[:, None], 0.0, weights), status, {"unbounded": unbounded})
+            weights, unbounded = quadratics.solve(A, b, 2 * deviation, options["repair"])
+        failed = ~np.isfinite(weights).all(axis=1)
+        return Release(
+            np.where(failed[:, None], 0.0, weights),
+            np.where(failed, "unbounded", "ok"),
+            {"unbounded": unbounded, "scale": scale},
+        )
 
 
 def _checked(X, y, bound, coordinate_bound):
@@ -179,8 +194,10 @@ class _Laplace(_Functional):
         )
         return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
 
-    def _laplace_draws(self, d, scale, restarts, rng):
-        return laplace(quadratics.coefficients(d), scale, restarts, rng), math.sqrt(2) * scale
+    def _noise(self, d, epsilon, delta, bound, coordinate_bound, options, restarts, rng):
+        scale = self._laplace_scale(d, epsilon, bound, coordinate_bound, options["sensitivity"])
+        noise = laplace(quadratics.coefficients(d), scale, restarts, rng)
+        return noise, scale, math.sqrt(2) * scale
 
 
 @register("functional_laplace")
@@ -215,40 +232,6 @@ class FunctionalLaplace(_Laplace):
         )
         check_no_delta(self.name, delta)
         return self._laplace_guarantee(d, epsilon, bound, coordinate_bound, sensitivity)
-
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        coordinate_bound=None,
-        sensitivity="published",
-        **optimiser,
-    ):
-        """Rows beyond `bound`, or beyond `coordinate_bound` where one is given, raise."""
-        n, d = np.shape(X)
-        self.guarantee(
-            n,
-            d,
-            epsilon=epsilon,
-            delta=delta,
-            lam=lam,
-            bound=bound,
-            coordinate_bound=coordinate_bound,
-            sensitivity=sensitivity,
-            **optimiser,
-        )
-        X = _checked(X, y, bound, coordinate_bound)
-        scale = self._laplace_scale(d, epsilon, bound, coordinate_bound, sensitivity)
-        noise, deviation = self._laplace_draws(d, scale, restarts, rng)
-        release = self._minimise(X, y, noise, deviation, lam, **_optimiser(self, optimiser))
-        return release._replace(info=release.info | {"scale": scale})
 
 
 @register("functional_gaussian")
@@ -290,39 +273,10 @@ class FunctionalGaussian(_Functional):
         sensitivity = gaussian_sensitivity(R, self.loss)
         return calibrated_sigma(self.name, epsilon, delta, sensitivity, calibration), sensitivity
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        coordinate_bound=None,
-        calibration="analytic",
-        **optimiser,
-    ):
-        """Rows beyond `bound`, or beyond `coordinate_bound` where one is given, raise."""
-        n, d = np.shape(X)
-        self.guarantee(
-            n,
-            d,
-            epsilon=epsilon,
-            delta=delta,
-            lam=lam,
-            bound=bound,
-            coordinate_bound=coordinate_bound,
-            calibration=calibration,
-            **optimiser,
-        )
-        X = _checked(X, y, bound, coordinate_bound)
+    def _noise(self, d, epsilon, delta, bound, coordinate_bound, options, restarts, rng):
+        calibration = options["calibration"]
         sigma, _ = self._sigma(d, epsilon, delta, bound, coordinate_bound, calibration)
-        noise = gaussian(quadratics.coefficients(d), sigma, restarts, rng)
-        release = self._minimise(X, y, noise, sigma, lam, **_optimiser(self, optimiser))
-        return release._replace(info=release.info | {"scale": sigma})
+        return gaussian(quadratics.coefficients(d), sigma, restarts, rng), sigma, sigma
 
 
 @register("functional_logistic")
@@ -367,44 +321,13 @@ class FunctionalLogistic(_Laplace):
         size = gaussian_sensitivity(bounds(d, bound, coordinate_bound)[0], self.loss)
         return calibrated_sigma(self.name, epsilon, delta, size, "analytic"), size
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        coordinate_bound=None,
-        sensitivity="published",
-        **optimiser,
-    ):
-        """Rows beyond `bound`, or beyond `coordinate_bound` where one is given, raise."""
-        n, d = np.shape(X)
-        self.guarantee(
-            n,
-            d,
-            epsilon=epsilon,
-            delta=delta,
-            lam=lam,
-            bound=bound,
-            coordinate_bound=coordinate_bound,
-            sensitivity=sensitivity,
-            **optimiser,
-        )
-        X = _checked(X, y, bound, coordinate_bound)
+    def _noise(self, d, epsilon, delta, bound, coordinate_bound, options, restarts, rng):
         if delta == 0:
-            scale = self._laplace_scale(d, epsilon, bound, coordinate_bound, sensitivity)
-            noise, deviation = self._laplace_draws(d, scale, restarts, rng)
-        else:
-            scale, _ = self._sigma(d, epsilon, delta, bound, coordinate_bound)
-            noise = gaussian(quadratics.coefficients(d), scale, restarts, rng)
-            deviation = scale
-        release = self._minimise(X, y, noise, deviation, lam, **_optimiser(self, optimiser))
-        return release._replace(info=release.info | {"scale": scale})
+            return super()._noise(
+                d, epsilon, delta, bound, coordinate_bound, options, restarts, rng
+            )
+        sigma, _ = self._sigma(d, epsilon, delta, bound, coordinate_bound)
+        return gaussian(quadratics.coefficients(d), sigma, restarts, rng), sigma, sigma
 
 
 @register("truncated_logistic")
@@ -434,26 +357,12 @@ class TruncatedLogistic(_Functional):
         )
         return none(np.inf, "the exact minimiser of the truncated loss is released")
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon=np.inf,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng=None,
-        bound=1.0,
-        **optimiser,
-    ):
+    def _noise(self, d, epsilon, delta, bound, coordinate_bound, options, restarts, rng):
+        return np.zeros((restarts, quadratics.coefficients(d))), 0.0, 0.0
+
+    def release(self, X, y, *, epsilon=np.inf, rng=None, **arguments):
         """The minimiser, `restarts` times; of least norm where there are many."""
-        n, d = np.shape(X)
-        self.guarantee(n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, **optimiser)
-        X = _checked(X, y, bound, None)
-        noise = np.zeros((restarts, quadratics.coefficients(d)))
-        optimiser = {"repair": "trim"} | _optimiser(self, optimiser)
-        return self._minimise(X, y, noise, 0.0, lam, **optimiser)
+        return super().release(X, y, epsilon=epsilon, rng=rng, **arguments)
 
 
 @register("noiseless_linear")
@@ -486,10 +395,3 @@ def gaussian_guarantee(epsilon, delta, sigma, sensitivity, calibration, what):
     proven = gaussian_epsilon(sigma, delta, sensitivity)
     reason += f", proved for epsilon < 1: by the exact curve it gives {proven:.6g}"
     return Guarantee(epsilon, proven, delta, REPLACE_ONE, reason)
-
-
-def _optimiser(mechanism, given):
-    """The optimiser's options with the defaults that `guarantee` states."""
-    names = ("solver", "repair", "epochs", "batch_size", "learning_rate")
-    defaults = mechanism.options()
-    return {key: given.get(key, defaults[key]) for key in names if key in defaults}

@@ -49,11 +49,8 @@ class _Descent(Mechanism):
         check_positive("learning_rate", rate)
         check_whole("public_iterations", public)
 
-    @staticmethod
-    def _start(initial, public, pretrain, bound, settings, public_iterations):
-        """Weights to start from: given, trained on the public rows without privacy, or None (zeros)."""
-        if initial is not None or not pretrain:
-            return initial
+    def _start(self, public, bound, settings, iterations):
+        """Weights that gradient descent without privacy finds on the public rows."""
         if public is None or len(public[0]) == 0:
             raise ValueError(
                 "pretrain needs public rows, and the data set has none: give it some, or set "
@@ -62,10 +59,66 @@ class _Descent(Mechanism):
         check_rows(
             *public, bound, gradient_descent.classes_of(settings["loss"], settings["classes"])
         )
-        weights, _ = gradient_descent.descend(
-            *public, **settings | {"iterations": public_iterations}
-        )
+        weights, _ = gradient_descent.descend(*public, **settings | {"iterations": iterations})
         return weights[0]
+
+    def _noise(self, n, epsilon, delta, options):
+        """What `dp.gradient_descent.descend` is given for privacy: clip and sigma."""
+        return {}
+
+    def release(
+        self,
+        X,
+        y,
+        *,
+        epsilon,
+        delta=0.0,
+        lam=None,
+        restarts=1,
+        rng,
+        bound=1.0,
+        classes=None,
+        public=None,
+        initial=None,
+        **options,
+    ):
+        """public: (X, y) of public rows. initial: weights that no private row has touched, (d,) or
+        (d, classes), in place of pre-training. options: as `guarantee`. info["loss"]: mean training
+        loss of every iterate, and info["train_error"]: diagnostics that no guarantee covers.
+        """
+        n, d = np.shape(X)
+        given = {"epsilon": epsilon, "delta": delta, "lam": lam, "bound": bound}
+        self.guarantee(n, d, classes=classes, **given, **options)
+        options = self.options() | options
+        check_rows(X, y, bound, gradient_descent.classes_of(options["loss"], classes))
+        settings = {
+            "loss": options["loss"],
+            "classes": classes,
+            "lam": lam or 0.0,
+            "learning_rate": options["learning_rate"],
+        }
+        noise = self._noise(n, epsilon, delta, options)
+        if initial is None and options["pretrain"]:
+            initial = self._start(public, bound, settings, options["public_iterations"])
+        descents = restarts if noise else 1  # without noise they are all the same
+        weights, trace = gradient_descent.descend(
+            X,
+            y,
+            iterations=options["iterations"],
+            restarts=descents,
+            rng=rng,
+            initial=initial,
+            **noise,
+            **settings,
+        )
+        info = {"loss": trace, "train_error": error_rate(weights, X, y)}
+        same = restarts // descents
+        return Release(
+            np.repeat(weights, same, axis=0),
+            np.full(restarts, "ok"),
+            {key: np.repeat(values, same, axis=0) for key, values in info.items()}
+            | {"scale": noise.get("sigma", 0.0)},
+        )
 
 
 @register("dp_gd")
@@ -128,73 +181,10 @@ class DPGradientDescent(_Descent):
         calibrate = gaussian_sigma if noise == "analytic" else classical_gaussian_sigma
         return calibrate(epsilon, delta, math.sqrt(iterations) * 2 * clip / n)
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        classes=None,
-        public=None,
-        initial=None,
-        loss="logistic",
-        noise="analytic",
-        clip=1.0,
-        iterations=100,
-        learning_rate=1.0,
-        pretrain=False,
-        public_iterations=1000,
-    ):
-        """public: (X, y) of public rows. initial: weights that no private row has touched, (d,) or
-        (d, classes), in place of pre-training. info["loss"]: mean training loss of every iterate,
-        and info["train_error"]: diagnostics that the guarantee does not cover.
-        """
-        n, d = np.shape(X)
-        self.guarantee(
-            n,
-            d,
-            epsilon=epsilon,
-            delta=delta,
-            lam=lam,
-            bound=bound,
-            classes=classes,
-            loss=loss,
-            noise=noise,
-            clip=clip,
-            iterations=iterations,
-            learning_rate=learning_rate,
-            pretrain=pretrain,
-            public_iterations=public_iterations,
-        )
-        check_rows(X, y, bound, gradient_descent.classes_of(loss, classes))
-        settings = {
-            "loss": loss,
-            "classes": classes,
-            "lam": lam or 0.0,
-            "learning_rate": learning_rate,
-        }
-        sigma = self.sigma(n, epsilon, delta, noise, clip, iterations)
-        weights, trace = gradient_descent.descend(
-            X,
-            y,
-            iterations=iterations,
-            clip=clip,
-            sigma=sigma,
-            restarts=restarts,
-            rng=rng,
-            initial=self._start(initial, public, pretrain, bound, settings, public_iterations),
-            **settings,
-        )
-        return Release(
-            weights,
-            np.full(restarts, "ok"),
-            {"scale": sigma, "loss": trace, "train_error": error_rate(weights, X, y)},
-        )
+    def _noise(self, n, epsilon, delta, options):
+        clip, iterations = options["clip"], options["iterations"]
+        sigma = self.sigma(n, epsilon, delta, options["noise"], clip, iterations)
+        return {"clip": clip, "sigma": sigma}
 
 
 @register("gradient_descent")
@@ -225,58 +215,6 @@ class GradientDescent(_Descent):
         )
         return none(np.inf, "gradient descent without noise")
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon=np.inf,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng=None,
-        bound=1.0,
-        classes=None,
-        public=None,
-        initial=None,
-        loss="logistic",
-        iterations=100,
-        learning_rate=1.0,
-        pretrain=False,
-        public_iterations=1000,
-    ):
-        """The same weights `restarts` times. public, initial, info["loss"]: as `dp_gd`."""
-        n, d = np.shape(X)
-        self.guarantee(
-            n,
-            d,
-            epsilon=epsilon,
-            delta=delta,
-            lam=lam,
-            bound=bound,
-            classes=classes,
-            loss=loss,
-            iterations=iterations,
-            learning_rate=learning_rate,
-            pretrain=pretrain,
-            public_iterations=public_iterations,
-        )
-        check_rows(X, y, bound, gradient_descent.classes_of(loss, classes))
-        settings = {
-            "loss": loss,
-            "classes": classes,
-            "lam": lam or 0.0,
-            "learning_rate": learning_rate,
-        }
-        start = self._start(initial, public, pretrain, bound, settings, public_iterations)
-        weights, trace = gradient_descent.descend(
-            X, y, iterations=iterations, initial=start, **settings
-        )
-        return Release(
-            np.repeat(weights, restarts, axis=0),
-            np.full(restarts, "ok"),
-            {
-                "loss": np.repeat(trace, restarts, axis=0),
-                "train_error": np.repeat(error_rate(weights, X, y), restarts),
-            },
-        )
+    def release(self, X, y, *, epsilon=np.inf, rng=None, **arguments):
+        """The same weights `restarts` times; otherwise as `dp_gd`."""
+        return super().release(X, y, epsilon=epsilon, rng=rng, **arguments)

@@ -2,76 +2,25 @@
 
 import math
 
-import numpy as np
-
 from dp.accounting import REPLACE_ONE, Guarantee, none
-from dp.data import check_rows
-from dp.fits import l2, sum_intercept
-from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms import register
 from dp.mechanisms.nonprivate import weight_statistics
-from dp.mechanisms.output_perturbation import sensitivity
+from dp.mechanisms.output_perturbation import Perturbed, sensitivity
 from dp.noise import laplace
 
 
-class _Coordinates(Mechanism):
-    """w + z, w a minimiser and z independent Laplace coordinates, for a fit and scale of a subclass.
+class _Coordinates(Perturbed):
+    """w + z, w a minimiser and z independent Laplace coordinates of a subclass' scale.
 
     info has the statistics that E18 tabulates: the sample variance of the noise on the weights, and
     the mean and variance of the minimiser's weights before it; each (restarts,).
     """
 
+    law = staticmethod(laplace)
     reports = ("noise_variance", "weights_mean", "weights_variance")
 
-    def scale(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=0.0):
-        """Scale of every coordinate's Laplace noise."""
-        raise NotImplementedError
-
-    def _fit(self, X, y, lam, loss, tolerance):
-        return l2(X, y, lam, loss=loss, tolerance=tolerance)
-
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        fit=None,
-        loss="logistic",
-        tolerance=1e-9,
-    ):
-        """fit: (weights, info) of the mechanism's fit for the same data and lam, computed if not given.
-
-        Where the minimiser is not certified to `tolerance` nothing is released: the weights are
-        zeros, with the solver's status.
-        """
-        n, d = np.shape(X)
-        self._check(epsilon, lam, n, d, bound)
-        check_rows(X, y, bound)
-        scale = self.scale(
-            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
-        )
-        weights, info = fit if fit is not None else self._fit(X, y, lam, loss, tolerance)
-        certified = info["gradient_norm"][0] <= tolerance
-        noise = laplace(d, scale, restarts, rng)
-        extra = {}
-        if weights.shape[1] > d:  # the fit's free intercept, released as it is
-            extra["intercept"] = np.full(restarts, weights[0, d] if certified else 0.0)
-        return Release(
-            weights[:, :d] + noise if certified else np.zeros((restarts, d)),
-            np.repeat(info["status"] if certified else np.array(["not_converged"]), restarts),
-            {
-                "gradient_norm": np.repeat(info["gradient_norm"], restarts),
-                "scale": scale,
-                "noise_variance": noise.var(axis=1),
-                **weight_statistics(weights[:, :d], restarts),
-                **extra,
-            },
-        )
+    def _statistics(self, weights, noise):
+        return {"noise_variance": noise.var(axis=1), **weight_statistics(weights, len(noise))}
 
 
 @register("laplace_coordinates")
@@ -116,9 +65,6 @@ class LaplaceCoordinatesSum(_Coordinates):
 
     def scale(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=0.0):
         return sensitivity(n, lam, bound, loss) / epsilon
-
-    def _fit(self, X, y, lam, loss, tolerance):
-        return sum_intercept(X, y, lam, loss=loss, tolerance=tolerance)
 
     def guarantee(
         self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, loss="logistic", tolerance=1e-9

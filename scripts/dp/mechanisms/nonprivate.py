@@ -19,6 +19,7 @@ class NonPrivate(Mechanism):
     """
 
     fit = "l2"
+    in_blocks = True
     private = False
 
     def guarantee(

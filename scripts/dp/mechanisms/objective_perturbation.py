@@ -98,6 +98,7 @@ class _Tilted(Mechanism):
     """argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, for (epsilon_b, ridge) of a subclass."""
 
     fit = "l2"
+    in_blocks = True
 
     def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic", **options):
         """(epsilon_b, ridge): b ~ Gamma(d, 2 kappa R / epsilon_b), and a ridge added to lam."""

@@ -5,10 +5,8 @@ import math
 import numpy as np
 
 from dp.accounting import REPLACE_ONE, Guarantee
-from dp.data import check_rows
-from dp.fits import elastic_net, l1
-from dp.mechanisms import Mechanism, check_tolerance, register
-from dp.mechanisms.output_perturbation import perturbed, sensitivity
+from dp.mechanisms import check_tolerance, register
+from dp.mechanisms.output_perturbation import Perturbed, sensitivity
 
 
 def lasso_sensitivity(lam):
@@ -23,21 +21,28 @@ def lasso_sensitivity(lam):
 
 
 @register("lasso_output_perturbation")
-class LassoOutputPerturbation(Mechanism):
+class LassoOutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean logistic loss + lam ||w||_1, z ~ Gamma(d, 2R/(n lam epsilon)).
 
     Algorithm 1 as Veldhuizen (2020) runs it: the noise is that of output perturbation, whose
     sensitivity bound needs the curvature of an L2 penalty. `elastic_net_output_perturbation` is the
-    repaired form.
+    repaired form. Nothing is released either where ||w||_1 exceeds the log 2 / lam that the guarantee
+    rests on.
     """
 
     fit = "l1"
 
+    def scale(self, n, d, *, epsilon, lam, bound=1.0, tolerance=0.0):
+        check_tolerance(tolerance)
+        return sensitivity(n, lam, bound) / epsilon
+
+    def _premise(self, weights, lam):
+        return np.abs(weights).sum() <= lasso_sensitivity(lam) / 2
+
     def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, tolerance=1e-9):
         """epsilon n log 2 / R: `lasso_sensitivity` over the noise's scale."""
         self._check(epsilon, lam, n, d, bound)
-        check_tolerance(tolerance)
-        scale = sensitivity(n, lam, bound) / epsilon
+        scale = self.scale(n, d, epsilon=epsilon, lam=lam, bound=bound, tolerance=tolerance)
         proven = lasso_sensitivity(lam) / scale
         reason = (
             f"2R/(n lambda) = {scale * epsilon:.6g} bounds the sensitivity under L2 regularisation "
@@ -47,38 +52,9 @@ class LassoOutputPerturbation(Mechanism):
         )
         return Guarantee(epsilon, proven, 0.0, REPLACE_ONE, reason)
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        fit=None,
-        tolerance=1e-9,
-    ):
-        """fit: (weights, info) of `dp.fits.l1` for the same data and lam, computed where not given.
-
-        Where its smallest subgradient is not certified to `tolerance`, or its norm exceeds the
-        log 2 / lam that the guarantee rests on, zeros are released, with the status "not_converged".
-        """
-        n, d = np.shape(X)
-        self._check(epsilon, lam, n, d, bound)
-        check_tolerance(tolerance)
-        check_rows(X, y, bound)
-        weights, info = fit if fit is not None else l1(X, y, lam, tolerance=tolerance)
-        if np.abs(weights).sum() > lasso_sensitivity(lam) / 2:
-            info = {**info, "gradient_norm": np.array([np.inf])}
-        scale = sensitivity(n, lam, bound) / epsilon
-        return perturbed(weights, info, scale, restarts, rng, tolerance)
-
 
 @register("elastic_net_output_perturbation")
-class ElasticNetOutputPerturbation(Mechanism):
+class ElasticNetOutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2.
 
     z ~ Gamma(d, sensitivity / epsilon) as in output perturbation: lam, here lambda2, alone makes the
@@ -88,6 +64,10 @@ class ElasticNetOutputPerturbation(Mechanism):
     """
 
     fit = "elastic_net"
+
+    def scale(self, n, d, *, epsilon, lam, bound=1.0, lambda1=None, tolerance=0.0):
+        self._check_lambda1(lambda1)
+        return sensitivity(n, lam, bound, tolerance=tolerance) / epsilon
 
     def guarantee(
         self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, lambda1=None, tolerance=1e-9
@@ -101,44 +81,16 @@ class ElasticNetOutputPerturbation(Mechanism):
         lam-strongly monotone.
         """
         self._check(epsilon, lam, n, d, bound)
-        self._check_lambda1(lambda1)
-        moved = sensitivity(n, lam, bound, tolerance=tolerance)
+        scale = self.scale(
+            n, d, epsilon=epsilon, lam=lam, bound=bound, lambda1=lambda1, tolerance=tolerance
+        )
         reason = (
             f"lambda2/2 ||w||^2 makes the objective strongly convex, lambda1 ||w||_1 leaves it so: L2 "
-            f"sensitivity at most 2R/(n lambda2) + 2 tau/lambda2 = {moved:.6g}, tau = {tolerance:g} the "
-            f"norm of a subgradient that is certified (a premise: on every data set); "
-            f"norm of the noise ~ Gamma({d}, {moved / epsilon:.6g})"
+            f"sensitivity at most 2R/(n lambda2) + 2 tau/lambda2 = {scale * epsilon:.6g}, tau = "
+            f"{tolerance:g} the norm of a subgradient that is certified (a premise: on every data "
+            f"set); norm of the noise ~ Gamma({d}, {scale:.6g})"
         )
         return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
-
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        fit=None,
-        lambda1=None,
-        tolerance=1e-9,
-    ):
-        """fit: (weights, info) of `dp.fits.elastic_net` for the same data, lam and lambda1.
-
-        Where its smallest subgradient is not certified to `tolerance`, zeros are released, with the
-        status "not_converged".
-        """
-        n, d = np.shape(X)
-        self._check(epsilon, lam, n, d, bound)
-        self._check_lambda1(lambda1)
-        check_rows(X, y, bound)
-        scale = sensitivity(n, lam, bound, tolerance=tolerance) / epsilon
-        if fit is None:
-            fit = elastic_net(X, y, lam, lambda1=lambda1, tolerance=tolerance)
-        return perturbed(*fit, scale, restarts, rng, tolerance)
 
     @staticmethod
     def _check_lambda1(lambda1):

@@ -1,0 +1,75 @@
+"""Every cell of every results table: what is claimed, proven and, by attack, refuted."""
+
+import argparse
+import csv
+import json
+from pathlib import Path
+
+from dp.mechanisms import MECHANISMS
+from study import jobs
+from study.files import write_csv
+
+STATED = (
+    *("experiment", "dataset", "method", "mechanism", "train_size", "epsilon", "delta"),
+    *("epsilon_claimed", "epsilon_proven", "delta_proven", "adjacency", "reason"),
+)
+COLUMNS = (*STATED, "epsilon_audited", "audited_by")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", nargs="*", help="results.csv of every experiment")
+    parser.add_argument("--ledger", required=True, help=".csv of all attacks")
+    parser.add_argument("--out", required=True, help=".csv, one row per cell")
+    arguments = parser.parse_args()
+
+    attacks = {}
+    for attack in read(arguments.ledger):
+        variant = variant_of(attack["mechanism"], json.loads(attack["arguments"]))
+        attacks.setdefault((attack["mechanism"], variant), []).append(attack)
+    rows = []
+    for cell in (cell for path in arguments.results for cell in read(path)):
+        variant = variant_of(cell["mechanism"], json.loads(cell["options"]))
+        found = audited(cell, attacks.get((cell["mechanism"], variant), ()))
+        rows.append((*(cell[column] for column in STATED), *found))
+    write_csv(arguments.out, COLUMNS, rows)
+
+
+def read(path):
+    with Path(path).open(newline="", encoding="utf-8") as handle:
+        yield from csv.DictReader(handle)
+
+
+def variant_of(mechanism, options):
+    """The options that are a choice of words, such as loss or calibration, defaults filled in."""
+    if mechanism not in MECHANISMS:
+        return frozenset()  # a control of the auditor
+    options = {
+        key: options.get(key, default) for key, default in MECHANISMS[mechanism].options().items()
+    }
+    return frozenset((key, value) for key, value in options.items() if isinstance(value, str))
+
+
+def audited(cell, attacks):
+    """(lower bound, by which attack): the largest that an attack on this variant of the mechanism found
+    where no more is claimed and no more is proven than of this cell.
+
+    The attack's n, d and lambda are its own. It tests what is stated of both, and says nothing of a
+    cell of which less is proven than of what it attacked.
+    """
+    stated = ("epsilon_claimed", "epsilon_proven")
+    usable = [
+        attack
+        for attack in attacks
+        if all(float(attack[key]) <= float(cell[key]) * (1 + 1e-9) for key in stated)
+        and float(attack["delta"]) == float(cell["delta"])
+    ]
+    if not usable:
+        return "", "no attack where no more is claimed and proven"
+    best = max(usable, key=lambda attack: float(attack["epsilon_audited"]))
+    where = f"{best['attack']} at epsilon {best['epsilon']}, n = {best['n']}, d = {best['d']}"
+    return best["epsilon_audited"], where
+
+
+if __name__ == "__main__":
+    jobs.run(main)

@@ -1,0 +1,121 @@
+"""Processor seconds and memory of one private-fit job as the rows grow to ten million.
+
+    python tests/benchmarks/growth.py [largest]           3 minutes and 1.1 GB of disk; largest: 10000000
+
+Prepares simulated data of ten columns, then fits and runs objective perturbation (epsilon 0.1, lambda
+0.01, 50 restarts, one simulation) by the jobs' own scripts with the arguments that their rules give,
+each in a process of its own with one thread. A size n counts training rows; the file has a third more,
+to test on. Medians of a few runs; the seconds of a run on 100 rows, which is all start, are taken off.
+Prints a table and writes results/benchmarks/growth.csv:
+
+    seconds            of the processor, the run job's
+    passes             over the training rows that the solver takes, on average over the restarts
+    ns_per_row         seconds per training row and restart, and (ns_per_pass) over the passes as well
+    fit_seconds        of the processor, the fit job's: one minimiser
+    memory_mb          most that the run job has in memory; data_mb is the file, beside_data_mb the rest
+    fit_beside_data_mb the fit job's, less the file
+"""
+
+import os
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # before numpy is imported
+
+import csv
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "scripts"
+RUNS = {10**4: 9, 10**5: 7, 10**6: 3, 10**7: 1}  # how often a job of each size is run
+RESTARTS, EPSILON, LAMBDA = 50, 0.1, 0.01
+COLUMNS = ("n", "seconds", "passes", "ns_per_row", "ns_per_pass", "fit_seconds", "memory_mb")
+COLUMNS += ("data_mb", "beside_data_mb", "fit_beside_data_mb")
+
+
+def job(script, *arguments):
+    """(processor seconds, most bytes in memory) of one job."""
+    command = [sys.executable, SCRIPTS / script, *map(str, arguments)]
+    process = subprocess.Popen(command)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{script} ended with exit status {process.returncode}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+
+
+def median(costs):
+    """Median seconds and most memory of several runs of a job."""
+    seconds, memory = zip(*costs, strict=True)
+    return statistics.median(seconds), max(memory)
+
+
+def jobs(folder, n, runs):
+    """Prepares data for n training rows, fits and runs. Costs of the last two, the file's size, passes."""
+    rows = next(rows for rows in range(4 * n // 3, 2 * n) if rows - rows // 4 == n)
+    npz, meta, fit = (folder / f"{n}{suffix}" for suffix in (".npz", ".json", ".fit.npz"))
+    entry = {
+        "source": {"simulate": "separable", "rows": rows, "columns": 10, "margin": 0.03},
+        "steps": [{"row_norm": {}}],
+    }
+    out = ["--out-npz", npz, "--out-json", meta]
+    job("prepare.py", "--dataset", "rows", "--entry", json.dumps(entry), "--seed", 1, *out)
+    common = ["--data", npz, "--meta", meta, "--experiment", "growth", "--dataset", "rows"]
+    common += ["--simulations", 1, "--train-size", n, "--seed", 1, "--lam", LAMBDA]
+    fitted = median([job("fit.py", *common, "--fit", "l2", "--out", fit) for _ in range(runs)])
+    mechanism = ["--method", "objective_perturbation", "--mechanism", "objective_perturbation"]
+    mechanism += ["--epsilon", EPSILON, "--restarts", RESTARTS, "--fit", fit]
+    ran = median(
+        [job("run.py", *common, *mechanism, "--out", folder / f"{n}.csv") for _ in range(runs)]
+    )
+    found = npz.stat().st_size, passes(npz, fit, n)
+    npz.unlink()
+    return fitted, ran, *found
+
+
+def passes(npz, fit, n):
+    """Passes over the rows that a restart takes on average, from noise like the run job's."""
+    sys.path.insert(0, str(SCRIPTS))
+    from dp.mechanisms import MECHANISMS
+    from dp.noise import l2_laplace
+    from dp.solvers import minimise
+    from study.prepared import Prepared
+
+    X, y = Prepared(npz).floats(np.arange(n), in_blocks=True)
+    epsilon_b, ridge = MECHANISMS["objective_perturbation"].tilt(n, EPSILON, LAMBDA)
+    linear = l2_laplace(10, 2 / epsilon_b, RESTARTS, np.random.default_rng(1))
+    with np.load(fit) as arrays:
+        start = arrays["weights"][0, 0]
+    return minimise(X, y, LAMBDA + ridge, linear, initial=start)[1].iterations.mean()
+
+
+def main():
+    largest = int(sys.argv[1]) if len(sys.argv) > 1 else max(RUNS)
+    table = [COLUMNS]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (fit_start, _), (run_start, _), *_ = jobs(folder, 100, max(RUNS.values()))
+        print(f"start: fit {fit_start:.2f} s, run {run_start:.2f} s, taken off")
+        print("  ".join(COLUMNS), flush=True)
+        for n in (n for n in RUNS if n <= largest):
+            (fit_seconds, fit_memory), (seconds, memory), size, taken = jobs(folder, n, RUNS[n])
+            each = 1e9 * (seconds - run_start) / n / RESTARTS
+            costs = (seconds - run_start, taken, each, each / taken, fit_seconds - fit_start)
+            sizes = (memory, size, memory - size, fit_memory - size)
+            row = (n, *(f"{v:.3g}" for v in costs), *(f"{v / 1e6:.0f}" for v in sizes))
+            table.append(row)
+            cells = (str(cell).ljust(len(c)) for cell, c in zip(row, COLUMNS, strict=True))
+            print("  ".join(cells).rstrip(), flush=True)
+    path = ROOT / "results" / "benchmarks" / "growth.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,445 @@
+"""Processor seconds beside other libraries', and beside the arithmetic that cannot be saved.
+
+    python tests/benchmarks/peers.py [repetitions]        3 minutes
+
+diffprivlib and Opacus are timed in an environment of their own, which is made once; without it, or
+without one of them, their lines are left out, with the reason:
+
+    python3.11 -m venv .venv-peers && .venv-peers/bin/pip install -r envs/peers.txt
+
+The wide problem is MNIST's digits 4 and 9 where they have been prepared (otherwise rows of the same
+shape and a like spectrum are simulated):
+
+    snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
+
+One run, one thread, the same rows for all. What is compared takes turns, and medians count. Prints a
+table and writes results/benchmarks/peers.csv; seconds are the processor's, per unit:
+
+    fit       one minimiser, certified: gradient norm at most 1e-9. Peers are given that as their own
+              tolerance, and the gradient norm at their result, which cannot be had of a private one.
+    step      one step of one simulation: its batch of examples, clipped, summed, with noise
+    release   one release of one data set, made and scored
+
+    floor     two matrix products and one exponential per row, restart and pass, in double precision
+    loop      the textbook: one example at a time, in Python and numpy
+"""
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"  # before numpy is imported
+
+import csv
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy
+import sklearn
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from dp.data import normalise_rows, simulate_separable
+from dp.mechanisms import MECHANISMS
+from dp.noise import l2_laplace
+from dp.solvers import minimise
+from study.prepared import Prepared
+
+PEERS = ROOT / ".venv-peers" / "bin" / "python"
+DIGITS = ROOT / "results" / "data" / "mnist_4_9.npz"
+LAMBDA, TOLERANCE = 0.01, 1e-9
+COLUMNS = ("task", "size", "unit", "ours", "seconds", "peer", "peer_seconds", "ratio")
+COLUMNS += ("gradient_norm", "peer_gradient_norm", "versions", "peer_versions")
+SHOWN = COLUMNS[:10]
+OURS = f"numpy {np.__version__}, scipy {scipy.__version__}"
+SKLEARN = f"scikit-learn {sklearn.__version__}"
+
+
+# ---- rows
+
+
+def narrow(rng):
+    """Chaudhuri and Monteleoni's separable data: uniform on the sphere, margin 0.03."""
+    return simulate_separable(14000, 10, 0.03, rng)[:2]
+
+
+def wide(rng):
+    """What it is, and the digits 4 and 9, or as many rows and columns with a like spectrum."""
+    if DIGITS.exists():
+        X, y = Prepared(DIGITS).floats()
+        return "MNIST 4 and 9", X[rng.permutation(len(X))], y
+    n, d = 11791, 784
+    X = (rng.standard_normal((n, d)) + 2) * np.arange(1, d + 1) ** -0.75
+    X = normalise_rows(X @ np.linalg.qr(rng.standard_normal((d, d)))[0])
+    score = (X - X.mean(axis=0)) @ rng.standard_normal(d)
+    noise = 0.1 * score.std() * rng.standard_normal(n)
+    return "simulated", X, np.where(score + noise > 0, 1, -1)
+
+
+# ---- timing
+
+
+class PeerProcess:
+    """`peer_side.py` in the peers' environment, one task at a time."""
+
+    def __init__(self, folder, problems):
+        self.about = {}
+        if not PEERS.exists():
+            print(f"no {PEERS.relative_to(ROOT)}: diffprivlib and Opacus are left out")
+            return
+        arrays = {}
+        for name, (X, y) in problems.items():
+            arrays |= {f"{name}_X": X, f"{name}_y": y}
+        np.savez(Path(folder) / "data.npz", **arrays)
+        self.process = subprocess.Popen(
+            [PEERS, Path(__file__).with_name("peer_side.py"), Path(folder) / "data.npz"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.about = json.loads(self.process.stdout.readline())
+        for task, found in self.about.items():
+            if "missing" in found:
+                print(f"{task} is left out: {found['missing']}")
+
+    def calls(self, name, task, **arguments):
+        """{name: call} of a task that the peers' environment has the library for, {} otherwise."""
+        if "versions" not in self.about.get(task, {}):
+            return {}
+
+        def call():
+            json.dump({"task": task, **arguments}, self.process.stdin)
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+            return json.loads(self.process.stdout.readline())
+
+        return {name: call}
+
+    def versions(self, task):
+        versions = self.about[task]["versions"]
+        return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def timed(function, units, repeat=1):
+    """A call that returns processor seconds, units and whatever else the function returns."""
+
+    def call():
+        start = time.process_time()
+        for _ in range(repeat):
+            found = function()
+        return {"seconds": time.process_time() - start, "units": units * repeat} | (found or {})
+
+    return call
+
+
+def measure(calls, repetitions):
+    """name -> what the calls returned, seconds per unit; calls take turns, the first turn warms up."""
+    seconds, returned = {name: [] for name in calls}, {}
+    for turn in range(repetitions + 1):
+        for name, call in calls.items():
+            found = returned[name] = call()
+            if turn:
+                seconds[name].append(found["seconds"] / found["units"])
+    return {name: returned[name] | {"seconds": statistics.median(seconds[name])} for name in calls}
+
+
+# ---- fits
+
+
+def gradient_norm(X, y, w):
+    """Of the non-private objective, by plain formulas."""
+    return np.linalg.norm(LAMBDA * w - X.T @ (y * expit(-y * (X @ w))) / len(X))
+
+
+def scikit_learn(X, y, solver, sizes=(None,)):
+    """Non-private fits of the first rows, one after the other."""
+
+    def run():
+        norms = []
+        for size in sizes:
+            rows, labels = X[:size], y[:size]
+            model = LogisticRegression(
+                C=1 / (len(rows) * LAMBDA),
+                fit_intercept=False,
+                solver=solver,
+                tol=TOLERANCE,
+                max_iter=1000,
+            )
+            norms.append(gradient_norm(rows, labels, model.fit(rows, labels).coef_[0]))
+        return {"gradient_norm": max(norms)}
+
+    return run
+
+
+def certified(info):
+    if (info["status"] != "ok").any():
+        raise RuntimeError("a restart did not converge: its time means nothing")
+    return {"gradient_norm": info["gradient_norm"].max()}
+
+
+def floor(X, restarts, rows=256):
+    """z = X W, e^z and X'z in blocks that stay in the cache, of rows that are ready for use."""
+    blocks = [np.asfortranarray(X[k : k + rows]) for k in range(0, len(X), rows)]
+    W = np.ones((X.shape[1], restarts))
+
+    def run():
+        gradient = np.zeros_like(W)
+        for block in blocks:
+            z = block @ W
+            np.exp(z, out=z)
+            gradient += block.T @ z
+
+    return run
+
+
+def best(found, prefix):
+    """Name and result of the fastest call whose name begins so."""
+    return min(
+        ((name, value) for name, value in found.items() if name.startswith(prefix)),
+        key=lambda item: item[1]["seconds"],
+    )
+
+
+def private_fits(X, y, peers, repetitions):
+    """Objective perturbation, 200 restarts together, beside one fit of diffprivlib's or scikit-learn's."""
+    n, d = X.shape
+    mechanism, restarts = MECHANISMS["objective_perturbation"], 200
+    for epsilon in (0.1, 0.005):
+
+        def release(epsilon=epsilon):
+            rng = np.random.default_rng(1)
+            found = mechanism.release(
+                X, y, epsilon=epsilon, lam=LAMBDA, restarts=restarts, rng=rng, tolerance=TOLERANCE
+            )
+            return certified({"status": found.status, **found.info})
+
+        # the very problems of `release`, for the passes that they take
+        epsilon_b, ridge = mechanism.tilt(n, epsilon, LAMBDA)
+        tilt = l2_laplace(d, 2 / epsilon_b, restarts, np.random.default_rng(1))
+        passes = minimise(X, y, LAMBDA + ridge, tilt, tolerance=TOLERANCE)[1].iterations.mean()
+        calls = {
+            "ours": timed(release, restarts, 3),
+            "floor": timed(floor(X, restarts), restarts, 10),
+            "newton-cholesky": timed(scikit_learn(X, y, "newton-cholesky"), 1, 10),
+            "lbfgs": timed(scikit_learn(X, y, "lbfgs"), 1, 10),
+            "newton-cg": timed(scikit_learn(X, y, "newton-cg"), 1, 5),
+        } | peers.calls(
+            "diffprivlib", "diffprivlib",
+            problem="narrow", epsilon=epsilon, lam=LAMBDA, repetitions=10, seed=1,
+        )  # fmt: skip
+        found = measure(calls, repetitions)
+        line = {
+            "task": f"private fit, epsilon {epsilon}",
+            "size": f"{n} x {d}",
+            "unit": "fit",
+            "ours": f"{restarts} restarts",
+            **ours(found["ours"]),
+        }
+        if "diffprivlib" in found:
+            peer = {"versions": peers.versions("diffprivlib")}
+            yield line | versus("diffprivlib", found["diffprivlib"] | peer)
+        name, fit = best(
+            {key: found[key] for key in found if key not in ("ours", "floor", "diffprivlib")}, ""
+        )
+        yield line | versus(f"scikit-learn, {name}", fit | {"versions": SKLEARN})
+        least = found["floor"]["seconds"] * passes
+        yield line | versus(f"floor, {passes:.2f} passes", {"seconds": least, "versions": ""})
+
+
+def wide_fits(what, X, y, repetitions):
+    """Fits of 50 nested sizes, alone as the workflow's fit jobs make them, and 24 restarts together."""
+    sizes = np.linspace(200, len(X), 50).astype(int)
+    mechanism, restarts = MECHANISMS["objective_perturbation"], 24
+
+    def alone():
+        norms = [certified(minimise(X[:k], y[:k], LAMBDA)[1])["gradient_norm"] for k in sizes]
+        return {"gradient_norm": max(norms)}
+
+    def together():
+        norms = []
+        for size in sizes:
+            rng = np.random.default_rng(1)
+            found = mechanism.release(
+                X[:size], y[:size], epsilon=1.0, lam=LAMBDA, restarts=restarts, rng=rng
+            )
+            norms.append(certified({"status": found.status, **found.info})["gradient_norm"])
+        return {"gradient_norm": max(norms)}
+
+    calls = {
+        "alone": timed(alone, len(sizes)),
+        "together": timed(together, len(sizes) * restarts),
+        "lbfgs": timed(scikit_learn(X, y, "lbfgs", sizes), len(sizes)),
+        "newton-cg": timed(scikit_learn(X, y, "newton-cg", sizes), len(sizes)),
+    }
+    found = measure(calls, repetitions)
+    name, fit = best({key: found[key] for key in ("lbfgs", "newton-cg")}, "")
+    for key, how in (("alone", "one at a time"), ("together", f"{restarts} restarts")):
+        line = {
+            "task": f"wide, 50 nested sizes, {what}",
+            "size": f"{sizes[0]}..{len(X)} x {X.shape[1]}",
+            "unit": "fit",
+            "ours": how,
+            **ours(found[key]),
+        }
+        yield line | versus(f"scikit-learn, {name}", fit | {"versions": SKLEARN})
+
+
+# ---- descents
+
+
+def loop(X, y, batch, steps, noise):
+    """One simulation of clipped and noisy gradient descent, an example at a time."""
+    rng, n, w = np.random.default_rng(1), len(X), np.zeros(X.shape[1])
+
+    def run():
+        nonlocal w
+        w, order = 0 * w, rng.permutation(n)
+        for step in range(steps):
+            first = step * batch % n
+            total = np.zeros_like(w)
+            for i in order[first : first + batch]:
+                gradient = -y[i] * X[i] / (1 + math.exp(y[i] * (X[i] @ w)))
+                total += gradient / max(1.0, np.linalg.norm(gradient))
+            total += noise * rng.standard_normal(len(w))
+            w = w - 0.1 * (LAMBDA * w + total / batch)
+
+    return run
+
+
+def descents(problems, peers, repetitions):
+    """24 simulations at once."""
+    simulations = 24
+    for name, (X, y) in problems.items():
+        n, d = X.shape
+        batch = 50
+        steps = n // batch
+
+        def sgd(X=X, y=y, batch=batch):
+            MECHANISMS["dp_sgd"].release(
+                X, y, epsilon=1.0, lam=LAMBDA, restarts=simulations, rng=np.random.default_rng(1),
+                batch=batch, bias=False,
+            )  # fmt: skip
+
+        def gd(X=X, y=y):
+            MECHANISMS["dp_gd"].release(
+                X, y, epsilon=1.0, delta=1e-5, lam=LAMBDA, restarts=simulations, iterations=5,
+                rng=np.random.default_rng(1),
+            )  # fmt: skip
+
+        opacus = {"problem": name, "lam": LAMBDA, "rate": 0.1, "clip": 1.0, "noise": 1.0, "seed": 1}
+        plan = {
+            f"DP-SGD, batch {batch}": (sgd, batch, steps, min(steps, 20), min(steps, 100)),
+            "DP-GD": (gd, n, 5, 1, 3),
+        }
+        for task, (release, rows, taken, looped, theirs) in plan.items():
+            calls = {
+                "ours": timed(release, simulations * taken),
+                "loop": timed(loop(X, y, rows, looped, 1.0), looped),
+            } | peers.calls("Opacus", "opacus", batch=rows, steps=theirs, **opacus)
+            found = measure(calls, repetitions)
+            line = {
+                "task": task,
+                "size": f"{n} x {d}",
+                "unit": "step",
+                "ours": f"{simulations} simulations",
+                **ours(found["ours"]),
+            }
+            yield line | versus("loop", found["loop"] | {"versions": f"numpy {np.__version__}"})
+            if "Opacus" in found:
+                peer = {"versions": peers.versions("opacus")}
+                yield line | versus("Opacus", found["Opacus"] | peer)
+
+
+# ---- audits
+
+
+AUDIT = """
+import resource, sys
+sys.path[:0] = [{scripts!r}]
+import numpy as np
+found = epsilon_lower_bound(
+    "output_perturbation", "saturated_diagonal_l2", 1.0, trials={trials},
+    rng=np.random.default_rng(1),
+)
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss, found)
+"""
+
+
+def audits(trials=500_000):
+    """A million releases of output perturbation in 784 dimensions, in a process of their own."""
+    code = AUDIT.format(scripts=str(ROOT / "scripts"), trials=trials)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    seconds, kilobytes, found = done.stdout.split()
+    yield {
+        "task": f"audit, {2 * trials:.0e} releases in {float(seconds):.3g} s, "
+        f"{float(kilobytes) / 1024:.3g} MB, epsilon >= {float(found):.3g}",
+        "size": "d = 784",
+        "unit": "release",
+        "ours": "both sides",
+        "seconds": float(seconds) / (2 * trials),
+        "versions": OURS,
+    }
+
+
+# ---- the table
+
+
+def ours(found):
+    return {
+        "seconds": found["seconds"],
+        "gradient_norm": found.get("gradient_norm", ""),
+        "versions": OURS,
+    }
+
+
+def versus(name, found):
+    return {
+        "peer": name,
+        "peer_seconds": found["seconds"],
+        "peer_gradient_norm": found.get("gradient_norm", ""),
+        "peer_versions": found["versions"],
+    }
+
+
+def text(value):
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def main():
+    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    rng = np.random.default_rng(2008)
+    what, X_wide, y_wide = wide(rng)
+    problems = {"narrow": narrow(rng), "wide": (X_wide, y_wide)}
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        peers = PeerProcess(folder, problems)
+        lines += private_fits(*problems["narrow"], peers, repetitions)
+        lines += wide_fits(what, *problems["wide"], min(repetitions, 3))
+        lines += descents(problems, peers, min(repetitions, 3))
+        lines += audits()
+    for line in lines:
+        if "peer_seconds" in line:
+            line["ratio"] = line["peer_seconds"] / line["seconds"]
+    table = [COLUMNS, *([text(line.get(column, "")) for column in COLUMNS] for line in lines)]
+    shown = [row[: len(SHOWN)] for row in table]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        print("  ".join(map(str.ljust, row, widths)).rstrip())
+    path = ROOT / "results" / "benchmarks" / "peers.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""What attacks say about cells: never more than was attacked."""
+
+import pytest
+
+from audited_cells import audited, variant_of
+
+ATTACK = {
+    "attack": "worst", "epsilon": "1", "n": "2", "d": "3", "delta": "0",
+    "epsilon_claimed": "1", "epsilon_proven": "1", "epsilon_audited": "0.9",
+}  # fmt: skip
+CELL = {"epsilon_claimed": "1", "epsilon_proven": "1", "delta": "0"}
+
+
+def test_the_largest_bound_with_its_attack():
+    weaker = ATTACK | {"attack": "weak", "epsilon_audited": "0.2"}
+    assert audited(CELL, [weaker, ATTACK]) == ("0.9", "worst at epsilon 1, n = 2, d = 3")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon_claimed": "2"},  # less noise than the cell's
+        {"epsilon_proven": "inf"},  # parameters under which less holds
+        {"delta": "1e-5"},
+    ],
+)
+def test_an_attack_on_weaker_statements_says_nothing(change):
+    bound, why = audited(CELL, [ATTACK | change])
+    assert (bound, why) == ("", "no attack where no more is claimed and proven")
+
+
+def test_a_cell_without_a_guarantee_is_refuted_by_the_attack():
+    nothing = {"epsilon_proven": "inf"}
+    assert audited(CELL | nothing, [ATTACK | nothing])[0] == "0.9"
+
+
+def test_variants_are_the_options_in_words_with_their_defaults():
+    default = variant_of("functional_gaussian", {})
+    assert default == variant_of("functional_gaussian", {"calibration": "analytic"})
+    assert default != variant_of("functional_gaussian", {"calibration": "classical"})
+    assert variant_of("dp_sgd", {"batch": 5}) == variant_of("dp_sgd", {"batch": 50})

@@ -8,7 +8,10 @@ import math
 
 import numpy as np
 
+from dp import losses
+
 LOSSES = ("logistic", "softmax")
+LOGISTIC = losses.get("logistic")
 
 
 def classes_of(loss, classes):
@@ -29,8 +32,7 @@ def _residuals(X, y, W, loss):
     scores = scores.transpose(1, 0, 2)
     if loss == "logistic":
         z = scores[:, :, 0] * y
-        value = np.logaddexp(0.0, -z)
-        return value, -(y * np.exp(-np.logaddexp(0.0, z)))[:, :, None]
+        return LOGISTIC.value(z), (LOGISTIC.derivative(z) * y)[:, :, None]
     shifted = scores - scores.max(axis=2, keepdims=True)
     exponential = np.exp(shifted)
     total = exponential.sum(axis=2, keepdims=True)

@@ -35,7 +35,7 @@ class MarginLoss:
         return self.slopes(z)[0]
 
     def derivative(self, z):
-        return self.slopes(np.array(z, dtype=float))[0]
+        return self.slope(np.array(z, dtype=float))
 
     def curvature(self, z):
         return self.slopes(np.array(z, dtype=float))[1]

@@ -15,17 +15,18 @@ import numpy as np
 
 from dp import losses
 from dp.data import as_rows
+from dp.passes import EPS, Direct, Implicit
 
 TOGETHER = 256  # restarts solved together; more are taken in turns
-BLOCK = 3 << 17  # bytes of a block of margins: with what is made of them they stay in the L2 cache
 THINNING, SAMPLE = 16, 1 << 17  # the sample has one row in 16, and at most 131072
 DIRECT = 40  # columns up to which Hessians are formed; beyond, conjugate gradients multiply by them
+NEAR = 1e-5  # gradient norm, per typical row, to which single precision leads wide problems
+CENTRED = 8  # restarts from which on a common centre is sought
+NEARBY = 0.3  # change of a typical margin up to which one Newton step leads close to a minimiser
 KEPT = 1 << 23  # curvatures that conjugate gradients keep: at most 64 MB, or one restart's
 ATTEMPT = 20  # passes after which Newton's method is given an easier way
-PATIENCE = 20  # conjugate gradient steps that take about as long as a preconditioner
 LEAST_STEP = 1e-20  # of a line search: a saturated loss asks for steps of lambda over its curvature
 SPREAD = 1e-5  # smallest eigenvalue over the largest that single precision can resolve
-EPS = np.finfo(float).eps
 
 
 class Info(dict):
@@ -52,7 +53,7 @@ def minimise(
     """Minimise mean_i loss(y_i w.x_i) + lam/2 ||w||^2 + linear_j . w / n for every restart j.
 
     X: (n, d), real numbers of any type, or `dp.data.Rows`; it is read in blocks, may be memory-mapped
-        and is never copied as a whole.
+        and is never copied as a whole, but for wide rows of at most 64 MB.
     y: (n,) in {-1, 1}. lam: positive, one number or one per restart. linear: (restarts, d), or (d,)
     for one restart; None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: (d,) or
     (restarts, d), a starting point, which changes the time that is taken, not what is certified.
@@ -128,13 +129,18 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations):
     n, d = X.shape
     size = np.sqrt(d * np.mean(np.square(X[:: 1 + n // 4096], dtype=float)))  # of a typical row
     single = bool(lam.min() > SPREAD * loss.c * size**2)
+    approach = single and n > 2048
     W, passes, hessian = start, 0, None
     if d > DIRECT:
-        rows = _Implicit(X, y, loss, size, np.float64, np.float32 if single else np.float64)
+        rows = Implicit(X, y, loss, size, np.float32 if single else np.float64)
+        if approach:
+            rows.dtype = np.float32
+            W, _, passes, _ = _newton(rows, lam, tilt, W, max(NEAR * size, tolerance), ATTEMPT)
+            rows.dtype = np.float64
     else:
-        if single and n > 2048:
+        if approach:
             W, passes, hessian = _approach(X, y, lam, tilt, loss, size, start, tolerance)
-        rows = _Direct(X, y, loss, size, np.float64)
+        rows = Direct(X, y, loss, size, np.float64)
     limit = min(ATTEMPT, max_iterations)
     W, norm, more, _ = _newton(rows, lam, tilt, W, tolerance, limit, hessian)
     passes += more
@@ -150,20 +156,44 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations):
 def _approach(X, y, lam, tilt, loss, size, W, tolerance):
     """Weights, passes and Hessians close to the solution, from a sample and single precision."""
     n, d = X.shape
-    rows = _Direct(X, y, loss, size, np.float32)
+    rows = Direct(X, y, loss, size, np.float32)
+    W, near = _predict(rows, lam, tilt, W)
     thinning = max(THINNING, n // SAMPLE)
-    if n // thinning > 40 * d:
+    if n // thinning > 40 * d and not near.all():
+        far = ~near
         thin = np.ascontiguousarray(X[::thinning]), y[::thinning]
-        sample = _Direct(*thin, loss, size, np.float32)
+        sample = Direct(*thin, loss, size, np.float32)
         # The shift gives the sample the gradient of all rows at the starting point, so that it
         # does not lead away from a start that is good already.
-        start = W[:, :1] if (W[:, :1] == W).all() else W
+        start = W[:, far]
+        start = start[:, :1] if (start[:, :1] == start).all() else start
         shift = rows.gradient(start) - sample.gradient(start)
         goal = 0.1 * size / np.sqrt(sample.n)
-        W = _newton(sample, lam, tilt + shift, W, goal, ATTEMPT, further=True)[0]
+        W[:, far], *_ = _newton(
+            sample, lam[far], tilt[:, far] + shift, W[:, far], goal, ATTEMPT, further=True
+        )
     goal = max(3e-4 * size, tolerance)
     W, _, passes, hessian = _newton(rows, lam, tilt, W, goal, ATTEMPT, further=True)
     return W, passes, hessian
+
+
+def _predict(rows, lam, tilt, W):
+    """Starting points and for which restarts they are close, by one Newton step from a common centre.
+
+    Where many restarts begin at one point, the minimiser without tilts is found first, a column's
+    work. From there the step of a restart leads to its own minimiser up to the square of its length,
+    and is taken where it changes margins so little that the curvature stays about the same.
+    """
+    near = np.zeros(len(lam), dtype=bool)
+    if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
+        return W.copy(), near
+    goal = 3e-4 * rows.size
+    centre = _newton(rows, lam[:1], 0 * tilt[:, :1], W[:, :1], goal, ATTEMPT)[0]
+    hessian = rows.hessians(1)
+    gradient = rows.gradient(centre, hessian) + lam * centre + tilt
+    step = rows.directions(np.repeat(hessian, len(lam), axis=1), lam, gradient, goal)
+    near = np.linalg.norm(step, axis=0) * rows.size < NEARBY * np.sqrt(rows.d)
+    return np.where(near, centre + step, W), near
 
 
 def _follow_path(rows, lam, tilt, W, tolerance, limit):
@@ -244,144 +274,3 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     if further and met.any():
         W[:, met] += rows.directions(hessian[:, met], lam[met], gradient[:, met], goal[met])
     return W, norm, passes, hessian
-
-
-class _Rows:
-    """The rows in one precision, and what the loss makes of them."""
-
-    def __init__(self, X, y, loss, size, dtype):
-        self.X, self.y, self.loss, self.size, self.dtype = X, y, loss, size, dtype
-        self.n, self.d = X.shape
-
-    def blocks(self, restarts, dtype):
-        """(slice, rows) from the first row to the last."""
-        count = BLOCK // np.dtype(dtype).itemsize // max(restarts, self.width // 2)
-        count = max(64, min(count, 4096))
-        for start in range(0, self.n, count):
-            part = slice(start, start + count)
-            yield part, self.convert(part, dtype)
-
-    def gradient(self, W, hessians=None):
-        """Mean gradient of the loss, (d, restarts) in double precision; fills in the Hessians."""
-        gradient = np.zeros(W.shape)
-        W = W.astype(self.dtype)
-        for part, rows in self.blocks(W.shape[1], self.dtype):
-            sign = None if self.signed else self.y[part, None]
-            z = rows @ W
-            if sign is not None:
-                z *= sign
-            if hessians is None:
-                slope = self.loss.slope(z)
-            else:
-                slope, curvature = self.loss.slopes(z)
-                self.collect(hessians, part, rows, curvature)
-            if sign is not None:
-                slope *= sign
-            gradient += rows.T @ slope
-        return gradient / self.n
-
-
-class _Direct(_Rows):
-    """Hessians are formed: one column of upper triangles per restart, summed over the rows."""
-
-    implicit, signed = False, True
-
-    @property
-    def width(self):
-        return self.d * (self.d + 1) // 2
-
-    def convert(self, part, dtype):
-        """Rows y_i x_i, column by column."""
-        return np.multiply(self.X[part], self.y[part, None], dtype=dtype, order="F")
-
-    def hessians(self, restarts):
-        return np.zeros((self.width, restarts))
-
-    def collect(self, hessians, part, rows, curvature):
-        """Add sum_i l''(z_i) x_i x_i': one matrix product with all products of two columns."""
-        products = np.empty((self.width, len(rows)), dtype=self.dtype)
-        start = 0
-        for j, column in enumerate(rows.T):
-            stop = start + self.d - j
-            np.multiply(rows.T[j:], column, out=products[start:stop])
-            start = stop
-        hessians += products @ curvature
-
-    def directions(self, hessians, lam, gradient, goal):
-        """Newton directions (d, restarts)."""
-        full = np.empty((len(lam), self.d, self.d))
-        i, j = np.triu_indices(self.d)
-        full[:, i, j] = full[:, j, i] = hessians.T / self.n
-        diagonal = np.arange(self.d)
-        # beside lam as much as rounding may take away, so that no matrix is singular
-        rounding = self.d * EPS * np.trace(full, axis1=1, axis2=2)
-        full[:, diagonal, diagonal] += (lam + rounding)[:, None]
-        return -np.linalg.solve(full, gradient.T[:, :, None])[:, :, 0].T
-
-
-class _Implicit(_Rows):
-    """Hessians are curvatures (n, restarts), multiplied by within conjugate gradients."""
-
-    implicit, signed = True, False
-    spectrum = None
-
-    def __init__(self, X, y, loss, size, dtype, product_dtype):
-        super().__init__(X, y, loss, size, dtype)
-        self.width, self.product_dtype = self.d, product_dtype
-
-    def convert(self, part, dtype):
-        """Rows x_i, where possible without a copy: signs cost less on few restarts' margins."""
-        return self.X[part].astype(dtype, order="C", copy=False)
-
-    def hessians(self, restarts):
-        return np.empty((self.n, restarts), dtype=self.product_dtype)
-
-    def collect(self, hessians, part, rows, curvature):
-        hessians[part] = curvature
-
-    def directions(self, hessians, lam, gradient, goal):
-        """Approximate Newton directions (d, restarts) by preconditioned conjugate gradients."""
-        norm = np.linalg.norm(gradient, axis=0)
-        target = np.maximum(np.minimum(0.1, np.sqrt(norm / self.size)) * norm, 0.3 * goal)
-        direction, conjugate, square = np.zeros_like(gradient), np.zeros_like(gradient), np.inf
-        residual = -gradient
-        mean = hessians.mean(axis=0, dtype=float)
-        for count in range(10 * PATIENCE):
-            if (np.linalg.norm(residual, axis=0) <= target).all():
-                break
-            if count == PATIENCE:
-                self.spectrum = self.eigen(hessians.mean(axis=1, dtype=float))
-                square = np.inf  # begin again with the new preconditioner
-            solved = self.precondition(residual, mean, lam)
-            previous, square = square, (residual * solved).sum(axis=0)
-            conjugate = solved + np.nan_to_num(square / previous, posinf=0.0) * conjugate
-            product = self.product(hessians, conjugate) + lam * conjugate
-            length = np.nan_to_num(square / (conjugate * product).sum(axis=0), posinf=0.0)
-            direction += length * conjugate
-            residual = residual - length * product
-        return direction
-
-    def product(self, curvature, V):
-        """Mean of l''(z_i) x_i x_i'v, (d, restarts)."""
-        product = np.zeros(V.shape)
-        V = V.astype(self.product_dtype)
-        for part, rows in self.blocks(V.shape[1], self.product_dtype):
-            z = rows @ V
-            z *= curvature[part]
-            product += rows.T @ z
-        return product / self.n
-
-    def eigen(self, curvature):
-        """Eigenvalues, per unit of mean curvature, and eigenvectors of one Hessian for all restarts."""
-        total = np.zeros((self.d, self.d))
-        for part, rows in self.blocks(1, self.product_dtype):
-            rows = rows * np.sqrt(curvature[part, None])
-            total += rows.T @ rows
-        values, vectors = np.linalg.eigh(total / self.n)
-        return np.maximum(values, 0.0)[:, None] / curvature.mean(), vectors
-
-    def precondition(self, residual, mean, lam):
-        if self.spectrum is None:
-            return residual
-        values, vectors = self.spectrum
-        return vectors @ ((vectors.T @ residual) / (values * mean + lam))

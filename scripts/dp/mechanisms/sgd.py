@@ -14,6 +14,7 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.noise import l2_laplace
 
 CHUNK_BYTES = 1 << 29  # rows and noise held at a time
+EXAMPLES_BYTES = 1 << 20  # of a step's batches of all runs that descend together: the L2 cache's
 ACCOUNTING = ("composed", "as_published")
 
 
@@ -120,7 +121,7 @@ class _SGD(Mechanism):
     def _descend(self, trains, runs, epsilon, lams, bound, cache, **settings):
         """Weights (values of lambda, runs, d) and intercepts (values, runs).
 
-        cache: the last rows that were projected, for other settings of the same runs.
+        cache: the last rows that were made, for other settings of the same runs.
         """
         settings = self.options() | settings
         accounting = settings.pop("accounting", "composed")
@@ -130,15 +131,20 @@ class _SGD(Mechanism):
         scale = self._scale(epsilon, settings["clip"], settings["epochs"], accounting)
         plan = batch_plan(n, settings["batch"], settings["batch_final"])
         width = (settings["dimensions"] or d) + settings["bias"]
-        step = max(1, CHUNK_BYTES // (8 * 2 * n * width))  # rows, and noise of at most n steps
+        projected = settings["dimensions"] is not None
+        held = 8 * width * (len(plan[0]) + n * projected)  # noise of a pass, and rows of its own
+        step = min(CHUNK_BYTES // held, EXAMPLES_BYTES // (8 * width * int(plan[2].max())))
         parts = []
-        for j in range(0, len(runs), step):
-            part = runs[j : j + step]
-            key = (settings["dimensions"], settings["bias"], j)
+        for j in range(0, len(runs), max(1, step)):
+            part = runs[j : j + max(1, step)]
+            key = (settings["dimensions"], settings["bias"], j if projected else None)
             if key not in cache:
                 cache.clear()
-                cache[key] = _rows(trains, part, settings["dimensions"], settings["bias"])
-            parts.append(self._part(part, *cache[key], scale, lams, plan, settings))
+                of = part if projected else runs
+                cache[key] = _rows(trains, of, settings["dimensions"], settings["bias"])
+            rows, block, projections = cache[key]
+            block = block if projected else block[j : j + len(part)]
+            parts.append(self._part(part, rows, block, projections, scale, lams, plan, settings))
         weights, intercepts = zip(*parts, strict=True)
         return np.concatenate(weights, axis=1), np.concatenate(intercepts, axis=1)
 

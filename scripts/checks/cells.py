@@ -223,7 +223,7 @@ def monotone(
     if along == "epsilon":
         frame = frame[~frame["epsilon"].map(math.isinf)]
     curves = steps = rises = flat = 0
-    worst, texts = -math.inf, []
+    worst, texts, places = -math.inf, [], []
     for (dataset, method, at), curve in frame.groupby(["dataset", "method", other], sort=False):
         if len(curve) < 2:
             continue
@@ -232,18 +232,25 @@ def monotone(
         half = ((curve["error_high"] - curve["error_low"]) / 2).fillna(0).to_numpy()
         rise = mean[1:] - mean[:-1]
         curves, steps = curves + 1, steps + len(rise)
-        rises += int((rise > half[1:] + half[:-1]).sum())
+        given = "" if math.isinf(at) else f", {other.replace('_', ' ')} {at:g}"
+        risen = rise > half[1:] + half[:-1]
+        rises += int(risen.sum())
+        points = curve[along].to_numpy()
+        places += [
+            f"{_spell(mean[k])} to {_spell(mean[k + 1])} from {along.replace('_', ' ')} {points[k]:g} to "
+            f"{points[k + 1]:g} ({dataset}, {method}{given})"
+            for k in risen.nonzero()[0]
+        ]
         flat += int(mean[-1] >= mean[0])
         if (mean[-1] - mean[0]) > worst:
             worst = mean[-1] - mean[0]
-            given = "" if math.isinf(at) else f", {other.replace('_', ' ')} {at:g}"
             texts = [f"least: {_spell(mean[0])} to {_spell(mean[-1])} ({dataset}, {method}{given})"]
     if not curves:
         raise Missing(f"this run has no curve along {along} with two points")
     holds = flat == 0 and (steps - rises) / steps >= share
     text = (
         f"{curves - flat} of {curves} curves end below their start, {rises} of {steps} steps rise "
-        f"beyond their intervals; {texts[0]}"
+        f"beyond their intervals{': ' + places[0] if places else ''}; {texts[0]}"
     )
     return Outcome(bool(holds), text, (steps - rises) / steps, share)
 

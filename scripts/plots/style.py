@@ -127,10 +127,12 @@ def replicates(experiment, frame):
 
 def plain_ticks(axes, sizes):
     """Training sizes on a logarithmic axis: a few of the sizes themselves, written out."""
-    sizes = sorted(set(sizes))
+    sizes = sorted(set(sizes), reverse=True)
+    # labels no closer than an eighth of the axis or so
+    apart = max(1.6, (sizes[0] / sizes[-1]) ** 0.12)
     chosen = [sizes[0]]
     for size in sizes[1:]:
-        if size >= 1.6 * chosen[-1]:
+        if size * apart <= chosen[-1]:
             chosen.append(size)
     axes.set_xticks(chosen, [f"{size:,}" for size in chosen])
     axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())

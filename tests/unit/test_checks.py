@@ -84,7 +84,9 @@ def test_monotone_allows_rises_within_the_intervals_only():
 
     assert cells.monotone(curve(0.4, 0.3, 0.2), along="epsilon").holds
     assert cells.monotone(curve(0.4, 0.2, 0.23), along="epsilon").holds
-    assert not cells.monotone(curve(0.4, 0.2, 0.25), along="epsilon").holds
+    rises = cells.monotone(curve(0.4, 0.2, 0.25), along="epsilon")
+    assert not rises.holds and "1 of 2 steps rise" in rises.decided_by
+    assert "intervals: 0.2 to 0.25 from epsilon" in rises.decided_by
     assert not cells.monotone(curve(0.4, 0.4, 0.4), along="epsilon").holds
     with pytest.raises(Missing):
         cells.monotone(curve(0.4, 0.3, 0.2), along="train_size")

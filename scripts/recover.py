@@ -45,6 +45,18 @@ def lsf_jobs(folder):
     return sorted({job for job, cwd in (x.split("|", 1) for x in lines) if cwd == str(folder)})
 
 
+def in_use(command, *traces):
+    """Whether a scheduler must be asked: its command answers, or jobs of this folder left a trace.
+
+    It may be installed on a machine that belongs to no cluster.
+    """
+    if not shutil.which(command[0]):
+        return False
+    if any(path for pattern in traces for path in Path(".snakemake").glob(pattern)):
+        return True
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 def cancel(find, command):
     """Cancel what `find` finds and wait until it has ended."""
     jobs = find()
@@ -71,9 +83,9 @@ def main():
     if not Path("Snakefile").exists():
         sys.exit("recover: start it in the project's folder, where the Snakefile is")
     folder = Path.cwd()
-    if shutil.which("squeue"):
+    if in_use(("squeue", "--noheader", "--me"), "slurm_logs", "sbatch-*.log"):
         cancel(lambda: slurm_jobs(job_prefix(folder)), "scancel")
-    if shutil.which("bjobs"):
+    if in_use(("bjobs", "-noheader"), "lsf_logs"):
         cancel(lambda: lsf_jobs(folder), "bkill")
     snakemake = [sys.executable, "-m", "snakemake"]
     print("recover: unlocking and resuming ...", flush=True)

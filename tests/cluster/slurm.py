@@ -22,8 +22,13 @@ def missing():
     if absent:
         packages = "slurmctld slurmd slurm-client munge"
         return f"Slurm is not installed (no {absent[0]}): apt-get install {packages}"
-    if (ETC / "slurm.conf").exists() and not (ETC / "slurm.conf").is_symlink():
-        return f"{ETC}/slurm.conf belongs to a real Slurm"
+    conf = ETC / "slurm.conf"
+    if conf.exists() and not conf.is_symlink():
+        return f"{conf} belongs to a real Slurm"
+    if conf.exists():  # of another test, that runs or was killed
+        ping = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, check=False)
+        if "is UP" in ping.stdout:
+            return f"another test's Slurm is running ({conf.readlink()})"
     return None
 
 
@@ -98,8 +103,9 @@ class Slurm:
                 daemon.kill()
         self._kill_leftovers()
         for name in ("slurm.conf", "cgroup.conf"):
-            if (ETC / name).is_symlink():
-                (ETC / name).unlink()
+            link = ETC / name
+            if link.is_symlink() and link.readlink() == self.root / name:
+                link.unlink()
         if self.hosts is not None:
             Path("/etc/hosts").write_text(self.hosts)
 

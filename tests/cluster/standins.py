@@ -116,7 +116,7 @@ def bjobs(words):
         for number, _, folder, code in jobs():
             if code is None:
                 print(f"{number}|{folder}")
-    else:
+    elif words != ["-noheader"]:
         refuse(f"unexpected {words}")
 
 
@@ -154,7 +154,7 @@ def squeue(words):
         for number, name, _, code in jobs():
             if code is None:
                 print(number, name)
-    else:
+    elif words != ["--noheader", "--me"]:
         refuse(f"unexpected {words}")
 
 

@@ -39,19 +39,23 @@ def visible(files):
 def test_killed_ten_times_at_random_moments(finished, fresh):
     """Nothing half-written is ever taken as done, and the end is the same bytes."""
     whole = results(finished)
-    project = fresh("killed")
     rng = random.Random(9)
     resume = ("--cores", 2, *TINY)
-    met = set()  # numbers of finished files that a kill met
-    for _ in range(10):
+    project, start = fresh("killed"), time.monotonic()
+    project.python("scripts/recover.py", *resume)
+    lasts = time.monotonic() - start
+    assert visible(results(project)) == whole
+    project, kills, met = fresh("killed"), 0, set()  # met: numbers of files that a kill found
+    while kills < 10:
         process = project.start(*resume, program=["scripts/recover.py"])
-        time.sleep(rng.uniform(1, 9))
+        time.sleep(rng.uniform(0.3, 0.9) * lasts)
         if process.poll() is not None:  # it came to its end: from the start again
             project.finish(process)
             assert visible(results(project)) == whole
             project = fresh("killed")
             continue
         project.kill(process)
+        kills += 1
         marked = {
             base64.b64decode(marker.name).decode()
             for marker in (project / ".snakemake/incomplete").glob("*")

@@ -50,7 +50,7 @@ def test_touching_every_source_reruns_nothing(edited):
 def test_other_resources_rerun_nothing(edited):
     edited.replace("workflow/rules/resources.smk", "SNAKEMAKE_MB = 300", "SNAKEMAKE_MB = 999")
     edited.replace("workflow/rules/resources.smk", "SHORTEST = 5", "SHORTEST = 7")
-    edited.replace("workflow/rules/run.smk", "runtime=minutes(2)", "runtime=minutes(50)")
+    edited.replace("workflow/rules/run.smk", "runtime=minutes(3)", "runtime=minutes(50)")
     assert edited.plan(*TINY, "--set-resources", "fit:mem_mb=5000") == set()
 
 

@@ -49,7 +49,7 @@ rule run:
     threads: 1
     resources:
         mem_mb=memory(1010),
-        runtime=minutes(2),
+        runtime=minutes(3),
     params:
         mechanism=lambda wildcards: method_of(wildcards)["mechanism"],
         options=lambda wildcards: json.dumps(method_of(wildcards)["options"]),

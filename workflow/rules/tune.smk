@@ -47,7 +47,7 @@ rule search:
     threads: 1
     resources:
         mem_mb=memory(480),
-        runtime=minutes(10),
+        runtime=minutes(170),
     params:
         search=lambda wildcards: json.dumps(search_of(wildcards)),
         split=lambda wildcards: experiment_of(wildcards).split(search_of(wildcards)["method"]),

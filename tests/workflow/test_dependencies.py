@@ -13,7 +13,7 @@ import pytest
 
 from dp.mechanisms import MECHANISMS
 from project import ROOT
-from study import kinds
+from study import audits, kinds
 from study.dependencies import digest, sources
 
 SCRIPTS = ROOT / "scripts"
@@ -33,12 +33,20 @@ def modules_by_name(job):
     if job["script"] == "report.py":
         sections = (*kinds.SECTIONS.values(), kinds.CHECKS)
         return sorted({kind.module for section in sections for kind in section.values()})
+    if job["script"] == "audited_cells.py":
+        return sorted(map(MECHANISMS.module, MECHANISMS))
+    if job["script"] == "exact.py":
+        return sorted(map(MECHANISMS.module, audits.EXACT))
     if "--mechanism" in arguments:
-        return [MECHANISMS.module(argument(job, "--mechanism"))]
+        name = argument(job, "--mechanism")
+        return [MECHANISMS.module(name)] if name in MECHANISMS else []  # a control of the auditor
+    if "--private" in arguments:
+        private = json.loads(argument(job, "--private"))
+        return [MECHANISMS.module(private["mechanism"])] if "mechanism" in private else []
     if "--experiment" not in arguments or not argument(job, "--experiment").startswith("{"):
         return []
     experiment = json.loads(argument(job, "--experiment"))
-    if job["script"] == "aggregate.py":
+    if job["script"] in ("aggregate.py", "spending.py"):
         used = {method["mechanism"] for method in experiment["methods"].values()}
         return sorted(map(MECHANISMS.module, used))
     if job["script"] == "check.py":

@@ -187,12 +187,16 @@ def _predict(rows, lam, tilt, W):
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
         return W.copy(), near
+    reach = NEARBY * np.sqrt(rows.d) / rows.size
+    least = np.linalg.norm(tilt, axis=0) / (lam + rows.loss.c * rows.size**2)  # any Hessian's norm
+    if (least > reach).all():
+        return W.copy(), near
     goal = 3e-4 * rows.size
     centre = _newton(rows, lam[:1], 0 * tilt[:, :1], W[:, :1], goal, ATTEMPT)[0]
     hessian = rows.hessians(1)
     gradient = rows.gradient(centre, hessian) + lam * centre + tilt
     step = rows.directions(np.repeat(hessian, len(lam), axis=1), lam, gradient, goal)
-    near = np.linalg.norm(step, axis=0) * rows.size < NEARBY * np.sqrt(rows.d)
+    near = np.linalg.norm(step, axis=0) < reach
     return np.where(near, centre + step, W), near
 
 

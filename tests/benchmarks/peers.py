@@ -13,7 +13,8 @@ shape and a like spectrum are simulated):
     snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
 
 One run, one thread, the same rows for all. What is compared takes turns, and medians count. Prints a
-table and writes results/benchmarks/peers.csv; seconds are the processor's, per unit:
+table and writes results/benchmarks/peers.csv; seconds are the processor's, per unit, and the ratio is
+the peer's over ours (of the floor below 1: ours takes its reciprocal times the floor):
 
     fit       one minimiser, certified: gradient norm at most 1e-9. Peers are given that as their own
               tolerance; what they reach stands beside, but for a private result, which does not show it

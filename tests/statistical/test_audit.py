@@ -378,7 +378,7 @@ def test_pairs_are_neighbours_within_their_bound(name):
     pair = pairs.find(name)
     pairs.find(pair.sides)
     for X, y in pair.sides:
-        check_rows(X, y, pair.arguments.get("bound", 1.0))
+        check_rows(X, y, pair.arguments.get("bound", 1.0), pair.arguments.get("classes"))
         assert X.shape == pair.size
     (X, y), (other, label) = pair.sides
     assert ((other != X).any(axis=1) | (y != label)).sum() == 1

@@ -23,6 +23,7 @@ class Project:
     def __init__(self, folder):
         self.folder = Path(folder)
         self.environment = {}  # variables of everything that is started in it
+        self.processes = []
 
     def __truediv__(self, path):
         return self.folder / path
@@ -67,7 +68,7 @@ class Project:
         environment = os.environ | ENVIRONMENT | self.environment
         if capture:
             environment |= {"CAPTURE": str(capture), "PYTHONPATH": str(CAPTURE)}
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, *program, *map(str, arguments)],
             cwd=self.folder,
             env=environment,
@@ -76,6 +77,14 @@ class Project:
             text=True,
             start_new_session=True,
         )
+        self.processes.append(process)
+        return process
+
+    def end(self):
+        """Kill what a failed test has left running."""
+        for process in self.processes:
+            if process.poll() is None:
+                self.kill(process)
 
     def finish(self, process, ok=True, timeout=120):
         """What a process prints; fails the test unless it ends as expected (None: either way)."""

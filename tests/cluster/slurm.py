@@ -200,7 +200,7 @@ SlurmctldTimeout=30
 SlurmdTimeout=30
 NodeName=n1 NodeHostname={self.host} NodeAddr=127.0.0.1 Port={port + 1} CPUs={self.cpus} \
 RealMemory={self.memory} State=UNKNOWN
-PartitionName=debug Nodes=n1 Default=YES DefMemPerCPU=100 MaxTime=60 State=UP
+PartitionName=debug Nodes=n1 Default=YES DefMemPerCPU=100 MaxTime=1440 State=UP
 """
 
 

@@ -41,7 +41,9 @@ def local(prepared, tmp_path_factory):
 @pytest.fixture
 def project(prepared, cluster, tmp_path):
     """A copy in which the cells are still to be run, on the cluster."""
-    return on(cluster, prepared.duplicate(tmp_path / "project"))
+    copy = on(cluster, prepared.duplicate(tmp_path / "project"))
+    yield copy
+    copy.end()
 
 
 def on(cluster, project):

@@ -63,7 +63,7 @@ def show(arguments):
     hours = everything.cpu_seconds / 3600 / arguments.cores
     print(f"On {arguments.cores} cores about {hours:.2g} hours.")
     print(
-        "Recorded medians do not know the number of columns: wider data than were measured cost more."
+        "The record does not know the number of columns: wider data than were measured cost more."
     )
     if everything.unknown:
         print(

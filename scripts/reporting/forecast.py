@@ -1,4 +1,4 @@
-"""What jobs will cost, from medians that were recorded when such jobs ran.
+"""What jobs will cost, from what was recorded when such jobs ran: medians, and means of jobs that train.
 
 A job's CPU seconds are START, the interpreter's own, and a share in proportion to its work: training
 rows x folds (or simulations) x draws for jobs that train, for searches x their own folds and candidates,
@@ -8,7 +8,7 @@ rows x folds (or simulations) x draws for jobs that train, for searches x their 
 import math
 import re
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import NamedTuple
 
 RECORD = Path("workflow/costs.csv")
@@ -64,7 +64,10 @@ def job(rule, experiment, path, experiments):
 
 
 def record(measured, experiments):
-    """Rows of COLUMNS from `reporting.costs.measured`: medians per rule, experiment and method."""
+    """Rows of COLUMNS from `reporting.costs.measured`, per rule, experiment and method.
+
+    Means of jobs that train: the largest, which a larger protocol has more of, set the time per work.
+    """
     groups = {}
     for one in measured:
         if one.rule in TRAIN and one.experiment not in experiments:
@@ -73,11 +76,12 @@ def record(measured, experiments):
         groups.setdefault(key[:3], []).append((key.work, one.cpu, one.peak_mb))
     for key, found in sorted(groups.items()):
         work, cpu, peak = zip(*found, strict=True)
-        yield (*key, len(found), median(work), median(cpu), max(peak))
+        typical = mean if key[0] in TRAIN else median
+        yield (*key, len(found), typical(work), typical(cpu), max(peak))
 
 
 class Costs:
-    """Recorded medians, looked up from the most to the least specific."""
+    """What was recorded, looked up from the most to the least specific."""
 
     def __init__(self, rows):
         self.rows = {}

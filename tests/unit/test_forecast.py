@@ -57,11 +57,17 @@ def test_totals_per_experiment():
     assert totals[""] == (1, pytest.approx(0.8), 120, 0)
 
 
-def test_a_record_is_the_medians_of_what_was_measured():
+def test_a_record_is_the_means_of_jobs_that_train():
     measured = [
         Measured("run", "new", f"d/private/n={n}/eps=1", 9.0, cpu, 50.0 + n)
         for n, cpu in ((10, 1.0), (20, 2.0), (30, 6.0))
     ]
     measured += [Measured("run", "gone", "d/private/n=10/eps=1", 1, 1, 1)]
     (row,) = forecast.record(measured, {"new": VALUES})
-    assert row == ("run", "new", "private", 3, 20 * 5 * 200, 2.0, 80.0)
+    assert row == ("run", "new", "private", 3, 20 * 5 * 200, 3.0, 80.0)
+    tables = [
+        Measured("table", "new", name, 9.0, cpu, 50.0)
+        for name, cpu in zip("abc", (1, 2, 6), strict=True)
+    ]
+    (row,) = forecast.record(tables, {"new": VALUES})
+    assert row == ("table", "new", "table", 3, 1, 2, 50.0)

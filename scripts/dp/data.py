@@ -209,7 +209,7 @@ def check_rows(X, y, bound, classes=None):
     if not np.isfinite(norms).all():
         raise ValueError(f"row {int(np.argmin(np.isfinite(norms)))} has a value that is not finite")
     worst = int(norms.argmax())
-    if not norms[worst] <= bound * (1 + ROUNDING):
+    if not norms[worst] / (1 + ROUNDING) <= bound:  # a bound may be the largest of floats
         raise ValueError(
             f"row {worst} has norm {norms[worst]:.6g}, over the public bound {bound:.6g}: "
             f"normalise or clip the rows first"
@@ -222,7 +222,7 @@ def check_coordinates(X, bound):
         float(np.abs(np.asarray(X[start : start + BLOCK_ROWS], dtype=float)).max(initial=0.0))
         for start in range(0, len(X), BLOCK_ROWS)
     )
-    if not largest <= bound * (1 + ROUNDING):
+    if not largest / (1 + ROUNDING) <= bound:
         raise ValueError(
             f"a coordinate of a row is {largest:.6g} in size, over the public bound {bound:.6g}: "
             f"scale the columns to public bounds first (step scale_to_bounds)"

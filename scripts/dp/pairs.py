@@ -19,9 +19,9 @@ from dp.fits import shared_fit
 class Pair(NamedTuple):
     """Two neighbouring data sets for an attack.
 
-    sides: ((X, y), (X', y')). arguments: what the reason assumes of guarantee and release (lam, bound,
-    options). statistic: (pair, mechanism, **arguments) -> (weights (m, p) -> {name: (m,) scores}),
-    larger where the first side is likelier; None learns directions from pilot releases. exact:
+    sides: ((X, y), (X', y')), or `Later`. arguments: what the reason assumes of guarantee and release
+    (lam, bound, options). statistic: (pair, mechanism, **arguments) -> (weights (m, p) -> {name: (m,)
+    scores}), larger where the first side is likelier; None learns directions from pilot releases. exact:
     (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair, from densities.
     """
 
@@ -34,7 +34,23 @@ class Pair(NamedTuple):
     @property
     def size(self):
         """(n, d), both public."""
-        return self.sides[0][0].shape
+        return self.sides.size if isinstance(self.sides, Later) else self.sides[0][0].shape
+
+
+class Later:
+    """Sides that are made when they are first looked at; their size (n, d) is known before.
+
+    Every run checks the audit's configuration, and tens of megabytes need not be made for that.
+    """
+
+    def __init__(self, size, make):
+        self.size, self.make = size, cache(make)
+
+    def __iter__(self):
+        return iter(self.make())
+
+    def __getitem__(self, side):
+        return self.make()[side]
 
 
 PAIRS = {}
@@ -205,14 +221,18 @@ def linear_part():
 
 def _saturated(direction, others, sine, lam):
     """Others drive w far along the last axis; two opposite records meet slopes near -1 there."""
-    d = len(direction) + 1
-    X = np.zeros((others + 1, d))
-    X[:, -1] = 1
-    X[0] = [*(math.sqrt(1 - sine**2) * direction), -sine]
-    first = X, np.ones(len(X), dtype=np.int8)
-    second = X.copy(), first[1]
-    second[0][0, :-1] *= -1
-    return (first, second), {"lam": lam, "bound": 1.0}
+    size = others + 1, len(direction) + 1
+
+    def sides():
+        X = np.zeros(size)
+        X[:, -1] = 1
+        X[0] = [*(math.sqrt(1 - sine**2) * direction), -sine]
+        first = X, np.ones(len(X), dtype=np.int8)
+        second = X.copy(), first[1]
+        second[0][0, :-1] *= -1
+        return first, second
+
+    return Later(size, sides), {"lam": lam, "bound": 1.0}
 
 
 SATURATED = (

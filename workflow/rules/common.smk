@@ -99,6 +99,22 @@ def chosen_settings(wildcards):
     return {"chosen": source} if isinstance(source, str) else {}
 
 
+def cell_settings(wildcards):
+    """Arguments of a run beside its wildcards: one parameter, because every one costs each of tens of
+    thousands of jobs a kilobyte."""
+    experiment, method = experiment_of(wildcards), method_of(wildcards)
+    words = {
+        "mechanism": method["mechanism"],
+        "options": json.dumps(method["options"]),
+        "delta": method["delta"],
+        "lam": lambda_source(wildcards, method),
+        "restarts": experiment.restarts,
+        "seed": CONFIG["seed"],
+    }
+    given = shlex.join(text for key, value in words.items() for text in (f"--{key}", str(value)))
+    return sys.intern(f"{given} {experiment.split(wildcards.method)}")
+
+
 def search_of(wildcards):
     return experiment_of(wildcards).searches[wildcards.search]
 

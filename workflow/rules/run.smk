@@ -36,7 +36,6 @@ rule run:
     input:
         unpack(chosen_settings),
         data="results/data/{dataset}.npz",
-        meta="results/data/{dataset}.json",
         fit=cell_fit,
     output:
         "results/{experiment}/runs/{dataset}/{method}/n={size}/eps={epsilon}.csv",
@@ -51,20 +50,12 @@ rule run:
         mem_mb=memory(1010),
         runtime=minutes(3),
     params:
-        mechanism=lambda wildcards: method_of(wildcards)["mechanism"],
-        options=lambda wildcards: json.dumps(method_of(wildcards)["options"]),
-        delta=lambda wildcards: method_of(wildcards)["delta"],
-        lam=lambda wildcards: lambda_source(wildcards, method_of(wildcards)),
-        split=lambda wildcards: experiment_of(wildcards).split(wildcards.method),
-        restarts=lambda wildcards: experiment_of(wildcards).restarts,
-        seed=CONFIG["seed"],
+        settings=cell_settings,
         library=lambda wildcards: digest(
             "run.py", MECHANISMS.module(method_of(wildcards)["mechanism"])
         ),
     shell:
-        "python scripts/run.py --data {input.data} --meta {input.meta} --fit {input.fit}"
-        " --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
-        " --method {wildcards.method} --mechanism {params.mechanism} --options {params.options:q}"
-        " {params.split} --train-size {wildcards.size} --epsilon {wildcards.epsilon}"
-        " --delta {params.delta} --lam {params.lam} --restarts {params.restarts}"
-        " --seed {params.seed} --out {output} 2> {log}"
+        "python scripts/run.py --data {input.data} --meta results/data/{wildcards.dataset}.json"
+        " --fit {input.fit} --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
+        " --method {wildcards.method} --train-size {wildcards.size} --epsilon {wildcards.epsilon}"
+        " {params.settings} --out {output} 2> {log}"

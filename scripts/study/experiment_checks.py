@@ -47,33 +47,26 @@ def _check_public(experiment, fail, datasets):
 
 def _check_sizes(experiment, fail, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
+        largest = sweep["train_sizes"][-1]
         for dataset in sweep.get("datasets", experiment.datasets):
             rows = data_sources.prepared_rows(datasets[dataset])
             if rows is None:
                 continue
             if "simulations" in experiment.values:
-                limit = simulation_rows(
-                    rows, "test_images" in datasets[dataset]["source"].get("idx", {})
-                )
-                largest = sweep["train_sizes"][-1]
-                if largest > limit:
-                    raise fail(
-                        f"sweeps.{sweep_name}.train_sizes",
-                        f"{largest} is more than the "
-                        f"{limit} training rows of {dataset} ({rows} rows, {rows - limit} to test on)",
-                    )
-                continue
-            if rows < experiment.folds:
+                has_test = "test_images" in datasets[dataset]["source"].get("idx", {})
+                limit = simulation_rows(rows, has_test)
+                of = f"{rows} rows, {rows - limit} to test on"
+            elif rows < experiment.folds:
                 raise fail(
                     "folds", f"{dataset} has {rows} rows, fewer than {experiment.folds} folds"
                 )
-            limit = smallest_training_fold(rows, experiment.folds)
-            largest = sweep["train_sizes"][-1]
+            else:
+                limit = smallest_training_fold(rows, experiment.folds)
+                of = f"{rows} rows in {experiment.folds} folds"
             if largest > limit:
                 raise fail(
                     f"sweeps.{sweep_name}.train_sizes",
-                    f"{largest} is more than the {limit} "
-                    f"training rows of {dataset} ({rows} rows in {experiment.folds} folds)",
+                    f"{largest} is more than the {limit} training rows of {dataset} ({of})",
                 )
     if "tune" in experiment.values:
         folds = experiment.tune["folds"]

@@ -44,10 +44,10 @@ def main():
         found, count = Counter(), Counter()
         for line in clock.read_text().splitlines():
             script, used = line.split()
+            script = script if (project / "scripts" / script).exists() else "Snakemake"
             found[script] += float(used)
             count[script] += 1
-    snakemake = sum(found.pop(name) for name in list(found) if not name.endswith(".py"))
-    snakemake += sum(found.pop(name, 0.0) for name in ("__main__.py", "-c"))
+    snakemake = found.pop("Snakemake")
     starts = {
         script: seconds(START.format(module=script.removesuffix(".py"), script=script), 3)[1][0]
         for script in found

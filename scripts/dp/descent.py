@@ -66,18 +66,24 @@ def descend(
     """
     loss = losses.get(loss)
     lam = np.asarray(lam, dtype=float)
-    norms = np.sqrt(np.einsum("bij,bij->bi", rows, rows))
-    w = np.zeros((len(block), len(lam), rows.shape[2]))
-    block = np.asarray(block)[:, None]
+    starts, stops, _ = plan
+    runs, (n, d) = len(block), rows.shape[1:]
+    first = n * np.asarray(block)[:, None]  # row of each run's block, blocks one below the other
+    rows = rows.reshape(-1, d)
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    gathered = np.empty((runs * int((stops - starts).max()), d))
+    w = np.zeros((runs, len(lam), d))
     kept, wanted, step = [], set(checkpoints), 0
     with np.errstate(over="ignore", invalid="ignore"):
         for order, noise in passes:
             for k, (start, stop, divisor) in enumerate(zip(*plan, strict=True)):
                 step += 1
-                chosen = order[:, start:stop]
-                examples = rows[block, chosen]
+                chosen = (first + order[:, start:stop]).ravel()
+                # "clip" never has to: it spares a second copy
+                examples = np.take(rows, chosen, 0, gathered[: len(chosen)], mode="clip")
+                examples = examples.reshape(runs, -1, d)
                 slope = loss.derivative(w @ examples.transpose(0, 2, 1))
-                length = np.abs(slope) * norms[block, chosen][:, None]
+                length = np.abs(slope) * norms[chosen].reshape(runs, 1, -1)
                 slope *= clip / np.maximum(length, clip)
                 total = slope @ examples
                 if noise is not None:

@@ -14,7 +14,7 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.noise import l2_laplace
 
 CHUNK_BYTES = 1 << 29  # rows and noise held at a time
-EXAMPLES_BYTES = 1 << 20  # of a step's batches of all runs that descend together: the L2 cache's
+EXAMPLES_BYTES = 1 << 22  # of a step's batches of all runs that descend together: in the L3 cache
 ACCOUNTING = ("composed", "as_published")
 
 
@@ -195,9 +195,9 @@ def _rows(trains, runs, dimensions, bias):
     rows = np.empty((len(sources), n, width + bool(bias)))
     for found, (train, matrix) in zip(rows, sources, strict=True):
         X, y = trains[train]
-        found[:, :width] = X if matrix is None else X @ matrix
-        found[:, width:] = 1.0
-        found *= np.asarray(y, dtype=float)[:, None]
+        sign = np.asarray(y, dtype=float)[:, None]
+        np.multiply(X if matrix is None else X @ matrix, sign, out=found[:, :width])
+        found[:, width:] = sign
     return rows, block, projections
 
 

@@ -4,7 +4,7 @@ import argparse
 
 import numpy as np
 
-from dp.fits import FITS
+from dp.fits import FITS, fit_each
 from study import jobs
 from study.files import atomic
 
@@ -18,10 +18,8 @@ def main():
     arguments = parser.parse_args()
 
     lam = jobs.read_lambda(arguments.lam)
-    fits = [
-        FITS[arguments.fit](*train, lam, **arguments.options)
-        for train, _ in jobs.training_folds(arguments, in_blocks=True)
-    ]
+    trains = (train for train, _ in jobs.training_folds(arguments, in_blocks=True))
+    fits = list(fit_each(arguments.fit, trains, lam, **arguments.options))
     with atomic(arguments.out, "wb") as handle:
         np.savez(
             handle,

@@ -17,9 +17,9 @@ from dp.solvers import LEAST_STEP, Info, minimise
 SINGLE = 1e-6
 
 
-def l2(X, y, lam, loss="logistic", tolerance=1e-9):
-    """argmin of mean loss + lam/2 ||w||^2."""
-    return minimise(X, y, lam, loss=loss, tolerance=tolerance)
+def l2(X, y, lam, loss="logistic", tolerance=1e-9, near=None):
+    """argmin of mean loss + lam/2 ||w||^2; near: info of such a fit to like rows, which saves time."""
+    return minimise(X, y, lam, loss=loss, tolerance=tolerance, near=near)
 
 
 def sum_intercept(X, y, lam, loss="logistic", tolerance=1e-9):
@@ -125,6 +125,15 @@ def elastic_net(X, y, lam, lambda1=None, tolerance=1e-9):
 
 
 FITS = {"l2": l2, "l1": l1, "elastic_net": elastic_net, "sum_intercept": sum_intercept}
+
+
+def fit_each(name, trains, lam, **options):
+    """(weights, info) of each data set (X, y) in turn; "l2" starts near the one before."""
+    for X, y in trains:
+        weights, info = FITS[name](X, y, lam, **options)
+        if name == "l2":
+            options["near"] = info
+        yield weights, info
 
 
 def penalties(fit, lam, lambda1=None):

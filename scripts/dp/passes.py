@@ -6,6 +6,7 @@ Arrays hold one column per restart. Rows are read in blocks that fit the cache.
 import numpy as np
 
 BLOCK = 3 << 17  # bytes of a block of margins: with what is made of them they stay in the L2 cache
+THINNING = 16  # a sample has one row in 16
 COPIED = 1 << 26  # bytes up to which wide rows are copied in the precision of products: 64 MB
 PATIENCE = 20  # conjugate gradient steps that take about as long as a preconditioner
 EPS = np.finfo(float).eps
@@ -92,7 +93,10 @@ class Implicit(Passes):
 
     def __init__(self, X, y, loss, size, product_dtype):
         super().__init__(X, y, loss, size, np.float64)
-        self.width, self.product_dtype = self.d, product_dtype
+        self.width = (
+            self.d // 2
+        )  # half of a block for few restarts, which read further away as fast
+        self.product_dtype = product_dtype
         self.copies = {}
         if self.n * self.d * np.dtype(product_dtype).itemsize <= COPIED:
             self.copies[product_dtype] = np.asarray(X[:]).astype(product_dtype, "C", copy=False)

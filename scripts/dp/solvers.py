@@ -6,31 +6,34 @@ product every Hessian. Rows are read, signed and converted in blocks that fit th
 does not grow with rows x restarts.
 
 Three levels save passes over all rows in double precision: a sample of the rows, all rows in single
-precision, all rows in double precision. Only the last one decides what is returned.
+precision, all rows in double precision. Only the last one decides what is returned. Wide rows are left
+to `dp.quasi_newton` first, and to Newton's method where that is slow.
 
 Inside, arrays hold one column per restart.
 """
 
 import numpy as np
 
-from dp import losses
+from dp import losses, quasi_newton
 from dp.data import as_rows
-from dp.passes import EPS, Direct, Implicit
+from dp.passes import EPS, THINNING, Direct, Implicit
 
 TOGETHER = 256  # restarts solved together; more are taken in turns
-THINNING, SAMPLE = 16, 1 << 17  # the sample has one row in 16, and at most 131072
+SAMPLE = 1 << 17  # rows of a sample, at most
 DIRECT = 40  # columns up to which Hessians are formed; beyond, conjugate gradients multiply by them
-NEAR = 1e-5  # gradient norm, per typical row, to which single precision leads wide problems
 CENTRED = 8  # restarts from which on a common centre is sought
 NEARBY = 0.3  # change of a typical margin up to which one Newton step leads close to a minimiser
-KEPT = 1 << 23  # curvatures that conjugate gradients keep: at most 64 MB, or one restart's
+KEPT = 1 << 23  # numbers that are kept per row or column: at most 64 MB, or one restart's
 ATTEMPT = 20  # passes after which Newton's method is given an easier way
 LEAST_STEP = 1e-20  # of a line search: a saturated loss asks for steps of lambda over its curvature
 SPREAD = 1e-5  # smallest eigenvalue over the largest that single precision can resolve
 
 
 class Info(dict):
-    """Per restart: iterations, gradient_norm, status; as keys and as attributes."""
+    """Per restart: iterations, gradient_norm, status; as keys and as attributes.
+
+    `learnt` is for `near` of a later call of `minimise`.
+    """
 
     def __getattr__(self, name):
         try:
@@ -49,6 +52,7 @@ def minimise(
     tolerance=1e-9,
     *,
     max_iterations=1000,
+    near=None,
 ):
     """Minimise mean_i loss(y_i w.x_i) + lam/2 ||w||^2 + linear_j . w / n for every restart j.
 
@@ -57,6 +61,9 @@ def minimise(
     y: (n,) in {-1, 1}. lam: positive, one number or one per restart. linear: (restarts, d), or (d,)
     for one restart; None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: (d,) or
     (restarts, d), a starting point, which changes the time that is taken, not what is certified.
+    near: the `Info` of an earlier call with the same lam, loss and number of restarts on like rows, as
+    another sample, or more rows: what it found is the starting point, and for wide rows an
+    approximation of Hessians. It changes no more than that.
 
     Returns weights (restarts, d) and `Info`:
 
@@ -74,22 +81,36 @@ def minimise(
     Restarts do not influence each other beyond rounding, and the same arguments give the same bits
     (for the same processor and number of BLAS threads). Raises ValueError for invalid arguments.
     """
+    initial = near.learnt[0] if near is not None and initial is None else initial
     X, y, lam, linear, W, loss = _checked(X, y, lam, linear, loss, initial, tolerance)
     n, d = X.shape
     norm, iterations = np.full(len(W), np.nan), np.zeros(len(W), dtype=int)
+    learnt = {} if near is None else dict(near.learnt[1])
     usable = np.flatnonzero(np.isfinite(linear).all(axis=1) & np.isfinite(W).all(axis=1))
-    together = TOGETHER if d <= DIRECT else max(1, min(TOGETHER, KEPT // n))
+    # wide problems keep curvatures, of conjugate gradients, or steps and changes of the gradient
+    kept = 0 if d <= DIRECT else max(n, 2 * quasi_newton.PAIRS * d)
+    together = max(1, min(TOGETHER, KEPT // max(1, kept)))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for start in range(0, len(usable), together):
             part = usable[start : start + together]
-            solution, norm[part], iterations[part] = _solve(
-                X, y, lam[part], linear[part].T / n, loss, W[part].T, tolerance, max_iterations
+            solution, norm[part], iterations[part], learnt[start] = _solve(
+                X,
+                y,
+                lam[part],
+                linear[part].T / n,
+                loss,
+                W[part].T,
+                tolerance,
+                max_iterations,
+                learnt.get(start),
             )
             W[part] = solution.T
     status = np.where(norm <= tolerance, "ok", "not_converged")
     failed = ~np.isfinite(norm)
     status[failed], W[failed] = "not_finite", np.nan
-    return W, Info(iterations=iterations, gradient_norm=norm, status=status)
+    info = Info(iterations=iterations, gradient_norm=norm, status=status)
+    info.learnt = np.nan_to_num(W), learnt
+    return W, info
 
 
 def _checked(X, y, lam, linear, loss, initial, tolerance):
@@ -120,23 +141,26 @@ def _checked(X, y, lam, linear, loss, initial, tolerance):
     return X, y, np.broadcast_to(lam, len(linear)), linear, W, loss
 
 
-def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations):
-    """Weights (d, restarts), gradient norms and passes; lam (restarts,), tilt and start (d, restarts).
+def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
+    """Weights (d, restarts), gradient norms, passes and what was learnt.
 
+    lam: (restarts,). tilt and start: (d, restarts). learnt: of wide rows (`quasi_newton.minimise`).
     A few restarts need the path: where lambda is so small that most rows are far from the bend of
     the loss, Newton's method is lost among many nearly linear pieces.
     """
     n, d = X.shape
-    size = np.sqrt(d * np.mean(np.square(X[:: 1 + n // 4096], dtype=float)))  # of a typical row
+    size = np.sqrt(d * np.mean(np.square(X[:: 1 + n // 1024], dtype=float)))  # of a typical row
     single = bool(lam.min() > SPREAD * loss.c * size**2)
     approach = single and n > 2048
     W, passes, hessian = start, 0, None
     if d > DIRECT:
-        rows = Implicit(X, y, loss, size, np.float32 if single else np.float64)
         if approach:
-            rows.dtype = np.float32
-            W, _, passes, _ = _newton(rows, lam, tilt, W, max(NEAR * size, tolerance), ATTEMPT)
-            rows.dtype = np.float64
+            W, norm, passes, learnt = quasi_newton.minimise(
+                X, y, lam, tilt, loss, size, start, tolerance, learnt
+            )
+            if (norm <= tolerance).all():
+                return W, norm, passes, learnt
+        rows = Implicit(X, y, loss, size, np.float32 if single else np.float64)
     else:
         if approach:
             W, passes, hessian = _approach(X, y, lam, tilt, loss, size, start, tolerance)
@@ -150,7 +174,7 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations):
             rows, lam[hard], tilt[:, hard], start[:, hard], tolerance, max_iterations - ATTEMPT
         )
         passes[hard] += more
-    return W, norm, passes
+    return W, norm, passes, learnt
 
 
 def _approach(X, y, lam, tilt, loss, size, W, tolerance):

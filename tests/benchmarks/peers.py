@@ -14,13 +14,14 @@ shape and a like spectrum are simulated):
 
 One run, one thread, the same rows for all. What is compared takes turns, and medians count. Prints a
 table and writes results/benchmarks/peers.csv; seconds are the processor's, per unit, and the ratio is
-the peer's over ours (of the floor below 1: ours takes its reciprocal times the floor):
+the peer's over ours (of floor and reading below 1: ours takes the reciprocal times as long):
 
     fit       one minimiser, certified: gradient norm at most 1e-9. Peers are given that as their own
               tolerance; what they reach stands beside, but for a private result, which does not show it
     step      one step of one simulation: its batch of examples, clipped, summed, with noise
     release   one release of one data set, made and scored
 
+    reading   of the same batches, with nothing made of them: memory's share
     floor     two matrix products and one exponential per row, restart and pass, in double precision
     loop      the textbook: one example at a time, in Python and numpy
 """
@@ -50,6 +51,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from dp.data import normalise_rows, simulate_separable
+from dp.fits import fit_each
 from dp.mechanisms import MECHANISMS
 from dp.noise import l2_laplace
 from dp.solvers import minimise
@@ -60,7 +62,7 @@ DIGITS = ROOT / "results" / "data" / "mnist_4_9.npz"
 LAMBDA, TOLERANCE = 0.01, 1e-9
 COLUMNS = ("task", "size", "unit", "ours", "seconds", "peer", "peer_seconds", "ratio")
 COLUMNS += ("gradient_norm", "peer_gradient_norm", "versions", "peer_versions")
-SHOWN = {"task": 41, "size": 16, "unit": 7, "ours": 14, "seconds": 9, "peer": 29, "ratio": 5}
+SHOWN = {"task": 37, "size": 16, "unit": 7, "ours": 14, "seconds": 9, "peer": 29, "ratio": 5}
 SHOWN |= {"gradient_norm": 13, "peer_gradient_norm": 0}  # column: characters
 OURS = f"numpy {np.__version__}, scipy {scipy.__version__}"
 SKLEARN = f"scikit-learn {sklearn.__version__}"
@@ -78,7 +80,8 @@ def wide(rng):
     """What it is, and the digits 4 and 9, or as many rows and columns with a like spectrum."""
     if DIGITS.exists():
         X, y = Prepared(DIGITS).floats()
-        return "MNIST 4 and 9", X[rng.permutation(len(X))], y
+        order = rng.permutation(len(X))
+        return "MNIST 4 and 9", X[order], y[order]
     n, d = 11791, 784
     X = (rng.standard_normal((n, d)) + 2) * np.arange(1, d + 1) ** -0.75
     X = normalise_rows(X @ np.linalg.qr(rng.standard_normal((d, d)))[0])
@@ -247,7 +250,7 @@ def private_fits(X, y, peers, repetitions):
 
 
 def wide_fits(what, X, y, repetitions):
-    """Fits of 50 nested sizes, alone as the workflow's fit jobs make them, and 24 restarts together.
+    """Fits of 50 nested sizes: each near the one before, as in a fit job; alone; 24 restarts together.
 
     Of scikit-learn's solvers the quickest, which cannot be brought to that gradient norm, and the
     quickest that can.
@@ -255,6 +258,10 @@ def wide_fits(what, X, y, repetitions):
     solvers = ("lbfgs", "newton-cg")
     sizes = np.linspace(200, len(X), 50).astype(int)
     mechanism, restarts = MECHANISMS["objective_perturbation"], 24
+
+    def nested():
+        fits = fit_each("l2", ((X[:k], y[:k]) for k in sizes), LAMBDA)
+        return {"gradient_norm": max(certified(info)["gradient_norm"] for _, info in fits)}
 
     def alone():
         norms = [certified(minimise(X[:k], y[:k], LAMBDA)[1])["gradient_norm"] for k in sizes]
@@ -271,11 +278,13 @@ def wide_fits(what, X, y, repetitions):
         return {"gradient_norm": max(norms)}
 
     calls = {
+        "nested": timed(nested, len(sizes)),
         "alone": timed(alone, len(sizes)),
         "together": timed(together, len(sizes) * restarts),
     } | {name: timed(scikit_learn(X, y, name, sizes), len(sizes)) for name in solvers}
     found = measure(calls, repetitions)
-    for key, how in (("alone", "one at a time"), ("together", f"{restarts} restarts")):
+    names = {"nested": "each near last", "alone": "each alone", "together": f"{restarts} restarts"}
+    for key, how in names.items():
         line = {
             "task": f"50 nested sizes, {what}",
             "size": f"{sizes[0]}..{len(X)} x {X.shape[1]}",
@@ -305,6 +314,19 @@ def loop(X, y, batch, steps, noise):
                 total += gradient / max(1.0, np.linalg.norm(gradient))
             total += noise * rng.standard_normal(len(w))
             w = w - 0.1 * (LAMBDA * w + total / batch)
+
+    return run
+
+
+def reading(X, batch, simulations):
+    """The rows of one epoch's batches, each simulation's in its own order, and nothing else."""
+    rng, gathered = np.random.default_rng(1), np.empty((batch, X.shape[1]))
+    orders = [rng.permutation(len(X)) for _ in range(simulations)]
+
+    def run():
+        for first in range(0, len(X) - batch + 1, batch):
+            for order in orders:
+                np.take(X, order[first : first + batch], 0, gathered, mode="clip")
 
     return run
 
@@ -339,6 +361,8 @@ def descents(problems, peers, repetitions):
                 "ours": timed(release, simulations * taken),
                 "loop": timed(loop(X, y, rows, looped, 1.0), looped),
             } | peers.calls("Opacus", "opacus", batch=rows, steps=theirs, **opacus)
+            if rows < n:
+                calls["reading"] = timed(reading(X, rows, simulations), simulations * taken)
             found = measure(calls, repetitions)
             line = {
                 "task": task,
@@ -348,6 +372,10 @@ def descents(problems, peers, repetitions):
                 **ours(found["ours"]),
             }
             yield line | versus("loop", found["loop"] | {"versions": f"numpy {np.__version__}"})
+            if "reading" in found:
+                yield line | versus(
+                    "reading the batches alone", found["reading"] | {"versions": ""}
+                )
             if "Opacus" in found:
                 peer = {"versions": peers.versions("opacus")}
                 yield line | versus("Opacus", found["Opacus"] | peer)

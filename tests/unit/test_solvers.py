@@ -11,7 +11,7 @@ from scipy.optimize import minimize as scipy_minimize
 from scipy.special import expit, log_expit
 from sklearn.linear_model import LogisticRegression
 
-from dp import losses, passes, solvers
+from dp import losses, passes, quasi_newton, solvers
 from dp.solvers import minimise
 
 TOLERANCE = 1e-9
@@ -188,6 +188,32 @@ def test_ill_conditioned_wide_rows_use_the_preconditioner(rng, monkeypatch):
     assert (residuals(X, y, lam, W, linear) <= 1.01 * TOLERANCE).all()
 
 
+def test_main_directions_are_those_of_the_singular_values(rng):
+    rows = rng.standard_normal((4000, 20)) * np.geomspace(1, 1e-2, 20)
+    X = rows @ np.linalg.qr(rng.standard_normal((90, 20)))[0].T  # 20 directions of 90 columns
+    vectors, values, rest = quasi_newton.main_directions(X, rng)
+    singular = np.linalg.svd(X, compute_uv=False)[:20]
+    assert np.sort(values)[::-1][:20] == pytest.approx(singular**2 / len(X), rel=1e-9)
+    assert rest == pytest.approx(0, abs=1e-12)
+    assert np.abs(vectors.T @ vectors - np.eye(vectors.shape[1])).max() < 1e-12
+
+
+@pytest.mark.parametrize("d", [20, 60])
+def test_approximate_inverses_of_a_quadratics_hessians(d, rng):
+    """All main directions give the inverse; fewer satisfy BFGS's secant equation after each step."""
+    X, _ = problem(500, d, rng)
+    lam = np.array([0.1, 0.3])
+    hessians = [X.T @ X / len(X) + ridge * np.eye(d) for ridge in lam]
+    inverse = quasi_newton.InverseHessians(quasi_newton.main_directions(X, rng), np.ones(2), lam)
+    for active in (np.arange(2), np.arange(2), np.array([1])):
+        step = rng.standard_normal((d, len(active)))
+        change = np.stack([hessians[j] @ s for j, s in zip(active, step.T, strict=True)], axis=1)
+        if d <= quasi_newton.MAIN:
+            assert np.allclose(inverse.times(active, change), step)
+        inverse.learn(active, step, change)
+        assert np.allclose(inverse.times(active, change), step)
+
+
 # ---- robustness
 
 
@@ -313,6 +339,43 @@ def test_a_good_start_is_not_spoilt_by_the_sample(rng):
     again, warm = minimise(X, y, 0.01, initial=W)
     assert warm.iterations[0] <= info.iterations[0] and warm.status[0] == "ok"
     assert np.abs(again - W).max() <= 2e-7
+
+
+@pytest.mark.parametrize("d", [5, 60])
+@pytest.mark.parametrize("restarts", [1, 6])
+def test_nested_sizes_start_near_the_one_before(d, restarts, rng):
+    """Each is certified, agrees with a fit of its own, and together they take fewer passes."""
+    X, y = problem(6000, d, rng, decay=0.1)
+    lam, linear = 0.01, 20 * directions(restarts, d, rng)
+    near, passes_near, passes_alone = None, 0, 0
+    for n in range(600, 6001, 600):
+        W, near = minimise(X[:n], y[:n], lam, linear, near=near)
+        assert (residuals(X[:n], y[:n], lam, W, linear) <= TOLERANCE + 1e-14).all()
+        alone, info = minimise(X[:n], y[:n], lam, linear)
+        assert np.linalg.norm(W - alone, axis=1).max() <= 2 * TOLERANCE / lam
+        passes_near += near.iterations.sum()
+        passes_alone += info.iterations.sum()
+    assert passes_near < 0.9 * passes_alone
+
+
+@pytest.mark.parametrize("n, d", [(300, 6), (3000, 50)])
+def test_near_what_is_unlike(n, d, rng):
+    """Another lambda, another loss, and a restart that failed cost time and no more."""
+    X, y = problem(n, d, rng)
+    linear = 0.5 * n * directions(5, d, rng)
+    other = linear.copy()
+    other[1] = np.nan
+    _, near = minimise(-X, y, 1e-3, other, "huber")
+    _, again = minimise(X, y, 0.1, linear, near=near)
+    for loss in ("logistic", "huber"):
+        W, info = minimise(X, y, 0.05, linear, loss, near=again)
+        assert (info.status == "ok").all()
+        assert (residuals(X, y, 0.05, W, linear, loss) <= TOLERANCE + 1e-14).all()
+    with pytest.raises(ValueError, match="starting point"):
+        minimise(X, y, 0.1, linear[:3], near=near)
+    before = near.learnt[0].copy()
+    minimise(X, y, 0.1, linear, near=near)
+    assert np.array_equal(near.learnt[0], before)
 
 
 def test_shapes_of_the_linear_term(rng):

@@ -9,7 +9,7 @@ from scipy.stats import gamma, kstest
 
 from dp.elastic_net import minimise_elastic_net, subgradient_norm
 from dp.evaluation import regularised_risk
-from dp.fits import FITS, penalties
+from dp.fits import FITS, fit_each, penalties
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.sparse_output_perturbation import lasso_sensitivity
 from dp.seeds import generator
@@ -44,6 +44,17 @@ def reference(X, y, l1, l2):
         options={"ftol": 0, "gtol": 1e-10, "maxiter": 5000},
     )  # fmt: skip
     return found.x[:d] - found.x[d:]
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_fits_one_after_the_other_are_those_of_each_alone(name):
+    trains = [rows(n, 50) for n in (90, 2500, 3000)]
+    found = list(fit_each(name, trains, 0.5, tolerance=1e-10))
+    assert len(found) == 3
+    for (X, y), (weights, info) in zip(trains, found, strict=True):
+        alone, _ = FITS[name](X, y, 0.5, tolerance=1e-10)
+        assert info["status"].tolist() == ["ok"]
+        np.testing.assert_allclose(weights, alone, atol=2e-6)
 
 
 @pytest.mark.parametrize("l1", [0.2, 0.03, 1e-3])

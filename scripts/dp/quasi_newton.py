@@ -15,7 +15,7 @@ import numpy as np
 
 from dp.passes import THINNING, Implicit
 
-LEAST = 512  # rows of a sample
+LEAST, MOST = 1 << 9, 1 << 13  # rows of a sample
 MANY = 4  # restarts from which on products cost more than reading the rows
 NEAR = 1e-5  # gradient norm, per typical row, to which single precision leads
 MAIN = 32  # main directions that are sought
@@ -131,7 +131,7 @@ def minimise(X, y, lam, tilt, loss, size, start, tolerance, learnt=None):
 
 def _sample(X, y, lam, tilt, loss, size, W):
     """Starting points and `InverseHessians`, from a sample of the rows."""
-    thinning = max(1, min(THINNING, len(X) // LEAST))
+    thinning = max(1, min(THINNING, len(X) // LEAST), len(X) // MOST)
     sample = np.array(X[::thinning], dtype=float), y[::thinning]
     rows = Implicit(*sample, loss, size, np.float64)
     main = main_directions(rows.X, np.random.default_rng(0))

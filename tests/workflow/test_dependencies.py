@@ -4,7 +4,6 @@ import ast
 import base64
 import itertools
 import json
-import os
 import re
 import subprocess
 import sys
@@ -95,7 +94,8 @@ def check(project):
         missed = set(job["project"]) - known
         assert not missed, f"{job['script']} executes {missed}, which its rule does not depend on"
         output = next(a for a in itertools.pairwise(job["arguments"]) if a[0].startswith("--out"))
-        assert recorded_library(project, output[1]) == digest(job["script"], *modules)
+        recorded = recorded_library(project, output[1])
+        assert recorded == digest(job["script"], *modules), (job["arguments"], modules)
         seen.add(job["script"])
     return seen
 
@@ -106,10 +106,6 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not os.environ.get("DP_TEST_EVERYTHING"),
-    reason="runs every experiment, for a quarter of an hour: asked for with DP_TEST_EVERYTHING=1",
-)
 def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
     project = fresh("smoke")
     project.captured = tmp_path

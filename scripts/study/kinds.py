@@ -168,7 +168,9 @@ ANALYSES = {
         inputs="draws",
         options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
     ),
-    "lasso_pixels": Kind("analyses.lasso", "lasso_pixels", inputs="trained", suffix="npz"),
+    "lasso_pixels": Kind(
+        "analyses.lasso", "lasso_pixels", inputs="trained", suffix="npz", mechanisms=True
+    ),
     "descent_trace": Kind(
         "analyses.descent",
         "descent_trace",
@@ -192,6 +194,7 @@ ANALYSES = {
         inputs="fits",
         options={"mechanism": "laplace_coordinates_sum"},
         suffix="npz",
+        mechanisms=True,
     ),
     "timing": Kind(
         "analyses.timing",

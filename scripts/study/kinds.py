@@ -123,7 +123,7 @@ FIGURES = {
         "epsilon_family",
         options={"log": False, "show": "error", "from_size": None},
     ),
-    "proven_curve": Kind("plots.families", "proven_curve"),
+    "proven_curve": Kind("plots.families", "proven_curve", mechanisms=True),
     "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
     "searched_settings": Kind("plots.sgd", "searched_settings", inputs="searches"),
     "searched_pairs": Kind("plots.sgd", "searched_pairs", inputs="searches"),

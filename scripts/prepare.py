@@ -40,7 +40,7 @@ def main():
     def rng_of(number, name):
         return generator(arguments.seed, "data", arguments.dataset, "step", number, name)
 
-    table, record = prepare(table, steps, rng_of, put_off=True)
+    table, record = prepare(table, steps, rng_of, put_off=True, overwrite=True)
     public = public_rows(arguments.dataset, entry, len(table.y), table.train_rows, arguments.seed)
     parts = split(table, source.get("holdout", 0), public)
     largest = check(table, parts)
@@ -106,7 +106,10 @@ def split(table, holdout, public):
     cut = len(table.y) if table.train_rows is None else table.train_rows
     rows = {"": slice(holdout, cut), "_holdout": slice(0, holdout), "_test": slice(cut, None)}
     if len(public):
-        rows |= {"": np.setdiff1d(np.arange(holdout, cut), public), "_public": public}
+        rows |= {
+            "": np.setdiff1d(np.arange(holdout, cut), public, assume_unique=True),
+            "_public": public,
+        }
     parts = {part: (table.X[where], table.y[where]) for part, where in rows.items()}
     return {part: arrays for part, arrays in parts.items() if part == "" or len(arrays[1])}
 

@@ -2,14 +2,22 @@
 
 import numpy as np
 
-BLOCK_ROWS = 65536  # rows converted to float64 at a time when norms are checked
+BLOCK_ROWS = 65536  # rows simulated, or converted to float64 and checked, at a time
 ROUNDING = 1e-12  # relative excess of a computed norm that is rounding, not a broken bound
 
 
 def uniform_sphere(rows, columns, rng):
     """Points uniform on the unit sphere, (rows, columns)."""
     points = rng.standard_normal((rows, columns))
-    return points / np.linalg.norm(points, axis=1, keepdims=True)
+    for part in _parts(rows):
+        points[part] /= np.linalg.norm(points[part], axis=1, keepdims=True)
+    return points
+
+
+def _parts(rows):
+    """Consecutive slices of so many rows: what is made of one takes little memory."""
+    starts = range(0, rows, BLOCK_ROWS)
+    return (slice(start, min(rows, start + BLOCK_ROWS)) for start in starts)
 
 
 def simulate_separable(rows, columns, margin, rng, separator=None):
@@ -23,11 +31,13 @@ def simulate_separable(rows, columns, margin, rng, separator=None):
         raise ValueError(f"a margin on the unit sphere lies in [0, 1), not {margin}")
     if separator is None:
         separator = uniform_sphere(1, columns, rng)[0]
-    kept = np.empty((0, columns))
-    while len(kept) < rows:
-        points = uniform_sphere(rows, columns, rng)
-        kept = np.concatenate([kept, points[np.abs(points @ separator) >= margin]])
-    X = kept[:rows]
+    X, found = np.empty((rows, columns)), 0
+    while found < rows:
+        for part in _parts(rows):  # to the end: later draws depend on how many there were
+            points = uniform_sphere(part.stop - part.start, columns, rng)
+            kept = points[np.abs(points @ separator) >= margin][: rows - found]
+            X[found : found + len(kept)] = kept
+            found += len(kept)
     return X, _labels(X @ separator), separator
 
 
@@ -59,7 +69,10 @@ def simulate_mixture(rows, means, deviations, rng):
             f"{deviations.shape}"
         )
     y = rng.permutation(np.arange(rows) % len(means))
-    X = means[y] + deviations[y] * rng.standard_normal((rows, means.shape[1]))
+    X = rng.standard_normal((rows, means.shape[1]))
+    for part in _parts(rows):
+        X[part] *= deviations[y[part]]
+        X[part] += means[y[part]]
     return X, y.astype(np.int8)
 
 
@@ -139,9 +152,9 @@ def as_rows(X):
 def row_norms(X):
     """Euclidean norm of every row, (n,), in blocks: X may be memory-mapped or of integers."""
     norms = np.empty(len(X))
-    for start in range(0, len(X), BLOCK_ROWS):
-        block = np.asarray(X[start : start + BLOCK_ROWS], dtype=float)
-        norms[start : start + BLOCK_ROWS] = np.sqrt(np.einsum("ij,ij->i", block, block))
+    for part in _parts(len(X)):
+        block = np.asarray(X[part], dtype=float)
+        norms[part] = np.sqrt(np.einsum("ij,ij->i", block, block))
     return norms
 
 
@@ -219,8 +232,7 @@ def check_rows(X, y, bound, classes=None):
 def check_coordinates(X, bound):
     """Raise unless every |x_j| obeys the public bound on single coordinates."""
     largest = max(
-        float(np.abs(np.asarray(X[start : start + BLOCK_ROWS], dtype=float)).max(initial=0.0))
-        for start in range(0, len(X), BLOCK_ROWS)
+        float(np.abs(np.asarray(X[part], dtype=float)).max(initial=0.0)) for part in _parts(len(X))
     )
     if not largest / (1 + ROUNDING) <= bound:
         raise ValueError(

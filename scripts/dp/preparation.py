@@ -295,8 +295,11 @@ def _per_column(name, given, columns):
     return {column: given[column] if column in given else given["*"] for column in columns}
 
 
-def apply_row_wise(table, steps):
-    """Apply steps that treat every row alone, in blocks: integers never become floats all at once."""
+def apply_row_wise(table, steps, overwrite=False):
+    """Apply steps that treat every row alone, in blocks: integers never become floats all at once.
+
+    overwrite: into table.X itself, where the result has its type and shape.
+    """
     if not steps or not len(table.y):
         return table
     X, block = None, table
@@ -306,17 +309,20 @@ def apply_row_wise(table, steps):
         for name, options in steps:
             block = STEPS[name].apply(block, **options)
         if X is None:
-            X = np.empty((len(table.y), block.X.shape[1]))
+            shape = (len(table.y), block.X.shape[1])
+            fits = table.X.dtype == float and table.X.shape == shape
+            X = table.X if overwrite and fits else np.empty(shape)
         X[rows] = block.X
     return block._replace(X=X, y=table.y, train_rows=table.train_rows)
 
 
-def prepare(table, steps, rng_of=None, put_off=False):
+def prepare(table, steps, rng_of=None, put_off=False, overwrite=False):
     """Apply steps in order.
 
     steps: a list of (name, options). rng_of: (number, name) -> the generator of a step that draws.
     put_off: rows of integers stay so, and the steps at the end that treat every row alone are left as
-    `Table.later` to whoever needs floats (`apply_row_wise`).
+    `Table.later` to whoever needs floats (`apply_row_wise`). overwrite: the caller's table.X may be
+    written over, of which no second copy is then held where steps keep its type and shape.
 
     Returns the table and, per step, a dictionary of its name, what it does and whether it looked at
     private rows. Raises where the rows end up without a bound.
@@ -334,7 +340,7 @@ def prepare(table, steps, rng_of=None, put_off=False):
         if STEPS[name].row_wise and not STEPS[name].random:
             waiting.append((name, options))
             continue
-        table, waiting = apply_row_wise(table, waiting), []
+        table, waiting = apply_row_wise(table, waiting, overwrite), []
         table = STEPS[name].apply(table, **options)
     left = waiting if put_off and np.issubdtype(table.X.dtype, np.integer) else []
     if left:
@@ -342,7 +348,7 @@ def prepare(table, steps, rng_of=None, put_off=False):
         later = Later(table.columns, tuple(left))
         table = one._replace(X=table.X, y=table.y, train_rows=table.train_rows, later=later)
     else:
-        table = apply_row_wise(table, waiting)
+        table = apply_row_wise(table, waiting, overwrite)
     if not np.isfinite(table.bound):
         last = steps[-1][0] if steps else "no step at all"
         raise ValueError(

@@ -144,6 +144,15 @@ def prepared_rows(entry):
     return rows and rows - round(entry.get("public_share", 0) * rows)
 
 
+def simulated_bytes(entry):
+    """Bytes of all rows of a simulated data set as floats, 0 for one that is read."""
+    source = entry["source"]
+    if "simulate" not in source:
+        return 0
+    rows = source["rows"] + source.get("holdout", 0) + source.get("public_rows", 0)
+    return 8 * rows * (source.get("columns") or len(source["components"][0]["mean"]))
+
+
 def has_public_rows(entry):
     """Whether some of a data set's rows are public."""
     return "public_share" in entry or entry["source"].get("public_rows", 0) > 0

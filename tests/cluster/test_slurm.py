@@ -146,7 +146,7 @@ def test_job_over_its_memory_gets_more(project, cluster):
     """A request too small for Snakemake alone is killed, however fast the job; doubled ones are not."""
     (project / DATA).unlink()
     project.replace("workflow/rules/resources.smk", "SNAKEMAKE_MB = 300", "SNAKEMAKE_MB = 40")
-    project.replace("workflow/rules/data.smk", "mem_mb=memory(540)", "mem_mb=memory(40)")
+    project.replace("workflow/rules/data.smk", "mem_mb=memory(540,", "mem_mb=memory(40,")
     output = project.snakemake(*SBATCH, *OVERLAY, "--", DATA, timeout=300)
     assert (project / DATA).exists(), output
     asked = list(map(int, re.findall(r"\bmem_mb=(\d+)", output)))

@@ -1,5 +1,7 @@
 """Simulated data, bounded rows, folds."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -120,6 +122,26 @@ def test_unseparable_data_flip_only_inside_the_band():
     assert not wrong[~inside].any()
     share = wrong[inside].mean()
     assert abs(share - 0.2) < 4 * np.sqrt(0.2 * 0.8 / inside.sum())
+
+
+@pytest.mark.parametrize(
+    "simulate",
+    [
+        lambda rows, rng: data.simulate_separable(rows, 10, 0.03, rng),
+        lambda rows, rng: data.simulate_unseparable(rows, 10, 0.1, 0.2, rng),
+        lambda rows, rng: data.simulate_mixture(rows, np.eye(10), 1 + np.eye(10), rng),
+    ],
+    ids=["separable", "unseparable", "mixture"],
+)
+def test_simulations_hold_their_rows_once(simulate):
+    tracemalloc.start()
+    try:
+        X = simulate(1_000_000, np.random.default_rng(8))[0]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert X.shape == (1_000_000, 10)
+    assert peak < 1.5 * X.nbytes
 
 
 def test_folds_partition_and_prefixes_nest():

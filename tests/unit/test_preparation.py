@@ -48,6 +48,17 @@ def test_the_stated_bound_holds_for_all_rows(steps, X):
     assert [entry["step"] for entry in record] == [name for name, _ in steps]
 
 
+@pytest.mark.parametrize("steps", CHAINS.values(), ids=CHAINS)
+def test_rows_are_written_over_where_that_is_allowed(steps):
+    X = np.random.default_rng(7).standard_normal((20_000, 2))  # more than one block
+    given, mine = table(X.copy()), table(X.copy())
+    expected, _ = prepare(given, steps)
+    np.testing.assert_array_equal(given.X, X)
+    found, _ = prepare(mine, steps, overwrite=True)
+    np.testing.assert_array_equal(found.X, expected.X)
+    assert np.shares_memory(found.X, mine.X) == (len(found.columns) == 2)
+
+
 PUBLIC = {
     "scale_by_constants": {"x0": [3, 0.1], "x1": [0, 20]},
     "scale_to_bounds": {"x0": [-3, 5], "x1": [0, 1e-3]},

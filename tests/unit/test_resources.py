@@ -1,6 +1,7 @@
-"""Every rule states what it asks a scheduler for."""
+"""Every rule states what it asks a scheduler for, and more of it for large simulated data."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,5 +20,26 @@ RULES = {
 @pytest.mark.parametrize("name", RULES)
 def test_threads_memory_and_minutes_are_stated(name):
     assert re.search(r"^    threads: ", RULES[name], re.MULTILINE)
-    assert re.search(r"^        mem_mb=memory\(\d+\),$", RULES[name], re.MULTILINE)
+    assert re.search(
+        r"^        mem_mb=memory\(\d+(, copies=[\d.]+)?\),$", RULES[name], re.MULTILINE
+    )
     assert re.search(r"^        runtime=minutes\(\d*\),$", RULES[name], re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "source, megabytes",
+    [
+        ({"simulate": "separable", "rows": 9 * 10**6, "holdout": 10**6, "columns": 10}, 800),
+        ({"simulate": "mixture", "rows": 100, "components": [{"mean": [0, 1]}]}, 0.0016),
+        ({"sklearn": "digits", "rows": 10**9}, 0),
+    ],
+)
+def test_memory_grows_with_simulated_rows(source, megabytes):
+    """By the declared size alone: the file need not be there."""
+    rules = {"DATASETS": {"mine": {"source": source}}}
+    exec((ROOT / "workflow/rules/resources.smk").read_text(), rules)
+    wildcards = SimpleNamespace(dataset="mine")
+    for attempt, factor in ((1, 1), (3, 4)):
+        asked = rules["memory"](100, copies=2)(wildcards, attempt)
+        assert asked == factor * (300 + 1.5 * max(100, 2 * megabytes))
+        assert rules["memory"](100)(wildcards, attempt) == factor * 450

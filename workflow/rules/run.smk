@@ -16,7 +16,7 @@ rule fit:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(255),
+        mem_mb=memory(255, copies=2.3),
         runtime=minutes(2),
     params:
         fit=lambda wildcards: fit_of(wildcards)["name"],
@@ -47,7 +47,7 @@ rule run:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(1010),
+        mem_mb=memory(1010, copies=2.3),
         runtime=minutes(3),
     params:
         settings=cell_settings,

@@ -16,7 +16,7 @@ rule tune:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(60),
+        mem_mb=memory(60, copies=2.3),
         runtime=minutes(),
     params:
         tune=lambda wildcards: experiment_of(wildcards).tune,
@@ -46,7 +46,7 @@ rule search:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(480),
+        mem_mb=memory(480, copies=2.3),
         runtime=minutes(170),
     params:
         search=lambda wildcards: json.dumps(search_of(wildcards)),

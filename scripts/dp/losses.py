@@ -5,6 +5,8 @@ margin, infinite ones included; `name`; and two constants for rows of norm at mo
 
     kappa  sup |l'|, the bound on a row's gradient; a row bound R multiplies it by R
     c      sup l'', the smoothness of a row's loss; a row bound R multiplies it by R^2
+
+A loss whose l'' is the same everywhere says so: quadratic.
 """
 
 import math
@@ -17,6 +19,8 @@ import numpy as np
 @dataclass(frozen=True)
 class MarginLoss:
     """A convex loss of the margin. One of your own has name, kappa, c, value and slopes."""
+
+    quadratic = False
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -62,7 +66,16 @@ class Logistic(MarginLoss):
         return slope, curvature
 
     def slope(self, z):
-        """-1/(1 + e^z): one exponential per element, and -0 where it overflows."""
+        """-1/(1 + e^z): one exponential per element, and -0 where it overflows.
+
+        In single precision (tanh(z/2) - 1)/2, which is quicker, and exact to 1e-7 but not in the tail.
+        """
+        if z.dtype == np.float32:
+            z *= 0.5
+            np.tanh(z, out=z)
+            z -= 1.0
+            z *= 0.5
+            return z
         with np.errstate(over="ignore"):
             np.exp(z, out=z)
         z += 1.0
@@ -110,6 +123,7 @@ class Squared(MarginLoss):
     name = "squared"
     kappa = math.inf
     c = 1.0
+    quadratic = True
 
     def value(self, z):
         return (1 - np.asarray(z, dtype=float)) ** 2 / 2

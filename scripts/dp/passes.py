@@ -5,8 +5,7 @@ Arrays hold one column per restart. Rows are read in blocks that fit the cache.
 
 import numpy as np
 
-BLOCK = 3 << 17  # bytes of a block of margins: with what is made of them they stay in the L2 cache
-THINNING = 16  # a sample has one row in 16
+BLOCK = 1 << 19  # bytes of a block of margins: with what is made of them they stay in the L2 cache
 COPIED = 1 << 26  # bytes up to which wide rows are copied in the precision of products: 64 MB
 PATIENCE = 20  # conjugate gradient steps that take about as long as a preconditioner
 EPS = np.finfo(float).eps
@@ -41,9 +40,12 @@ class Passes:
             else:
                 slope, curvature = self.loss.slopes(z)
                 self.collect(hessians, part, rows, curvature)
+                del curvature
             if sign is not None:
                 slope *= sign
-            gradient += rows.T @ slope
+            # quicker where the longer side of the result is that of the first factor
+            gradient += (slope.T @ rows).T if W.shape[1] > self.d else rows.T @ slope
+            del z, slope  # so that the next block's take their place in the cache
         return gradient / self.n
 
 
@@ -51,6 +53,12 @@ class Direct(Passes):
     """Hessians are formed: one column of upper triangles per restart, summed over the rows."""
 
     implicit, signed = False, True
+
+    def __init__(self, X, y, loss, size, dtype, product_dtype=np.float32):
+        super().__init__(X, y, loss, size, dtype)
+        self.product_dtype = product_dtype
+        self.triangle = np.triu_indices(self.d)
+        np.empty(4 * BLOCK, dtype=np.uint8)  # freed at once: malloc then keeps what a block needs
 
     @property
     def width(self):
@@ -60,23 +68,34 @@ class Direct(Passes):
         """Rows y_i x_i, column by column."""
         return np.multiply(self.X[part], self.y[part, None], dtype=dtype, order="F")
 
+    def gradient(self, W, hessians=None):
+        """As `Passes.gradient`; restarts that are all at one point share a pass."""
+        if not (W[:, :1] == W).all():
+            return super().gradient(W, hessians)
+        one = None if hessians is None else self.hessians(1)
+        gradient = super().gradient(W[:, :1], one)
+        if hessians is not None:
+            hessians += one
+        return np.repeat(gradient, W.shape[1], axis=1)
+
     def hessians(self, restarts):
         return np.zeros((self.width, restarts))
 
     def collect(self, hessians, part, rows, curvature):
         """Add sum_i l''(z_i) x_i x_i': one matrix product with all products of two columns."""
-        products = np.empty((self.width, len(rows)), dtype=self.dtype)
+        rows = rows.astype(self.product_dtype, copy=False)
+        products = np.empty((self.width, len(rows)), dtype=self.product_dtype)
         start = 0
         for j, column in enumerate(rows.T):
             stop = start + self.d - j
             np.multiply(rows.T[j:], column, out=products[start:stop])
             start = stop
-        hessians += products @ curvature
+        hessians += products @ curvature.astype(self.product_dtype, copy=False)
 
     def directions(self, hessians, lam, gradient, goal):
         """Newton directions (d, restarts)."""
         full = np.empty((len(lam), self.d, self.d))
-        i, j = np.triu_indices(self.d)
+        i, j = self.triangle
         full[:, i, j] = full[:, j, i] = hessians.T / self.n
         diagonal = np.arange(self.d)
         # beside lam as much as rounding may take away, so that no matrix is singular

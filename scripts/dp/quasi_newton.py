@@ -13,9 +13,9 @@ from collections import deque
 
 import numpy as np
 
-from dp.passes import THINNING, Implicit
+from dp.passes import Implicit
 
-LEAST, MOST = 1 << 9, 1 << 13  # rows of a sample
+THINNING, LEAST, MOST = 16, 1 << 9, 1 << 13  # the sample has one row in 16, within these bounds
 MANY = 4  # restarts from which on products cost more than reading the rows
 NEAR = 1e-5  # gradient norm, per typical row, to which single precision leads
 MAIN = 32  # main directions that are sought

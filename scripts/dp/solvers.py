@@ -16,13 +16,13 @@ import numpy as np
 
 from dp import losses, quasi_newton
 from dp.data import as_rows
-from dp.passes import EPS, THINNING, Direct, Implicit
+from dp.passes import EPS, Direct, Implicit
 
 TOGETHER = 256  # restarts solved together; more are taken in turns
-SAMPLE = 1 << 17  # rows of a sample, at most
+THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072
 DIRECT = 40  # columns up to which Hessians are formed; beyond, conjugate gradients multiply by them
 CENTRED = 8  # restarts from which on a common centre is sought
-NEARBY = 0.3  # change of a typical margin up to which one Newton step leads close to a minimiser
+NEARBY = 0.6  # change of a typical margin up to which one step leads close to a minimiser
 KEPT = 1 << 23  # numbers that are kept per row or column: at most 64 MB, or one restart's
 ATTEMPT = 20  # passes after which Newton's method is given an easier way
 LEAST_STEP = 1e-20  # of a line search: a saturated loss asks for steps of lambda over its curvature
@@ -164,7 +164,8 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
     else:
         if approach:
             W, passes, hessian = _approach(X, y, lam, tilt, loss, size, start, tolerance)
-        rows = Direct(X, y, loss, size, np.float64)
+        products = np.float32 if single and not loss.quadratic else np.float64
+        rows = Direct(X, y, loss, size, np.float64, products)
     limit = min(ATTEMPT, max_iterations)
     W, norm, more, _ = _newton(rows, lam, tilt, W, tolerance, limit, hessian)
     passes += more
@@ -180,47 +181,57 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
 def _approach(X, y, lam, tilt, loss, size, W, tolerance):
     """Weights, passes and Hessians close to the solution, from a sample and single precision."""
     n, d = X.shape
-    rows = Direct(X, y, loss, size, np.float32)
-    W, near = _predict(rows, lam, tilt, W)
-    thinning = max(THINNING, n // SAMPLE)
-    if n // thinning > 40 * d and not near.all():
-        far = ~near
+    rows = sample = Direct(X, y, loss, size, np.float32)
+    thinning = max(min(THINNING, n // (40 * d)), n // SAMPLE)
+    if thinning > 2:
         thin = np.ascontiguousarray(X[::thinning]), y[::thinning]
         sample = Direct(*thin, loss, size, np.float32)
+    W, near = _predict(rows, sample, lam, tilt, W)
+    passes = np.zeros(len(lam), dtype=int)
+    if sample is not rows and not near.all():
+        far = ~near
         # The shift gives the sample the gradient of all rows at the starting point, so that it
         # does not lead away from a start that is good already.
-        start = W[:, far]
-        start = start[:, :1] if (start[:, :1] == start).all() else start
-        shift = rows.gradient(start) - sample.gradient(start)
-        goal = 0.1 * size / np.sqrt(sample.n)
-        W[:, far], *_ = _newton(
+        shift = rows.gradient(W[:, far]) - sample.gradient(W[:, far])
+        goal = 0.5 * size / np.sqrt(sample.n)
+        W[:, far], _, _, hessian = _newton(
             sample, lam[far], tilt[:, far] + shift, W[:, far], goal, ATTEMPT, further=True
         )
-    goal = max(3e-4 * size, tolerance)
-    W, _, passes, hessian = _newton(rows, lam, tilt, W, goal, ATTEMPT, further=True)
-    return W, passes, hessian
+        # Without Hessians a pass takes a third of the time: for a step the sample's are good enough.
+        hessian *= n / sample.n
+        W[:, far], _, passes[far], _ = _newton(
+            rows, lam[far], tilt[:, far], W[:, far], 0.1 * size, 1, hessian, further=True
+        )
+    goal = max(1e-3 * size, tolerance)
+    W, _, more, hessian = _newton(rows, lam, tilt, W, goal, ATTEMPT, further=True)
+    return W, passes + more, hessian
 
 
-def _predict(rows, lam, tilt, W):
-    """Starting points and for which restarts they are close, by one Newton step from a common centre.
+def _predict(rows, sample, lam, tilt, W):
+    """Starting points and for which restarts they are close, by one step from a common centre.
 
     Where many restarts begin at one point, the minimiser without tilts is found first, a column's
-    work. From there the step of a restart leads to its own minimiser up to the square of its length,
-    and is taken where it changes margins so little that the curvature stays about the same.
+    work. From there a step leads a restart close to its own minimiser, and is taken where Newton's
+    changes margins little. It is Halley's, with an error of third order: Hessians change on the way,
+    by what differences of the sample's say.
     """
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
         return W.copy(), near
     reach = NEARBY * np.sqrt(rows.d) / rows.size
     least = np.linalg.norm(tilt, axis=0) / (lam + rows.loss.c * rows.size**2)  # any Hessian's norm
-    if (least > reach).all():
+    if np.median(least) > reach:
         return W.copy(), near
-    goal = 3e-4 * rows.size
-    centre = _newton(rows, lam[:1], 0 * tilt[:, :1], W[:, :1], goal, ATTEMPT)[0]
-    hessian = rows.hessians(1)
+    centre, goal = W[:, :1], 3e-4 * rows.size
+    centre = _newton(rows, lam[:1], 0 * tilt[:, :1], centre, goal, ATTEMPT, further=True)[0]
+    hessian, around = rows.hessians(1), sample.hessians(rows.d + 1)
     gradient = rows.gradient(centre, hessian) + lam * centre + tilt
     step = rows.directions(np.repeat(hessian, len(lam), axis=1), lam, gradient, goal)
     near = np.linalg.norm(step, axis=0) < reach
+    side = 0.3 * reach
+    sample.gradient(centre + side * np.eye(rows.d, rows.d + 1), around)
+    change = (around[:, :-1] - around[:, -1:]) * (rows.n / sample.n / side)
+    step = rows.directions(hessian + change @ step / 2, lam, gradient, goal)
     return np.where(near, centre + step, W), near
 
 
@@ -249,7 +260,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     can happen only finitely often; in the second, by convexity, the objective has decreased by a
     fixed share of what the direction had to offer. Neither needs the objective's value, whose
     rounding hides the last half of the digits of the weights. Otherwise the step is shortened. The
-    direction needs no new Hessian as long as the gradient norm falls fast enough with the old one.
+    direction needs no new Hessian where the gradient norm is small and falls fast with the old one.
     """
     restarts = W.shape[1]
     W = W.copy()
@@ -271,7 +282,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
         trial_slope = (ascent * direction[:, active]).sum(axis=0)
         halved = trial_norm <= best[active] / 2
         accepted = (halved | (trial_slope <= 0)) & np.isfinite(trial_norm)
-        slow = ~accepted | (trial_norm > 0.03 * norm[active])
+        slow = ~accepted | (trial_norm > 0.03 * np.fmin(norm[active], 0.1 * rows.size))
 
         taken = active[accepted]
         W[:, taken], gradient[:, taken] = trial[:, accepted], ascent[:, accepted]
@@ -293,7 +304,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
         turning, active = active[going & accepted], active[going]
         if not len(active):
             break
-        renew = rows.implicit or further or bool(slow[going].any())
+        renew = rows.implicit or (bool(slow[going].any()) and not rows.loss.quadratic)
         direction[:, turning] = rows.directions(
             hessian[:, turning], lam[turning], gradient[:, turning], goal[turning]
         )

@@ -201,7 +201,7 @@ def floor(X, restarts, rows=256):
         for block in blocks:
             z = block @ W
             np.exp(z, out=z)
-            gradient += block.T @ z
+            gradient += (z.T @ block).T  # quicker than block.T @ z
 
     return run
 

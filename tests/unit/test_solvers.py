@@ -439,6 +439,23 @@ def test_invalid_arguments_are_one_plain_sentence(changes, said):
 # ---- resources and sameness
 
 
+@pytest.mark.parametrize("loss", ["logistic", "huber", "squared"])
+def test_restarts_at_one_point_share_a_pass(loss, rng):
+    """Gradients and Hessians are those of each alone, and written-out formulas'."""
+    X, y = problem(500, 6, rng)
+    w = rng.standard_normal(6)
+    rows = passes.Direct(X, y, losses.get(loss), 1.0, np.float64, np.float64)
+    apart, together = np.stack([w, -w, w], axis=1), np.repeat(w[:, None], 3, axis=1)
+    hessians = [rows.hessians(3), rows.hessians(3)]
+    found = [rows.gradient(W, H) for W, H in zip((apart, together), hessians, strict=True)]
+    assert found[1] == pytest.approx(found[0][:, [0, 0, 2]], rel=1e-12)
+    assert hessians[1] == pytest.approx(hessians[0][:, [0, 0, 2]], rel=1e-12)
+    assert found[1][:, 1] == pytest.approx(gradient(X, y, 0.0, w, loss=loss), rel=1e-9)
+    curvature = losses.get(loss).curvature(y * (X @ w))
+    expected = (X.T * curvature) @ X
+    assert hessians[1][:, 1] == pytest.approx(expected[np.triu_indices(6)], rel=1e-9)
+
+
 @pytest.mark.parametrize("n, d", [(500, 4), (14000, 4), (2500, 50)])
 def test_same_arguments_same_bits(n, d, rng):
     X, y = problem(n, d, rng)

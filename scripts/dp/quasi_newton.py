@@ -15,11 +15,11 @@ import numpy as np
 
 from dp.passes import Implicit
 
-THINNING, LEAST, MOST = 16, 1 << 9, 1 << 13  # the sample has one row in 16, within these bounds
+THINNING, LEAST, MOST = 16, 1 << 10, 1 << 13  # the sample has one row in 16, within these bounds
 MANY = 4  # restarts from which on products cost more than reading the rows
 NEAR = 1e-5  # gradient norm, per typical row, to which single precision leads
-MAIN = 32  # main directions that are sought
-PAIRS = 24  # latest steps and changes of the gradient that are kept
+MAIN = 48  # main directions that are sought
+PAIRS = 40  # latest steps and changes of the gradient that are kept
 LIMIT = 20  # passes after which another method goes on
 SLOW = 0.7  # a step that leaves more than this of the gradient's norm is the last
 
@@ -27,7 +27,7 @@ SLOW = 0.7  # a step that leaves more than this of the gradient's norm is the la
 def main_directions(X, rng):
     """Orthonormal directions (d, k), the rows' mean squares along them, and along the others' mean."""
     n, d = X.shape
-    k = min(MAIN, d)
+    k = min(MAIN, d, max(1, n // 20))  # of more the rows say little
     basis = np.linalg.qr(X.T @ (X @ rng.standard_normal((d, k))))[0]
     along = X @ basis
     square = np.einsum("ij,ij->", X, X)

@@ -149,7 +149,7 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
     the loss, Newton's method is lost among many nearly linear pieces.
     """
     n, d = X.shape
-    size = np.sqrt(d * np.mean(np.square(X[:: 1 + n // 1024], dtype=float)))  # of a typical row
+    size = np.sqrt(d * np.mean(np.square(X[:: 1 + (n * d >> 17)], dtype=float)))  # of a typical row
     single = bool(lam.min() > SPREAD * loss.c * size**2)
     approach = single and n > 2048
     W, passes, hessian = start, 0, None

@@ -2,15 +2,12 @@
 
     python tests/benchmarks/growth.py [largest]           2 minutes and 1.1 GB of disk; largest: 10000000
 
-Prepares simulated data of ten columns, then fits and runs objective perturbation (lambda 0.01, 50
-restarts) by the jobs' own scripts with the arguments that their rules give, each in a process of its
-own with one thread. A size n counts training rows; the file has a third more, to test on. Jobs on few
-rows make many simulations, so that all work on a million rows and more, beside which the start of a
-process is small: the least of a few runs, less that of runs on 100 rows, which are all start.
-
-Each size is run at epsilon = 0.1, and at epsilon = 10000 / n. In the second series only the rows grow:
-noise is to the data what it is at n = 100,000 in the first, which on fewer rows solves a harder problem,
-in more passes. Prints a table and writes results/benchmarks/growth.csv:
+Prepares simulated data of ten columns, then fits and runs objective perturbation (epsilon 0.1, lambda
+0.01, 50 restarts) by the jobs' own scripts with the arguments that their rules give, each in a process
+of its own with one thread. A size n counts training rows; the file has a third more, to test on. Jobs
+on few rows make many simulations, so that all work on a million rows and more, beside which the start
+of a process is small: the least of a few runs, less that of runs on 100 rows, which are all start.
+Prints a table and writes results/benchmarks/growth.csv:
 
     seconds            of the processor, the run job's per simulation
     passes             over the training rows that the solver takes, on average over the restarts
@@ -19,7 +16,7 @@ in more passes. Prints a table and writes results/benchmarks/growth.csv:
     memory_mb          most that the run job has in memory; data_mb is the file, beside_data_mb the rest
     fit_beside_data_mb the fit job's, less the file
 
-and at the end, per series, how far from linear in n the seconds are.
+and at the end how far from linear in n the seconds are.
 """
 
 import os
@@ -39,18 +36,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "scripts"
 # of each size: simulations of a job, and how often it is run
 SIZES = {10**4: (200, 4), 10**5: (20, 4), 10**6: (2, 4), 10**7: (1, 2)}
-RESTARTS, LAMBDA = 50, 0.01
-SERIES = {"epsilon = 0.1": lambda n: 0.1, "epsilon = 10000 / n": lambda n: 10**4 / n}
-COLUMNS = (
-    "n",
-    "epsilon",
-    "seconds",
-    "passes",
-    "ns_per_row",
-    "ns_per_pass",
-    "fit_seconds",
-    "memory_mb",
-)
+RESTARTS, EPSILON, LAMBDA = 50, 0.1, 0.01
+COLUMNS = ("n", "seconds", "passes", "ns_per_row", "ns_per_pass", "fit_seconds", "memory_mb")
 COLUMNS += ("data_mb", "beside_data_mb", "fit_beside_data_mb")
 
 
@@ -71,11 +58,8 @@ def least(costs):
     return min(seconds), max(memory)
 
 
-def jobs(folder, n, epsilons, simulations, runs):
-    """Prepares data for n training rows, fits and runs.
-
-    Costs of the fit, the file's size, and for every epsilon (costs of the run, passes).
-    """
+def jobs(folder, n, simulations, runs):
+    """Prepares data for n training rows, fits and runs. Costs of the last two, the file's size, passes."""
     rows = next(rows for rows in range(4 * n // 3, 2 * n) if rows - rows // 4 == n)
     npz, meta, fit = (folder / f"{n}{suffix}" for suffix in (".npz", ".json", ".fit.npz"))
     entry = {
@@ -88,20 +72,14 @@ def jobs(folder, n, epsilons, simulations, runs):
     common += ["--simulations", simulations, "--train-size", n, "--seed", 1, "--lam", LAMBDA]
     fitted = least([job("fit.py", *common, "--fit", "l2", "--out", fit) for _ in range(runs)])
     common += ["--method", "objective_perturbation", "--mechanism", "objective_perturbation"]
-    common += ["--restarts", RESTARTS, "--fit", fit, "--out", folder / f"{n}.csv"]
-    ran = {
-        epsilon: (
-            least([job("run.py", *common, "--epsilon", epsilon) for _ in range(runs)]),
-            passes(npz, fit, n, epsilon),
-        )
-        for epsilon in epsilons
-    }
-    size = npz.stat().st_size
+    common += ["--epsilon", EPSILON, "--restarts", RESTARTS, "--fit", fit]
+    ran = least([job("run.py", *common, "--out", folder / f"{n}.csv") for _ in range(runs)])
+    found = npz.stat().st_size, passes(npz, fit, n)
     npz.unlink()
-    return fitted, size, ran
+    return fitted, ran, *found
 
 
-def passes(npz, fit, n, epsilon):
+def passes(npz, fit, n):
     """Passes over the rows that a restart takes on average, from noise like the run job's."""
     sys.path.insert(0, str(SCRIPTS))
     from dp.mechanisms import MECHANISMS
@@ -110,7 +88,7 @@ def passes(npz, fit, n, epsilon):
     from study.prepared import Prepared
 
     X, y = Prepared(npz).floats(np.arange(n), in_blocks=True)
-    epsilon_b, ridge = MECHANISMS["objective_perturbation"].tilt(n, epsilon, LAMBDA)
+    epsilon_b, ridge = MECHANISMS["objective_perturbation"].tilt(n, EPSILON, LAMBDA)
     linear = l2_laplace(10, 2 / epsilon_b, RESTARTS, np.random.default_rng(1))
     with np.load(fit) as arrays:
         start = arrays["weights"][0, 0]
@@ -119,30 +97,28 @@ def passes(npz, fit, n, epsilon):
 
 def main():
     largest = int(sys.argv[1]) if len(sys.argv) > 1 else max(SIZES)
-    table, per_row = [COLUMNS], {}
+    table, per_row = [COLUMNS], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (fit_start, _), _, ran = jobs(folder, 100, [0.1], simulations=1, runs=15)
-        (run_start, _), _ = ran[0.1]
+        (fit_start, _), (run_start, _), *_ = jobs(folder, 100, simulations=1, runs=15)
         print(f"start: fit {fit_start:.2f} s, run {run_start:.2f} s, taken off")
         print("  ".join(COLUMNS), flush=True)
         for n in (n for n in SIZES if n <= largest):
             simulations, runs = SIZES[n]
-            epsilons = {epsilon(n) for epsilon in SERIES.values()}
-            (fit_seconds, fit_memory), size, ran = jobs(folder, n, epsilons, simulations, runs)
+            (fit_seconds, fit_memory), (seconds, memory), size, taken = jobs(
+                folder, n, simulations, runs
+            )
+            seconds = (seconds - run_start) / simulations
+            each = 1e9 * seconds / n / RESTARTS
+            per_row.append(each)
             fit_seconds = (fit_seconds - fit_start) / simulations
-            for epsilon, ((seconds, memory), taken) in sorted(ran.items()):
-                seconds = (seconds - run_start) / simulations
-                each = per_row[n, epsilon] = 1e9 * seconds / n / RESTARTS
-                costs = (epsilon, seconds, taken, each, each / taken, fit_seconds)
-                sizes = (memory, size, memory - size, fit_memory - size)
-                row = (n, *(f"{v:.3g}" for v in costs), *(f"{v / 1e6:.0f}" for v in sizes))
-                table.append(row)
-                cells = (str(cell).ljust(len(c)) for cell, c in zip(row, COLUMNS, strict=True))
-                print("  ".join(cells).rstrip(), flush=True)
-    for name, epsilon in SERIES.items():
-        series = [each for (n, one), each in per_row.items() if one == epsilon(n)]
-        print(f"{name}: largest over least ns_per_row {max(series) / min(series):.2f}")
+            costs = (seconds, taken, each, each / taken, fit_seconds)
+            sizes = (memory, size, memory - size, fit_memory - size)
+            row = (n, *(f"{v:.3g}" for v in costs), *(f"{v / 1e6:.0f}" for v in sizes))
+            table.append(row)
+            cells = (str(cell).ljust(len(c)) for cell, c in zip(row, COLUMNS, strict=True))
+            print("  ".join(cells).rstrip(), flush=True)
+    print(f"largest over least ns_per_row {max(per_row) / min(per_row):.2f}")
     path = ROOT / "results" / "benchmarks" / "growth.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:

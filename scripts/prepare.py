@@ -121,8 +121,7 @@ def check(table, parts):
     for part, (X, y) in parts.items():
         # Test rows are not protected: only a step fitted on others can make one longer.
         bound = np.finfo(float).max if part == "_test" else table.bound
-        for start in range(0, max(1, len(y)), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
+        for rows in data.slices(max(1, len(y)), BLOCK_ROWS):
             floats = table.later.apply(X[rows])
             data.check_rows(floats, y[rows], bound, classes)
             if part != "_test":

@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp.data import slices
+
 BLOCK_ROWS = 8192  # rows made floats at a time: 51 MB of 28 x 28 pixels
 
 
 def blocks(X):
     """Consecutive rows of X as floats."""
-    for start in range(0, len(X), BLOCK_ROWS):
-        yield np.asarray(X[start : start + BLOCK_ROWS], dtype=float)
+    for rows in slices(len(X), BLOCK_ROWS):
+        yield np.asarray(X[rows], dtype=float)
 
 
 def moments(X):

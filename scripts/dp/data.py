@@ -9,15 +9,14 @@ ROUNDING = 1e-12  # relative excess of a computed norm that is rounding, not a b
 def uniform_sphere(rows, columns, rng):
     """Points uniform on the unit sphere, (rows, columns)."""
     points = rng.standard_normal((rows, columns))
-    for part in _parts(rows):
+    for part in slices(rows):
         points[part] /= np.linalg.norm(points[part], axis=1, keepdims=True)
     return points
 
 
-def _parts(rows):
+def slices(rows, size=BLOCK_ROWS):
     """Consecutive slices of so many rows: what is made of one takes little memory."""
-    starts = range(0, rows, BLOCK_ROWS)
-    return (slice(start, min(rows, start + BLOCK_ROWS)) for start in starts)
+    return (slice(start, min(rows, start + size)) for start in range(0, rows, size))
 
 
 def simulate_separable(rows, columns, margin, rng, separator=None):
@@ -33,7 +32,7 @@ def simulate_separable(rows, columns, margin, rng, separator=None):
         separator = uniform_sphere(1, columns, rng)[0]
     X, found = np.empty((rows, columns)), 0
     while found < rows:
-        for part in _parts(rows):  # to the end: later draws depend on how many there were
+        for part in slices(rows):  # to the end: later draws depend on how many there were
             points = uniform_sphere(part.stop - part.start, columns, rng)
             kept = points[np.abs(points @ separator) >= margin][: rows - found]
             X[found : found + len(kept)] = kept
@@ -70,7 +69,7 @@ def simulate_mixture(rows, means, deviations, rng):
         )
     y = rng.permutation(np.arange(rows) % len(means))
     X = rng.standard_normal((rows, means.shape[1]))
-    for part in _parts(rows):
+    for part in slices(rows):
         X[part] *= deviations[y[part]]
         X[part] += means[y[part]]
     return X, y.astype(np.int8)
@@ -152,7 +151,7 @@ def as_rows(X):
 def row_norms(X):
     """Euclidean norm of every row, (n,), in blocks: X may be memory-mapped or of integers."""
     norms = np.empty(len(X))
-    for part in _parts(len(X)):
+    for part in slices(len(X)):
         block = np.asarray(X[part], dtype=float)
         norms[part] = np.sqrt(np.einsum("ij,ij->i", block, block))
     return norms
@@ -232,7 +231,7 @@ def check_rows(X, y, bound, classes=None):
 def check_coordinates(X, bound):
     """Raise unless every |x_j| obeys the public bound on single coordinates."""
     largest = max(
-        float(np.abs(np.asarray(X[part], dtype=float)).max(initial=0.0)) for part in _parts(len(X))
+        float(np.abs(np.asarray(X[part], dtype=float)).max(initial=0.0)) for part in slices(len(X))
     )
     if not largest / (1 + ROUNDING) <= bound:
         raise ValueError(

@@ -3,13 +3,14 @@
 import numpy as np
 
 from dp import losses
+from dp.data import slices
 
 BLOCK_ELEMENTS = 1 << 13  # scores held at a time: 64 kB, which malloc does not fetch anew each time
 
 
 def _blocks(rows, restarts):
     step = max(16, BLOCK_ELEMENTS // max(1, restarts))  # at least what a matrix product needs
-    return (slice(start, start + step) for start in range(0, rows, step))
+    return slices(rows, step)
 
 
 def error_rate(weights, X, y, intercept=0.0):

@@ -303,8 +303,7 @@ def apply_row_wise(table, steps, overwrite=False):
     if not steps or not len(table.y):
         return table
     X, block = None, table
-    for start in range(0, len(table.y), BLOCK_ROWS):
-        rows = slice(start, start + BLOCK_ROWS)
+    for rows in data.slices(len(table.y), BLOCK_ROWS):
         block = table._replace(X=table.X[rows], y=table.y[rows], train_rows=None)
         for name, options in steps:
             block = STEPS[name].apply(block, **options)

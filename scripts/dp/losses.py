@@ -24,8 +24,10 @@ class MarginLoss:
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "slopes" in vars(cls) and "slope" not in vars(cls):
-            cls.slope = MarginLoss.slope  # new slopes leave no use for a parent's shortcut
+        if "slopes" in vars(cls):  # new ones leave no use for what shortens a parent's
+            for shortcut in ("slope", "quadratic"):
+                if shortcut not in vars(cls):
+                    setattr(cls, shortcut, getattr(MarginLoss, shortcut))
 
     def slopes(self, z):
         """(l', l'') at an array of float32 or float64 margins, which is overwritten.

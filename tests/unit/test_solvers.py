@@ -404,6 +404,26 @@ def test_a_loss_object(rng):
     assert np.array_equal(named, same) and not np.allclose(named, narrow)
 
 
+@pytest.mark.parametrize("n", [300, 4000])
+def test_a_loss_derived_from_a_quadratic_one(n, rng):
+    """Its curvature is not taken for constant, so that it converges as others do."""
+
+    class Quartic(losses.Squared):
+        def slopes(self, z):
+            z -= 1.0
+            return z**3 + z, 3 * z**2 + 1
+
+    assert not Quartic().quadratic
+    X, y = problem(n, 4, rng)
+    linear = 30 * n / 300 * directions(3, 4, rng)
+    W, info = minimise(X, y, 0.01, linear, Quartic())
+    assert (info.status == "ok").all() and info.iterations.max() <= 12
+    for w, tilt in zip(W, linear, strict=True):
+        z = y * (X @ w) - 1
+        found = X.T @ ((z**3 + z) * y) / n + 0.01 * w + tilt / n
+        assert np.linalg.norm(found) <= TOLERANCE + 1e-13
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -128,10 +128,11 @@ FITS = {"l2": l2, "l1": l1, "elastic_net": elastic_net, "sum_intercept": sum_int
 
 
 def fit_each(name, trains, lam, **options):
-    """(weights, info) of each data set (X, y) in turn; "l2" starts near the one before."""
+    """(weights, info) of each data set (X, y) in turn; where a fit can, it starts near the one before."""
+    follows = "near" in inspect.signature(FITS[name]).parameters
     for X, y in trains:
         weights, info = FITS[name](X, y, lam, **options)
-        if name == "l2":
+        if follows:
             options["near"] = info
         yield weights, info
 

@@ -5,6 +5,8 @@ Arrays hold one column per restart. Rows are read in blocks that fit the cache.
 
 import numpy as np
 
+from dp.data import slices
+
 BLOCK = 1 << 19  # bytes of a block of margins: with what is made of them they stay in the L2 cache
 COPIED = 1 << 26  # bytes up to which wide rows are copied in the precision of products: 64 MB
 PATIENCE = 20  # conjugate gradient steps that take about as long as a preconditioner
@@ -22,8 +24,7 @@ class Passes:
         """(slice, rows) from the first row to the last."""
         count = BLOCK // np.dtype(dtype).itemsize // max(restarts, self.width // 2)
         count = max(64, min(count, 4096))
-        for start in range(0, self.n, count):
-            part = slice(start, start + count)
+        for part in slices(self.n, count):
             yield part, self.convert(part, dtype)
 
     def gradient(self, W, hessians=None):
@@ -112,9 +113,7 @@ class Implicit(Passes):
 
     def __init__(self, X, y, loss, size, product_dtype):
         super().__init__(X, y, loss, size, np.float64)
-        self.width = (
-            self.d // 2
-        )  # half of a block for few restarts, which read further away as fast
+        self.width = self.d // 2  # blocks of few restarts may leave the L2 cache: rows do anyway
         self.product_dtype = product_dtype
         self.copies = {}
         if self.n * self.d * np.dtype(product_dtype).itemsize <= COPIED:

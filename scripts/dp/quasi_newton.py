@@ -84,9 +84,9 @@ def descend(rows, lam, tilt, W, goal, inverse, further=False):
     where the goal was met, without measuring where it leads. Returns weights, the gradient norms at them
     (before the step further; not finite where none was found) and passes over the rows.
     """
-    W, norm = W.copy(), np.full(W.shape[1], np.inf)
+    trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
     passes = np.zeros(W.shape[1], dtype=int)
-    active, trial, last = np.arange(W.shape[1]), W.copy(), None
+    active, last = np.arange(W.shape[1]), None
     for _ in range(LIMIT):
         passes[active] += 1
         gradient = rows.gradient(trial) + lam[active] * trial + tilt[:, active]

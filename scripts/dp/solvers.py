@@ -88,8 +88,8 @@ def minimise(
     learnt = {} if near is None else dict(near.learnt[1])
     usable = np.flatnonzero(np.isfinite(linear).all(axis=1) & np.isfinite(W).all(axis=1))
     # wide problems keep curvatures, of conjugate gradients, or steps and changes of the gradient
-    kept = 0 if d <= DIRECT else max(n, 2 * quasi_newton.PAIRS * d)
-    together = max(1, min(TOGETHER, KEPT // max(1, kept)))
+    kept = 1 if d <= DIRECT else max(n, 2 * quasi_newton.PAIRS * d)
+    together = max(1, min(TOGETHER, KEPT // kept))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for start in range(0, len(usable), together):
             part = usable[start : start + together]

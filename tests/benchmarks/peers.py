@@ -1,6 +1,6 @@
 """Processor seconds beside other libraries', and beside the arithmetic that cannot be saved.
 
-    python tests/benchmarks/peers.py [repetitions]        3 minutes
+    python tests/benchmarks/peers.py [repetitions]        2 minutes
 
 diffprivlib and Opacus are timed in an environment of their own, which is made once; without it, or
 without one of them, their lines are left out, with the reason:

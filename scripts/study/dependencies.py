@@ -53,6 +53,12 @@ def sources(script, *modules):
 
 
 @cache
+def looks_up_mechanisms(script, *modules):
+    """Whether such a job imports the registry, by which it may load any mechanism of its experiment."""
+    return module_files("dp.mechanisms")[-1] in sources(script, *modules)
+
+
+@cache
 def _content(path):
     return hashlib.sha256(path.read_bytes()).digest()
 

@@ -26,9 +26,8 @@ class Kind(NamedTuple):
 
     options: name -> default of what spec["options"] may hold; `published` is everywhere the name of an
     entry of the experiment's `published` section. suffix: of an analysis' file. exclusive: the job has
-    the machine to itself, because it measures time. mechanisms: it runs the experiment's mechanisms
-    itself. describes_data: it reads the .json of its prepared data sets too. printed: it reads the
-    source's facts whatever its options.
+    the machine to itself, because it measures time. describes_data: it reads the .json of its prepared
+    data sets too. printed: it reads the source's facts whatever its options.
     """
 
     module: str
@@ -37,7 +36,6 @@ class Kind(NamedTuple):
     options: dict = {}  # noqa: RUF012 (never written to)
     suffix: str = "csv"
     exclusive: bool = False
-    mechanisms: bool = False
     describes_data: bool = False
     printed: bool = False
 
@@ -123,7 +121,7 @@ FIGURES = {
         "epsilon_family",
         options={"log": False, "show": "error", "from_size": None},
     ),
-    "proven_curve": Kind("plots.families", "proven_curve", mechanisms=True),
+    "proven_curve": Kind("plots.families", "proven_curve"),
     "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
     "searched_settings": Kind("plots.sgd", "searched_settings", inputs="searches"),
     "searched_pairs": Kind("plots.sgd", "searched_pairs", inputs="searches"),
@@ -139,7 +137,6 @@ ANALYSES = {
         options={"epsilons": [1], "train_size": 400},
         suffix="npz",
         describes_data=True,
-        mechanisms=True,
     ),
     "descent_traces": Kind(
         "analyses.pretraining",
@@ -147,7 +144,6 @@ ANALYSES = {
         inputs="data",
         options={"epsilons": [1], "train_size": 400, "restarts": 100},
         describes_data=True,
-        mechanisms=True,
     ),
     "single_points": Kind(
         "analyses.pretraining",
@@ -168,9 +164,7 @@ ANALYSES = {
         inputs="draws",
         options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
     ),
-    "lasso_pixels": Kind(
-        "analyses.lasso", "lasso_pixels", inputs="trained", suffix="npz", mechanisms=True
-    ),
+    "lasso_pixels": Kind("analyses.lasso", "lasso_pixels", inputs="trained", suffix="npz"),
     "descent_trace": Kind(
         "analyses.descent",
         "descent_trace",
@@ -194,7 +188,6 @@ ANALYSES = {
         inputs="fits",
         options={"mechanism": "laplace_coordinates_sum"},
         suffix="npz",
-        mechanisms=True,
     ),
     "timing": Kind(
         "analyses.timing",
@@ -202,7 +195,6 @@ ANALYSES = {
         inputs="data",
         options={"epsilon": 0.1, "train_size": 1000, "restarts": 200, "repeats": 5},
         exclusive=True,
-        mechanisms=True,
     ),
 }
 

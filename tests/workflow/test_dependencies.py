@@ -66,8 +66,8 @@ def modules_by_name(job):
         entry = experiment[section][argument(job, "--name")]
         kind = kinds.SECTIONS[section][entry["kind"]]
         used = {method["mechanism"] for method in experiment["methods"].values()}
-        loaded = sorted(map(MECHANISMS.module, used)) if kind.mechanisms else []
-        return [kind.module, *loaded]
+        any_of_them = "dp/mechanisms/__init__.py" in job["project"]
+        return [kind.module, *(sorted(map(MECHANISMS.module, used)) if any_of_them else [])]
     return []
 
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
 from study import audits, canonical, downloads, kinds, sources
 from study.config import ConfigError, load
-from study.dependencies import digest
+from study.dependencies import digest, looks_up_mechanisms
 from study.experiment import data_path
 
 from dp.mechanisms import MECHANISMS
@@ -180,9 +180,10 @@ def entry_configuration(wildcards, section):
 
 
 def entry_library(wildcards, section, script):
-    kind = entry_of(wildcards, section)[1]
-    loaded = mechanism_modules(experiment_of(wildcards)) if kind.mechanisms else []
-    return digest(script, kind.module, *loaded)
+    loaded = [entry_of(wildcards, section)[1].module]
+    if looks_up_mechanisms(script, *loaded):
+        loaded += mechanism_modules(experiment_of(wildcards))
+    return digest(script, *loaded)
 
 
 def searched_paths(experiment, suffix):

@@ -1,5 +1,6 @@
 """Copies of the project, and Snakemake run in them as a user would."""
 
+import base64
 import os
 import re
 import shutil
@@ -127,6 +128,11 @@ class Project:
         while not condition():
             assert time.monotonic() < end, "waited in vain"
             time.sleep(0.02)
+
+    def incomplete(self):
+        """Paths of the files that Snakemake holds for incomplete: their jobs run, or were killed."""
+        marks = [p for p in (self / ".snakemake/incomplete").glob("*") if p.is_file()]
+        return [base64.b64decode(mark.name).decode() for mark in marks]
 
     def files(self, *folders):
         """Path -> content of the files below folders."""

@@ -1,6 +1,5 @@
 """The same bytes whatever the number of cores, the order of jobs, and after an interruption."""
 
-import base64
 import os
 import signal
 
@@ -32,11 +31,10 @@ def test_one_core_and_another_order_give_the_same_bytes(finished, fresh):
 
 def test_a_killed_run_goes_on_to_the_same_bytes(finished, fresh):
     project = fresh("killed")
-    incomplete = project / ".snakemake/incomplete"
 
     def in_the_middle():
         done = [*(project / "results").glob("cm08/runs/*/*/*/*.csv")]
-        return done and incomplete.is_dir() and any(incomplete.iterdir())
+        return done and project.incomplete()
 
     process = project.start("--cores", 2, *TINY)
     try:
@@ -47,7 +45,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(finished, fresh):
     assert not (project / "results/cm08/results.csv").exists()
 
     # What a writer leaves behind that was cut off: a file that exists and is not whole.
-    cut_off = [base64.b64decode(marker.name).decode() for marker in incomplete.iterdir()]
+    cut_off = project.incomplete()
     assert cut_off
     for path in cut_off:
         project.write(path, "fold,restart,error\n0,0,0.\n")

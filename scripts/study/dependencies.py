@@ -1,7 +1,8 @@
 """Which of the project's own files a job executes, found from their imports.
 
 A rule carries the digest of those files as a parameter, so an edit reruns exactly the jobs that
-execute the edited file, and touching files (a git checkout) reruns nothing.
+execute the edited code. Touching files (a git checkout), comments, formatting and docstrings rerun
+nothing, because the digest is of the syntax trees.
 """
 
 import ast
@@ -11,13 +12,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]  # scripts/, which is on the path of every job
 
+# Where the first line of a function's docstring is shown to users: it is part of the result there.
+SHOWN = ("dp/preparation.py", "plots/")
+# What a parser records beside the code itself.
+UNUSED = ("kind", "type_comment")
+WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@cache
+def _tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
 
 @cache
 def imports(path):
     """Project files that one file imports, at its top or inside functions, with their packages."""
-    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     names = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -58,15 +69,55 @@ def looks_up_mechanisms(script, *modules):
     return module_files("dp.mechanisms")[-1] in sources(script, *modules)
 
 
+def canonical_code(tree, summaries=False):
+    """A syntax tree in words: the same for any layout, comments and docstrings.
+
+    Empty fields are left out, because versions of Python differ in which of them exist.
+    summaries: whether the first line of a function's docstring counts.
+    """
+    words = []
+
+    def visit(node):
+        if isinstance(node, list):
+            words.append("[")
+            for each in node:
+                visit(each)
+            words.append("]")
+        elif not isinstance(node, ast.AST):
+            words.append(repr(node))
+        else:
+            words.append(f"({type(node).__name__}")
+            for field in node._fields:
+                value = getattr(node, field, None)
+                if field in UNUSED or value is None or value == []:
+                    continue
+                if field == "body" and isinstance(node, WITH_DOCSTRING):
+                    value = value[_has_docstring(node) :]
+                words.append(f"{field}=")
+                visit(value)
+            if summaries and isinstance(node, ast.FunctionDef) and _has_docstring(node):
+                words.append(repr(ast.get_docstring(node).partition("\n")[0]))
+            words.append(")")
+
+    visit(tree)
+    return " ".join(words)
+
+
+def _has_docstring(node):
+    return ast.get_docstring(node, clean=False) is not None
+
+
 @cache
-def _content(path):
-    return hashlib.sha256(path.read_bytes()).digest()
+def _code(path):
+    name = path.relative_to(ROOT).as_posix()
+    code = canonical_code(_tree(path), summaries=name.startswith(SHOWN))
+    return hashlib.sha256(f"{name}\0{code}".encode()).digest()
 
 
 @cache
 def digest(script, *modules):
-    """Twelve hexadecimal digits that change with the content of any file in `sources`."""
+    """Twelve hexadecimal digits that change with the code of any file in `sources`."""
     total = hashlib.sha256()
     for path in sources(script, *modules):
-        total.update(str(path.relative_to(ROOT)).encode() + b"\0" + _content(path))
+        total.update(_code(path))
     return total.hexdigest()[:12]

@@ -22,7 +22,7 @@ def test_all_is_done_after_a_run(finished, edited):
 
 
 def test_an_edit_counts_as_to_be_done(edited):
-    edited.append("scripts/dp/mechanisms/output_perturbation.py", "\n# an edit\n")
+    edited.append("scripts/dp/mechanisms/output_perturbation.py", "\nAN_EDIT = True\n")
     found = counts(edited.python("scripts/progress.py", *TINY))
     done, of = found["cm08"]
     assert of - done == len([job for job in edited.plan(*TINY) if "results/cm08" in job])

@@ -47,6 +47,14 @@ def test_touching_every_source_reruns_nothing(edited):
     assert edited.plan(*TINY) == set()
 
 
+def test_an_edit_of_words_alone_reruns_nothing(edited):
+    for path in ("scripts/dp/mechanisms/output_perturbation.py", "scripts/dp/noise.py"):
+        text = (edited / path).read_text(encoding="utf-8")
+        assert text.startswith('"""')
+        edited.write(path, '"""Other words: ' + text[3:] + "\n# a comment\n")
+    assert edited.plan(*TINY) == set()
+
+
 def test_other_resources_rerun_nothing(edited):
     edited.replace("workflow/rules/resources.smk", "SNAKEMAKE_MB = 300", "SNAKEMAKE_MB = 999")
     edited.replace("workflow/rules/resources.smk", "SHORTEST = 5", "SHORTEST = 7")
@@ -56,7 +64,7 @@ def test_other_resources_rerun_nothing(edited):
 
 def test_an_edited_plotting_script_redraws_figures_only(edited):
     tables = edited.files("results/cm08/tables", "results/cm08/runs")
-    edited.append("scripts/plots/curves.py", "\n# an edit\n")
+    edited.append("scripts/plots/curves.py", "\nAN_EDIT = True\n")
     figures = {f"figure: results/cm08/figures/{name}.png" for name in ("figure_2c", "tuning")}
     assert edited.plan(*TINY) == figures | REPORT
     # Asked for one figure, that one is redrawn and named at the end.
@@ -67,7 +75,7 @@ def test_an_edited_plotting_script_redraws_figures_only(edited):
 
 
 def test_an_edited_mechanism_reruns_its_jobs_and_no_other_mechanisms(edited):
-    edited.append("scripts/dp/mechanisms/output_perturbation.py", "\n# an edit\n")
+    edited.append("scripts/dp/mechanisms/output_perturbation.py", "\nAN_EDIT = True\n")
     assert edited.plan(*TINY) == {
         f"run: {RUNS}/output_perturbation/n=100/eps=0.5.csv",
         f"run: {RUNS}/output_perturbation/n=100/eps=1.csv",
@@ -80,7 +88,7 @@ def test_an_edited_mechanism_reruns_its_jobs_and_no_other_mechanisms(edited):
 
 
 def test_an_edited_library_reruns_the_jobs_that_execute_it(edited):
-    edited.append("scripts/dp/noise.py", "\n# an edit\n")
+    edited.append("scripts/dp/noise.py", "\nAN_EDIT = True\n")
     planned = edited.plan(*TINY)
     assert f"run: {RUNS}/objective_perturbation/n=100/eps=1.csv" in planned
     assert f"run: {RUNS}/nonprivate/n=100/eps=inf.csv" not in planned

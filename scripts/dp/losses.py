@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class MarginLoss:
-    """A convex loss of the margin. One of your own has name, kappa, c, value and slopes."""
+    """A convex loss of the margin, l >= 0. One of your own has name, kappa, c, value and slopes."""
 
     quadratic = False
 

@@ -12,6 +12,8 @@ to `dp.quasi_newton` first, and to Newton's method where that is slow.
 Inside, arrays hold one column per restart.
 """
 
+import math
+
 import numpy as np
 
 from dp import losses, quasi_newton
@@ -111,6 +113,53 @@ def minimise(
     info = Info(iterations=iterations, gradient_norm=norm, status=status)
     info.learnt = np.nan_to_num(W), learnt
     return W, info
+
+
+def rounding(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
+    """Bound on the error of a gradient in `minimise` at any minimiser, for every data set of n rows.
+
+    bound: R >= ||x||. tilt: T >= ||linear||. The minimiser has a norm of at most W, the smaller of
+    (kappa R + T/n)/lam, where the gradient is 0, and (2 T/n + sqrt(2 lam l(0)))/lam, since the
+    objective is at most l(0) there and the loss at least 0. With u = EPS/2 (Higham, Accuracy and
+    Stability of Numerical Algorithms, section 3.1):
+
+    - a margin is a sum of d products, wrong by at most d u R W, and its slope by c times that;
+    - the mean of n rows is a sum within blocks of 64 to 4096 rows and one over at most n/64 blocks, wrong
+      by at most (4096 + n/64) u kappa R;
+    - the weights' own last bits move the gradient by at most u W (c R^2 + lam), and lam w and the tilt
+      are rounded as often as they are added.
+
+    A loss that computes its slope to ten roundings is covered. Infinite where numbers overflow.
+    """
+    loss = losses.get(loss)
+    smooth = loss.c * bound * bound
+    pull = tilt / n
+    size = min(
+        (loss.kappa * bound + pull) / lam,
+        (2 * pull + math.sqrt(2 * lam * float(loss.value(0.0)))) / lam,
+    )
+    total = (4096 + n / 64 + 10) * loss.kappa * bound
+    total += (d + 10) * (smooth + lam) * size + 4 * pull
+    return EPS / 2 * total if math.isfinite(total) else math.inf
+
+
+def check_certifiable(n, d, lam, bound=1.0, loss="logistic", tolerance=1e-9, tilt=0.0):
+    """Raise ValueError, before any data are seen, unless `minimise` certifies on every data set.
+
+    Whether a fit was certified to the tolerance tells data sets apart, so a private mechanism must not
+    let it depend on them. Within what is accepted the gradient's rounding is at most a quarter of
+    the tolerance: the solver is to be asked for half of it, and what it returns then has a gradient
+    norm of at most the tolerance in exact arithmetic too. The tests try it on the worst data that we know.
+
+    tilt: T >= ||linear||; for random tilts a norm that they exceed with negligible probability.
+    """
+    least = 4 * rounding(n, d, lam, bound, loss, tilt)
+    if not least <= tolerance < math.inf:
+        raise ValueError(
+            f"at n = {n}, lambda = {lam:g} and a bound of {bound:g}, double precision certifies a "
+            f"gradient norm of {least:.2g} on every data set, not of {tolerance:g}: give a larger "
+            f"tolerance or a larger lambda"
+        )
 
 
 def _checked(X, y, lam, linear, loss, initial, tolerance):

@@ -284,6 +284,27 @@ def test_too_few_iterations_are_not_converged(rng):
     assert info.gradient_norm[0] == pytest.approx(residuals(X, y, 1e-3, W, 0.0)[0], rel=1e-9)
 
 
+# ---- certification whatever the data
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+def test_settings_in_which_data_could_decide_the_status_are_refused(loss):
+    settings = {"n": 1000, "d": 10, "lam": 1e-4, "loss": loss}
+    least = 4 * solvers.rounding(**settings)
+    assert 1e-13 < least < 1e-10
+    solvers.check_certifiable(**settings, tolerance=least)
+    worse = (
+        {"tolerance": 0.99 * least},
+        {"lam": 1e-12},
+        {"bound": 1e5},
+        {"tilt": 1e9},
+        {"n": 10**12},
+    )
+    for change in (*worse, {"tolerance": 0.0}, {"tolerance": np.inf}, {"bound": 1e200}):
+        with pytest.raises(ValueError, match="tolerance"):
+            solvers.check_certifiable(**settings | {"tolerance": least} | change)
+
+
 # ---- arguments
 
 

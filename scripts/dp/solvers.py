@@ -27,6 +27,7 @@ CENTRED = 8  # restarts from which on a common centre is sought
 NEARBY = 0.6  # change of a typical margin up to which one step leads close to a minimiser
 KEPT = 1 << 23  # numbers that are kept per row or column: at most 64 MB, or one restart's
 ATTEMPT = 20  # passes after which Newton's method is given an easier way
+WELL = 1e6  # largest curvature over lambda up to which no data were found on which passes run out
 LEAST_STEP = 1e-20  # of a line search: a saturated loss asks for steps of lambda over its curvature
 SPREAD = 1e-5  # smallest eigenvalue over the largest that single precision can resolve
 
@@ -53,7 +54,7 @@ def minimise(
     initial=None,
     tolerance=1e-9,
     *,
-    max_iterations=1000,
+    max_iterations=100_000,
     near=None,
 ):
     """Minimise mean_i loss(y_i w.x_i) + lam/2 ||w||^2 + linear_j . w / n for every restart j.
@@ -129,7 +130,7 @@ def rounding(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
     - the weights' own last bits move the gradient by at most u W (c R^2 + lam), and lam w and the tilt
       are rounded as often as they are added.
 
-    A loss that computes its slope to ten roundings is covered. Infinite where numbers overflow.
+    A loss that computes its slope to ten roundings is covered. Infinite where squares could overflow.
     """
     loss = losses.get(loss)
     smooth = loss.c * bound * bound
@@ -140,7 +141,7 @@ def rounding(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
     )
     total = (4096 + n / 64 + 10) * loss.kappa * bound
     total += (d + 10) * (smooth + lam) * size + 4 * pull
-    return EPS / 2 * total if math.isfinite(total) else math.inf
+    return EPS / 2 * total if total < 1e150 and size < 1e150 else math.inf
 
 
 def check_certifiable(n, d, lam, bound=1.0, loss="logistic", tolerance=1e-9, tilt=0.0):
@@ -149,15 +150,23 @@ def check_certifiable(n, d, lam, bound=1.0, loss="logistic", tolerance=1e-9, til
     Whether a fit was certified to the tolerance tells data sets apart, so a private mechanism must not
     let it depend on them. Within what is accepted the gradient's rounding is at most a quarter of
     the tolerance: the solver is to be asked for half of it, and what it returns then has a gradient
-    norm of at most the tolerance in exact arithmetic too. The tests try it on the worst data that we know.
+    norm of at most the tolerance in exact arithmetic too. lam is at least c R^2 / 1e6: that passes
+    never run out there is no theorem, but what the tests find on the worst data that we know: at
+    most some hundreds, of the 100,000 that a fit may take.
 
     tilt: T >= ||linear||; for random tilts a norm that they exceed with negligible probability.
     """
+    smooth = losses.get(loss).c * bound * bound
+    if not smooth <= WELL * lam:
+        raise ValueError(
+            f"at a bound of {bound:g} on the row norms a minimiser is certified on every data set for "
+            f"lambda >= {smooth / WELL:.3g}, not for {lam:g}: give a larger lambda"
+        )
     least = 4 * rounding(n, d, lam, bound, loss, tilt)
     if not least <= tolerance < math.inf:
         raise ValueError(
-            f"at n = {n}, lambda = {lam:g} and a bound of {bound:g}, double precision certifies a "
-            f"gradient norm of {least:.2g} on every data set, not of {tolerance:g}: give a larger "
+            f"at n = {n}, lambda = {lam:g} and a bound of {bound:g} on the row norms a gradient norm of "
+            f"{least:.2g} is certified on every data set, not of {tolerance:g}: give a larger "
             f"tolerance or a larger lambda"
         )
 

@@ -293,16 +293,84 @@ def test_settings_in_which_data_could_decide_the_status_are_refused(loss):
     least = 4 * solvers.rounding(**settings)
     assert 1e-13 < least < 1e-10
     solvers.check_certifiable(**settings, tolerance=least)
-    worse = (
-        {"tolerance": 0.99 * least},
-        {"lam": 1e-12},
-        {"bound": 1e5},
-        {"tilt": 1e9},
-        {"n": 10**12},
-    )
-    for change in (*worse, {"tolerance": 0.0}, {"tolerance": np.inf}, {"bound": 1e200}):
-        with pytest.raises(ValueError, match="tolerance"):
+    for change in ({"tolerance": 0.99 * least}, {"tolerance": 0.0}, {"tolerance": np.inf},
+                   {"tilt": 1e9}, {"n": 10**12}):  # fmt: skip
+        with pytest.raises(ValueError, match="larger tolerance"):
             solvers.check_certifiable(**settings | {"tolerance": least} | change)
+    for change in ({"lam": 1e-8}, {"bound": 1e5}, {"bound": 1e200}):
+        with pytest.raises(ValueError, match="larger lambda"):
+            solvers.check_certifiable(**settings | {"tolerance": 1.0} | change)
+
+
+def worst_data(n, d, bound, rng):
+    """Name -> rows on the bound and labels that are hard to fit, or to be fitted exactly."""
+    X, shrinking = rng.standard_normal((n, d)), np.geomspace(1, 1e-6, d)
+    X *= bound / np.linalg.norm(X, axis=1, keepdims=True)
+    skewed = X * shrinking
+    skewed *= bound / np.linalg.norm(skewed, axis=1, keepdims=True)
+    direction = rng.standard_normal(d)
+    separable = np.where(X @ direction > 0, 1, -1)
+    outlier = separable.copy()
+    outlier[0] *= -1
+    random, one = np.where(rng.random(n) < 0.5, 1, -1), np.ones(n, dtype=int)
+    pairs = X.copy()
+    pairs[1::2] = X[::2][: n // 2] * (1 - 1e-7)  # of opposite labels
+    every_tenth = X.copy()
+    every_tenth[::10] = X[0]
+    alone = np.zeros_like(X)
+    alone[0] = X[0]
+    return {
+        "separable": (X, separable),
+        "one wrong": (X, outlier),
+        "one class": (X, one),
+        "random labels": (X, random),
+        "one row": (np.repeat(X[:1], n, axis=0), random),
+        "one row, one class": (np.repeat(X[:1], n, axis=0), one),
+        "nearly equal": (pairs, np.where(np.arange(n) % 2, -1, 1)),
+        "one row of many": (alone, one),
+        "all scales": (X * 10 ** -rng.uniform(0, 9, (n, 1)), separable),
+        "skewed": (skewed, random),
+        "skewed, separable": (skewed, np.where(skewed @ (direction / shrinking) > 0, 1, -1)),
+        "every tenth differs": (every_tenth, np.where(np.arange(n) % 10 == 0, 1, -1)),
+    }
+
+
+@pytest.mark.parametrize("loss", ["logistic", 1.0, 1e-2, 1e-4])  # a number: h of the Huber hinge
+@pytest.mark.parametrize(
+    "n, d, bound", [(1, 1, 1.0), (20, 3, 0.1), (300, 8, 1.0), (40, 41, 1.0), (3000, 3, 30.0)]
+)
+def test_what_is_not_refused_is_certified_on_the_worst_data(n, d, bound, loss, rng):
+    """At the least lambda, without tilt and with small and large ones, and in extended precision.
+
+    Passes stay far from their limit.
+    """
+    loss = losses.get(loss) if loss == "logistic" else losses.get("huber", h=loss)
+    lam = loss.c * bound**2 / solvers.WELL
+    for tilt in (0.0, 1e3 * bound):
+        tolerance = 4 * solvers.rounding(n, d, lam, bound, loss, tilt)
+        solvers.check_certifiable(n, d, lam, bound, loss, tolerance, tilt)
+        linear = tilt * np.geomspace(1, 1e-4, 3)[:, None] * directions(3, d, rng)
+        for name, (X, y) in worst_data(n, d, bound, rng).items():
+            fit, info = minimise(X, y, lam, loss=loss, tolerance=tolerance)
+            assert info.status[0] == "ok", name
+            for start in (None, fit[0]):
+                W, info = minimise(X, y, lam, linear, loss, start, tolerance / 2)
+                assert (info.status == "ok").all() and info.iterations.max() < 5000, name
+            exact = [extended_norm(X, y, lam, w, b, loss) for w, b in zip(W, linear, strict=True)]
+            assert max(exact) <= tolerance
+            assert np.abs(exact - info.gradient_norm).max() <= tolerance / 4
+
+
+def extended_norm(X, y, lam, w, linear, loss):
+    """The gradient's norm with 11 more bits than double precision has."""
+    X, w = X.astype(np.longdouble), w.astype(np.longdouble)
+    z = y * (X @ w)
+    if loss.name == "logistic":
+        slope = -1 / (1 + np.exp(np.minimum(z, 10000)))
+    else:
+        slope = -np.clip((1 + loss.h - z) / (2 * np.longdouble(loss.h)), 0, 1)
+    total = X.T @ (slope * y) / len(X) + np.longdouble(lam) * w + linear / np.longdouble(len(X))
+    return float(np.sqrt(total @ total))
 
 
 # ---- arguments

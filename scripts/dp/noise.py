@@ -25,6 +25,15 @@ def l2_laplace(dimension, scale, size, rng):
     return direction
 
 
+def l2_laplace_reach(dimension):
+    """A norm that `l2_laplace` of scale 1 exceeds with a probability of at most e^-60 = 9e-27.
+
+    A Gamma(d, 1) variable exceeds d + sqrt(2 d t) + t with a probability of at most e^-t (Boucheron,
+    Lugosi, Massart, Concentration Inequalities, 2013, section 2.4).
+    """
+    return dimension + np.sqrt(120 * dimension) + 60
+
+
 def laplace(dimension, scale, size, rng):
     """Independent Laplace coordinates, each with density exp(-|z| / scale) / (2 scale).
 

@@ -88,11 +88,12 @@ def passes(npz, fit, n):
     from study.prepared import Prepared
 
     X, y = Prepared(npz).floats(np.arange(n), in_blocks=True)
-    epsilon_b, ridge = MECHANISMS["objective_perturbation"].tilt(n, EPSILON, LAMBDA)
-    linear = l2_laplace(10, 2 / epsilon_b, RESTARTS, np.random.default_rng(1))
+    plan = MECHANISMS["objective_perturbation"].plan(n, 10, epsilon=EPSILON, lam=LAMBDA)
+    linear = l2_laplace(10, plan.scale, RESTARTS, np.random.default_rng(1))
     with np.load(fit) as arrays:
         start = arrays["weights"][0, 0]
-    return minimise(X, y, LAMBDA + ridge, linear, initial=start)[1].iterations.mean()
+    _, info = minimise(X, y, LAMBDA + plan.ridge, linear, initial=start, tolerance=1e-9 / 2)
+    return info.iterations.mean()
 
 
 def main():

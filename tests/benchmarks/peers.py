@@ -221,9 +221,10 @@ def private_fits(X, y, peers, repetitions):
             return certified({"status": found.status, **found.info})
 
         # the very problems of `release`, for the passes that they take
-        epsilon_b, ridge = mechanism.tilt(n, epsilon, LAMBDA)
-        tilt = l2_laplace(d, 2 / epsilon_b, restarts, np.random.default_rng(1))
-        passes = minimise(X, y, LAMBDA + ridge, tilt, tolerance=TOLERANCE)[1].iterations.mean()
+        plan = mechanism.plan(n, d, epsilon=epsilon, lam=LAMBDA, tolerance=TOLERANCE)
+        tilt = l2_laplace(d, plan.scale, restarts, np.random.default_rng(1))
+        _, info = minimise(X, y, LAMBDA + plan.ridge, tilt, tolerance=TOLERANCE / 2)
+        passes = info.iterations.mean()
         calls = {
             "ours": timed(release, restarts, 3),
             "floor": timed(floor(X, restarts), restarts, 10),

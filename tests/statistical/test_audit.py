@@ -307,6 +307,37 @@ def test_the_missing_jacobian_is_found():
     assert 2 < found <= limit <= exact_epsilon(1.0, 0.01)
 
 
+@pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
+@pytest.mark.parametrize(("epsilon", "tolerance"), [(1.0, 1e-2), (10.0, 1e-3), (10.0, 1e-9)])
+def test_the_starting_point_of_a_solver_is_not_found(name, epsilon, tolerance):
+    """Without output noise the first two are found at 8 and more: the private fit itself is released."""
+    arguments = {"epsilon": epsilon, "tolerance": tolerance}
+    found = audit.epsilon_lower_bound(
+        name, "starting_point", trials=20_000, rng=generator(62), **arguments
+    )
+    assert found <= audit.guarantee(name, "starting_point", **arguments).epsilon
+    assert found < 5
+
+
+def test_without_output_noise_the_starting_point_is_found(monkeypatch):
+    from dp.mechanisms import objective_perturbation as module
+
+    draw, scales = module.l2_laplace, []
+
+    def tilt_alone(d, scale, size, rng):
+        scales.append(scale)
+        return draw(d, scale if len(scales) % 2 else 0.0, size, rng)
+
+    # what the tilt alone would be calibrated to
+    monkeypatch.setattr(module._Tilted, "share", staticmethod(lambda *_: 1e-9))
+    monkeypatch.setattr(module, "l2_laplace", tilt_alone)
+    found = audit.epsilon_lower_bound(
+        "objective_perturbation", "starting_point", epsilon=1.0, trials=20_000, rng=generator(62),
+        tolerance=1e-2,
+    )  # fmt: skip
+    assert found > 7
+
+
 def test_tight_pairs_are_nearly_reached():
     found = audit.epsilon_lower_bound(
         "output_perturbation", "linear_part", epsilon=1.0, trials=100_000, rng=generator(51)
@@ -419,7 +450,8 @@ def test_tilt_log_ratio_in_several_dimensions():
     mechanism = MECHANISMS["objective_perturbation"]
     arguments = {"epsilon": 0.1, "lam": 0.01, "bound": 1.0}
     statistic = pairs.tilt_log_ratio(pair, mechanism, **arguments)
-    epsilon_b, ridge = mechanism.tilt(4, 0.1, 0.01)
+    plan = mechanism.plan(4, 2, epsilon=0.1, lam=0.01)
+    epsilon_b, ridge = mechanism.tilt(4, 0.1 * (1 - plan.share), 0.01)
     w = generator(56).standard_normal((5, 2)) * 3
 
     def log_density(w, X, y):

@@ -159,7 +159,7 @@ def test_released_weights_are_stationary_for_tilts_of_the_right_law(name, loss):
     if name.endswith("cm08"):
         epsilon_b = epsilon
         assert release.info["ridge"] == 0
-    else:
+    else:  # the share of the output noise is below a thousandth
         epsilon_b = epsilon - 2 * np.log1p(get(loss).c / (n * lam))
         if epsilon_b <= 0:
             epsilon_b = epsilon / 2

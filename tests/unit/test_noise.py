@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import gamma
 
 from dp import noise
 from dp.seeds import generator
@@ -49,3 +50,9 @@ def test_bad_scale(law, scale):
 def test_bad_dimension(law, dimension):
     with pytest.raises(ValueError, match="dimension"):
         law(dimension, 1.0, 3, generator(5))
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 10, 784, 10**5])
+def test_reach_is_hardly_ever_exceeded(dimension):
+    reach = noise.l2_laplace_reach(dimension)
+    assert np.exp(-110) < gamma.sf(reach, dimension) <= np.exp(-60)

@@ -1,6 +1,18 @@
-"""Objective perturbation: the minimiser of a randomly tilted objective (CM08 algorithm 2)."""
+"""Objective perturbation: the minimiser of a randomly tilted objective (CM08 algorithm 2).
+
+A solver returns a point w near the minimiser w*, and where it lies there depends on the data, the
+more so if it started from the minimiser without tilt. Released alone it could be that starting point.
+So w + z is released. Given the data the tilt b determines w* and w* the tilt, hence w = w* + e for an
+error e that is a function of w* and the data (and of other restarts' tilts, which are independent).
+With a gradient norm of at most tau at w, strong convexity gives ||e|| <= tau/(lam + ridge): neighbouring
+data sets' errors differ by at most 2 tau/(lam + ridge), and given w* noise of norm ~
+Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w* + e + z an (s epsilon)-DP release. w* itself costs
+what b's law makes it cost, calibrated to (1 - s) epsilon. Both together cost the sum, by adaptive
+composition, and w + z is a part of both. The share s is public: see `_Tilted.share`.
+"""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,12 +20,10 @@ from dp import losses
 from dp.accounting import REPLACE_ONE, Guarantee
 from dp.data import check_rows
 from dp.mechanisms import Mechanism, Release, check_tolerance, register
-from dp.noise import l2_laplace
-from dp.solvers import minimise
+from dp.noise import l2_laplace, l2_laplace_reach
+from dp.solvers import check_certifiable, minimise
 
-EXACT = (
-    "conditional on exact minimisation (the certified gradient norm is reported, it proves nothing)"
-)
+MOST = 0.999  # share of epsilon that output noise may take
 
 
 def margin_loss(loss):
@@ -39,11 +49,12 @@ def exact_epsilon(epsilon_b, n_lambda, bound=1.0, loss="logistic"):
 
     Logistic loss: |l'| = s, l'' = s (1 - s), s in [0, 1]. Huber hinge: l'' = c wherever 0 < |l'| < 1,
     so the supremum is at |l'| = 1. Other losses: the same expression with sup l'' is an upper bound.
+    A subclass of either is another loss.
     """
     margin = margin_loss(loss)
-    if margin.name != "logistic":
-        return epsilon_b + math.log1p(margin.c * bound**2 / n_lambda)
-    ratio = bound**2 / n_lambda
+    ratio = bound * bound / n_lambda
+    if type(margin) is not losses.Logistic:  # a subclass may have other slopes
+        return epsilon_b + math.log1p(margin.c * ratio)
 
     def at(s):
         return epsilon_b / 2 * (1 + s) + math.log1p(s * (1 - s) * ratio)
@@ -67,9 +78,9 @@ def calibrate(epsilon, n, lam, bound=1.0, loss="logistic", calibration="cms11"):
     "supremum"    the largest epsilon_b whose `exact_epsilon` is epsilon; where log(1 + sup l'' ...)
                   alone exceeds epsilon/2, ridge first brings it down to epsilon/2.
     """
-    c = margin_loss(loss).c * bound**2
+    c = margin_loss(loss).c * bound * bound
     if calibration == "supremum":
-        ridge = max(0.0, c / (n * math.expm1(epsilon / 2)) - lam)
+        ridge = max(0.0, c / (n * math.expm1(min(epsilon / 2, 700.0))) - lam)
         return _largest_below(epsilon, n * (lam + ridge), bound, loss), ridge
     if calibration not in ("cms11", "single_log"):
         raise ValueError(f"calibration is 'cms11', 'single_log' or 'supremum', not {calibration!r}")
@@ -94,15 +105,77 @@ def _largest_below(epsilon, n_lambda, bound, loss):
     return low
 
 
+class Plan(NamedTuple):
+    """The noise of a release: b ~ Gamma(d, scale) for `epsilon` = (1 - share) times the whole one,
+    calibrated as `epsilon_b` with a `ridge` added to lam, and output noise ~ Gamma(d, output_scale)."""
+
+    share: float
+    epsilon: float
+    epsilon_b: float
+    ridge: float
+    scale: float
+    output_scale: float
+
+
 class _Tilted(Mechanism):
-    """argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, for (epsilon_b, ridge) of a subclass."""
+    """w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, as `tilt` of a subclass says."""
 
     fit = "l2"
     in_blocks = True
 
     def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic", **options):
-        """(epsilon_b, ridge): b ~ Gamma(d, 2 kappa R / epsilon_b), and a ridge added to lam."""
+        """(epsilon_b, ridge) for an exact minimiser: b ~ Gamma(d, 2 kappa R / epsilon_b), lam + ridge."""
         raise NotImplementedError
+
+    @staticmethod
+    def share(n, d, lam, bound, loss, tolerance):
+        """s: the share of epsilon that the output noise takes.
+
+        To second order around the minimiser without tilt, of Hessian H, tilt and output noise raise the
+        objective by a multiple of tr(H^-1) (scale/n)^2 + tr(H) output_scale^2. With
+        tr(H^-1) >= d^2 / tr(H) and tr(H) <= d lam + c R^2 that is at most (1 - s)^-2 + (q/s)^2
+        times what an exact minimiser released with all of epsilon costs, where
+        q = n tau (1 + c R^2/(d lam)) / (kappa R). It is least, (1 + q^(2/3))^3, at s/(1 - s) = q^(2/3).
+        """
+        q = n * tolerance * (1 + loss.c * bound * bound / (d * lam)) / (loss.kappa * bound)
+        return q ** (2 / 3) / (1 + q ** (2 / 3))
+
+    def plan(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=1e-9, **options):
+        """`Plan` for these settings.
+
+        Raises ValueError where data could decide whether a minimiser is certified (`check_certifiable`),
+        for tilts of a norm that is exceeded with a probability of at most e^-60, which is neglected.
+        """
+        self._check(epsilon, lam, n, d, bound)
+        check_tolerance(tolerance)
+        loss = margin_loss(loss)
+        _, ridge = self.tilt(
+            n, epsilon, lam, bound, loss, **options
+        )  # no smaller with less epsilon
+        check_certifiable(n, d, lam + ridge, bound, loss, tolerance)
+        share = self.share(n, d, lam + ridge, bound, loss, tolerance)
+        if not share <= MOST:
+            raise ValueError(
+                f"the output noise for a tolerance of {tolerance:g} would take all but a thousandth of "
+                f"epsilon: give a smaller tolerance or a larger lambda"
+            )
+        left = (1 - share) * epsilon
+        epsilon_b, ridge = self.tilt(n, left, lam, bound, loss, **options)
+        scale = 2 * loss.kappa * bound / epsilon_b
+        reach = scale * l2_laplace_reach(d)
+        check_certifiable(n, d, lam + ridge, bound, loss, tolerance, tilt=reach)
+        output_scale = 2 * tolerance / ((lam + ridge) * share * epsilon)
+        return Plan(share, left, epsilon_b, ridge, scale, output_scale)
+
+    def _paid(self, plan, d, tolerance):
+        """The part of a reason that both forms share."""
+        return (
+            f"norm of the tilt ~ Gamma({d}, {plan.scale:.6g}), for {plan.epsilon:.6g} of epsilon; a "
+            f"point of gradient norm at most tau = {tolerance:g} is found on every data set (a premise: "
+            f"settings in which rounding could prevent that are refused), and noise on it of norm ~ "
+            f"Gamma({d}, {plan.output_scale:.6g}), for its distance from the minimiser, takes the share "
+            f"{plan.share:.3g} of epsilon, which belongs to this implementation, not to the source"
+        )
 
     def release(
         self,
@@ -116,34 +189,39 @@ class _Tilted(Mechanism):
         rng,
         bound=1.0,
         fit=None,
-        loss="logistic",
         tolerance=1e-9,
         **options,
     ):
-        """fit: (weights, info) of the non-private minimiser, a starting point that changes nothing.
+        """fit: (weights, info) of the non-private minimiser, where the solver starts.
 
-        A restart whose minimiser is not certified to `tolerance` releases zeros, with its status.
+        The solver is asked for half of `tolerance`; rounding stays below the other half. Were a restart
+        not certified nevertheless, it would release zeros, with its status.
         """
         n, d = np.shape(X)
-        self._check(epsilon, lam, n, d, bound)
         self.check_options(options)
-        check_tolerance(tolerance)
+        plan = self.plan(
+            n, d, epsilon=epsilon, lam=lam, bound=bound, tolerance=tolerance, **options
+        )
         check_rows(X, y, bound)
-        epsilon_b, ridge = self.tilt(n, epsilon, lam, bound, loss, **options)
-        scale = 2 * margin_loss(loss).kappa * bound / epsilon_b
         weights, info = minimise(
             X,
             y,
-            lam + ridge,
-            linear=l2_laplace(d, scale, restarts, rng),
-            loss=loss,
+            lam + plan.ridge,
+            linear=l2_laplace(d, plan.scale, restarts, rng),
+            loss=options.get("loss", "logistic"),
             initial=None if fit is None else fit[0][0],
-            tolerance=tolerance,
+            tolerance=tolerance / 2,
         )
+        weights += l2_laplace(d, plan.output_scale, restarts, rng)
         return Release(
             np.where((info["status"] == "ok")[:, None], weights, 0.0),
             info["status"],
-            {"gradient_norm": info["gradient_norm"], "scale": scale, "ridge": ridge},
+            {
+                "gradient_norm": info["gradient_norm"],
+                "scale": plan.scale,
+                "ridge": plan.ridge,
+                "output_scale": plan.output_scale,
+            },
         )
 
 
@@ -164,13 +242,20 @@ class ObjectivePerturbation(_Tilted):
         calibration="cms11",
         tolerance=1e-9,
     ):
-        """epsilon-DP for the exact minimiser (CMS11 theorem 9)."""
-        self._check(epsilon, lam, n, d, bound)
-        check_tolerance(tolerance)
-        epsilon_b, ridge = self.tilt(n, epsilon, lam, bound, loss, calibration=calibration)
+        """epsilon-DP: CMS11 theorem 9 for the minimiser, output noise for the solver's point near it."""
+        plan = self.plan(
+            n,
+            d,
+            epsilon=epsilon,
+            lam=lam,
+            bound=bound,
+            loss=loss,
+            calibration=calibration,
+            tolerance=tolerance,
+        )
         reason = (
             f"the Jacobian's share is taken from epsilon ({calibration}): noise for "
-            f"{epsilon_b:.6g}, extra ridge {ridge:.6g}; {EXACT}"
+            f"{plan.epsilon_b:.6g}, extra ridge {plan.ridge:.6g}; {self._paid(plan, d, tolerance)}"
         )
         return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
 
@@ -180,7 +265,10 @@ class ObjectivePerturbation(_Tilted):
 
 @register("objective_perturbation_cm08")
 class ObjectivePerturbationCM08(_Tilted):
-    """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), no account of the Jacobian."""
+    """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), no account of the Jacobian.
+
+    epsilon is what the output noise's share leaves of the whole one.
+    """
 
     def guarantee(
         self,
@@ -194,19 +282,25 @@ class ObjectivePerturbationCM08(_Tilted):
         loss="logistic",
         tolerance=1e-9,
     ):
-        """`exact_epsilon`, at least epsilon; equal to it for logistic loss where n lam epsilon >= 2 R^2."""
-        self._check(epsilon, lam, n, d, bound)
-        check_tolerance(tolerance)
-        proven = max(epsilon, exact_epsilon(epsilon, n * lam, bound, loss))
-        free = proven == epsilon
-        here = "here it costs nothing" if free else f"with it the supremum is {proven:.6g}"
-        if losses.get(loss).name == "logistic":
-            at_least = ">=" if free else "<"
+        """`exact_epsilon` at epsilon' = (1 - s) epsilon, and s epsilon.
+
+        Together at least epsilon; equal to it for logistic loss where n lam epsilon' >= 2 R^2.
+        """
+        plan = self.plan(
+            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
+        )
+        n_lambda = n * lam
+        excess = max(0.0, exact_epsilon(plan.epsilon, n_lambda, bound, loss) - plan.epsilon)
+        here = f"with it they are {epsilon + excess:.6g}" if excess else "here it costs nothing"
+        if type(losses.get(loss)) is losses.Logistic:
             here += (
-                f", n lambda epsilon = {n * lam * epsilon:.6g} {at_least} 2 R^2 = {2 * bound**2:g}"
+                f", n lambda epsilon' = {n_lambda * plan.epsilon:.6g} {'<' if excess else '>='} "
+                f"2 R^2 = {2 * bound**2:g}"
             )
-        reason = f"the proof leaves out the Jacobian of b -> w; {here}; {EXACT}"
-        return Guarantee(epsilon, proven, 0.0, REPLACE_ONE, reason)
+        reason = (
+            f"the proof leaves out the Jacobian of b -> w; {here}; {self._paid(plan, d, tolerance)}"
+        )
+        return Guarantee(epsilon, epsilon + excess, 0.0, REPLACE_ONE, reason)
 
     def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic"):
         return epsilon, 0.0

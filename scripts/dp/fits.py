@@ -18,8 +18,11 @@ SINGLE = 1e-6
 
 
 def l2(X, y, lam, loss="logistic", tolerance=1e-9, near=None):
-    """argmin of mean loss + lam/2 ||w||^2; near: info of such a fit to like rows, which saves time."""
-    return minimise(X, y, lam, loss=loss, tolerance=tolerance, near=near)
+    """argmin of mean loss + lam/2 ||w||^2; near: info of such a fit to like rows, which saves time.
+
+    The solver is asked for half of the tolerance: rounding has the rest (`dp.solvers.check_certifiable`).
+    """
+    return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
 
 
 def sum_intercept(X, y, lam, loss="logistic", tolerance=1e-9):
@@ -120,8 +123,11 @@ def l1(X, y, lam, tolerance=1e-9):
 
 
 def elastic_net(X, y, lam, lambda1=None, tolerance=1e-9):
-    """argmin of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2; lambda1 is lam where None."""
-    return minimise_elastic_net(X, y, lam if lambda1 is None else lambda1, lam, tolerance)
+    """argmin of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2; lambda1 is lam where None.
+
+    As for `l2`, half of the tolerance is left to rounding.
+    """
+    return minimise_elastic_net(X, y, lam if lambda1 is None else lambda1, lam, tolerance / 2)
 
 
 FITS = {"l2": l2, "l1": l1, "elastic_net": elastic_net, "sum_intercept": sum_intercept}

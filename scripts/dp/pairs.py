@@ -322,6 +322,21 @@ def lasso_jump():
 
 
 @pair
+def separable_circle():
+    """20 records on a circle, separable or all but one, and hardly any penalty."""
+    angle = 2 * math.pi * np.arange(20) / 20 + 0.1
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    return Pair(
+        sides=_replace(X, np.where(X[:, 0] > 0, 1, -1), 0, label=-1),
+        arguments={"lam": 1e-6, "bound": 1.0},
+        reason="one side is separable, so that its minimiser is far away and first-order methods are slow "
+        "to reach it: what is released where they fail would give the side away",
+        statistic=distances(2),
+        exact=shift_loss(2),
+    )
+
+
+@pair
 def opposite_corner():
     """One record in one dimension whose label flips."""
     return Pair(

@@ -10,6 +10,7 @@ from dp.data import slices
 BLOCK = 1 << 19  # bytes of a block of margins: with what is made of them they stay in the L2 cache
 COPIED = 1 << 26  # bytes up to which wide rows are copied in the precision of products: 64 MB
 PATIENCE = 20  # conjugate gradient steps that take about as long as a preconditioner
+FORMED = 1024  # columns up to which an exact direction forms the Hessian: 8 MB
 EPS = np.finfo(float).eps
 
 
@@ -109,7 +110,7 @@ class Implicit(Passes):
     """Hessians are curvatures (n, restarts), multiplied by within conjugate gradients."""
 
     implicit, signed = True, False
-    spectrum = None
+    spectrum, exact = None, False
 
     def __init__(self, X, y, loss, size, product_dtype):
         super().__init__(X, y, loss, size, np.float64)
@@ -133,6 +134,9 @@ class Implicit(Passes):
 
     def directions(self, hessians, lam, gradient, goal):
         """Approximate Newton directions (d, restarts) by preconditioned conjugate gradients."""
+        if self.exact and self.d <= FORMED:
+            columns = zip(hessians.T, lam, -gradient.T, strict=True)
+            return np.reshape([self.solve(*column) for column in columns], gradient.T.shape).T
         norm = np.linalg.norm(gradient, axis=0)
         target = np.maximum(np.minimum(0.1, np.sqrt(norm / self.size)) * norm, 0.3 * goal)
         direction, conjugate, square = np.zeros_like(gradient), np.zeros_like(gradient), np.inf
@@ -163,13 +167,23 @@ class Implicit(Passes):
             product += rows.T @ z
         return product / self.n
 
-    def eigen(self, curvature):
-        """Eigenvalues, per unit of mean curvature, and eigenvectors of one Hessian for all restarts."""
+    def form(self, curvature):
+        """One Hessian (d, d), from curvatures (n,)."""
         total = np.zeros((self.d, self.d))
         for part, rows in self.blocks(1, self.product_dtype):
             rows = rows * np.sqrt(curvature[part, None])
             total += rows.T @ rows
-        values, vectors = np.linalg.eigh(total / self.n)
+        return total / self.n
+
+    def solve(self, curvature, lam, b):
+        """Of one restart: (H + lam)^-1 b, with what rounding may take away as in `Direct`."""
+        hessian = self.form(curvature)
+        hessian[np.diag_indices(self.d)] += lam + self.d * EPS * np.trace(hessian)
+        return np.linalg.solve(hessian, b)
+
+    def eigen(self, curvature):
+        """Eigenvalues, per unit of mean curvature, and eigenvectors of one Hessian for all restarts."""
+        values, vectors = np.linalg.eigh(self.form(curvature))
         return np.maximum(values, 0.0)[:, None] / curvature.mean(), vectors
 
     def precondition(self, residual, mean, lam):

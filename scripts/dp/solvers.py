@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
-from dp import losses, quasi_newton
-from dp.data import as_rows
+from dp import accelerated, losses, quasi_newton
+from dp.data import as_rows, row_norms
 from dp.passes import EPS, Direct, Implicit
 
 TOGETHER = 256  # restarts solved together; more are taken in turns
@@ -26,8 +26,9 @@ DIRECT = 40  # columns up to which Hessians are formed; beyond, conjugate gradie
 CENTRED = 8  # restarts from which on a common centre is sought
 NEARBY = 0.6  # change of a typical margin up to which one step leads close to a minimiser
 KEPT = 1 << 23  # numbers that are kept per row or column: at most 64 MB, or one restart's
+LIMIT = 1000  # passes of Newton's method
 ATTEMPT = 20  # passes after which Newton's method is given an easier way
-WELL = 1e6  # largest curvature over lambda up to which no data were found on which passes run out
+STEEPEST = 1e10  # curvature over lambda up to which descent comes to its end, in 10^7 steps at most
 LEAST_STEP = 1e-20  # of a line search: a saturated loss asks for steps of lambda over its curvature
 SPREAD = 1e-5  # smallest eigenvalue over the largest that single precision can resolve
 
@@ -54,7 +55,7 @@ def minimise(
     initial=None,
     tolerance=1e-9,
     *,
-    max_iterations=100_000,
+    max_iterations=None,
     near=None,
 ):
     """Minimise mean_i loss(y_i w.x_i) + lam/2 ||w||^2 + linear_j . w / n for every restart j.
@@ -64,6 +65,7 @@ def minimise(
     y: (n,) in {-1, 1}. lam: positive, one number or one per restart. linear: (restarts, d), or (d,)
     for one restart; None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: (d,) or
     (restarts, d), a starting point, which changes the time that is taken, not what is certified.
+    max_iterations: None for as many as it takes wherever double precision can certify the result.
     near: the `Info` of an earlier call with the same lam, loss and number of restarts on like rows, as
     another sample, or more rows: what it found is the starting point, and for wide rows an
     approximation of Hessians. It changes no more than that.
@@ -76,9 +78,9 @@ def minimise(
                    weights, up to the rounding of that one evaluation, about
                    1e-16 (1 + ||linear||/n + lam ||w||).
     status         "ok": gradient_norm <= tolerance. "not_converged": it is larger, after
-                   max_iterations or where double precision cannot do better; the weights are the
-                   last point reached. "not_finite": a linear term, starting point or X that is not
-                   finite, or too large for double precision; the weights are NaN.
+                   max_iterations or where double precision may do no better (`least_tolerance`); the
+                   weights are the last point reached. "not_finite": a linear term, starting point or X
+                   that is not finite, or too large for double precision; the weights are NaN.
     iterations     passes over all rows that the restart took part in.
 
     Restarts do not influence each other beyond rounding, and the same arguments give the same bits
@@ -144,30 +146,37 @@ def rounding(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
     return EPS / 2 * total if total < 1e150 and size < 1e150 else math.inf
 
 
+def least_tolerance(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
+    """The least tolerance that `minimise` meets on every data set of n rows; arguments as `rounding`.
+
+    Asked for half of a tolerance that is four times the rounding, what it returns has a gradient norm of
+    at most the tolerance in exact arithmetic too. It gets there whatever the data are, since where
+    Newton's method gives up gradient descent goes on (`dp.accelerated`), of at most 10^7 steps as long
+    as c R^2 is at most 10^10 lambda; infinite beyond.
+    """
+    if not losses.get(loss).c * bound * bound <= STEEPEST * lam:
+        return math.inf
+    return 4 * rounding(n, d, lam, bound, loss, tilt)
+
+
 def check_certifiable(n, d, lam, bound=1.0, loss="logistic", tolerance=1e-9, tilt=0.0):
     """Raise ValueError, before any data are seen, unless `minimise` certifies on every data set.
 
     Whether a fit was certified to the tolerance tells data sets apart, so a private mechanism must not
-    let it depend on them. Within what is accepted the gradient's rounding is at most a quarter of
-    the tolerance: the solver is to be asked for half of it, and what it returns then has a gradient
-    norm of at most the tolerance in exact arithmetic too. lam is at least c R^2 / 1e6: that passes
-    never run out there is no theorem, but what the tests find on the worst data that we know: at
-    most some hundreds, of the 100,000 that a fit may take.
+    let it depend on them. The solver is to be asked for half of the tolerance (`least_tolerance`); the
+    tests try it on the worst data that we know.
 
     tilt: T >= ||linear||; for random tilts a norm that they exceed with negligible probability.
     """
-    smooth = losses.get(loss).c * bound * bound
-    if not smooth <= WELL * lam:
-        raise ValueError(
-            f"at a bound of {bound:g} on the row norms a minimiser is certified on every data set for "
-            f"lambda >= {smooth / WELL:.3g}, not for {lam:g}: give a larger lambda"
-        )
-    least = 4 * rounding(n, d, lam, bound, loss, tilt)
+    least = least_tolerance(n, d, lam, bound, loss, tilt)
     if not least <= tolerance < math.inf:
+        found = f"certifies a gradient norm of {least:.2g}, not of {tolerance:g}, on every data set"
+        remedy = "a larger tolerance or a larger lambda"
+        if math.isinf(least):
+            found, remedy = "certifies no tolerance on every data set", "a larger lambda"
         raise ValueError(
-            f"at n = {n}, lambda = {lam:g} and a bound of {bound:g} on the row norms a gradient norm of "
-            f"{least:.2g} is certified on every data set, not of {tolerance:g}: give a larger "
-            f"tolerance or a larger lambda"
+            f"at n = {n}, lambda = {lam:g} and a bound of {bound:g}, double precision {found}: "
+            f"give {remedy}"
         )
 
 
@@ -224,15 +233,18 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
             W, passes, hessian = _approach(X, y, lam, tilt, loss, size, start, tolerance)
         products = np.float32 if single and not loss.quadratic else np.float64
         rows = Direct(X, y, loss, size, np.float64, products)
-    limit = min(ATTEMPT, max_iterations)
+    most = LIMIT if max_iterations is None else max_iterations
+    limit = min(ATTEMPT, most)
     W, norm, more, _ = _newton(rows, lam, tilt, W, tolerance, limit, hessian)
     passes += more
     hard = (norm > tolerance) & (more == ATTEMPT)
-    if hard.any() and max_iterations > ATTEMPT:
+    if hard.any() and most > ATTEMPT:
         W[:, hard], norm[hard], more = _follow_path(
-            rows, lam[hard], tilt[:, hard], start[:, hard], tolerance, max_iterations - ATTEMPT
+            rows, lam[hard], tilt[:, hard], start[:, hard], tolerance, most - ATTEMPT
         )
         passes[hard] += more
+    if max_iterations is None and (norm > tolerance).any():
+        _descend(rows, lam, tilt, W, norm, passes, tolerance)
     return W, norm, passes, learnt
 
 
@@ -306,6 +318,37 @@ def _follow_path(rows, lam, tilt, W, tolerance, limit):
     return W, norm, passes
 
 
+def _descend(rows, lam, tilt, W, norm, passes, tolerance):
+    """Where `least_tolerance` promises more than was met: descend to it, in place.
+
+    Newton's method gives up between the kinks of nearly linear pieces, and on wide rows where conjugate
+    gradients do not resolve lambda. Descent brings it closer, and ends by itself in any case.
+    """
+    norms = row_norms(rows.X)
+    rows.exact = True
+    for j in np.flatnonzero(norm > tolerance):
+        one = slice(j, j + 1)
+        pull = rows.n * np.linalg.norm(tilt[:, j])
+        least = least_tolerance(rows.n, rows.d, lam[j], norms.max(), rows.loss, pull)
+        if least > 2 * tolerance:
+            continue
+
+        def gradient(w, one=one):
+            passes[one] += 1
+            return rows.gradient(w) + lam[one] * w + tilt[:, one]
+
+        def attempt(w, one=one):
+            w, found, more, _ = _newton(rows, lam[one], tilt[:, one], w, tolerance, 2 * LIMIT)
+            passes[one] += more
+            if found < norm[one]:
+                W[:, one], norm[one] = w, found
+            return norm[one] <= tolerance
+
+        smooth = rows.loss.c * np.mean(norms**2) + lam[j]
+        limit = accelerated.steps(smooth, lam[j], norm[j], tolerance)
+        accelerated.descend(gradient, smooth, lam[j], W[:, one].copy(), limit, attempt)
+
+
 def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     """Damped Newton from W until every restart's gradient norm is at most goal.
 
@@ -355,7 +398,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
 
         length = np.linalg.norm(W[:, active], axis=0)
         terms = rows.size + np.linalg.norm(tilt[:, active], axis=0) + lam[active] * length
-        lost = moved <= 8 * EPS * length
+        lost = ~accepted & (moved <= 8 * EPS * length)  # a short step may cross a kink of the slope
         lost |= norm[active] <= 8 * EPS * terms  # in rounding, of the weights or of the gradient
         stuck = (stalled[active] > 10) & lost | (step[active] < LEAST_STEP)
         going = (norm[active] > goal[active]) & ~stuck

@@ -221,6 +221,7 @@ def test_confidence_limits_are_clopper_pearson():
         ("objective_perturbation", "flipped_label"),
         ("elastic_net_output_perturbation", "saturated"),
         ("elastic_net_output_perturbation", "lasso_jump"),
+        ("elastic_net_output_perturbation", "separable_circle"),
         ("laplace_l1", "saturated"),
         ("functional_laplace", "opposite_corner"),
         ("functional_logistic", "opposite_corner"),

@@ -235,24 +235,32 @@ def test_noise_has_the_stated_law_around_the_fit(name, fit):
     assert (release.status == "ok").all()
 
 
-@pytest.mark.parametrize("name", [LASSO, REPAIR])
-def test_an_uncertified_fit_is_not_released(name):
-    release = MECHANISMS[name].release(
-        *rows(), epsilon=1, lam=0.05, tolerance=0.0, restarts=3, rng=generator(1)
-    )
-    assert (release.status == "not_converged").all() and not release.weights.any()
+def test_the_lasso_is_released_whatever_the_solver_found():
+    """Within the bound that the guarantee rests on: no event of the solver is released."""
+    lam = 0.05
+    norm = {"gradient_norm": np.full(1, math.inf), "status": np.array(["not_converged"])}
+    direction = np.array([[3.0, 0.0, -2.0, 1.0]])
+    for size in (0.0, 0.3, 1.0, 1e3):
+        weights = direction / 6 * size * math.log(2) / lam
+        release, plain = (
+            MECHANISMS[LASSO].release(*rows(), epsilon=1, lam=lam, rng=generator(1), fit=(w, norm))
+            for w in (weights, 0 * weights)
+        )
+        assert release.status[0] == "ok"
+        expected = direction / 6 * min(size, 1.0) * math.log(2) / lam
+        np.testing.assert_allclose(release.weights - plain.weights, expected, atol=1e-12)
 
 
-def test_weights_beyond_the_lasso_bound_are_not_released():
-    fit = (
-        np.full((1, 4), math.log(2) / 0.05),
-        {
-            "gradient_norm": np.zeros(1),
-            "status": np.array(["ok"]),
-        },
-    )
-    release = MECHANISMS[LASSO].release(*rows(), epsilon=1, lam=0.05, rng=generator(1), fit=fit)
-    assert release.status[0] == "not_converged" and not release.weights.any()
+def test_settings_that_cannot_be_certified_are_refused():
+    for change in ({"tolerance": 0.0}, {"lam": 1e-12}, {"bound": 1e8}):
+        arguments = {"epsilon": 1.0, "lam": 0.05} | change
+        for call in (
+            lambda a=arguments: MECHANISMS[REPAIR].guarantee(80, 4, **a),
+            lambda a=arguments: MECHANISMS[REPAIR].release(*rows(), rng=generator(1), **a),
+        ):
+            with pytest.raises(ValueError, match="double precision certifies"):
+                call()
+    MECHANISMS[LASSO].guarantee(80, 4, epsilon=1.0, lam=0.05, tolerance=0.0)
 
 
 @pytest.mark.parametrize("lambda1", [0.0, -1.0, math.nan, math.inf])

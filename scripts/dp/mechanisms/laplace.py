@@ -5,8 +5,9 @@ import math
 from dp.accounting import REPLACE_ONE, Guarantee, none
 from dp.mechanisms import register
 from dp.mechanisms.nonprivate import weight_statistics
-from dp.mechanisms.output_perturbation import Perturbed, sensitivity
+from dp.mechanisms.output_perturbation import EVERYWHERE, Perturbed, sensitivity
 from dp.noise import laplace
+from dp.solvers import check_certifiable
 
 
 class _Coordinates(Perturbed):
@@ -44,12 +45,15 @@ class LaplaceCoordinates(_Coordinates):
         scale = self.scale(
             n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
         )
-        proven = math.sqrt(d) * sensitivity(n, lam, bound, loss, tolerance) / scale
+        check_certifiable(n, d, lam, bound, loss, tolerance)
+        size = math.sqrt(d) * sensitivity(n, lam, bound, loss, tolerance)
         reason = (
-            f"Laplace noise of scale {scale:.6g} on every weight needs the L1 sensitivity, which is "
-            f"bounded by sqrt(d) = {math.sqrt(d):.6g} times the L2 bound that it was given"
+            f"Laplace noise of scale {scale:.6g} on every weight needs the L1 sensitivity, which is at "
+            f"most sqrt(d) = {math.sqrt(d):.6g} times the L2 bound 2 kappa R/(n lambda) that it was "
+            f"given, with 2 tau/lambda added {size:.6g}, tau = {tolerance:g} the gradient norm that "
+            f"{EVERYWHERE}"
         )
-        return Guarantee(epsilon, proven, 0.0, REPLACE_ONE, reason)
+        return Guarantee(epsilon, size / scale, 0.0, REPLACE_ONE, reason)
 
 
 @register("laplace_coordinates_sum")
@@ -97,9 +101,10 @@ class LaplaceL1(_Coordinates):
         scale = self.scale(
             n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
         )
+        check_certifiable(n, d, lam, bound, loss, tolerance)
         reason = (
             f"the minimiser's L1 sensitivity is at most sqrt(d) (2 kappa R/(n lambda) + 2 tau/lambda) "
-            f"= {scale * epsilon:.6g}, tau = {tolerance:g} the certified gradient norm; Laplace noise "
-            f"of that over epsilon on every weight"
+            f"= {scale * epsilon:.6g}, tau = {tolerance:g} the gradient norm that {EVERYWHERE}; Laplace "
+            f"noise of that over epsilon on every weight"
         )
         return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)

@@ -8,6 +8,13 @@ from dp.data import check_rows
 from dp.fits import FITS, fit_options
 from dp.mechanisms import Mechanism, Release, check_tolerance, register
 from dp.noise import l2_laplace
+from dp.solvers import check_certifiable
+
+# Of a certificate's norm, in reasons.
+EVERYWHERE = (
+    "the solver certifies on every data set (in real numbers by its rate of convergence; that rounding "
+    "does not prevent it is a premise, and settings in which it could are refused)"
+)
 
 
 def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
@@ -28,7 +35,11 @@ def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
 
 
 class Perturbed(Mechanism):
-    """w + z: a minimiser of `dp.fits`, the one that `fit` names, and noise of a subclass' scale."""
+    """w + z: a minimiser of `dp.fits`, the one that `fit` names, and noise of a subclass' scale.
+
+    Where a guarantee rests on the fit's certificate, `guarantee` refuses settings in which data could
+    keep the fit from it (`dp.solvers.check_certifiable`).
+    """
 
     in_blocks = True
     law = staticmethod(l2_laplace)  # of the noise
@@ -37,9 +48,9 @@ class Perturbed(Mechanism):
         """Scale of the noise."""
         raise NotImplementedError
 
-    def _premise(self, weights, lam):
-        """Whether a certified fit has what the sensitivity needs besides."""
-        return True
+    def _centre(self, weights, certified, lam):
+        """What the noise is added to, (1, d), or None where nothing may be released."""
+        return weights if certified else None
 
     def _statistics(self, weights, noise):
         """Further entries of info, from weights (1, d) and noise (restarts, d)."""
@@ -63,22 +74,21 @@ class Perturbed(Mechanism):
         not given. options: as `guarantee`.
 
         Where the minimiser is not certified to `tolerance` nothing is released: the weights are
-        zeros, with the status "not_converged". That event itself depends on the data, so the
-        guarantee is for data on which it cannot happen. A fit's free intercept is released as it is.
+        zeros, with the status "not_converged". A finite guarantee is for settings in which no data can
+        bring this about. A fit's free intercept is released as it is.
         """
         n, d = np.shape(X)
-        self._check(epsilon, lam, n, d, bound)
         self.check_options(options)
         options = self.options() | options
+        self.guarantee(n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, **options)
         scale = self.scale(n, d, epsilon=epsilon, lam=lam, bound=bound, **options)
         check_rows(X, y, bound)
         if fit is None:
             fit = FITS[self.fit](X, y, lam, **fit_options(self.fit, options))
-        weights, gradient_norm, status = fit[0], fit[1]["gradient_norm"], fit[1]["status"]
+        weights, gradient_norm = fit[0], fit[1]["gradient_norm"]
         weights, intercept = weights[:, :d], weights[0, d:]
-        if not self._premise(weights, lam):
-            gradient_norm = np.array([np.inf])
         certified = gradient_norm[0] <= options["tolerance"]
+        centre = self._centre(weights, certified, lam)
         noise = self.law(d, scale, restarts, rng)
         info = {
             "gradient_norm": np.repeat(gradient_norm, restarts),
@@ -88,8 +98,8 @@ class Perturbed(Mechanism):
         if len(intercept):
             info["intercept"] = np.full(restarts, intercept[0] if certified else 0.0)
         return Release(
-            np.add(weights, noise, out=noise) if certified else np.zeros_like(noise),
-            np.repeat(status if certified else np.array(["not_converged"]), restarts),
+            np.zeros_like(noise) if centre is None else np.add(centre, noise, out=noise),
+            np.full(restarts, "not_converged" if centre is None else "ok"),
             info,
         )
 
@@ -116,10 +126,10 @@ class OutputPerturbation(Perturbed):
         scale = self.scale(
             n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
         )
+        check_certifiable(n, d, lam, bound, loss, tolerance)
         reason = (
             f"the minimiser's L2 sensitivity is at most 2 kappa R/(n lambda) + 2 tau/lambda = "
-            f"{scale * epsilon:.6g}, tau = {tolerance:g} the gradient norm that the solver certifies "
-            f"(a premise: that it does so for every data set); "
+            f"{scale * epsilon:.6g}, tau = {tolerance:g} the gradient norm that {EVERYWHERE}; "
             f"norm of the noise ~ Gamma({d}, {scale:.6g})"
         )
         return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)

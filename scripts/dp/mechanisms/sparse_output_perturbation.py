@@ -6,7 +6,8 @@ import numpy as np
 
 from dp.accounting import REPLACE_ONE, Guarantee
 from dp.mechanisms import check_tolerance, register
-from dp.mechanisms.output_perturbation import Perturbed, sensitivity
+from dp.mechanisms.output_perturbation import EVERYWHERE, Perturbed, sensitivity
+from dp.solvers import check_certifiable
 
 
 def lasso_sensitivity(lam):
@@ -26,8 +27,8 @@ class LassoOutputPerturbation(Perturbed):
 
     Algorithm 1 as Veldhuizen (2020) runs it: the noise is that of output perturbation, whose
     sensitivity bound needs the curvature of an L2 penalty. `elastic_net_output_perturbation` is the
-    repaired form. Nothing is released either where ||w||_1 exceeds the log 2 / lam that the guarantee
-    rests on.
+    repaired form. Whatever point the solver ended at is scaled to ||w||_1 <= log 2 / lam, where
+    minimisers lie, so that the guarantee holds for every data set, certified or not.
     """
 
     fit = "l1"
@@ -36,8 +37,8 @@ class LassoOutputPerturbation(Perturbed):
         check_tolerance(tolerance)
         return sensitivity(n, lam, bound) / epsilon
 
-    def _premise(self, weights, lam):
-        return np.abs(weights).sum() <= lasso_sensitivity(lam) / 2
+    def _centre(self, weights, certified, lam):
+        return weights * min(1.0, lasso_sensitivity(lam) / 2 / max(np.abs(weights).sum(), 1e-300))
 
     def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, tolerance=1e-9):
         """epsilon n log 2 / R: `lasso_sensitivity` over the noise's scale."""
@@ -46,9 +47,9 @@ class LassoOutputPerturbation(Perturbed):
         proven = lasso_sensitivity(lam) / scale
         reason = (
             f"2R/(n lambda) = {scale * epsilon:.6g} bounds the sensitivity under L2 regularisation "
-            f"only; the L1 minimiser can jump (0.18 n times as far was reached), and is proven to "
-            f"move by at most 2 log 2/lambda = {lasso_sensitivity(lam):.6g}: "
-            f"epsilon grows by n log 2/R = {proven / epsilon:.6g}"
+            f"only; the L1 minimiser can jump (0.18 n times as far was reached), and moves by at most "
+            f"2 log 2/lambda = {lasso_sensitivity(lam):.6g}, since ||w||_1 <= log 2/lambda, to which "
+            f"what the solver found is scaled: epsilon grows by n log 2/R = {proven / epsilon:.6g}"
         )
         return Guarantee(epsilon, proven, 0.0, REPLACE_ONE, reason)
 
@@ -84,11 +85,12 @@ class ElasticNetOutputPerturbation(Perturbed):
         scale = self.scale(
             n, d, epsilon=epsilon, lam=lam, bound=bound, lambda1=lambda1, tolerance=tolerance
         )
+        check_certifiable(n, d, lam, bound, tolerance=tolerance)
         reason = (
             f"lambda2/2 ||w||^2 makes the objective strongly convex, lambda1 ||w||_1 leaves it so: L2 "
             f"sensitivity at most 2R/(n lambda2) + 2 tau/lambda2 = {scale * epsilon:.6g}, tau = "
-            f"{tolerance:g} the norm of a subgradient that is certified (a premise: on every data "
-            f"set); norm of the noise ~ Gamma({d}, {scale:.6g})"
+            f"{tolerance:g} the norm of a subgradient that {EVERYWHERE}; "
+            f"norm of the noise ~ Gamma({d}, {scale:.6g})"
         )
         return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
 

@@ -1,0 +1,172 @@
+"""Minimisers are certified on every data set, so that no release depends on whether they were."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dp import accelerated, losses, pairs, solvers
+from dp.elastic_net import minimise_elastic_net, subgradient_norm
+from dp.fits import FITS
+from dp.mechanisms import MECHANISMS
+from dp.seeds import generator
+
+CERTIFIED = (
+    "output_perturbation",
+    "laplace_coordinates",
+    "laplace_l1",
+    "elastic_net_output_perturbation",
+)
+# What makes minimisers hard to find; see `hard`.
+KINDS = (
+    "separable", "duplicated", "one class", "opposed", "wide", "scales", "axes", "noise", "zeros",
+    "ties",
+)  # fmt: skip
+
+
+def hard(kind, bound, rng):
+    """Rows within the bound, most of them on it, and labels."""
+    n, d = (
+        (rng.integers(1, 40), rng.integers(41, 80))
+        if kind == "wide"
+        else (rng.integers(1, 60), rng.integers(1, 8))
+    )
+    X = rng.standard_normal((n, d))
+    y = rng.choice([-1, 1], n)
+    if kind == "separable":
+        y = np.where(X[:, 0] > 0, 1, -1)
+    elif kind == "duplicated":
+        X = X[rng.integers(0, 1 + n // 8, n)]
+    elif kind == "one class":
+        X, y = np.abs(X), np.ones(n, dtype=int)
+    elif kind == "opposed":  # one record against copies of itself, nearly
+        X, y = X[0] + 1e-3 * X, np.where(np.arange(n) > 0, 1, -1)
+    elif kind == "axes":
+        X = np.eye(d)[rng.integers(0, d, n)] + 0.0
+    elif kind == "zeros":
+        X[rng.random(n) < 0.7] = 0
+        X[:, rng.random(d) < 0.5] = 0
+    elif kind == "ties":
+        X = np.round(2 * X)
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300) * (1 + 1e-13)
+    if kind in ("scales", "axes"):
+        X *= 10.0 ** rng.uniform(-9, 0, (n, 1))
+    return bound * X, y
+
+
+def settings(loss, n, d, bound, rng):
+    """(lambda, tolerance) from all of the range that is not refused; every other tolerance its edge."""
+    lam = loss.c * bound**2 * 10.0 ** rng.uniform(-10, -1)
+    least = solvers.least_tolerance(n, d, lam, bound, loss)
+    return lam, least * 10.0 ** (rng.choice([0, 1]) * rng.uniform(0, 4))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["logistic", "huber"])
+def test_no_data_set_keeps_the_solver_from_its_certificate(kind, name):
+    rng = generator(81, kind, name)
+    for _ in range(20):
+        bound = 10.0 ** rng.uniform(-3, 4)
+        loss = losses.get(name, **({"h": 10.0 ** rng.uniform(-5, 1)} if name == "huber" else {}))
+        X, y = hard(kind, bound, rng)
+        lam, tolerance = settings(loss, *X.shape, bound, rng)
+        solvers.check_certifiable(*X.shape, lam, bound, loss, tolerance)
+        w, info = FITS["l2"](X, y, lam, loss=loss, tolerance=tolerance)
+        assert info["status"][0] == "ok" and info["gradient_norm"][0] <= tolerance / 2
+        gradient = (loss.derivative(y * (X @ w[0])) * y) @ X / len(y) + lam * w[0]
+        assert np.linalg.norm(gradient) <= tolerance
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_data_set_keeps_the_elastic_net_from_its_certificate(kind):
+    rng, loss = generator(82, kind), losses.get("logistic")
+    for _ in range(20):
+        bound = 10.0 ** rng.uniform(-3, 4)
+        X, y = hard(kind, bound, rng)
+        lam, tolerance = settings(loss, *X.shape, bound, rng)
+        lam = max(lam, 1e-7 * bound**2)  # what is smaller takes a million steps, and the same way
+        lambda1 = bound * 10.0 ** rng.uniform(-12, 0)
+        w, info = FITS["elastic_net"](X, y, lam, lambda1=lambda1, tolerance=tolerance)
+        assert info["status"][0] == "ok" and info["gradient_norm"][0] <= tolerance / 2
+        assert subgradient_norm(w[0], X, y, lambda1, lam) <= tolerance
+
+
+@pytest.mark.parametrize("h", [1e-4, 1e-2])
+def test_kinks_of_nearly_linear_pieces_on_wide_rows(h):
+    """Newton's method alone gives up on some of these."""
+    rng, bound = generator(83), 100.0
+    loss = losses.get("huber", h=h)
+    for _ in range(6):
+        X, y = hard("wide", bound, rng)
+        lam = 1e-9 * loss.c * bound**2
+        tolerance = solvers.least_tolerance(*X.shape, lam, bound, loss)
+        _, info = FITS["l2"](X, y, lam, loss=loss, tolerance=tolerance)
+        assert info["status"][0] == "ok"
+
+
+@pytest.mark.parametrize("kappa", [1.5, 1e3, 1e6])
+@pytest.mark.parametrize("l1", [0.0, 0.3])
+def test_descent_alone_keeps_its_promise(kappa, l1):
+    """A quadratic of known curvature: a proximal step after `steps` ends within the tolerance."""
+    values = np.geomspace(1, kappa, 7)
+    slope = 5 * generator(84).standard_normal(7)
+
+    def gradient(w):
+        return values * w - slope
+
+    def proximal(w):
+        return np.sign(w) * np.maximum(np.abs(w) - l1 / kappa, 0)
+
+    found = []
+    start = np.full(7, 3.0)
+    norm = np.linalg.norm(gradient(start) + l1)
+    limit = accelerated.steps(kappa, 1.0, norm, 1e-8)
+    assert limit <= 100 * math.sqrt(kappa)
+    accelerated.descend(gradient, kappa, 1.0, start, limit, found.append, proximal)
+    w = proximal(found[-1] - gradient(found[-1]) / kappa)
+    g = gradient(w)
+    rest = np.where(w != 0, g + l1 * np.sign(w), np.maximum(np.abs(g) - l1, 0))
+    assert np.linalg.norm(rest) <= 1e-8
+
+
+def test_descent_alone_finds_the_elastic_net(monkeypatch):
+    """Without Newton's method: what stands behind it is enough."""
+    monkeypatch.setattr("dp.elastic_net.NEWTON", 0)
+    X, y = hard("separable", 1.0, generator(85))
+    slow, info = minimise_elastic_net(X, y, 1e-3, 1e-4, 1e-9)
+    assert info["status"][0] == "ok" and info["iterations"][0] > 100
+    monkeypatch.undo()
+    np.testing.assert_allclose(slow, minimise_elastic_net(X, y, 1e-3, 1e-4)[0], atol=2e-5)
+
+
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_neighbours_have_the_same_status(name):
+    """One of these two made the library's first-order solver fail, the other did not."""
+    pair = pairs.find("separable_circle")
+    for X, y in pair.sides:
+        release = MECHANISMS[name].release(X, y, epsilon=1.0, rng=generator(1), **pair.arguments)
+        assert release.status[0] == "ok"
+
+
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_settings_in_which_rounding_could_decide_are_refused_before_data_are_seen(name):
+    mechanism = MECHANISMS[name]
+    for change in ({"tolerance": 0.0}, {"bound": 1e8}, {"lam": 1e-13}):
+        arguments = {"epsilon": 1.0, "lam": 0.01} | change
+        with pytest.raises(ValueError, match="double precision certifies"):
+            mechanism.guarantee(20, 2, **arguments)
+        with pytest.raises(ValueError, match="double precision certifies"):
+            # rows that would be refused as well, were they looked at
+            mechanism.release(np.full((20, 2), 1e9), np.ones(20), rng=generator(1), **arguments)
+    assert "a premise" in mechanism.guarantee(20, 2, epsilon=1.0, lam=0.01).reason
+
+
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_what_is_not_certified_is_not_released(name):
+    pair = pairs.find("separable_circle")
+    X, y = pair.sides[0]
+    mechanism = MECHANISMS[name]
+    weights, info = FITS[mechanism.fit](X, y, 1e-6)
+    fit = weights, info | {"gradient_norm": np.array([2e-9])}
+    release = mechanism.release(X, y, epsilon=1.0, rng=generator(1), fit=fit, **pair.arguments)
+    assert release.status[0] == "not_converged" and not release.weights.any()

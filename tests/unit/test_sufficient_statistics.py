@@ -92,23 +92,20 @@ def test_adassp_states_the_composition(calibration, epsilon):
         *(300, 4), epsilon=epsilon, delta=delta, bound=R, calibration=calibration
     )
     joint = get_epsilon_gaussian(1 / mu, delta)
-    if calibration == "analytic":
-        assert guarantee.epsilon == pytest.approx(joint, rel=1e-4)
-    else:  # what is stated is the looser composition of three separate sensitivities
-        separate = get_epsilon_gaussian(unit / math.sqrt(7), delta)
-        assert guarantee.epsilon == pytest.approx(separate, rel=1e-6)
-        assert guarantee.epsilon > joint
-        assert f"{joint:.6g}"[:6] in guarantee.reason
+    assert guarantee.epsilon == pytest.approx(joint, rel=1e-4)
     assert guarantee.claimed_epsilon == epsilon
 
 
-def test_adassp_as_printed_exceeds_its_claim_under_replace_one():
-    """Sensitivities R^2, sqrt(2) R^2 and 2R make the claimed 5 a 5.46; jointly they are 4.743."""
+@pytest.mark.parametrize(
+    ("claimed", "proven"), [(1, 0.782), (3, 2.64), (5, 4.743), (7, 7.05), (10, 10.89)]
+)
+def test_adassp_as_printed_under_replace_one(claimed, proven):
+    """Its constants are for adding or removing a record: the claim is exceeded from about 7 on."""
     guarantee = MECHANISMS["adassp"].guarantee(
-        300, 4, epsilon=5.0, delta=1e-5, calibration="published"
+        300, 4, epsilon=claimed, delta=1e-5, calibration="published"
     )
-    assert guarantee.epsilon == pytest.approx(5.46, abs=5e-3)
-    assert "4.7429" in guarantee.reason
+    assert guarantee.epsilon == pytest.approx(proven, rel=2e-3)
+    assert f"{guarantee.epsilon:.6g}" in guarantee.reason
 
 
 @pytest.mark.parametrize("name", ["sufficient_statistics", "adassp"])

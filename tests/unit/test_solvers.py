@@ -297,7 +297,7 @@ def test_settings_in_which_data_could_decide_the_status_are_refused(loss):
                    {"tilt": 1e9}, {"n": 10**12}):  # fmt: skip
         with pytest.raises(ValueError, match="larger tolerance"):
             solvers.check_certifiable(**settings | {"tolerance": least} | change)
-    for change in ({"lam": 1e-8}, {"bound": 1e5}, {"bound": 1e200}):
+    for change in ({"lam": 1e-12}, {"bound": 1e7}, {"bound": 1e200}):
         with pytest.raises(ValueError, match="larger lambda"):
             solvers.check_certifiable(**settings | {"tolerance": 1.0} | change)
 

@@ -172,9 +172,9 @@ class _Tilted(Mechanism):
         return (
             f"norm of the tilt ~ Gamma({d}, {plan.scale:.6g}), for {plan.epsilon:.6g} of epsilon; a "
             f"point of gradient norm at most tau = {tolerance:g} is found on every data set (a premise: "
-            f"settings in which rounding could prevent that are refused), and noise on it of norm ~ "
-            f"Gamma({d}, {plan.output_scale:.6g}), for its distance from the minimiser, takes the share "
-            f"{plan.share:.3g} of epsilon, which belongs to this implementation, not to the source"
+            f"settings in which rounding or passes could prevent it are refused), and noise on it of "
+            f"norm ~ Gamma({d}, {plan.output_scale:.6g}), for its distance from the minimiser, takes the "
+            f"share {plan.share:.3g} of epsilon, which belongs to this implementation, not to the source"
         )
 
     def release(
@@ -291,7 +291,7 @@ class ObjectivePerturbationCM08(_Tilted):
         )
         n_lambda = n * lam
         excess = max(0.0, exact_epsilon(plan.epsilon, n_lambda, bound, loss) - plan.epsilon)
-        here = f"with it they are {epsilon + excess:.6g}" if excess else "here it costs nothing"
+        here = f"with it {epsilon + excess:.6g} holds" if excess else "here it costs nothing"
         if type(losses.get(loss)) is losses.Logistic:
             here += (
                 f", n lambda epsilon' = {n_lambda * plan.epsilon:.6g} {'<' if excess else '>='} "

@@ -7,8 +7,9 @@ from dp.accounting import Guarantee, after_preparation
 from dp.composition import disjoint, sequence
 from dp.mechanisms import MECHANISMS
 from study import jobs
+from study.arguments import guarantee, of_cell
 from study.canonical import epsilon
-from study.experiment import Experiment, data_path
+from study.experiment import Cell, Experiment, data_path
 from study.files import read_json, write_csv
 from study.summary import cells_frame
 
@@ -33,7 +34,7 @@ def main():
     rows = []
     for row in frame.to_dict("records"):
         method = experiment.methods[row["method"]]
-        lam, options, guarantee = guarantees.of(row)
+        lam, options, stated = guarantees.of(row)
         values = row | {
             "experiment": experiment.name,
             "mechanism": method["mechanism"],
@@ -41,11 +42,11 @@ def main():
             "epsilon": epsilon(row["epsilon"]),
             "delta": method["delta"],
             "lambda": lam,
-            "epsilon_claimed": guarantee.claimed_epsilon,
-            "epsilon_proven": guarantee.epsilon,
-            "delta_proven": guarantee.delta,
-            "adjacency": guarantee.adjacency,
-            "reason": guarantee.reason,
+            "epsilon_claimed": stated.claimed_epsilon,
+            "epsilon_proven": stated.epsilon,
+            "delta_proven": stated.delta,
+            "adjacency": stated.adjacency,
+            "reason": stated.reason,
             "seed": arguments.seed,
         }
         rows.append([values[column] for column in COLUMNS])
@@ -61,31 +62,23 @@ class Guarantees:
 
     def of(self, cell):
         """(lambda, options, `dp.accounting.Guarantee`) of a row of `cells_frame`."""
-        method = self.experiment.methods[cell["method"]]
-        meta = self.meta[cell["dataset"]]
+        cell = Cell(*(cell[key] for key in Cell._fields))
+        method = self.experiment.methods[cell.method]
+        meta = self.meta[cell.dataset]
         tuning = None
-        looked, options = list(meta["private_rows"]), method["options"]
-        lam = self.experiment.lambda_source(
-            method, cell["dataset"], cell["train_size"], cell["epsilon"]
-        )
-        if isinstance(lam, str):
-            chosen = read_json(lam)
-            lam, options = chosen["lambda"], options | chosen.get("options", {})
+        looked = list(meta["private_rows"])
+        options, settings = of_cell(self.experiment, cell)
+        source = self.experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
+        if isinstance(source, str):
+            chosen = read_json(source)
             looked += ["tuning of lambda"] * chosen["private_rows"]
             if "guarantee" in chosen:
                 tuning = Guarantee(**chosen["guarantee"])
                 spent = sequence if chosen["same_rows"] else disjoint
-        alone = MECHANISMS[method["mechanism"]].guarantee(
-            cell["train_size"],
-            len(meta["columns"]),
-            epsilon=cell["epsilon"],
-            delta=method["delta"],
-            lam=lam,
-            bound=meta["bound"],
-            **options,
-        )
+        mechanism = MECHANISMS[method["mechanism"]]
+        alone = guarantee(mechanism, meta, cell.train_size, options, **settings)
         total = alone if tuning is None else spent([alone, tuning])
-        return lam, options, after_preparation(total, looked)
+        return settings["lam"], options, after_preparation(total, looked)
 
 
 if __name__ == "__main__":

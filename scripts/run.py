@@ -12,6 +12,7 @@ from dp.fits import penalties
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from study import jobs
+from study.arguments import of_release
 from study.files import read_json, write_csv
 
 COLUMNS = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status")
@@ -34,9 +35,8 @@ def main():
     lam, chosen = jobs.read_settings(arguments.lam)
     options = arguments.options | chosen
     meta = read_json(arguments.meta)
-    given = mechanism.of_data(meta)
-    if mechanism.uses_public_rows and meta.get("public_rows"):
-        given["public"] = jobs.public_rows(arguments.data)
+    cell = {"epsilon": arguments.epsilon, "delta": arguments.delta, "lam": lam}
+    given = of_release(mechanism, meta, options, arguments.data, **cell)
     if mechanism.uses_all_rows:
         given["all_rows"] = jobs.all_training_rows(arguments)
     restarts = arguments.restarts if mechanism.private else 1
@@ -57,13 +57,8 @@ def main():
         trains(),
         rngs=rngs,
         **({} if fits is None else {"fits": fits}),
-        epsilon=arguments.epsilon,
-        delta=arguments.delta,
-        lam=lam,
         restarts=restarts,
-        bound=meta["bound"],
         **given,
-        **options,
     )
     rows = []
     for fold, release in enumerate(releases):

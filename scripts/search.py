@@ -12,6 +12,7 @@ from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from dp.tuning import most_frequent_best
 from study import jobs
+from study.arguments import of_release
 from study.files import read_json, write_csv, write_json
 
 
@@ -30,7 +31,9 @@ def main():
 
     entry, mechanism = arguments.grid, MECHANISMS[arguments.mechanism]
     candidates = expand(entry["grid"])
-    bound = read_json(arguments.meta)["bound"]
+    cell = {"epsilon": arguments.epsilon, "delta": arguments.delta}
+    meta, options = read_json(arguments.meta), arguments.options
+    shared = of_release(mechanism, meta, options, arguments.data, **cell)
     simulations = jobs.training_folds(arguments, first=entry.get("simulations"))
     all_rows = jobs.all_training_rows(arguments) if mechanism.uses_all_rows else None
     errors = []
@@ -45,11 +48,8 @@ def main():
             ((train[0][fit[:size]], train[1][fit[:size]]) for fit, _ in parts),
             rngs=generator(arguments.seed, *axes, "search noise").spawn(len(parts)),
             candidates=[{"lam": lam, **options} for lam, options in candidates],
-            epsilon=arguments.epsilon,
-            delta=arguments.delta,
-            bound=bound,
+            **shared,
             **given,
-            **arguments.options,
         )
         errors.append(
             np.mean([_errors(r, train, p) for r, p in zip(releases, parts, strict=True)], 0)

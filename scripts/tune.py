@@ -9,6 +9,7 @@ from dp.data import split_folds
 from dp.seeds import generator
 from dp.tuning import cross_validate, private_tuning
 from study import jobs
+from study.arguments import of_mechanism
 from study.files import read_json, write_csv, write_json
 from study.prepared import Prepared
 
@@ -60,8 +61,8 @@ def main():
         ),
     )
     if arguments.private:
-        bound = read_json(arguments.meta)["bound"]
-        write_json(arguments.out_json, choose_privately(arguments, X, y, grid, bound, holdout))
+        meta = read_json(arguments.meta)
+        write_json(arguments.out_json, choose_privately(arguments, X, y, grid, meta, holdout))
         return
     write_json(
         arguments.out_json,
@@ -81,7 +82,7 @@ def tuned_on(holdout):
     return "a separate holdout" if holdout else "the private rows themselves"
 
 
-def choose_privately(arguments, X, y, grid, bound, holdout):
+def choose_privately(arguments, X, y, grid, meta, holdout):
     """The lambda that `private_tuning` chooses, or its fixed default, with what it costs."""
     private = arguments.private
     if "default" in private:
@@ -95,15 +96,10 @@ def choose_privately(arguments, X, y, grid, bound, holdout):
     from dp.mechanisms import MECHANISMS
 
     axes = (arguments.experiment, arguments.dataset, "private tuning")
+    mechanism, rng = MECHANISMS[private["mechanism"]], generator(arguments.seed, *axes)
+    cell = {"epsilon": private["epsilon"], "delta": private["delta"]}
     choice = private_tuning(
-        X,
-        y,
-        grid,
-        MECHANISMS[private["mechanism"]],
-        epsilon=private["epsilon"],
-        delta=private["delta"],
-        bound=bound,
-        rng=generator(arguments.seed, *axes),
+        X, y, grid, mechanism, rng=rng, **of_mechanism(mechanism, meta, {}, **cell)
     )
     lam = grid[choice.index]
     return {

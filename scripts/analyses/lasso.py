@@ -5,7 +5,7 @@ from argparse import Namespace
 import numpy as np
 
 from dp.mechanisms import MECHANISMS
-from study import jobs
+from study import arguments, jobs
 from study.files import atomic, read_json
 
 
@@ -19,7 +19,7 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
     largest = max(cell.train_size for cell in cells)
     cells = [cell for cell in cells if cell.train_size == largest]
     first = cells[0]
-    arguments = Namespace(
+    split = Namespace(
         data=inputs["data", first.dataset],
         experiment=experiment.name,
         dataset=first.dataset,
@@ -28,17 +28,15 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
         train_size=largest,
         seed=seed,
     )
-    (X, y), _ = next(jobs.training_folds(arguments))
-    all_rows = next(jobs.all_training_rows(arguments))
-    bound = read_json(inputs["meta", first.dataset])["bound"]
+    (X, y), _ = next(jobs.training_folds(split))
+    all_rows = next(jobs.all_training_rows(split))
+    meta = read_json(inputs["meta", first.dataset])
     weights = []
     for cell in cells:
-        method = experiment.methods[cell.method]
-        source = experiment.lambda_source(method, cell.dataset, largest, cell.epsilon)
-        lam, chosen = jobs.read_settings(str(source))
-        release = MECHANISMS[method["mechanism"]].release(
-            X, y, lam=lam, bound=bound, all_rows=all_rows, **method["options"] | chosen
-        )
+        mechanism = MECHANISMS[experiment.methods[cell.method]["mechanism"]]
+        options, settings = arguments.of_cell(experiment, cell)
+        given = arguments.of_mechanism(mechanism, meta, options, **settings)
+        release = mechanism.release(X, y, all_rows=all_rows, **given)
         weights.append(release.weights[0])
     with atomic(out, "wb") as handle:
         np.savez(

@@ -5,6 +5,7 @@ import numpy as np
 from dp.gradient_descent import descend
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
+from study import arguments
 from study.experiment import data_path
 from study.files import atomic, read_json, write_csv
 from study.prepared import Prepared
@@ -106,16 +107,12 @@ def _pairs(experiment, spec, epsilons):
 def _release(experiment, label, dataset, meta, data, seed, epsilon, options, restarts):
     method = experiment.methods[label]
     mechanism = MECHANISMS[method["mechanism"]]
+    cell = {"epsilon": epsilon, "delta": method["delta"]}
     # No axis for the method: with and without pre-training, the noise is the same.
     rng = generator(seed, experiment.name, dataset, "descent")
     return mechanism.release(
         *_rows(data, options),
-        epsilon=epsilon,
-        delta=method["delta"],
         restarts=restarts if method["private"] else 1,
         rng=rng,
-        bound=meta["bound"],
-        public=data.floats(part="public") if "X_public" in data else None,
-        **mechanism.of_data(meta),
-        **method["options"],
+        **arguments.of_release(mechanism, meta, method["options"], data_path(dataset), **cell),
     )

@@ -11,6 +11,7 @@ from dp.fits import l2
 from dp.mechanisms import MECHANISMS
 from dp.noise import l2_laplace
 from dp.seeds import generator
+from study import arguments
 from study.files import read_json, write_csv
 from study.prepared import Prepared
 
@@ -30,8 +31,8 @@ def timing(experiment, spec, paths, seed, out):
     with one_thread():
         for dataset, path in paths.items():
             X, y = _rows(experiment, dataset, path, options["train_size"], seed)
-            bound = read_json(path.removesuffix(".npz") + ".json")["bound"]
-            calls = _procedures(experiment, spec, dataset, X, y, bound, seed)
+            meta = read_json(path.removesuffix(".npz") + ".json")
+            calls = _procedures(experiment, spec, dataset, X, y, meta, seed)
             for run in calls.values():
                 run()  # imports and caches are not what is measured
             for repeat in range(options["repeats"]):
@@ -57,7 +58,7 @@ def _rows(experiment, dataset, path, size, seed):
     return prepared.floats(train)
 
 
-def _procedures(experiment, spec, dataset, X, y, bound, seed):
+def _procedures(experiment, spec, dataset, X, y, meta, seed):
     """(procedure, draws) -> a function without arguments that runs it."""
     options = spec["options"]
     lam = next(iter(experiment.methods.values()))["lambda"]
@@ -73,27 +74,21 @@ def _procedures(experiment, spec, dataset, X, y, bound, seed):
             continue
         for draws in (1, options["restarts"]):
             rng = generator(seed, experiment.name, dataset, label, "timing")
-            found[label, draws] = _release(method, X, y, options["epsilon"], bound, draws, rng)
+            found[label, draws] = _release(method, X, y, options["epsilon"], meta, draws, rng)
     rng = generator(seed, experiment.name, dataset, "general_purpose", "timing")
     found["general_purpose", 1] = lambda: _general_purpose(
-        X, y, lam, options["epsilon"], bound, rng
+        X, y, lam, options["epsilon"], meta["bound"], rng
     )
     return found
 
 
-def _release(method, X, y, epsilon, bound, draws, rng):
+def _release(method, X, y, epsilon, meta, draws, rng):
+    mechanism = MECHANISMS[method["mechanism"]]
+    cell = {"epsilon": epsilon, "delta": method["delta"], "lam": method["lambda"]}
+    given = arguments.of_mechanism(mechanism, meta, method["options"], **cell)
+
     def run():
-        MECHANISMS[method["mechanism"]].release(
-            X,
-            y,
-            epsilon=epsilon,
-            delta=method["delta"],
-            lam=method["lambda"],
-            restarts=draws,
-            rng=rng,
-            bound=bound,
-            **method["options"],
-        )
+        mechanism.release(X, y, restarts=draws, rng=rng, **given)
 
     return run
 

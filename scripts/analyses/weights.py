@@ -4,8 +4,9 @@ import numpy as np
 
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
-from study.files import atomic
-from study.jobs import read_settings
+from study import arguments
+from study.experiment import data_path
+from study.files import atomic, read_json
 
 
 def weights_and_noise(experiment, spec, fits, seed, out):
@@ -33,16 +34,14 @@ def weights_and_noise(experiment, spec, fits, seed, out):
         d = fit[0].shape[1] - (MECHANISMS[name].fit == "sum_intercept")
         row = []
         for cell in sorted(chosen, key=lambda c: c.epsilon):
-            method = experiment.methods[cell.method]
-            lam = read_settings(str(experiment.lambda_source(method, cell.dataset, size)))[0]
+            options, settings = arguments.of_cell(experiment, cell)
+            meta = read_json(data_path(cell.dataset, "json"))
             release = MECHANISMS[name].release(
                 np.zeros((size, d)),  # the fit is given: of the rows only their number matters
                 np.ones(size),
-                epsilon=cell.epsilon,
-                lam=lam,
                 rng=generator(seed, experiment.name, cell.dataset, cell.method, 0, "noise"),
                 fit=fit,
-                **method["options"],
+                **arguments.of_mechanism(MECHANISMS[name], meta, options, **settings),
             )
             row.append(release.weights[0] - fit[0][0, :d])
         weights.append(fit[0][0, :d])

@@ -4,10 +4,10 @@ import numpy as np
 
 from dp.mechanisms import MECHANISMS
 from plots import style
+from study import arguments
 from study.canonical import epsilon as canonical
-from study.experiment import data_path
+from study.experiment import Cell, data_path
 from study.files import read_json
-from study.jobs import read_settings
 
 
 def epsilon_family(experiment, spec, frame):
@@ -111,17 +111,8 @@ def proven_curve(experiment, spec, frame):
 
 def _proven(experiment, row):
     """The mechanism's own proven epsilon at a cell's settings, before what tuning them spent."""
-    method = experiment.methods[row["method"]]
-    source = experiment.lambda_source(method, row["dataset"], row["train_size"], row["epsilon"])
-    lam, options = read_settings(str(source))
-    meta = read_json(data_path(row["dataset"], "json"))
-    guarantee = MECHANISMS[method["mechanism"]].guarantee(
-        row["train_size"],
-        len(meta["columns"]),
-        epsilon=row["epsilon"],
-        delta=method["delta"],
-        lam=lam,
-        bound=meta["bound"],
-        **method["options"] | options,
-    )
-    return guarantee.epsilon
+    cell = Cell(*(row[key] for key in Cell._fields))
+    options, settings = arguments.of_cell(experiment, cell)
+    mechanism = MECHANISMS[experiment.methods[cell.method]["mechanism"]]
+    meta = read_json(data_path(cell.dataset, "json"))
+    return arguments.guarantee(mechanism, meta, cell.train_size, options, **settings).epsilon

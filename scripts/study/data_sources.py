@@ -6,8 +6,10 @@ import urllib.parse
 from difflib import get_close_matches
 from pathlib import Path
 
-from dp.preparation import STEPS
-from study.readers import BUNDLED_CLASSES
+import numpy as np
+
+from dp.preparation import STEPS, Table
+from study.readers import BUNDLED_CLASSES, one_hot_columns
 from study.readers_text import open_text
 
 FILES = Path("config/files.yaml")
@@ -142,6 +144,55 @@ def prepared_rows(entry):
     source = entry["source"]
     rows = entry.get("rows") if selects else source.get("first", source.get("rows"))
     return rows and rows - round(entry.get("public_share", 0) * rows)
+
+
+def public_facts(entry):
+    """The bounds, columns and classes that the preparation will write down, as far as can be told.
+
+    A row of ones goes through the steps. Where only the file knows its columns, or a step is fitted on
+    many rows, ten columns and a bound of 1 stand in.
+    """
+    source = entry["source"]
+    classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
+    if not classes and "positive" not in entry:
+        classes = BUNDLED_CLASSES.get(source.get("sklearn"), ())
+    if any("binary" in step for step in entry["steps"]):
+        classes = ()
+    try:
+        table = _stand_in(entry)
+    except ValueError:  # names that are not there, or too few rows: the preparation will say so
+        table = None
+    if table is None or not np.isfinite(table.bound):
+        table = Table(None, None, tuple(range(10)), bound=1.0)
+    own = table.coordinate_bound < table.bound
+    return {
+        "bound": table.bound,
+        "coordinate_bound": table.coordinate_bound if own else None,
+        "columns": table.columns,
+        "labels": dict(enumerate(classes)),
+    }
+
+
+def _stand_in(entry):
+    """A row of ones after all steps that select none; None where its columns are not named."""
+    source, steps = entry["source"], [*entry["steps"]]
+    constants = next((step[key] for step in steps for key in step if "constants" in key), ())
+    named = tuple(source.get("features") or entry.get("bounds") or constants)
+    if "simulate" in source:
+        number = source.get("columns") or len(source["components"][0]["mean"])
+        named = tuple(f"x{k}" for k in range(number))
+    if not named or "*" in named:
+        return None
+    groups = one_hot_columns(entry)
+    columns = (*named, *(column for group in groups for column in group))
+    table = Table(np.ones((1, len(columns))), np.ones(1, np.int8), columns, groups=groups)
+    if "bounds" in entry:
+        steps.insert(0, {"scale_to_bounds": entry["bounds"]})
+    for name, options in (item for step in steps for item in step.items()):
+        if not STEPS[name].selects:
+            drawn = {"rng": np.random.default_rng(0)} if STEPS[name].random else {}
+            table = STEPS[name].apply(table, **(options or {}), **drawn)
+    return table
 
 
 def simulated_bytes(entry):

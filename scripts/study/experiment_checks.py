@@ -3,11 +3,9 @@
 Every function raises what `fail(key, text)` makes of the key and what is wrong with it.
 """
 
-import math
-
 from dp.data import simulation_rows, smallest_training_fold
 from dp.mechanisms import MECHANISMS
-from study import data_sources, kinds
+from study import arguments, data_sources, kinds
 
 
 def check(experiment, fail, datasets):
@@ -15,7 +13,7 @@ def check(experiment, fail, datasets):
     _check_classes(experiment, fail, datasets)
     _check_sizes(experiment, fail, datasets)
     _check_entries(experiment, fail)
-    _check_mechanisms(experiment, fail)
+    _check_mechanisms(experiment, fail, datasets)
     _check_public(experiment, fail, datasets)
 
 
@@ -86,26 +84,22 @@ def _check_entries(experiment, fail):
                 raise fail(f"{section}.{name}", text)
 
 
-def _check_mechanisms(experiment, fail):
+def _check_mechanisms(experiment, fail, datasets):
     """Ask every mechanism for its guarantee once per cell's parameters: it checks all of them."""
     seen = set()
+    facts = {name: data_sources.public_facts(datasets[name]) for name in experiment.datasets}
     for cell in experiment.cells():
         method = experiment.methods[cell.method]
         mechanism = MECHANISMS[method["mechanism"]]
         try:
             lam = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
             lam = 1.0 if isinstance(lam, str) else lam
-            if (cell[1:], lam) in seen:
+            meta, options = facts[cell.dataset], method["options"]
+            if (cell[1:], lam, str(meta)) in seen:
                 continue
-            seen.add((cell[1:], lam))
-            mechanism.guarantee(
-                cell.train_size,
-                10,
-                epsilon=math.inf if not mechanism.private else cell.epsilon,
-                delta=method["delta"],
-                lam=lam,
-                **method["options"],
-            )
+            seen.add((cell[1:], lam, str(meta)))
+            settings = {"epsilon": cell.epsilon, "delta": method["delta"], "lam": lam}
+            arguments.guarantee(mechanism, meta, cell.train_size, options, **settings)
         except ValueError as error:
             raise fail(f"methods.{cell.method}", str(error)) from None
         except (TypeError, LookupError, ArithmeticError, AttributeError) as error:

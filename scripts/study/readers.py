@@ -43,10 +43,7 @@ def read(entry, dataset):
         raise ValueError(
             f"{where}: has {rows} rows, not the {expected} that the configuration says"
         )
-    groups = tuple(
-        tuple(f"{name}={category}" for category in categories)
-        for name, categories in entry.get("categories", {}).items()
-    )
+    groups = one_hot_columns(entry)
     table = Table(X, labels, tuple(columns), train_rows=train_rows, groups=groups)
     if "positive" in entry:
         return table._replace(
@@ -55,6 +52,14 @@ def read(entry, dataset):
         )
     classes = entry.get("classes") or BUNDLED_CLASSES[source["sklearn"]]
     return table._replace(y=class_numbers(labels, classes, where), classes=tuple(classes))
+
+
+def one_hot_columns(entry):
+    """Names of the columns of each categorical feature."""
+    return tuple(
+        tuple(f"{name}={category}" for category in categories)
+        for name, categories in entry.get("categories", {}).items()
+    )
 
 
 def class_numbers(labels, classes, where):

@@ -4,7 +4,7 @@ import re
 
 from dp.fits import fit_options
 from dp.mechanisms import MECHANISMS
-from study import canonical, experiment_checks, kinds
+from study import arguments, canonical, data_sources, experiment_checks, kinds
 from study.experiment import Experiment
 from study.validation import check_options, check_text_numbers, nearest, problem, validate
 
@@ -30,7 +30,7 @@ def experiment(name, value, where, datasets):
     for section, available in kinds.SECTIONS.items():
         for label, entry in value[section].items():
             _entry(scope, f"{section}.{label}", entry, available, datasets)
-    _tune(scope)
+    _tune(scope, [data_sources.public_facts(datasets[each]) for each in value["datasets"]])
     resolved = Experiment(name, value)
     experiment_checks.check(resolved, scope.fail, datasets)
     return resolved
@@ -157,14 +157,15 @@ def _entry_options(scope, key, options):
         scope.known(f"{key}.published", named, scope.value["published"], "comparison")
 
 
-def _tune(scope):
+def _tune(scope, facts):
+    """facts: the public facts of each data set."""
     tune = scope.value.get("tune", {})
     if tune and not tune["grid"]["low"] < tune["grid"]["high"]:
         raise scope.fail("tune.grid", "low must be less than high")
-    _check_private_tuning(tune.get("private_tuning"), scope.fail)
+    _check_private_tuning(tune.get("private_tuning"), facts, scope.fail)
 
 
-def _check_private_tuning(private, fail):
+def _check_private_tuning(private, facts, fail):
     """Either an epsilon with its mechanism, whose defaults are filled in, or a default lambda."""
     if private is None:
         return
@@ -181,9 +182,9 @@ def _check_private_tuning(private, fail):
     if name not in MECHANISMS:
         raise fail(key, f"no mechanism {name!r}{nearest(name, MECHANISMS)}")
     try:
-        MECHANISMS[name].guarantee(
-            100, 10, epsilon=private["epsilon"], delta=private["delta"], lam=1.0
-        )
+        settings = {"epsilon": private["epsilon"], "delta": private["delta"], "lam": 1.0}
+        for meta in facts:
+            arguments.guarantee(MECHANISMS[name], meta, 100, {}, **settings)
     except ValueError as error:
         raise fail(key, f"{error}") from None
     if not MECHANISMS[name].private:

@@ -139,10 +139,6 @@ class OneMethod:
         }
     }
 
-    @staticmethod
-    def lambda_source(method, dataset, size, epsilon):
-        return "tuned"
-
 
 @pytest.mark.parametrize(
     ("private", "holdout", "total"),
@@ -164,7 +160,9 @@ def test_results_state_the_total(tmp_path, monkeypatch, private, holdout, total)
         assert tuned["lambda"] == 0.05
     assert "error" not in tuned or not private
     meta = {"bound": 1.0, "columns": ["a", "b", "c"], "private_rows": []}
-    monkeypatch.setattr(aggregate, "read_json", lambda path: tuned if path == "tuned" else meta)
+    path = str(tmp_path / "out.json")
+    monkeypatch.setattr(OneMethod, "lambda_source", staticmethod(lambda *_: path), raising=False)
+    monkeypatch.setattr(aggregate, "read_json", lambda name: tuned if name == path else meta)
     cell = {"dataset": "d", "method": "output_perturbation", "train_size": 300, "epsilon": 1.0}
     lam, _, guarantee = aggregate.Guarantees(OneMethod).of(cell)
     assert lam == tuned["lambda"]

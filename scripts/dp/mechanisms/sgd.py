@@ -34,6 +34,7 @@ class _SGD(Mechanism):
     of the original features: with `dimensions` = k the descent runs on rows multiplied by a Gaussian
     matrix (d, k) of variance 1/k, drawn independently of the data, and what is released is that matrix
     times the k weights. info["intercept"]: the weight of the column of ones that `bias` adds.
+    info["scale"]: (restarts,), of the noise on each batch's sum of gradients, 0 without noise.
     """
 
     def _scale(self, epsilon, clip, epochs, accounting):
@@ -100,10 +101,11 @@ class _SGD(Mechanism):
             ]
             weights = np.empty((len(candidates), len(runs), np.shape(waiting[same[0]][0][0])[1]))
             intercepts = np.zeros((len(candidates), len(runs)))
+            scales = np.empty((len(candidates), len(runs)))
             trains, cache = [waiting[k][0] for k in same], {}
             for settings, chosen, lams in _by_settings(candidates, options, lam):
                 draws = copy.deepcopy(runs)  # candidates share their draws
-                weights[chosen], intercepts[chosen] = self._descend(
+                weights[chosen], intercepts[chosen], scales[chosen] = self._descend(
                     trains, draws, epsilon, lams, bound, cache, **settings
                 )
             for j, k in enumerate(same):
@@ -114,12 +116,12 @@ class _SGD(Mechanism):
                 found[k] = Release(
                     np.where(finite[:, None], w, 0.0),
                     np.where(finite, "ok", "not_finite"),
-                    {"intercept": np.where(finite, b, 0.0)},
+                    {"intercept": np.where(finite, b, 0.0), "scale": scales[:, part].ravel()},
                 )
         return found
 
     def _descend(self, trains, runs, epsilon, lams, bound, cache, **settings):
-        """Weights (values of lambda, runs, d) and intercepts (values, runs).
+        """Weights (values of lambda, runs, d), intercepts (values, runs) and the noise's scale.
 
         cache: the last rows that were made, for other settings of the same runs.
         """
@@ -146,7 +148,7 @@ class _SGD(Mechanism):
             block = block if projected else block[j : j + len(part)]
             parts.append(self._part(part, rows, block, projections, scale, lams, plan, settings))
         weights, intercepts = zip(*parts, strict=True)
-        return np.concatenate(weights, axis=1), np.concatenate(intercepts, axis=1)
+        return np.concatenate(weights, axis=1), np.concatenate(intercepts, axis=1), scale
 
     def _part(self, runs, rows, block, projections, scale, lams, plan, settings):
         n, width = rows.shape[1:]

@@ -1,0 +1,177 @@
+"""What is stated of a release and what is released have the same arguments: both know the same facts."""
+
+import json
+import math
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from aggregate import Guarantees
+from dp.mechanisms import MECHANISMS
+from dp.mechanisms.sufficient_statistics import joint_sensitivity
+from dp.seeds import generator
+from study import arguments, data_sources
+from study.config import load, read_yaml
+from study.experiment import Cell, data_path
+from study.files import read_json, write_json
+from study.prepared import Prepared
+
+# What `reason` states of the noise where that is not info["scale"] itself, from info and arguments.
+STATES = {
+    "laplace_l1": lambda info, given: info["scale"] * given["epsilon"],
+    "objective_perturbation": lambda info, given: 2 * given["bound"] / info["scale"],
+    "lasso_output_perturbation": lambda info, given: info["scale"] * given["epsilon"],
+    "adassp": lambda info, given: (
+        math.sqrt(1.5) * joint_sensitivity(given["bound"]) / info["scale"]
+    ),
+    "posterior_sampling": lambda info, given: info["gamma"],
+    "dp_distributed_lasso": lambda info, given: info["sigma"],
+}
+# Where the reason states no noise: nothing is proven of it, or it is the claim's, 2 kappa R/epsilon.
+STATES_NONE = {"laplace_coordinates_sum", "objective_perturbation_cm08"}
+
+OVERLAYS = {"default": None, "real": "config/real.yaml"}
+
+
+@cache
+def configuration(overlay):
+    values = read_yaml(Path("config/config.yaml"))
+    changes = OVERLAYS[overlay]
+    return load(values | read_yaml(Path(changes)) if changes else values)
+
+
+def methods(overlay):
+    """(experiment, data set, private method) of every cell, each once."""
+    _, experiments, _ = configuration(overlay)
+    return list(
+        {
+            (name, cell.dataset, cell.method): None
+            for name, experiment in experiments.items()
+            for cell in experiment.cells()
+            if experiment.methods[cell.method]["private"]
+        }
+    )
+
+
+CASES = [
+    *(("default", *case) for case in methods("default")),
+    *(("real", *case) for case in methods("real") if case not in methods("default")),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the prepared data sets that need no download, of the others their facts alone."""
+    import prepare
+
+    folder = tmp_path_factory.mktemp("project")
+    for overlay in OVERLAYS:
+        _, experiments, datasets = configuration(overlay)
+        for name in {name for each in experiments.values() for name in each.datasets}:
+            data, meta = (folder / data_path(name, end) for end in ("npz", "json"))
+            source = datasets[name]["source"]
+            if meta.exists():
+                continue
+            if "sklearn" in source or "simulate" in source:
+                words = ["--dataset", name, "--entry", json.dumps(datasets[name]), "--seed", 1]
+                words += ["--out-npz", data, "--out-json", meta]
+                with mock.patch.object(sys, "argv", ["prepare.py", *map(str, words)]):
+                    prepare.main()
+                continue
+            facts = data_sources.public_facts(datasets[name])
+            if "idx" in source:  # 28 x 28 pixels, which only the file says
+                facts["columns"] = [f"pixel{k}" for k in range(784)]
+            write_json(meta, facts | {"private_rows": []})
+    return folder
+
+
+def rows(data, meta, size):
+    """Rows of the data set, or where it needs a download rows within its bounds."""
+    if data.exists():
+        prepared = Prepared(data)
+        return prepared.floats(np.arange(size) % len(prepared.y))
+    rng = generator(1, "stand-in rows")
+    X = rng.uniform(-1, 1, (size, len(meta["columns"])))
+    X *= meta["bound"] / np.linalg.norm(X, axis=1).max()
+    return X, np.where(np.arange(size) % 2, -1, 1).astype(np.int8)
+
+
+@pytest.mark.parametrize(("overlay", "name", "dataset", "label"), CASES)
+def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(
+    folder, monkeypatch, overlay, name, dataset, label
+):
+    monkeypatch.chdir(folder)
+    experiment = configuration(overlay)[1][name]
+    mechanism = MECHANISMS[experiment.methods[label]["mechanism"]]
+    cells = experiment.cells(datasets=[dataset], methods=[label])
+    # As few rows as will do; a published lambda is known for the sweeps' sizes alone.
+    fixed = experiment.methods[label]["lambda"] == "published"
+    size = min(cell.train_size for cell in cells) if fixed else 40
+    X, y = rows(folder / data_path(dataset), read_json(data_path(dataset, "json")), size)
+    for epsilon in {cell.epsilon for cell in (cells[0], cells[-1])}:
+        # An odd epsilon makes odd numbers: none is met in the reason by chance.
+        cell = Cell(dataset, label, size, epsilon * 1.0937)
+        source = experiment.lambda_source(experiment.methods[label], *cell[:1], *cell[2:])
+        if isinstance(source, str):
+            write_json(source, {"lambda": 0.0137, "private_rows": False})
+        guarantees = Guarantees(experiment)
+        _, _, stated = guarantees.of(cell._asdict())
+        options, settings = arguments.of_cell(experiment, cell)
+        given = arguments.of_release(
+            mechanism, guarantees.meta[dataset], options, data_path(dataset), **settings
+        )
+        release = mechanism.release(X, y, rng=generator(2, "noise"), **given)
+        numbers = [float(text) for text in re.findall(r"\d+\.?\d*(?:e[+-]?\d+)?", stated.reason)]
+        expected = STATES.get(mechanism.name, lambda info, given: np.max(info["scale"]))
+        drawn = float(expected(release.info, given))
+        met = any(math.isclose(number, drawn, rel_tol=1e-5) for number in numbers)
+        assert met != (mechanism.name in STATES_NONE), (drawn, stated.reason)
+
+
+def test_only_what_is_used_is_left_out():
+    used = {
+        configuration(overlay)[1][name].methods[label]["mechanism"]
+        for overlay, name, _, label in CASES
+    }
+    assert used >= STATES_NONE
+    assert set(STATES) <= used
+    assert len(used) > 15
+
+
+def test_facts_known_before_the_preparation_are_those_it_writes(folder):
+    """They agree where the configuration names the columns, and elsewhere in bounds and classes."""
+    datasets = configuration("default")[2]
+    seen = 0
+    for name, entry in datasets.items():
+        path = folder / data_path(name, "json")
+        if not path.exists() or not {"sklearn", "simulate"} & set(entry["source"]):
+            continue
+        facts, meta = data_sources.public_facts(entry), read_json(path)
+        assert facts["bound"] == pytest.approx(meta["bound"])
+        assert facts["coordinate_bound"] == meta["coordinate_bound"]
+        for each in ("dp_gd", "functional_laplace"):
+            assert MECHANISMS[each].of_data(facts) == MECHANISMS[each].of_data(meta)
+        if entry["source"].get("sklearn") != "digits":
+            assert len(facts["columns"]) == len(meta["columns"])
+            seen += 1
+    assert seen > 10
+
+
+def test_settings_are_checked_with_the_bounds_of_their_own_data(monkeypatch):
+    from study import experiment_checks
+
+    _, experiments, datasets = configuration("default")
+    asked, guarantee = set(), arguments.guarantee
+
+    def ask(mechanism, meta, *rest, **cell):
+        asked.add((len(meta["columns"]), meta["bound"], meta["coordinate_bound"]))
+        return guarantee(mechanism, meta, *rest, **cell)
+
+    monkeypatch.setattr(arguments, "guarantee", ask)
+    experiment_checks.check(experiments["patton"], ValueError, datasets)
+    assert asked == {(31, float(np.hypot(np.sqrt(30), 1)), 1.0), (31, 1.0, None)}

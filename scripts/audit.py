@@ -12,8 +12,8 @@ from study.files import write_csv
 COLUMNS = (
     *("mechanism", "attack", "pair", "n", "d", "arguments", "epsilon", "delta"),
     *("epsilon_claimed", "epsilon_proven", "delta_proven", "epsilon_audited", "epsilon_pair"),
-    *("verdict", "statistic", "p_low", "q_high", "trials", "confidence", "adjacency"),
-    *("reason", "pair_reason", "seed"),
+    *("verdict", "statistic", "p_low", "q_high", "trials", "confidence", "family"),
+    *("adjacency", "reason", "pair_reason", "seed"),
 )
 
 
@@ -37,7 +37,7 @@ def main():
         epsilon,
         delta=attack["delta"],
         trials=attack["trials"],
-        confidence=attack["confidence"],
+        confidence=audit.of_each(attack["confidence"], attack["family"]),
         rng=generator(arguments.seed, *axes),
         **attack["options"],
     )
@@ -62,6 +62,7 @@ def main():
         "q_high": found["q_high"],
         "trials": attack["trials"],
         "confidence": attack["confidence"],
+        "family": attack["family"],
         "adjacency": guarantee.adjacency,
         "reason": guarantee.reason,
         "pair_reason": pair.reason,

@@ -55,7 +55,8 @@ def audited(cell, attacks):
     where no more is claimed and no more is proven than of this cell.
 
     The attack's n, d and lambda are its own. It tests what is stated of both, and says nothing of a
-    cell of which less is proven than of what it attacked.
+    cell of which less is proven than of what it attacked. All of a mechanism's bounds hold together, so
+    the largest holds as surely.
     """
     stated = ("epsilon_claimed", "epsilon_proven")
     usable = [
@@ -68,7 +69,8 @@ def audited(cell, attacks):
         return "", "no attack where no more is claimed and proven"
     best = max(usable, key=lambda attack: float(attack["epsilon_audited"]))
     where = f"{best['attack']} at epsilon {best['epsilon']}, n = {best['n']}, d = {best['d']}"
-    return best["epsilon_audited"], where
+    together = f"one of {best['family']} attacks whose bounds hold together"
+    return best["epsilon_audited"], f"{where}; {together}"
 
 
 if __name__ == "__main__":

@@ -158,6 +158,15 @@ def epsilon_lower_bound(
     )["epsilon"]
 
 
+def of_each(confidence, family):
+    """Confidence of each of `family` bounds that all hold together with `confidence` (Bonferroni).
+
+    The largest of k bounds exceeds the truth where any of them does, which has a probability of at most
+    the sum of theirs, whether or not they share releases.
+    """
+    return 1 - (1 - confidence) / family
+
+
 def attack(
     mechanism, pair, epsilon, delta=0.0, trials=100_000, confidence=0.95, rng=None, **options
 ):

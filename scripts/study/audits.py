@@ -46,13 +46,17 @@ class Audits:
         ]
 
     def attack(self, mechanism, label):
-        """{pair, delta, options, trials, confidence} of one attack, at any of its epsilons."""
+        """{pair, delta, options, trials, confidence, family} of one attack, at any of its epsilons.
+
+        family: how many attacks the mechanism has, whose bounds hold together with the confidence.
+        """
         attack = {
             "trials": self.values["trials"],
             "confidence": self.values["confidence"],
+            "family": len(self.attacks(mechanism)),
             **self.mechanisms[mechanism][label],
         }
-        del attack["epsilons"]  # a further epsilon is a further job: it concerns no other
+        del attack["epsilons"]
         return attack
 
 

@@ -182,6 +182,41 @@ def test_coverage_is_at_least_the_confidence():
     assert bounds(Response(), 1, 200_000, 44, epsilon=1.0)[0] > 0.97
 
 
+def test_the_largest_of_several_bounds_holds_as_surely_as_one():
+    """Randomised response, where bounds can be as tight as they may: the largest of ten, 200 times.
+
+    At 95 % each, more than one largest in twenty exceeds epsilon; at `of_each` of 95 %, no more.
+    """
+    family, repeats, epsilon = 10, 200, 5.0
+    sides = pairs.find("flipped_label").sides
+    pair = pairs.Pair(sides, {}, "", lambda *_, **__: lambda weights: {"first": weights[:, 0]})
+
+    def bound(found, confidence):
+        level, trials = 1 - (1 - confidence) / 2, found["trials_evaluated"]
+        low, high = (audit._lower, audit._upper)
+        return math.log(low(found["counts"][0], trials, level)) - math.log(
+            high(found["counts"][1], trials, level)
+        )
+
+    each = audit.of_each(0.95, family)
+    found = [
+        [
+            audit.attack(
+                *(Response(), pair, epsilon),
+                **{"trials": 10_000, "confidence": each, "rng": generator(58, k, j)},
+            )
+            for j in range(family)
+        ]
+        for k in range(repeats)
+    ]
+    assert found[0][0]["epsilon"] == pytest.approx(bound(found[0][0], each))
+    alone = sum(max(bound(f, 0.95) for f in row) > epsilon for row in found)
+    together = sum(max(f["epsilon"] for f in row) > epsilon for row in found)
+    assert binomtest(alone, repeats, 0.05, alternative="greater").pvalue < 0.01
+    assert binomtest(together, repeats, 0.05, alternative="greater").pvalue > 0.5
+    assert np.median([max(f["epsilon"] for f in row) for row in found]) > 0.85 * epsilon
+
+
 def test_null_control_reports_nothing():
     found = bounds("ignores_data", 40, 2000, 45, epsilon=1.0)
     assert (found == 0).mean() >= 0.95

@@ -5,6 +5,7 @@ import copy
 import pytest
 import yaml
 
+from dp.audit import of_each
 from study import audits
 from study.config import ConfigError, load
 
@@ -27,6 +28,18 @@ def test_every_private_mechanism_is_in_the_ledger():
 
     attacked = set(audits.load({}).mechanisms)
     assert {name for name in MECHANISMS if MECHANISMS[name].private} <= attacked
+
+
+def test_a_familys_bounds_hold_together():
+    """Every attack on a mechanism knows how many there are: its labels and epsilons."""
+    resolved = audits.load({})
+    name = "output_perturbation"
+    settings = {attack: resolved.attack(name, attack.label) for attack in resolved.attacks(name)}
+    assert {each["family"] for each in settings.values()} == {len(settings)} == {7}
+    more = {"mechanisms": {name: {"saturated": {"epsilons": [0.1, 1, 5, 10]}}}}
+    assert audits.load({"audit": more}).attack(name, "linear_part")["family"] == 8
+    assert of_each(0.95, 1) == pytest.approx(0.95)
+    assert of_each(0.95, 10) == pytest.approx(0.995)
 
 
 def test_changes_are_merged():

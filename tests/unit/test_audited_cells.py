@@ -6,14 +6,15 @@ from audited_cells import audited, variant_of
 
 ATTACK = {
     "attack": "worst", "epsilon": "1", "n": "2", "d": "3", "delta": "0",
-    "epsilon_claimed": "1", "epsilon_proven": "1", "epsilon_audited": "0.9",
+    "epsilon_claimed": "1", "epsilon_proven": "1", "epsilon_audited": "0.9", "family": "2",
 }  # fmt: skip
 CELL = {"epsilon_claimed": "1", "epsilon_proven": "1", "delta": "0"}
 
 
 def test_the_largest_bound_with_its_attack():
     weaker = ATTACK | {"attack": "weak", "epsilon_audited": "0.2"}
-    assert audited(CELL, [weaker, ATTACK]) == ("0.9", "worst at epsilon 1, n = 2, d = 3")
+    where = "worst at epsilon 1, n = 2, d = 3; one of 2 attacks whose bounds hold together"
+    assert audited(CELL, [weaker, ATTACK]) == ("0.9", where)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from dp.accounting import Guarantee, after_preparation
+from dp.accounting import Guarantee, after_preparation, given_that
 from dp.composition import disjoint, sequence
 from dp.mechanisms import MECHANISMS
 from study import jobs
@@ -66,19 +66,20 @@ class Guarantees:
         method = self.experiment.methods[cell.method]
         meta = self.meta[cell.dataset]
         tuning = None
-        looked = list(meta["private_rows"])
+        looked, premises = list(meta["private_rows"]), list(meta.get("premises", ()))
         options, settings = of_cell(self.experiment, cell)
         source = self.experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
         if isinstance(source, str):
             chosen = read_json(source)
             looked += ["tuning of lambda"] * chosen["private_rows"]
+            premises += chosen.get("premises", ())
             if "guarantee" in chosen:
                 tuning = Guarantee(**chosen["guarantee"])
                 spent = sequence if chosen["same_rows"] else disjoint
         mechanism = MECHANISMS[method["mechanism"]]
         alone = guarantee(mechanism, meta, cell.train_size, options, **settings)
         total = alone if tuning is None else spent([alone, tuning])
-        return settings["lam"], options, after_preparation(total, looked)
+        return settings["lam"], options, given_that(after_preparation(total, looked), premises)
 
 
 if __name__ == "__main__":

@@ -85,6 +85,11 @@ def main():
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
             "private_rows": [step["step"] for step in record if step["private_rows"]],
+            # what every guarantee takes as public
+            "premises": [
+                *([entry["premise"]] if "premise" in entry else []),
+                *(step["premise"] for step in record if "premise" in step),
+            ],
         },
     )
 

@@ -10,7 +10,8 @@ from study.files import read_json, write_csv
 
 COLUMNS = (
     *("experiment", "dataset", "method", "mechanism", "lambda", "lambda_from", "private_steps"),
-    *("cells", "cells_as_claimed", "cells_beyond", "cells_without", "train_size", "epsilon"),
+    *("cells", "cells_together", "cells_as_claimed", "cells_beyond", "cells_without"),
+    *("train_size", "epsilon"),
     *("epsilon_claimed", "epsilon_proven", "delta_proven", "adjacency", "reason"),
 )
 
@@ -40,6 +41,7 @@ def main():
                     lambda_from(experiment, method, cell),
                     ", ".join(steps),
                     len(found),
+                    together(method, found),
                     sum(factor <= 1 for factor in factors),
                     sum(1 < factor < math.inf for factor in factors),
                     sum(factor == math.inf for factor in factors),
@@ -58,6 +60,15 @@ def excess(guarantee):
     return guarantee.epsilon / guarantee.claimed_epsilon * (1 - 1e-12)  # equal up to rounding
 
 
+def together(method, cells):
+    """What holds of all of a method's cells, released together: nothing is composed here."""
+    if not method["private"]:
+        return ""
+    if len(cells) == 1:
+        return "as the one cell"
+    return "no guarantee: cells share unit draws, so two released ones can give the noise away"
+
+
 def lambda_from(experiment, method, cell):
     """Where the regularisation comes from, and what that spends."""
     source = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
@@ -67,7 +78,8 @@ def lambda_from(experiment, method, cell):
     where = chosen.get("tuned_on", "the private rows themselves")
     if "guarantee" in chosen:
         return f"private tuning on {where}, epsilon {chosen['guarantee']['epsilon']:g}"
-    return f"validation on {where}" + ", not paid for" * bool(chosen["private_rows"])
+    public = ", taken as public" * bool(chosen.get("premises"))
+    return f"validation on {where}" + (", not paid for" if chosen["private_rows"] else public)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,7 @@ def main():
             "rows": len(X),
             "tuned_on": tuned_on(holdout),
             "private_rows": not holdout,
+            "premises": ["the holdout rows that chose lambda"] if holdout else [],
         },
     )
 

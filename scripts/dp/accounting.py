@@ -47,6 +47,14 @@ def after_preparation(guarantee, looked_at_private_rows):
     )
 
 
+def given_that(guarantee, premises):
+    """The guarantee with what it takes as public in its reason. premises: phrases."""
+    if not premises or math.isinf(guarantee.epsilon):
+        return guarantee
+    public = ", and ".join(dict.fromkeys(premises))
+    return guarantee._replace(reason=f"{guarantee.reason}; taken as public: {public}")
+
+
 def gaussian_delta(sigma, epsilon, sensitivity=1.0):
     """Smallest delta for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 

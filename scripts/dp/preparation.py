@@ -57,13 +57,15 @@ class Table(NamedTuple):
 class Step(NamedTuple):
     """apply: the function. private_rows: looks at other rows than the one it makes. what: a phrase.
 
-    selects: takes rows away.
+    selects: takes rows away. premise: what a guarantee for the rows after it takes as public, "" for
+    nothing.
     """
 
     apply: callable
     private_rows: bool
     what: str
     selects: bool
+    premise: str
 
     @property
     def row_wise(self):
@@ -80,8 +82,8 @@ class Step(NamedTuple):
 STEPS = {}
 
 
-def step(private_rows, selects=False):
-    """Decorator: registers a step under its function's name. selects: it takes rows away."""
+def step(private_rows, selects=False, premise=""):
+    """Decorator: registers a step under its function's name, with what `Step` has besides."""
 
     def decorate(function):
         STEPS[function.__name__] = Step(
@@ -89,13 +91,18 @@ def step(private_rows, selects=False):
             private_rows,
             function.__doc__.partition("\n")[0].rstrip("."),
             selects,
+            premise,
         )
         return function
 
     return decorate
 
 
-@step(private_rows=False, selects=True)
+@step(
+    private_rows=False,
+    selects=True,
+    premise="how many rows are of the two classes (a record whose class changes can change it)",
+)
 def binary(table, negative, positive):
     """Only the rows of two classes, with labels -1 and 1; how many there are is public."""
     classes = [str(name) for name in table.classes]
@@ -323,11 +330,14 @@ def prepare(table, steps, rng_of=None, put_off=False, overwrite=False):
     `Table.later` to whoever needs floats (`apply_row_wise`). overwrite: the caller's table.X may be
     written over, of which no second copy is then held where steps keep its type and shape.
 
-    Returns the table and, per step, a dictionary of its name, what it does and whether it looked at
-    private rows. Raises where the rows end up without a bound.
+    Returns the table and, per step, a dictionary of its name, what it does, whether it looked at
+    private rows, and its premise where it has one. Raises where the rows end up without a bound.
     """
     record = [
-        {"step": name, "what": STEPS[name].what, "private_rows": STEPS[name].private_rows}
+        {
+            **{"step": name, "what": STEPS[name].what, "private_rows": STEPS[name].private_rows},
+            **({"premise": STEPS[name].premise} if STEPS[name].premise else {}),
+        }
         for name, _ in steps
     ]
     resolved = []

@@ -18,7 +18,7 @@ LEDGER = Path("results/audit/ledger.csv")
 LEDGER_TABLES = {
     "exact": "Losses from densities, which no number of releases resolves",
     "cells": "Every cell of every results table: claimed, proven, and what attacks found",
-    "spending": "What each experiment's methods spend, tuning and preparation included",
+    "spending": "What each experiment's methods spend, tuning and preparation included, each cell alone",
 }
 TITLE = "Differentially private linear models: published results, regenerated and checked"
 GOOD = ("inside", "reproduced", "shown", "complete", "ok", "holds")

@@ -99,6 +99,15 @@ def test_sigma_refuses(arguments):
         accounting.gaussian_sigma(*arguments)
 
 
+def test_what_is_taken_as_public_ends_the_reason():
+    guarantee = accounting.Guarantee(1.0, 1.0, 0.0, accounting.REPLACE_ONE, "noise")
+    assert accounting.given_that(guarantee, []) == guarantee
+    stated = accounting.given_that(guarantee, ["the bounds", "n", "the bounds"])
+    assert stated == guarantee._replace(reason="noise; taken as public: the bounds, and n")
+    nothing = accounting.none(1.0, "exact")
+    assert accounting.given_that(nothing, ["n"]) == nothing
+
+
 def test_steps_that_look_at_private_rows_void_a_guarantee():
     guarantee = accounting.Guarantee(1.0, 1.5, 1e-6, accounting.REPLACE_ONE, "because")
     assert accounting.after_preparation(guarantee, []) == guarantee

@@ -1,5 +1,6 @@
 """What is stated of a release and what is released have the same arguments: both know the same facts."""
 
+import csv
 import json
 import math
 import re
@@ -131,6 +132,82 @@ def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(
         drawn = float(expected(release.info, given))
         met = any(math.isclose(number, drawn, rel_tol=1e-5) for number in numbers)
         assert met != (mechanism.name in STATES_NONE), (drawn, stated.reason)
+
+
+def test_what_is_taken_as_public_reaches_the_reason(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    _, experiments, datasets = configuration("default")
+
+    def reason(name, dataset, label):
+        cell = experiments[name].cells(datasets=[dataset], methods=[label])[0]
+        return Guarantees(experiments[name]).of(cell._asdict())[2].reason
+
+    bounds = reason("patton", "wdbc_bounds", "functional_laplace")
+    assert bounds.endswith(f"; taken as public: {datasets['wdbc_bounds']['premise']}")
+    centres = reason("wdbc", "wdbc_row_norm", "output_perturbation")
+    assert centres.endswith(f"; taken as public: {datasets['wdbc_row_norm']['premise']}")
+    chosen = reason("einarsson_logistic", "digits_4_9", "laplace_l1")
+    assert "; taken as public: how many rows are of the two classes" in chosen
+    assert "taken as public" not in reason("cm08", "cm08_separable", "output_perturbation")
+
+
+def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
+    import spending
+
+    monkeypatch.chdir(folder)
+    experiment = configuration("default")[1]["patton"].to_json()
+    words = ["spending.py", "--experiment", experiment, "--out", str(tmp_path / "spending.csv")]
+    monkeypatch.setattr(sys, "argv", words)
+    spending.main()
+    with (tmp_path / "spending.csv").open(newline="") as handle:
+        found = {(row["dataset"], row["method"]): row for row in csv.DictReader(handle)}
+    private = found["wdbc_bounds", "functional_laplace"]
+    assert private["cells"] == "7"
+    assert private["cells_together"].startswith("no guarantee")
+    assert found["wdbc_bounds", "linear_regression"]["cells_together"] == ""
+
+
+def test_the_breast_cancer_constants_describe_their_rows():
+    """What the premises of these data sets say: how far the centres are from the rows' own means."""
+    from sklearn.datasets import load_breast_cancer
+
+    datasets, data = configuration("default")[2], load_breast_cancer()
+
+    def column(name):
+        return data.data[:, list(data.feature_names).index(name)]
+
+    def distances(dataset):
+        constants = datasets[dataset]["steps"][0]["scale_by_constants"]
+        return np.array(
+            [
+                abs(centre - column(name).mean()) / column(name).std()
+                for name, (centre, _) in constants.items()
+            ]
+        )
+
+    found = distances("wdbc_row_norm")
+    assert len(found) == 30
+    assert (found <= 0.03).sum() == 15
+    assert 0.3 < found.max() <= 0.4
+    found = distances("v20_real_standardised")
+    assert len(found) == 5
+    assert (found <= 0.03).sum() == 2
+    assert found.max() <= 0.3
+    for name, (low, high) in datasets["wdbc_bounds"]["bounds"].items():
+        assert low <= column(name).min() <= column(name).max() <= high
+
+
+def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
+    """Two released cells are enough, without the seed: nothing is composed."""
+    X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
+    mechanism = MECHANISMS["output_perturbation"]
+    one, two = (
+        mechanism.release(X, y, epsilon=epsilon, lam=0.1, rng=generator(3, "unit draws"))
+        for epsilon in (0.1, 0.2)
+    )
+    minimiser = MECHANISMS["nonprivate"].release(X, y, lam=0.1).weights[0]
+    assert np.linalg.norm(one.weights[0] - minimiser) > 1
+    assert 2 * two.weights[0] - one.weights[0] == pytest.approx(minimiser, abs=1e-8)
 
 
 def test_only_what_is_used_is_left_out():

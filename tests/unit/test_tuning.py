@@ -169,3 +169,5 @@ def test_results_state_the_total(tmp_path, monkeypatch, private, holdout, total)
     assert guarantee.epsilon == pytest.approx(total)
     if private and "epsilon" in private:
         assert "exponential mechanism" in guarantee.reason
+    free = holdout and private is None
+    assert ("taken as public: the holdout rows" in guarantee.reason) == free

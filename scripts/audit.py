@@ -13,7 +13,7 @@ COLUMNS = (
     *("mechanism", "attack", "pair", "n", "d", "arguments", "epsilon", "delta"),
     *("epsilon_claimed", "epsilon_proven", "delta_proven", "epsilon_audited", "epsilon_pair"),
     *("verdict", "statistic", "p_low", "q_high", "trials", "confidence", "family"),
-    *("adjacency", "reason", "pair_reason", "seed"),
+    *("adjacency", "reason", "pair_reason", "no_epsilon_pair", "seed"),
 )
 
 
@@ -42,6 +42,8 @@ def main():
         **attack["options"],
     )
     settings = dict(pair.arguments) | attack["options"]
+    known = settings | {"epsilon": epsilon, "delta": attack["delta"]}
+    on_pair, unknown = exact(mechanism, pair, known)
     row = {
         "mechanism": arguments.mechanism,
         "attack": arguments.label,
@@ -55,7 +57,7 @@ def main():
         "epsilon_proven": guarantee.epsilon,
         "delta_proven": guarantee.delta,
         "epsilon_audited": found["epsilon"],
-        "epsilon_pair": exact(mechanism, pair, settings | {"epsilon": epsilon}),
+        "epsilon_pair": on_pair,
         "verdict": verdict(found["epsilon"], guarantee),
         "statistic": found["statistic"],
         "p_low": found["p_low"],
@@ -66,14 +68,20 @@ def main():
         "adjacency": guarantee.adjacency,
         "reason": guarantee.reason,
         "pair_reason": pair.reason,
+        "no_epsilon_pair": unknown,
         "seed": arguments.seed,
     }
     write_csv(arguments.out, COLUMNS, [[row[column] for column in COLUMNS]])
 
 
 def exact(mechanism, pair, settings):
-    """Supremum of the privacy loss on this pair, NaN where no density is at hand."""
-    return pair.exact(pair, mechanism, **settings) if pair.exact else float("nan")
+    """(supremum of the privacy loss on this pair, ""), or (NaN, why it is not known)."""
+    if pair.exact is None:
+        return math.nan, "of this pair no density is known"
+    try:
+        return pair.exact(pair, mechanism, **settings), ""
+    except pairs.Unsuited as error:
+        return math.nan, str(error)
 
 
 def verdict(audited, guarantee):

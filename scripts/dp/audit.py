@@ -6,13 +6,14 @@ density and shows excesses of any size. A lower bound needs releases alone and s
 enough: of N releases, nothing beyond log(N / 3.7) and no event as rare as a delta of 1e-5.
 """
 
+import inspect
 import math
 
 import numpy as np
 
 from dp import losses, pairs
 from dp.fits import shared_fit
-from dp.mechanisms import COMMON, MECHANISMS, Mechanism, Release
+from dp.mechanisms import COMMON, MECHANISMS, OF_DATA, Mechanism, Release
 
 # ---- exact, one dimension
 
@@ -43,9 +44,11 @@ def privacy_loss_1d(mechanism, epsilon, n_lambda, bound=1.0, loss="logistic", **
         return math.inf
     # Both families depend on n and lambda by their product alone: n = 1 stands for every n.
     if hasattr(mechanism, "tilt"):
+        pairs.check_tilts(mechanism)
         epsilon_b, ridge = mechanism.tilt(1, epsilon, n_lambda, bound, loss, **options)
         return _tilted_loss(margin, epsilon_b, n_lambda + ridge, bound)
     if hasattr(mechanism, "scale") and mechanism.fit == "l2":
+        pairs.order_of_law(mechanism)  # in one dimension all orders are one
         scale = mechanism.scale(
             1, 1, epsilon=epsilon, lam=n_lambda, bound=bound, loss=loss, **options
         )
@@ -185,14 +188,16 @@ def attack(
     arguments = dict(pair.arguments) | options | {"epsilon": epsilon, "delta": delta}
     streams = (np.random.default_rng() if rng is None else rng).spawn(4)
     sides = [_Side(mechanism, X, y, arguments) for X, y in pair.sides]
-    if pair.statistic is None:
+    try:
+        statistic = pair.statistic and pair.statistic(pair, mechanism, **arguments)
+    except pairs.Unsuited:  # what pilot releases show is a test of any mechanism
+        statistic = None
+    if statistic is None:
         pilots = [
             side.weights(min(PILOT, trials), stream)
             for side, stream in zip(sides, streams[2:], strict=True)
         ]
         statistic = pairs.pilot_statistic(*pilots)
-    else:
-        statistic = pair.statistic(pair, mechanism, **arguments)
     scores = [
         side.scores(int(trials), stream, statistic)
         for side, stream in zip(sides, streams[:2], strict=True)
@@ -234,6 +239,13 @@ def guarantee(mechanism, pair, epsilon, delta=0.0, **options):
     """
     mechanism, pair = find(mechanism), pairs.find(pair)
     arguments = dict(pair.arguments) | options
+    known = inspect.signature(mechanism.guarantee).parameters
+    for key in pair.arguments:
+        if key not in known and (key not in COMMON or key in OF_DATA):
+            raise ValueError(
+                f"this pair is for mechanisms that take {key!r}, and {mechanism.name} does not: choose "
+                f"another pair"
+            )
     mechanism.check_options({k: v for k, v in arguments.items() if k not in COMMON})
     return mechanism.guarantee(*pair.size, epsilon=epsilon, delta=delta, **arguments)
 

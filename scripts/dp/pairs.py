@@ -7,13 +7,14 @@ size and differ in one record; its statistic is the test that tells their releas
 import math
 from collections.abc import Callable
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, wraps
 from typing import NamedTuple
 
 import numpy as np
 
 from dp import losses
 from dp.fits import shared_fit
+from dp.noise import l2_laplace, laplace
 
 
 class Pair(NamedTuple):
@@ -22,7 +23,8 @@ class Pair(NamedTuple):
     sides: ((X, y), (X', y')), or `Later`. arguments: what the reason assumes of guarantee and release
     (lam, bound, options). statistic: (pair, mechanism, **arguments) -> (weights (m, p) -> {name: (m,)
     scores}), larger where the first side is likelier; None learns directions from pilot releases. exact:
-    (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair, from densities.
+    (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair, from densities. Both raise
+    `Unsuited` for a mechanism that they say nothing of.
     """
 
     sides: tuple
@@ -51,6 +53,10 @@ class Later:
 
     def __getitem__(self, side):
         return self.make()[side]
+
+
+class Unsuited(ValueError):
+    """A pair's statistic or exact loss says nothing of a mechanism: why, in a sentence."""
 
 
 PAIRS = {}
@@ -128,6 +134,8 @@ def _distances(first, second, orders=(1, 2)):
 
 def minimisers(pair, mechanism, **arguments):
     """The non-private minimisers (d,) of both sides that a mechanism adds noise to."""
+    if mechanism.fit is None:
+        raise Unsuited(f"{mechanism.name} names no `fit` that it adds noise to")
     return [shared_fit(mechanism.fit, X, y, **arguments)[0][0] for X, y in pair.sides]
 
 
@@ -146,18 +154,31 @@ def distances(order):
     return factory
 
 
-def shift_loss(order):
-    """Exact for noise with density exp(-||z||_order / scale): the minimisers' distance / scale."""
+# Law of a noise -> order of the norm in its density exp(-||z||_order / scale).
+ORDERS = {l2_laplace: 2, laplace: 1}
 
-    def exact(pair, mechanism, **arguments):
-        d = pair.size[1]
-        first, second = minimisers(pair, mechanism, **arguments)
-        X, y = pair.sides[0]
-        fit = shared_fit(mechanism.fit, X, y, **arguments)
-        release = mechanism.release(X, y, rng=np.random.default_rng(0), fit=fit, **arguments)
-        return float(np.linalg.norm((first - second)[:d], order) / release.info["scale"])
 
-    return exact
+def order_of_law(mechanism):
+    """Order of the norm in the density of the noise that a mechanism says, in `law`, that it adds."""
+    law = getattr(mechanism, "law", None)
+    if law not in ORDERS:
+        told = "names no `law`" if law is None else f"has noise of the law {law.__name__}"
+        known = " and ".join(each.__name__ for each in ORDERS)
+        raise Unsuited(f"{mechanism.name} {told}, and losses of shifts are known for {known}")
+    return ORDERS[law]
+
+
+def shift_loss(pair, mechanism, **arguments):
+    """Exact for a minimiser plus noise with density exp(-||z|| / scale): the minimisers' distance / scale.
+
+    The norm is that of the mechanism's `law`.
+    """
+    order, d = order_of_law(mechanism), pair.size[1]
+    first, second = minimisers(pair, mechanism, **arguments)
+    X, y = pair.sides[0]
+    fit = shared_fit(mechanism.fit, X, y, **arguments)
+    release = mechanism.release(X, y, rng=np.random.default_rng(0), fit=fit, **arguments)
+    return float(np.linalg.norm((first - second)[:d], order) / release.info["scale"])
 
 
 def released_column(column):
@@ -171,6 +192,27 @@ def released_column(column):
     return factory
 
 
+def check_tilts(mechanism):
+    """Raise `Unsuited` unless a mechanism tilts its objective by noise of the law l2_laplace."""
+    if not hasattr(mechanism, "tilt"):
+        raise Unsuited(f"{mechanism.name} has no `tilt`, a random linear term in its objective")
+    if getattr(mechanism, "law", l2_laplace) is not l2_laplace:
+        law = mechanism.law.__name__
+        raise Unsuited(f"{mechanism.name} tilts by {law}, and densities are known for l2_laplace")
+
+
+def for_tilts(function):
+    """Decorator: for mechanisms that pass `check_tilts` alone."""
+
+    @wraps(function)
+    def checked(pair, mechanism, *rest, **arguments):
+        check_tilts(mechanism)
+        return function(pair, mechanism, *rest, **arguments)
+
+    return checked
+
+
+@for_tilts
 def tilt_log_ratio(pair, mechanism, epsilon, lam, bound=1.0, loss="logistic", delta=0.0, **options):
     """Objective perturbation: log of the ratio of both sides' densities at w, by change of variables.
 
@@ -220,7 +262,7 @@ def linear_part():
         reason="one label flips while both margins stay on the hinge's linear part: the minimiser "
         "moves by the whole sensitivity bound, 2R/(n lambda)",
         statistic=distances(2),
-        exact=shift_loss(2),
+        exact=shift_loss,
     )
 
 
@@ -250,7 +292,7 @@ SATURATED = (
 def saturated():
     """Logistic loss in two dimensions."""
     sides, arguments = _saturated(np.ones(1), others=3999, sine=0.44, lam=3 / 4000)
-    return Pair(sides, arguments, SATURATED, distances(2), shift_loss(2))
+    return Pair(sides, arguments, SATURATED, distances(2), shift_loss)
 
 
 @pair
@@ -258,7 +300,7 @@ def saturated_diagonal():
     """The same in 784 dimensions, along the diagonal of all others."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 3999, sine=0.44, lam=3 / 4000)
     reason = SATURATED + "; along the diagonal its L1 norm is sqrt(d) times its L2 norm"
-    return Pair(sides, arguments, reason, distances(1), shift_loss(1))
+    return Pair(sides, arguments, reason, distances(1), shift_loss)
 
 
 @pair
@@ -266,7 +308,7 @@ def saturated_diagonal_l2():
     """The same data for noise whose density falls with the L2 norm."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 499, sine=0.48, lam=3 / 500)
     reason = SATURATED + " (0.7 with 500 rows); of 784 dimensions noise hardly ever points that way"
-    return Pair(sides, arguments, reason, distances(2), shift_loss(2))
+    return Pair(sides, arguments, reason, distances(2), shift_loss)
 
 
 @pair
@@ -317,7 +359,7 @@ def lasso_jump():
         reason="the L1 penalty is indifferent between the axes, so one record of 1000 decides to which "
         "of them the minimiser jumps",
         statistic=distances(2),
-        exact=shift_loss(2),
+        exact=shift_loss,
     )
 
 
@@ -373,7 +415,7 @@ def sum_regularised():
         reason="beside the summed loss one record moves its weight as if it were alone, whatever n is; "
         "the noise falls with n",
         statistic=distances(1),
-        exact=shift_loss(1),
+        exact=shift_loss,
     )
 
 

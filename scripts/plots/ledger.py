@@ -64,7 +64,7 @@ def ledger(frame):
     axes.set_xlabel(r"$\varepsilon$ (smaller is more private)")
     levels = sorted({f"{100 * level:g} %" for level in frame["confidence"]})
     axes.set_title(
-        f"Privacy ledger: a mechanism's lower bounds hold together with {' or '.join(levels)} confidence",
+        f"Privacy ledger: {' or '.join(levels)} confidence\nin all of a mechanism's lower bounds",
         loc="left",
     )
     fig.legend(loc="outside lower center", ncols=3, fontsize=8)

@@ -25,7 +25,6 @@ from study.prepared import Prepared
 # What `reason` states of the noise where that is not info["scale"] itself, from info and arguments.
 STATES = {
     "laplace_l1": lambda info, given: info["scale"] * given["epsilon"],
-    "objective_perturbation": lambda info, given: 2 * given["bound"] / info["scale"],
     "lasso_output_perturbation": lambda info, given: info["scale"] * given["epsilon"],
     "adassp": lambda info, given: (
         math.sqrt(1.5) * joint_sensitivity(given["bound"]) / info["scale"]
@@ -33,8 +32,7 @@ STATES = {
     "posterior_sampling": lambda info, given: info["gamma"],
     "dp_distributed_lasso": lambda info, given: info["sigma"],
 }
-# Where the reason states no noise: nothing is proven of it, or it is the claim's, 2 kappa R/epsilon.
-STATES_NONE = {"laplace_coordinates_sum", "objective_perturbation_cm08"}
+STATES_NONE = {"laplace_coordinates_sum"}  # nothing is proven of its noise
 
 OVERLAYS = {"default": None, "real": "config/real.yaml"}
 

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.stats import kstest
 
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.posterior_sampling import loss_range, truncated_draws
+from dp.mechanisms.posterior_sampling import MOST, loss_range, most_proposals, truncated_draws
 from dp.seeds import generator
 
 MECHANISM = MECHANISMS["posterior_sampling"]
@@ -158,15 +158,67 @@ def test_the_logistic_envelope_is_above_the_density():
     assert log_excess(points).min() < -0.1
 
 
-def test_running_out_of_proposals_is_counted():
+def test_running_out_of_proposals_is_counted_and_leaves_no_guarantee():
     X, y = rows(400, 12, scale=1.0)
-    release = MECHANISM.release(
-        *(X, y), epsilon=2000.0, loss="logistic", radius=8.0, restarts=3, proposals=1,
-        rng=generator(7),
-    )  # fmt: skip
+    options = {"epsilon": 2000.0, "loss": "logistic", "radius": 8.0}
+    release = MECHANISM.release(X, y, restarts=3, proposals=1, rng=generator(7), **options)
     assert set(release.status) <= {"ok", "not_sampled"}
     assert (release.weights[release.status == "not_sampled"] == 0).all()
     assert "not_sampled" in release.status
+    guarantee = MECHANISM.guarantee(400, 12, proposals=10**9, **options)
+    assert math.isinf(guarantee.epsilon) and guarantee.claimed_epsilon == 2000.0
+    for call in (
+        lambda: MECHANISM.guarantee(400, 12, **options),
+        lambda: MECHANISM.release(np.full((400, 12), 99.0), y, rng=generator(7), **options),
+    ):  # before data are seen
+        with pytest.raises(ValueError, match="a draw for logistic loss may take"):
+            call()
+
+
+def test_without_a_limit_every_draw_is_made():
+    """However rarely proposals are accepted; with a limit that is not reached the draws are the same."""
+    X, y = rows(200, 3)
+    options = {"epsilon": 40.0, "loss": "logistic", "radius": 6.0, "restarts": 50}
+    free = MECHANISM.release(X, y, rng=generator(8), **options)
+    limited = MECHANISM.release(X, y, rng=generator(8), proposals=10**6, **options)
+    assert (free.status == "ok").all()
+    np.testing.assert_array_equal(free.weights, limited.weights)
+    assert MECHANISM.guarantee(200, 3, epsilon=40.0, loss="logistic", radius=6.0).epsilon == 40.0
+
+
+def extreme(kind, n, d, rng):
+    """Rows on the bound 1 that pull as one, against each other, in one direction, or nowhere."""
+    X = rng.standard_normal((n, d))
+    y = np.ones(n)
+    if kind == "one direction":
+        X[:] = X[0]
+    elif kind == "one against all":
+        X[:] = X[0]
+        y[0] = -1
+    elif kind == "noise":
+        y = rng.choice([-1.0, 1.0], n)
+    X /= np.linalg.norm(X, axis=1, keepdims=True) * (1 + 1e-12)
+    return (0 * X, y) if kind == "nowhere" else (X, y)
+
+
+@pytest.mark.parametrize("kind", ["one direction", "one against all", "noise", "nowhere"])
+@pytest.mark.parametrize("name", ["squared", "logistic"])
+def test_no_data_set_needs_more_proposals_than_is_said(name, kind):
+    """What is refused is decided by this number alone, so no data set may exceed it by much."""
+    rng, worst = generator(9, name, kind), 0.0
+    for d, n in ((1, 1), (1, 400), (4, 30), (4, 1000), (20, 200)):
+        for radius in (0.05, 0.5, 3.0):
+            for epsilon in (0.01, 1.0, 100.0):
+                said = most_proposals(name, n, d, epsilon, radius)
+                if said > 2000:
+                    continue
+                X, y = extreme(kind, n, d, rng)
+                release = MECHANISM.release(
+                    X, y, epsilon=epsilon, radius=radius, loss=name, restarts=100, rng=rng
+                )
+                worst = max(worst, 1 / release.info["acceptance"] / said)
+    assert 0.05 < worst < 1
+    assert most_proposals(name, 10**6, 50, 10.0, 0.5) < MOST
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,15 @@ exponential mechanism: replacing a record changes F(w) by at most D = sup |l - l
 the ball, hence the density by at most e^(gamma D), and its integral by as much again. With
 gamma = epsilon/(2D) the draw is epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg, Smola, ICML
 2015). The draw must be exact: a sampler t away in total variation would add (1 + e^epsilon) t to
-delta, so this one is a rejection sampler.
+delta, so this one is a rejection sampler, and one that goes on until it accepts: to give up would be
+an event that tells data sets apart.
 """
 
 import math
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, Guarantee
+from dp.accounting import REPLACE_ONE, Guarantee, none
 from dp.data import check_rows, row_norms
 from dp.mechanisms import (
     Mechanism,
@@ -26,6 +27,7 @@ from dp.mechanisms import (
 
 LOSSES = ("squared", "logistic")
 BATCH = 4096  # proposals at a time
+MOST = 1e8  # proposals per draw that no data set should need on average: minutes
 
 
 def loss_range(loss, reach):
@@ -39,14 +41,38 @@ def loss_range(loss, reach):
     return (1 + reach) ** 2 / 2 if reach >= 1 else 2 * reach
 
 
+def most_proposals(loss, n, d, epsilon, reach):
+    """About the largest mean number of proposals per draw, over all data sets; reach = rho R.
+
+    Proposals for a Gaussian cut by the ball are accepted with a probability of the order of
+    1/sqrt(d + gamma n reach), as by `truncated_draws`: gamma n reach bounds the pull of the data, rho
+    times the gradient at 0.
+
+    Logistic loss multiplies it by the ratio of the integrals of exp(-gamma F) and of its envelope
+    exp(-gamma Q) on the ball, which is at least cosh(reach/2)^-d: with u = w - w0, Q is g.u + u'Hu/2
+    but for a constant, g.u >= 0 because w0 is the minimiser on the ball, and F is at most
+    g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4], c = cosh(reach/2)^2. At u/sqrt(c) that is at
+    most Q(u), and the ball shrunk so towards w0 lies in the ball. The ratio is also at least exp(-gamma
+    n (1/4 - 1/(4c)) (2 reach)^2/2), from the largest F - Q. (w0 is found up to a few Newton steps.)
+    """
+    pull = epsilon / (2 * loss_range(loss, reach)) * n * reach
+    found = math.log(4 * math.sqrt(d + pull))
+    if loss == "logistic":
+        bend = math.tanh(reach / 2) ** 2  # 1 - 1/c
+        log_cosh = float(np.logaddexp(reach / 2, -reach / 2)) - math.log(2)
+        found += min(d * log_cosh, pull * reach * bend / 2)
+    return math.exp(min(found, 700.0))
+
+
 @register("posterior_sampling")
 class PosteriorSampling(Mechanism):
     """One draw from the tempered posterior of squared or logistic loss on ||w|| <= radius.
 
-    Restarts are independent single draws; each by itself is what the guarantee is for. proposals:
-    how many a restart may use on average; a restart left without a draw has status "not_sampled",
-    an event whose probability depends on the data: the guarantee is for settings where it is
-    negligible.
+    Restarts are independent single draws; each by itself is what the guarantee is for.
+
+    proposals: None to go on until a draw is accepted; settings in which that might take an absurd time
+    are refused. A number of proposals per restart, on average, leaves a restart without a draw the
+    status "not_sampled", an event whose probability depends on the data: no guarantee is given then.
     """
 
     needs_lambda = False
@@ -62,21 +88,36 @@ class PosteriorSampling(Mechanism):
         bound=1.0,
         loss="squared",
         radius=1.0,
-        proposals=1_000_000,
+        proposals=None,
     ):
         """epsilon-DP for the exact draw."""
         self._check(epsilon, lam, n, d, bound)
         check_no_delta(self.name, delta)
         check_choice("loss", loss, LOSSES)
         check_positive("radius", radius)
-        check_whole("proposals", proposals)
+        if proposals is not None:
+            check_whole("proposals", proposals)
         if lam is not None and not 0 <= lam < math.inf:
             raise ValueError(f"{self.name} needs a finite lambda >= 0, or none, not {lam}")
         gamma = float(epsilon / (2 * loss_range(loss, radius * bound)))
+        if proposals is not None:
+            return none(
+                epsilon,
+                f"of {proposals} proposals per draw none may be accepted, with a probability that "
+                f"depends on the data and is not bounded here; without a limit the draw is exact",
+            )
+        most = most_proposals(loss, n, d, epsilon, radius * bound)
+        if most > MOST:
+            raise ValueError(
+                f"at d = {d}, radius {radius:g} and bound {bound:g} a draw for {loss} loss may take "
+                f"{most:.1g} proposals: give a smaller radius, or a number of proposals, for which there "
+                f"is no guarantee"
+            )
         reason = (
             f"one exact draw from exp(-gamma F) on the ball of radius {radius:g}, gamma = "
             f"{gamma:.6g} = epsilon/(2D), D = {epsilon / (2 * gamma):.6g} the range of one record's "
-            f"loss there; the running time of the rejection sampler is not covered"
+            f"loss there; the rejection sampler goes on until it accepts, and its running time, which "
+            f"depends on the data, is not covered"
         )
         return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
 
@@ -93,7 +134,7 @@ class PosteriorSampling(Mechanism):
         bound=1.0,
         loss="squared",
         radius=1.0,
-        proposals=1_000_000,
+        proposals=None,
     ):
         """info["acceptance"]: accepted share of the proposals."""
         n, d = np.shape(X)
@@ -115,7 +156,7 @@ class PosteriorSampling(Mechanism):
         build = _squared_envelope if loss == "squared" else _logistic_envelope
         precision, linear, log_excess = build(X, y, gamma, ridge, radius)
         draws, tried = truncated_draws(
-            precision, linear, radius, restarts, rng, log_excess, proposals * restarts
+            precision, linear, radius, restarts, rng, log_excess, (proposals or math.inf) * restarts
         )
         missing = restarts - len(draws)
         return Release(
@@ -125,7 +166,7 @@ class PosteriorSampling(Mechanism):
         )
 
 
-def truncated_draws(precision, linear, radius, size, rng, log_excess=None, proposals=10**6):
+def truncated_draws(precision, linear, radius, size, rng, log_excess=None, proposals=math.inf):
     """Exact draws from exp(-w'Pw/2 + b.w + log_excess(w)) on the ball ||w|| <= radius, by rejection.
 
     precision: P (d, d) symmetric, positive semidefinite. linear: b (d,). log_excess: a function of

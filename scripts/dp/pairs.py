@@ -374,7 +374,7 @@ def separable_circle():
         reason="one side is separable, so that its minimiser is far away and first-order methods are slow "
         "to reach it: what is released where they fail would give the side away",
         statistic=distances(2),
-        exact=shift_loss(2),
+        exact=shift_loss,
     )
 
 

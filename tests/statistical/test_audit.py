@@ -492,7 +492,7 @@ class OwnNoise(Perturbed):
 
     def release(self, X, y, *, delta=0.0, **arguments):
         self.guarantee(*X.shape, epsilon=arguments["epsilon"], delta=delta)
-        return super().release(X, y, **arguments)
+        return super().release(X, y, delta=delta, **arguments)
 
 
 class OwnMean(Response):

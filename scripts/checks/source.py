@@ -60,7 +60,7 @@ def read_table(path):
     table = {}
     for number, row in enumerate(rows, 2):
         try:
-            values = [float(text) for text in row]
+            values = [canonical.parse(text) for text in row]
         except ValueError as error:
             raise ValueError(f"{path}: row {number}: {error}") from None
         if len(row) != len(header) or not all(map(math.isfinite, values)):

@@ -30,6 +30,17 @@ def number(value):
     return str(value)
 
 
+def parse(text):
+    """The number that a cell of a CSV spells in plain digits; ValueError where it spells none.
+
+    `float` alone would also take 1_000 and the digits of other scripts.
+    """
+    text = text.strip()
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
+
+
 def sequence(values, whole=False):
     """A list, or {from, to, step} inclusive, as a sorted list of distinct numbers."""
     if isinstance(values, dict):

@@ -1,6 +1,6 @@
 """Where data sets come from, as the configuration says: files, addresses, labels, numbers of rows."""
 
-import csv
+import contextlib
 import inspect
 import urllib.parse
 from difflib import get_close_matches
@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dp.preparation import STEPS, Table
-from study.readers import BUNDLED_CLASSES, one_hot_columns
-from study.readers_text import open_text
+from study import readers
 
 FILES = Path("config/files.yaml")
 RAW = "data/raw"  # where downloads are
@@ -58,7 +57,9 @@ def _resolve_csv(name, source, files):
     elif "sha256" in source:
         raise ValueError("source.sha256: is for a file given by its address (https://...)")
     elif "rows" not in source:
-        source["rows"] = _count_rows(source)
+        # Where it cannot be read, reading it will say why.
+        with contextlib.suppress(ValueError):
+            source["rows"] = readers.count_rows(source)
 
 
 def _check_kind(source):
@@ -76,7 +77,7 @@ def _check_labels(entry):
     if "positive" in entry and "classes" in entry:
         raise ValueError("has both 'positive' (two classes) and 'classes' (more); keep one")
     known = "positive" in entry or "classes" in entry
-    if not known and entry["source"].get("sklearn") not in BUNDLED_CLASSES:
+    if not known and entry["source"].get("sklearn") not in readers.BUNDLED_CLASSES:
         raise ValueError(
             "the key 'positive' is missing (the label that becomes +1; or 'classes', the names of "
             "more than two)"
@@ -155,7 +156,7 @@ def public_facts(entry):
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
     if not classes and "positive" not in entry:
-        classes = BUNDLED_CLASSES.get(source.get("sklearn"), ())
+        classes = readers.BUNDLED_CLASSES.get(source.get("sklearn"), ())
     if any("binary" in step for step in entry["steps"]):
         classes = ()
     try:
@@ -183,7 +184,7 @@ def _stand_in(entry):
         named = tuple(f"x{k}" for k in range(number))
     if not named or "*" in named:
         return None
-    groups = one_hot_columns(entry)
+    groups = readers.one_hot_columns(entry)
     columns = (*named, *(column for group in groups for column in group))
     table = Table(np.ones((1, len(columns))), np.ones(1, np.int8), columns, groups=groups)
     if "bounds" in entry:
@@ -214,16 +215,6 @@ def many_classes(entry):
     chosen = any("binary" in step for step in entry["steps"])
     simulated = entry["source"].get("simulate", "mixture") != "mixture"
     return not (simulated or "positive" in entry or chosen)
-
-
-def _count_rows(source):
-    """Rows of a CSV without its header; None where it cannot be counted (reading it will say why)."""
-    try:
-        with open_text(source["csv"], source.get("member")) as handle:
-            lines = sum(1 for row in csv.reader(handle) if row)
-    except (ValueError, csv.Error):
-        return None
-    return max(0, lines - ("names" not in source))
 
 
 def _nearest(name, valid):

@@ -1,13 +1,17 @@
 """Data sets from files and from scikit-learn, with messages that name file, column and row."""
 
 import csv
+import itertools
+import json
 import math
+from difflib import get_close_matches
 
 import numpy as np
 
 from dp.preparation import Table
+from study import canonical
 from study.readers_idx import read_images
-from study.readers_text import open_text
+from study.readers_text import listed, open_text
 
 # Classes of the data sets that come with scikit-learn and have more than two.
 BUNDLED_CLASSES = {
@@ -100,9 +104,73 @@ def _is_label(label, positive):
     if isinstance(positive, str):
         return label == positive
     try:
-        return float(label) == positive
+        return canonical.parse(label) == positive
     except ValueError:
         return False
+
+
+def check_columns(entry):
+    """Raise ValueError unless the first lines of an entry's CSV file hold the columns that it names."""
+    source = entry["source"]
+    member, delimiter = source.get("member"), source.get("delimiter", ",")
+    rows = list(itertools.islice(_records(source["csv"], member, delimiter), 2))
+    named = entry["label"], entry.get("bounds"), entry.get("categories")
+    _columns(source["csv"], rows, *named, delimiter, source.get("names"))
+
+
+def count_rows(source):
+    """Rows of a CSV without its header."""
+    records = _records(source["csv"], source.get("member"), source.get("delimiter", ","))
+    return max(0, sum(1 for _ in records) - ("names" not in source))
+
+
+def _records(path, member, delimiter):
+    """(number, cells) of every row that is not empty, its header included."""
+    try:
+        with open_text(path, member) as handle:
+            reader = enumerate(csv.reader(handle, delimiter=delimiter), 1)
+            yield from ((number, row) for number, row in reader if row)
+    except csv.Error as error:
+        raise ValueError(f"{path}: is not a CSV file ({error})") from None
+
+
+def _columns(path, rows, label, columns, categories, delimiter, names):
+    """(the name of each cell in a row, the numeric features), of the first rows of a CSV file."""
+    if not rows:
+        raise ValueError(f"{path}: is empty")
+    header = names or [name.strip() for name in rows[0][1]]
+    known = [name for name in header if name is not None]
+    repeated = next((name for name in known if known.count(name) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"{path}: the header names {repeated!r} twice")
+    categories = categories or {}
+    columns = list(columns or [name for name in known if name != label and name not in categories])
+    for name in [label, *columns, *categories]:
+        if name not in known:
+            other = None if names else _other_delimiter(delimiter.join(header), delimiter, name)
+            near = get_close_matches(name, known, n=1)
+            if other:
+                said = f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
+            elif near:
+                said = f"; did you mean {near[0]!r}?"
+            else:
+                said = f" (it has: {listed(known, 20)})"
+            raise ValueError(f"{path}: has no column {name!r}{said}")
+    if len(rows) == 1 and not names:
+        raise ValueError(f"{path}: has a header but no rows")
+    if not columns and not categories:
+        raise ValueError(f"{path}: has no column besides the label")
+    if label in columns:
+        raise ValueError(f"{path}: the label {label!r} is no feature")
+    return header, columns
+
+
+def _other_delimiter(line, delimiter, name):
+    """What separates a column's name from others in a header line, as YAML writes it; None for nothing."""
+    for other in ",;\t|".replace(delimiter, ""):
+        if name in [part.strip(' "') for part in line.split(other)]:
+            return json.dumps(other)
+    return None
 
 
 def read_csv(path, label, columns=None, *, categories=None, member=None, delimiter=",", names=None):
@@ -117,35 +185,11 @@ def read_csv(path, label, columns=None, *, categories=None, member=None, delimit
     category and a value that is not finite raise ValueError with file, column and row (the first line
     is row 1, as in a spreadsheet).
     """
-    try:
-        with open_text(path, member) as handle:
-            reader = enumerate(csv.reader(handle, delimiter=delimiter), 1)
-            rows = [(number, row) for number, row in reader if row]
-    except csv.Error as error:
-        raise ValueError(f"{path}: is not a CSV file ({error})") from None
-    if not rows:
-        raise ValueError(f"{path}: is empty")
-    if names is None:
-        header = [name.strip() for name in rows.pop(0)[1]]
-        known = header
-    else:
-        header = names
-        known = [name for name in names if name is not None]
-    repeated = next((name for name in known if known.count(name) > 1), None)
-    if repeated is not None:
-        raise ValueError(f"{path}: the header names {repeated!r} twice")
+    rows = list(_records(path, member, delimiter))
+    header, columns = _columns(path, rows, label, columns, categories, delimiter, names)
+    rows = rows if names else rows[1:]
     categories = categories or {}
-    columns = list(columns or [name for name in known if name != label and name not in categories])
-    for name in [label, *columns, *categories]:
-        if name not in known:
-            raise ValueError(f"{path}: has no column {name!r} (it has: {', '.join(known[:20])})")
-    if not rows:
-        raise ValueError(f"{path}: has a header but no rows")
-    if not columns and not categories:
-        raise ValueError(f"{path}: has no column besides the label")
-    if label in columns:
-        raise ValueError(f"{path}: the label {label!r} is no feature")
-    where = {name: header.index(name) for name in known}
+    where = {name: header.index(name) for name in [label, *columns, *categories]}
     one_hot = [(name, str(category)) for name in categories for category in categories[name]]
     place = {pair: len(columns) + k for k, pair in enumerate(one_hot)}
     X = np.zeros((len(rows), len(columns) + len(one_hot)))
@@ -172,7 +216,7 @@ def read_csv(path, label, columns=None, *, categories=None, member=None, delimit
 
 def _finite(text, where):
     try:
-        value = float(text)
+        value = canonical.parse(text)
     except ValueError:
         problem = f"{text!r} is not a number" if text.strip() else "the cell is empty"
         raise ValueError(f"{where}: {problem}") from None

@@ -45,9 +45,14 @@ def _content(raw, start, path, member):
         files = [name for name in archive.namelist() if not name.endswith("/")]
         if member is None and len(files) != 1:
             raise ValueError(
-                f"{path}: holds {len(files)} files; name one as `member` ({', '.join(files[:10])})"
+                f"{path}: holds {len(files)} files; name one as `member` ({listed(files, 10)})"
             )
         if member is not None and member not in files:
-            raise ValueError(f"{path}: has no member {member!r} (it has: {', '.join(files[:10])})")
+            raise ValueError(f"{path}: has no member {member!r} (it has: {listed(files, 10)})")
         return archive.open(member or files[0])
     return gzip.open(raw) if start[:2] == b"\x1f\x8b" else raw
+
+
+def listed(names, most):
+    """The first names of a file's own, on one line whatever they hold."""
+    return ", ".join(name if name.isprintable() else repr(name) for name in names[:most])

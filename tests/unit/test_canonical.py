@@ -90,3 +90,16 @@ def test_a_range_stops_before_an_end_that_no_step_reaches():
 def test_a_list_is_sorted_and_names_each_value_once():
     assert canonical.sequence([2, 0.3, 0.1 + 0.2, 1]) == [0.3, 1, 2]
     assert canonical.sequence([300, 100, 100], whole=True) == [100, 300]
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", 1), (" -4.5e1 ", -45), (".5", 0.5), ("+3.", 3)])
+def test_numbers_of_a_csv(text, value):
+    assert canonical.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "1_000", "1,5", "0x10", "\u0661", "\uff11", "1 2", "\u221e"]
+)
+def test_text_of_a_csv_that_is_no_number(text):
+    with pytest.raises(ValueError):
+        canonical.parse(text)

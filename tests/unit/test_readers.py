@@ -62,7 +62,21 @@ def test_only_the_columns_with_bounds_are_read_in_their_order(write):
         ("\n\n", "t.csv: is empty"),
         ("a,b,y\n", "t.csv: has a header but no rows"),
         ("a,b,z\n1,2,yes\n", "t.csv: has no column 'y' (it has: a, b, z)"),
-        ("a;b;y\n1;2;yes\n", "t.csv: has no column 'y' (it has: a;b;y)"),
+        ("a,b,yy\n1,2,yes\n", "t.csv: has no column 'y'; did you mean 'yy'?"),
+        (
+            "a;b,c;y\n1;2;yes\n",
+            "t.csv: has no column 'y'; its cells seem to be separated by \";\": "
+            'set `delimiter: ";"`',
+        ),
+        (
+            'a\t"y"\n1\tyes\n',
+            "t.csv: has no column 'y'; its cells seem to be separated by \"\\t\": "
+            'set `delimiter: "\\t"`',
+        ),
+        ('"a\nb",z\n1,yes\n', "t.csv: has no column 'y' (it has: 'a\\nb', z)"),
+        ("a,b,y\n1,1_000,yes\n", "t.csv: column 'b', row 2: '1_000' is not a number"),
+        ("a,b,y\n1,\u0661\u0662,yes\n", "t.csv: column 'b', row 2: '\u0661\u0662' is not a number"),
+        ('a,b,y\n1,"2\n3",yes\n', "t.csv: column 'b', row 2: '2\\n3' is not a number"),
         ("y\nyes\nno\n", "t.csv: has no column besides the label"),
         ("a,a,y\n1,2,yes\n", "t.csv: the header names 'a' twice"),
         ("a,b,y\n1,2,yes\n3,no\n", "t.csv: row 3 has 2 cells, the header 3"),
@@ -106,6 +120,26 @@ def test_a_missing_feature_and_a_label_as_feature(write):
         read(path, bounds={"y": [0, 1]})
 
 
+def test_a_line_break_within_quotes_ends_no_row(write):
+    text = 'a;b;note;y\n1;2;"one\ntwo";yes\n\n3;-45;plain;no\n'
+    source = {"csv": write(text), "delimiter": ";"}
+    assert readers.count_rows(source) == 2
+    table = read(source["csv"], source=source, bounds={"a": [0, 4], "b": [-50, 4]})
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, -45]])
+
+
+def test_columns_are_checked_by_the_first_lines_alone(write):
+    source = {"csv": write(GOOD + "3,not a number\n")}
+    readers.check_columns({"source": source, "label": "y", "bounds": {"b": [0, 1]}})
+    with pytest.raises(ValueError, match=r"t\.csv: has no column 'yy'; did you mean 'y'\?"):
+        readers.check_columns({"source": source, "label": "yy"})
+    with pytest.raises(ValueError, match=r"t\.csv: has no column 'c'"):
+        readers.check_columns({"source": source, "label": "y", "categories": {"c": ["d"]}})
+    source["names"] = ["a", "b", "label"]
+    with pytest.raises(ValueError, match=r"t\.csv: has no column 'y'"):
+        readers.check_columns({"source": source, "label": "y"})
+
+
 def test_another_number_of_rows_than_the_configuration_says(write):
     path = write(GOOD)
     with pytest.raises(ValueError, match="has 2 rows, not the 3 that the configuration says"):
@@ -122,6 +156,7 @@ def test_another_number_of_rows_than_the_configuration_says(write):
         (["True", "False"], True),
         (["true", "false"], True),
         (["b", "a"], "b"),
+        (["10", "1_0"], 10),
     ],
 )
 def test_a_positive_label_is_found_as_it_is_meant(labels, positive):

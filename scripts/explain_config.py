@@ -48,7 +48,8 @@ settings:
 ```
 
 Everything is checked before a job starts: an unknown key or name, a value of the wrong type or out of
-range ends the run with one sentence that names file, key and the nearest valid name. YAML reads `1e-3`
+range, a data file of your own that is missing or lacks a column ends the run with one sentence that
+names file, key and the nearest valid name. YAML reads `1e-3`
 as text: write `1.0e-3` or `0.001`; and `yes`, `no`, `on`, `off` as true and false: write `"yes"`.
 In the tables below `<...>` stands for a name of your choice, *required* for a key that must be given.
 """

@@ -22,7 +22,7 @@ from study.validation import (
     validate,
 )
 
-__all__ = ["ConfigError", "load", "merge", "nearest", "read_yaml", "validate"]
+__all__ = ["ConfigError", "check_own_files", "load", "merge", "nearest", "read_yaml", "validate"]
 
 DATASETS = Path("config/datasets.yaml")
 EXPERIMENTS = Path("config/experiments")
@@ -123,11 +123,26 @@ def _datasets():
         try:
             data_sources.resolve(name, entry, files)
         except ValueError as error:
-            key, colon, text = str(error).partition(": ")
-            if colon and " " not in key:  # a key of the entry, and what is wrong with it
-                raise problem(DATASETS, f"{name}.{key}", text) from None
-            raise problem(DATASETS, name, str(error)) from None
+            raise _in_entry(name, error) from None
     return datasets, files
+
+
+def _in_entry(name, error):
+    """The ConfigError of a data set's entry; `error` may begin with the key at fault."""
+    key, colon, text = str(error).partition(": ")
+    if colon and " " not in key:
+        return problem(DATASETS, f"{name}.{key}", text)
+    return problem(DATASETS, name, str(error))
+
+
+def check_own_files(experiments, datasets, files):
+    """Raise ConfigError unless the users' own data files are there, those that experiments use."""
+    used = {name for experiment in experiments.values() for name in experiment.all_datasets()}
+    for name in sorted(used):
+        try:
+            data_sources.check_own_files(datasets[name], files)
+        except ValueError as error:
+            raise _in_entry(name, error) from None
 
 
 def _is_pair(value):

@@ -1,6 +1,7 @@
 """Where data sets come from, as the configuration says: files, addresses, labels, numbers of rows."""
 
 import contextlib
+import hashlib
 import inspect
 import urllib.parse
 from difflib import get_close_matches
@@ -57,9 +58,55 @@ def _resolve_csv(name, source, files):
     elif "sha256" in source:
         raise ValueError("source.sha256: is for a file given by its address (https://...)")
     elif "rows" not in source:
-        # Where it cannot be read, reading it will say why.
+        # Where there are none, or it cannot be read, reading it will say why.
         with contextlib.suppress(ValueError):
-            source["rows"] = readers.count_rows(source)
+            rows = readers.count_rows(source)
+            if rows:
+                source["rows"] = rows
+
+
+def source_files(source):
+    """The files that a data set is read from, by their keys."""
+    if "csv" in source:
+        return {"csv": source["csv"]}
+    return {f"idx.{key}": path for key, path in source.get("idx", {}).items()}
+
+
+def own_files(source, files):
+    """Those that nothing downloads: they lie where the configuration says, or nowhere."""
+    downloads = {f"{RAW}/{name}" for name in files}
+    return {key: path for key, path in source_files(source).items() if path not in downloads}
+
+
+def check_own_files(entry, files):
+    """Raise ValueError, as `resolve` does, unless they are there, a CSV with the entry's columns."""
+    for key, path in own_files(entry["source"], files).items():
+        try:
+            Path(path).open("rb").close()
+        except FileNotFoundError:
+            folder = Path(path).parent
+            there = {each.name: str(each) for each in folder.iterdir()} if folder.is_dir() else {}
+            there |= {name: name for name in files}
+            near = get_close_matches(Path(path).name, there, n=1)
+            said = "put it there, or correct the path"
+            said = f"did you mean {there[near[0]]!r}?" if near else said
+            raise ValueError(f"source.{key}: no file {path!r}; {said}") from None
+        except OSError as error:
+            raise ValueError(f"source.{key}: {path!r} cannot be read ({error.strerror})") from None
+        if key == "csv":
+            try:
+                readers.check_columns(entry)
+            except ValueError as error:
+                raise ValueError(f"source.csv: {error}") from None
+
+
+def content(paths):
+    """SHA-256 of files, one after the other; of what is not there, nothing."""
+    digest = hashlib.sha256()
+    for path in filter(Path.is_file, map(Path, paths)):
+        with path.open("rb") as handle:
+            digest.update(hashlib.file_digest(handle, "sha256").digest())
+    return digest.hexdigest()
 
 
 def _check_kind(source):

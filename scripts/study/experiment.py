@@ -66,6 +66,11 @@ class Experiment:
         order = {name: k for k, name in enumerate([*self.datasets, *self.methods])}
         return sorted(found, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
+    def all_datasets(self):
+        """Names of its data sets, and of those that only a figure or an analysis shows."""
+        entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
+        return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
+
     def entry_cells(self, spec):
         """Cells that a table or figure shows."""
         return self.cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))

@@ -21,7 +21,10 @@ NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
 
 
 class ConfigError(Exception):
-    """A configuration that cannot run, in one plain sentence."""
+    """A configuration that cannot run, in one plain sentence on one line, whatever it quotes."""
+
+    def __str__(self):
+        return "\\n".join(super().__str__().splitlines())
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):

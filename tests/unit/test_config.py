@@ -364,6 +364,61 @@ def test_a_bad_data_set(project, entry, expected):
     assert message().startswith(BAD + expected)
 
 
+OWN = [
+    # (entry, path and content of the file that there is, message)
+    ("{CSV}", "tow.csv", "", ".source.csv: no file 'toy.csv'; did you mean 'tow.csv'?"),
+    ("{CSV}", "x", "", ".source.csv: no file 'toy.csv'; put it there, or correct the path"),
+    (
+        "{source: {csv: rows/toy.csv}, label: y, positive: a}",
+        "rows/toys.csv",
+        "",
+        ".source.csv: no file 'rows/toy.csv'; did you mean 'rows/toys.csv'?",
+    ),
+    ("{CSV}", "toy.csv/in", "", ".source.csv: 'toy.csv' cannot be read (Is a directory)"),
+    (
+        "{source: {idx: {images: a/images, labels: a/labels}}, positive: 4}",
+        "a/images",
+        "",
+        ".source.idx.labels: no file 'a/labels'; put it there, or correct the path",
+    ),
+    ("{CSV}", "toy.csv", "", ".source.csv: toy.csv: is empty"),
+    ("{CSV}", "toy.csv", "a,y\n", ".source.csv: toy.csv: has a header but no rows"),
+    (
+        "{CSV}",
+        "toy.csv",
+        "a,yy\n1,yes\n",
+        ".source.csv: toy.csv: has no column 'y'; did you mean 'yy'?",
+    ),
+    (
+        "{CSV, bounds: {age: [0, 1]}}",
+        "toy.csv",
+        "agee,y\n1,yes\n",
+        ".source.csv: toy.csv: has no column 'age'; did you mean 'agee'?",
+    ),
+    (
+        "{CSV}",
+        "toy.csv",
+        "a;y\n1;yes\n",
+        ".source.csv: toy.csv: has no column 'y'; its cells seem to be separated by \";\": set "
+        '`delimiter: ";"`',
+    ),
+]
+
+
+@pytest.mark.parametrize(("entry", "file", "content", "expected"), OWN)
+def test_data_files_of_ones_own_are_looked_at(project, entry, file, content, expected):
+    path = project / "config/datasets.yaml"
+    path.write_text(path.read_text() + f"\ntoy: {entry.replace('CSV', CSV)}\n")
+    (project / file).parent.mkdir(exist_ok=True)
+    (project / file).write_text(content)
+    merged, experiments, datasets = load()
+    config.check_own_files(experiments, datasets, merged["files"])  # no experiment uses it
+    experiments["cm08"].values["datasets"] = ["toy"]
+    with pytest.raises(ConfigError) as caught:
+        config.check_own_files(experiments, datasets, merged["files"])
+    assert str(caught.value) == BAD + expected
+
+
 def test_a_training_size_beyond_a_csv_whose_rows_are_counted(project):
     path = project / "config/datasets.yaml"
     path.write_text(path.read_text() + f"\ntoy: {{{CSV}}}\n")

@@ -12,8 +12,8 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import audits, canonical, downloads, kinds, sources
-from study.config import ConfigError, load
+from study import audits, canonical, data_sources, downloads, kinds, sources
+from study.config import ConfigError, check_own_files, load
 from study.dependencies import digest, looks_up_mechanisms
 from study.experiment import data_path
 
@@ -28,6 +28,11 @@ try:
     CONFIG, EXPERIMENTS, DATASETS = load(config, workflow.configfiles)
     AUDITS = audits.load(CONFIG)
     sources.check(EXPERIMENTS, sources.load(), DATASETS)
+    # Without its file Snakemake would take a data set that was prepared from another for up to date. A
+    # computing node may not see the file, and a report shows what was computed of it.
+    reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
+    if workflow.is_main_process and not reports:
+        check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"])
 except ConfigError as error:
     sys.exit(f"error: {error}")  # one sentence: an exception would bring a traceback
 
@@ -58,9 +63,10 @@ def experiment_of(wildcards):
     return EXPERIMENTS[wildcards.experiment]
 
 
-def source_files(source):
-    """Files that a data set is read from."""
-    return [source["csv"]] if "csv" in source else list(source.get("idx", {}).values())
+def own_content(wildcards):
+    """What the data set's files of the user's own hold; a download's content is fixed by its source."""
+    source = DATASETS[wildcards.dataset]["source"]
+    return data_sources.content(data_sources.own_files(source, CONFIG["files"]).values())
 
 
 def download_arguments(name):

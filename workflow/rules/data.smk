@@ -33,7 +33,9 @@ rule download:
 
 rule prepare:
     input:
-        lambda wildcards: source_files(DATASETS[wildcards.dataset]["source"]),
+        lambda wildcards: list(
+            data_sources.source_files(DATASETS[wildcards.dataset]["source"]).values()
+        ),
     output:
         npz="results/data/{dataset}.npz",
         json="results/data/{dataset}.json",
@@ -53,6 +55,8 @@ rule prepare:
         # The name is an axis of the seed, and a cache knows jobs by their parameters alone.
         name=lambda wildcards: wildcards.dataset,
         entry=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]),
+        # Not their date: rows that replace others may be older than what was prepared of those.
+        content=own_content,
         seed=CONFIG["seed"],
         library=digest("prepare.py"),
     shell:

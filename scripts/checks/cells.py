@@ -1,7 +1,23 @@
 """Checks on results.csv and on tables with one row per case: claims about errors."""
 
 import math
+from typing import Unpack
 
+from checks.options import (
+    At,
+    Axis,
+    Cells,
+    Comparison,
+    DataSet,
+    DataSets,
+    Method,
+    Methods,
+    Other,
+    OtherMethod,
+    Place,
+    Point,
+    Sweeps,
+)
 from checks.results import Missing
 from checks.statements import Outcome
 from study import canonical
@@ -28,12 +44,12 @@ def _ok(frame):
 def lower_than(
     results,
     *,
-    lower,
-    higher,
-    sweep=None,
-    datasets=None,
-    train_size=None,
-    epsilon=None,
+    lower: Method,
+    higher: Method,
+    sweep: Sweeps = None,
+    datasets: DataSets = None,
+    train_size: At = None,
+    epsilon: At = None,
     share=1.0,
     factor=1.0,
     per_dataset=True,
@@ -74,7 +90,9 @@ def _times(factor):
     return "" if factor == 1 else f"{factor:g} x "
 
 
-def similar(results, *, method, other, within, relative=0.0, **where):
+def similar(
+    results, *, method: Method, other: Method, within: float, relative=0.0, **where: Unpack[Point]
+):
     """The mean errors of two methods differ by at most `within` plus `relative` times the larger, at
     every point that both have; a method without privacy is compared at every epsilon of the other."""
     first, second = (_ok(results.cells(methods=name, **where)) for name in (method, other))
@@ -96,7 +114,7 @@ def similar(results, *, method, other, within, relative=0.0, **where):
     return Outcome(bool(excess.max() <= within), text, float(excess.max()), within)
 
 
-def level(results, *, at_least=0.0, at_most=1.0, share=1.0, **where):
+def level(results, *, at_least=0.0, at_most=1.0, share=1.0, **where: Unpack[Cells]):
     """The mean error lies in [at_least, at_most] at a `share` of the cells."""
     frame = _ok(results.cells(**where))
     inside = frame["error_mean"].between(at_least, at_most)
@@ -110,7 +128,15 @@ def level(results, *, at_least=0.0, at_most=1.0, share=1.0, **where):
     return Outcome(bool(inside.mean() >= share), f"error {text}; wanted {limits}")
 
 
-def lower_across(results, *, method, epsilon, experiment, other_method, other_epsilon):
+def lower_across(
+    results,
+    *,
+    method: Method,
+    epsilon: float,
+    experiment: Other,
+    other_method: OtherMethod,
+    other_epsilon: float,
+):
     """Method at epsilon has, at its largest training size, a lower mean error than another experiment's
     method at another epsilon has at its own; on every data set that both have."""
     own = _ok(results.cells(methods=method, epsilon=epsilon, train_size="largest"))
@@ -128,7 +154,15 @@ def lower_across(results, *, method, epsilon, experiment, other_method, other_ep
     return Outcome(bool((pairs["error_mean"] < pairs["error_mean_other"]).all()), "; ".join(texts))
 
 
-def costs_more(results, *, noiseless, private, epsilon, experiment, solved):
+def costs_more(
+    results,
+    *,
+    noiseless: Method,
+    private: Method,
+    epsilon: float,
+    experiment: Other,
+    solved: OtherMethod,
+):
     """At the largest training size, one noiseless pass (`noiseless`) loses more against another
     experiment's minimiser (`solved`) than noise for epsilon (`private`) adds to it."""
     other = results.other(experiment)
@@ -153,7 +187,7 @@ def costs_more(results, *, noiseless, private, epsilon, experiment, solved):
     return Outcome(bool((schedule > noise).all()), text, float(schedule.min()), float(noise.max()))
 
 
-def option_falls(results, *, method, option, sweep=None, share=1.0):
+def option_falls(results, *, method: Method, option: str, sweep: Sweeps = None, share=1.0):
     """An option that a search chose falls from the smallest to the largest epsilon, at a `share` of the
     training sizes (a tie does not count)."""
     import json
@@ -174,7 +208,9 @@ def option_falls(results, *, method, option, sweep=None, share=1.0):
     return Outcome(bool(falls.mean() >= share), text, float(falls.mean()), share)
 
 
-def similar_epsilons(results, *, method, first, second, within, **where):
+def similar_epsilons(
+    results, *, method: Method, first: float, second: float, within: float, **where: Unpack[Place]
+):
     """A method's mean errors at two epsilons differ by at most `within`, at every point of `where`."""
     pair = [_ok(results.cells(methods=method, epsilon=e, **where)) for e in (first, second)]
     pairs = pair[0].merge(pair[1], on=["dataset", "train_size"], suffixes=("", "_other"))
@@ -187,7 +223,7 @@ def similar_epsilons(results, *, method, first, second, within, **where):
     return Outcome(bool(gap.max() <= within), text, float(gap.max()), within)
 
 
-def slower(results, *, analysis, slow, fast, factor):
+def slower(results, *, analysis, slow: str, fast: str, factor: float):
     """The median time of procedure `slow` is at least `factor` times that of `fast`, per draw, one
     fit at a time and on every data set (an analysis of the kind timing)."""
     frame = results.analysis(analysis)
@@ -204,12 +240,12 @@ def slower(results, *, analysis, slow, fast, factor):
 def monotone(
     results,
     *,
-    along,
-    sweep=None,
-    datasets=None,
-    methods=None,
-    epsilon=None,
-    train_size=None,
+    along: Axis,
+    sweep: Sweeps = None,
+    datasets: DataSets = None,
+    methods: Methods = None,
+    epsilon: At = None,
+    train_size: At = None,
     share=1.0,
 ):
     """Errors fall along "train_size" or "epsilon": each curve ends below its start, and at least a
@@ -255,7 +291,7 @@ def monotone(
     return Outcome(bool(holds), text, (steps - rises) / steps, share)
 
 
-def tuned_lambda(results, *, value, datasets=None):
+def tuned_lambda(results, *, value: float, datasets: list[DataSet] | None = None):
     """The tuned lambda is `value`: it is among the best of the grid, ties included, on each data set."""
     texts, holds = [], True
     for dataset in datasets or results.experiment.datasets:
@@ -273,15 +309,15 @@ def tuned_lambda(results, *, value, datasets=None):
 def table(
     results,
     *,
-    column,
+    column: str,
     analysis=None,
     table=None,
-    where=None,
+    where: dict | None = None,
     at_least=-math.inf,
     at_most=math.inf,
     share=1.0,
-    ratio_to=None,
-    what=None,
+    ratio_to: str | None = None,
+    what: str | None = None,
 ):
     """A column of an analysis' table (divided by the column `ratio_to`, where given) lies in
     [at_least, at_most] in at least a `share` of its rows that have the values of `where`.
@@ -318,7 +354,7 @@ def table(
     return Outcome(bool(inside.mean() >= share), text, float(number), threshold)
 
 
-def table_below(results, *, column, lower, higher, analysis=None, table=None):
+def table_below(results, *, column: str, lower: dict, higher: dict, analysis=None, table=None):
     """Every value of a column in the rows `lower` is below every one in the rows `higher`, each given as
     columns with the values that they must have."""
     frame = results.named({"analysis": analysis, "table": table})
@@ -340,7 +376,7 @@ def table_below(results, *, column, lower, higher, analysis=None, table=None):
     return Outcome(ends[0] < ends[1], text, ends[0], ends[1])
 
 
-def bound_holds(results, *, analysis, bound, looseness=True):
+def bound_holds(results, *, analysis, bound: str, looseness=True):
     """A bound that is to hold with probability 1 - delta does, in that share of the draws of every
     cell; `excess_risk_bounds` says how loose it is."""
     frame = results.analysis(analysis)
@@ -365,13 +401,15 @@ def bound_holds(results, *, analysis, bound, looseness=True):
     )
 
 
-def implied_below(results, *, comparison, methods, share_of):
+def implied_below(results, *, comparison: Comparison, methods: list[Method], share_of: float):
     """The epsilon that every printed error of a comparison implies lies below `share_of` times the
     epsilon that the source names (see published.csv)."""
     from checks import source as source_file
     from checks.published import compare
 
     experiment = results.experiment
+    if comparison not in experiment.published:
+        raise Missing(f"this run has no comparison {comparison!r}")
     source = source_file.read(experiment.source)
     rows = compare(results, source, {comparison: experiment.published[comparison]}, {})
     rows = [row for row in rows if row["method"] in methods]

@@ -1,6 +1,7 @@
 """Checks on the source's own numbers: what it prints against what else it prints."""
 
 from checks import source as source_file
+from checks.options import Printed
 from checks.statements import Outcome
 
 
@@ -9,14 +10,14 @@ def _values(results, *paths):
     return [float(source.look_up(path)) for path in paths]
 
 
-def printed_twice(results, *, first, second):
+def printed_twice(results, *, first: Printed, second: Printed):
     """Two places of the source's tables print the same number."""
     values = _values(results, first, second)
     text = f"{first} and {second} print {values[0]:g} and {values[1]:g}"
     return Outcome(values[0] == values[1], text, abs(values[0] - values[1]), 0.0)
 
 
-def printed_ratio(results, *, first, second, at_least):
+def printed_ratio(results, *, first: Printed, second: Printed, at_least: float):
     """The number printed at `first` is at least `at_least` times the one at `second`."""
     values = _values(results, first, second)
     ratio = values[0] / values[1]
@@ -24,7 +25,7 @@ def printed_ratio(results, *, first, second, at_least):
     return Outcome(ratio >= at_least, text, ratio, at_least)
 
 
-def printed_close(results, *, path, value, within, what):
+def printed_close(results, *, path: Printed, value: float, within: float, what: str):
     """The number printed at `path` lies within `within` of a known one. what: that one in words."""
     (printed,) = _values(results, path)
     gap = abs(printed - value)
@@ -32,7 +33,7 @@ def printed_close(results, *, path, value, within, what):
     return Outcome(gap <= within, text, gap, within)
 
 
-def printed_difference(results, *, first, second, printed, tolerance=1e-9):
+def printed_difference(results, *, first: Printed, second: Printed, printed: float, tolerance=1e-9):
     """The difference of the numbers printed at `first` and `second` is not the one that is printed."""
     values = _values(results, first, second)
     difference = values[0] - values[1]

@@ -1,12 +1,14 @@
 """Checks that compute: defects of privacy proofs, each with its number and its threshold."""
 
 import math
+from typing import Unpack
 
+from checks.options import Mechanism, Method, Point, Step
 from checks.results import Missing
 from checks.statements import Outcome
 
 
-def jacobian(results, *, cases, tolerance=5e-4):
+def jacobian(results, *, cases: list, tolerance=5e-4):
     """The exact epsilon of objective perturbation as printed exceeds its claim: for every case
     [epsilon, n lambda, expected supremum] the computed supremum is the expected one and over epsilon.
     """
@@ -25,7 +27,7 @@ def jacobian(results, *, cases, tolerance=5e-4):
     return Outcome(holds, "; ".join(texts), found[worst], float(cases[worst][0]))
 
 
-def proven_as_claimed(results, *, method, **where):
+def proven_as_claimed(results, *, method: Method, **where: Unpack[Point]):
     """A method's proven epsilon is the claimed one in every cell of `where` (`Results.cells`)."""
     frame = results.cells(methods=method, **where)
     if frame.empty:
@@ -40,7 +42,7 @@ def proven_as_claimed(results, *, method, **where):
     return Outcome(bool(excess <= 1 + 1e-9), text, float(excess), 1.0)
 
 
-def step_looks_at_rows(results, *, steps):
+def step_looks_at_rows(results, *, steps: list[Step]):
     """The preparation steps of these names depend on more than the row that they prepare."""
     from dp.preparation import STEPS
 
@@ -49,7 +51,7 @@ def step_looks_at_rows(results, *, steps):
     return Outcome(len(looking) == len(steps), text, float(len(looking)), float(len(steps)))
 
 
-def gaussian_excess(results, *, cases, delta):
+def gaussian_excess(results, *, cases: list, delta: float):
     """Classically calibrated Gaussian noise exceeds its claim: for every case [claimed epsilon,
     expected epsilon], the exact epsilon at the same delta is as expected (to 1 %) and larger.
 
@@ -81,7 +83,17 @@ def gaussian_excess(results, *, cases, delta):
 
 
 def guarantee_ratio(
-    results, *, mechanism, n, d, epsilon, lam=None, delta=0.0, at_least, options=None, bound=1.0
+    results,
+    *,
+    mechanism: Mechanism,
+    n: float,
+    d: float,
+    epsilon: float,
+    lam: float | None = None,
+    delta=0.0,
+    at_least: float,
+    options: dict | None = None,
+    bound=1.0,
 ):
     """The epsilon that is proven of a mechanism is at least `at_least` times the one that its source
     claims, at n rows and d columns; infinite where nothing is proven."""
@@ -128,7 +140,7 @@ def l1_jump(results, *, n=1000, lam=0.1):
     return Outcome(moved > claimed, text, moved, claimed)
 
 
-def void(results, *, method, because):
+def void(results, *, method: Method, because: str):
     """No cell of a method has a proven epsilon, for a reason that names `because`."""
     frame = results.cells(methods=method)
     if frame.empty or "epsilon_proven" not in frame:

@@ -76,6 +76,9 @@ class Results:
         """
         frame = self.frame
         if sweep is not None:
+            for name in [sweep] if isinstance(sweep, str) else sweep:
+                if name not in self.experiment.sweeps:
+                    raise Missing(f"this run has no sweep {name!r}")
             wanted = {tuple(cell) for cell in self.experiment.cells(sweep)}
             columns = ("dataset", "method", "train_size", "epsilon")
             keys = zip(*(frame[column] for column in columns), strict=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from study import canonical
 
 FOLDER = Path("config/published")
+EMPTY = {"settings": {}, "tables": {}, "claims": [], "defects": []}  # where a file has none
 
 
 class Source(NamedTuple):
@@ -53,7 +54,7 @@ def read_table(path):
     try:
         with path.open(newline="", encoding="utf-8") as handle:
             header, *rows = list(csv.reader(handle))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise ValueError(f"{path}: cannot be read ({error})") from None
     if len(set(header)) < len(header) or "" in header:
         raise ValueError(f"{path}: the header repeats a name, or leaves one out")
@@ -86,5 +87,5 @@ def read(key):
     """The `Source` of a file that was validated by `study.sources`."""
     import yaml
 
-    values = yaml.safe_load((FOLDER / f"{key}.yaml").read_text(encoding="utf-8"))
+    values = EMPTY | yaml.safe_load((FOLDER / f"{key}.yaml").read_text(encoding="utf-8"))
     return Source(key, values["short"], with_tables(values))

@@ -12,6 +12,7 @@ training sizes and epsilons; tables and figures show the values of one by its na
       figure_7: {kind: epsilon_curve, options: {published: table_2}, ...}
 """
 
+import math
 from typing import NamedTuple
 
 from checks import source as source_file
@@ -67,13 +68,14 @@ def expand(spec):
 def look_up(source, path, layout):
     """(value, standard deviation or None) as printed at a path of a `checks.source.Source`."""
     found = source.look_up(path)
-    if layout == "mean_sd":
-        if not (isinstance(found, list) and len(found) == 2):
-            raise ValueError(f"{path} is not a mean with its standard deviation")
-        return tuple(map(float, found))
-    if isinstance(found, bool) or not isinstance(found, (int, float)):
-        raise ValueError(f"{path} is not a number")
-    return float(found), None
+    if layout == "mean_sd" and not (isinstance(found, list) and len(found) == 2):
+        raise ValueError(f"{path} is not a mean with its standard deviation")
+    printed = found if layout == "mean_sd" else [found]
+    for value in printed:
+        if type(value) not in (int, float) or not math.isfinite(value):
+            raise ValueError(f"{path} is not a number")
+    value, sd = map(float, [*printed, math.nan][:2])
+    return value, None if math.isnan(sd) else sd
 
 
 def values(experiment, name):

@@ -6,7 +6,14 @@ from dp.fits import fit_options
 from dp.mechanisms import MECHANISMS
 from study import arguments, canonical, data_sources, experiment_checks, kinds
 from study.experiment import Experiment
-from study.validation import check_options, check_text_numbers, nearest, problem, validate
+from study.validation import (
+    check_options,
+    check_text_numbers,
+    nearest,
+    problem,
+    validate,
+    wrong_type,
+)
 
 
 def experiment(name, value, where, datasets):
@@ -50,7 +57,7 @@ class _Scope:
     def known(self, key, given, valid, what):
         """Raise unless every given name is valid."""
         for item in given:
-            if item not in valid:
+            if not isinstance(item, str) or item not in valid:
                 raise self.fail(key, f"no {what} {item!r}{nearest(item, list(valid))}")
 
 
@@ -148,13 +155,18 @@ def _entry(scope, key, entry, available, datasets):
 
 
 def _entry_options(scope, key, options):
-    """Methods that are grouped into panels or columns, and a comparison that is shown, exist."""
+    """Methods that are shown, alone or grouped into panels or columns, and a comparison exist."""
     groups = {name: options[name] for name in ("plain", "pretrained") if name in options}
-    for title, methods in ((options.get("panels") or {}) | groups).items():
+    for title, methods in (options.get("panels", {}) | groups).items():
+        if not isinstance(methods, list):
+            raise scope.fail(f"{key}.{title}", wrong_type("a list", methods))
         scope.known(f"{key}.{title}", methods, scope.value["methods"], "method")
-    if options.get("published") is not None:
-        named = [str(options["published"])]
-        scope.known(f"{key}.published", named, scope.value["published"], "comparison")
+    for name, section, what in (
+        ("baseline", "methods", "method"),
+        ("published", "published", "comparison"),
+    ):
+        named = [options[name]] if options.get(name) is not None else []
+        scope.known(f"{key}.{name}", named, scope.value[section], what)
 
 
 def _tune(scope, facts):

@@ -2,12 +2,17 @@
 
 import inspect
 from importlib import import_module
-from pathlib import Path
+from types import UnionType
+from typing import Union, get_args, get_origin, get_type_hints
 
+from checks import options
 from checks import source as source_file
+from dp.mechanisms import MECHANISMS
+from dp.preparation import STEPS
 from study import kinds
 from study.config import EXPERIMENTS, ConfigError, nearest, read_yaml, validate
 from study.published import expand, look_up
+from study.validation import check_text_numbers, kind_of, wrong_type
 
 
 def load():
@@ -36,7 +41,7 @@ def load():
 def files(key):
     """The files that hold a source's facts."""
     path = source_file.FOLDER / f"{key}.yaml"
-    tables = read_yaml(path)["tables"].values()
+    tables = read_yaml(path).get("tables", {}).values()
     return [str(path), *(str(source_file.FOLDER / t) for t in tables if isinstance(t, str))]
 
 
@@ -44,9 +49,11 @@ def check(experiments, sources, datasets):
     """Raise ConfigError unless the `published`, `claims` and `defects` of every experiment name what
     exists: printed values, data sets, methods, analyses, kinds of checks and their options.
 
-    An overlay may take a method or data set away that a comparison names: it is then reported as
-    not run. So the names of the experiment's own file, and all data sets, are valid too.
+    An overlay may add or take away a method or sweep that they name: where it is not there, they are
+    reported as not run or not tested. So the names of the experiment's own file and of the overlays in
+    config/, and all data sets, are valid too.
     """
+    names = _names(experiments)
     for name, experiment in experiments.items():
         where = f"{EXPERIMENTS}/{name}.yaml"
         if not any(experiment.values[key] for key in ("published", "claims", "defects")):
@@ -54,12 +61,7 @@ def check(experiments, sources, datasets):
         source = experiment.values.get("source")
         if source not in sources:
             raise ConfigError(f"{where}: source: {source!r} is not known{nearest(source, sources)}")
-        own = read_yaml(where) if Path(where).exists() else {}
-        valid = {
-            key: [*dict.fromkeys([*experiment.values[key], *own.get(key, ())])]
-            for key in ("methods", "analyses", "tables")
-        }
-        valid["datasets"] = datasets
+        valid = names[name] | {"datasets": datasets}
         for key, spec in experiment.published.items():
             _comparison(spec, f"{where}: published.{key}", sources[source], valid)
         for section in ("claims", "defects"):
@@ -68,11 +70,33 @@ def check(experiments, sources, datasets):
                 place = f"{where}: {section}.{key}"
                 if key not in stated:
                     raise ConfigError(f"{place}: {source} has no such id{nearest(key, stated)}")
-                _statement(entry, place, valid)
+                _statement(entry, place, valid, names, sources[source])
+
+
+def _names(experiments):
+    """Experiment -> section -> the names that it, its own file and the overlays in config/ hold there."""
+    overlays = [read_yaml(path) for path in sorted(EXPERIMENTS.parent.glob("*.yaml"))]
+    names = {}
+    for name, experiment in experiments.items():
+        path = EXPERIMENTS / f"{name}.yaml"
+        found = [experiment.values, read_yaml(path) if path.exists() else {}]
+        found += [_below(overlay, "settings", name) for overlay in overlays]
+        names[name] = {
+            key: list(dict.fromkeys(label for values in found for label in _below(values, key)))
+            for key in ("methods", "sweeps", "analyses", "tables", "published")
+        }
+    return names
+
+
+def _below(value, *keys):
+    """The mapping below keys of a file that is not validated, {} where there is none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _known(value, valid, where, what):
-    if value is not None and value not in valid:
+    if value is not None and (not isinstance(value, str) or value not in valid):
         raise ConfigError(f"{where}: no {what} {value!r}{nearest(value, list(valid))}")
 
 
@@ -93,15 +117,10 @@ def _comparison(spec, where, source, valid):
             item["train_size"],
         ):
             raise ConfigError(f"{where}.rows: {item['path']}: needs dataset, method and train_size")
-        try:
-            look_up(source, item["path"], spec["layout"])
-        except KeyError as error:
-            raise ConfigError(f"{where}: {error.args[0]}") from None
-        except ValueError as error:
-            raise ConfigError(f"{where}: {error}") from None
+        _printed(source, item["path"], spec["layout"], where)
 
 
-def _statement(entry, where, valid):
+def _statement(entry, where, valid, names, source):
     if ("checks" in entry) == ("not_tested" in entry):
         raise ConfigError(f"{where}: needs either checks or not_tested, the reason")
     for number, check in enumerate(entry.get("checks", ())):
@@ -113,20 +132,82 @@ def _statement(entry, where, valid):
             raise ConfigError(f"{place}: {check['kind']} {needs} analysis")
         _known(check.get("analysis"), valid["analyses"], place, "analysis")
         _known(check.get("table"), valid["tables"], place, "table")
-        function = getattr(import_module(kind.module), kind.function)
         given = check["options"] | {key: "" for key in ("analysis", "table") if key in check}
-        parameters = inspect.signature(function).parameters
-        free = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        cells = ("sweep", "datasets", "methods", "train_size", "epsilon") if free else ()
-        options = [
-            *(k for k, p in parameters.items() if k != "results" and p.kind is not p.VAR_KEYWORD),
-            *cells,
-        ]
-        for option in given:
-            _known(option, options, place, "option")
-        for option, parameter in parameters.items():
-            required = parameter.default is parameter.empty and parameter.kind is not (
-                parameter.VAR_KEYWORD
-            )
-            if required and option != "results" and option not in given:
-                raise ConfigError(f"{place}: the option {option!r} is missing")
+        _options(given, kind, f"{place}.options", valid, names, source)
+
+
+def _options(given, kind, where, valid, names, source):
+    """Refuse options that a check does not take, values of another type, and names that there are not."""
+    parameters = _parameters(kind)
+    for option in given:
+        _known(option, parameters, where, "option")
+    for option, (_, required) in parameters.items():
+        if required and option not in given:
+            raise ConfigError(f"{where}: the option {option!r} is missing")
+    file, _, key = where.partition(": ")
+    check_text_numbers(given, file, key)
+    other = names.get(str(given.get("experiment")), {"methods": []})
+    known = {
+        options.Method: (valid["methods"], "method"),
+        options.Sweep: (valid["sweeps"], "sweep"),
+        options.DataSet: (valid["datasets"], "data set"),
+        options.Comparison: (valid["published"], "comparison"),
+        options.Other: (names, "experiment"),
+        options.OtherMethod: (other["methods"], "method"),
+        options.Mechanism: (MECHANISMS, "mechanism"),
+        options.Step: (STEPS, "step"),
+        options.End: (("smallest", "largest"), "value"),
+        options.Axis: (("epsilon", "train_size"), "value"),
+    }
+    for option, value in given.items():
+        place = f"{where}.{option}"
+        _fits(value, parameters[option][0], known, place)
+        if parameters[option][0] is options.Printed:
+            _printed(source, value, "number", place)
+    if "mechanism" in parameters:
+        try:
+            MECHANISMS[given["mechanism"]].check_options(given.get("options") or {})
+        except ValueError as error:
+            raise ConfigError(f"{where}.options: {error}") from None
+
+
+def _parameters(kind):
+    """Name -> (annotation, whether it must be given) of a check's options."""
+    function = getattr(import_module(kind.module), kind.function)
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        annotation = parameter.annotation
+        if parameter.kind is parameter.VAR_KEYWORD:
+            (handed_on,) = get_args(annotation)
+            found |= {key: (each, False) for key, each in get_type_hints(handed_on).items()}
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            required = parameter.default is parameter.empty
+            if annotation is parameter.empty:
+                annotation = str if name in ("analysis", "table") else type(parameter.default)
+            found[name] = (annotation, required)
+    return found
+
+
+def _fits(value, annotation, known, where):
+    """Raise ConfigError unless a value is of an annotation's type, and `known` where that names things."""
+    union = get_origin(annotation) in (Union, UnionType)
+    expected = []
+    for part in get_args(annotation) if union else (annotation,):
+        kind = kind_of((get_origin(part) or (part if isinstance(part, type) else str))())
+        if kind == kind_of(value):
+            if part in known:
+                _known(value, *known[part][:1], where, known[part][1])
+            for item in value if get_args(part) else ():
+                _fits(item, *get_args(part), known, where)
+            return
+        expected.append(kind)
+    wanted = " or ".join(kind for kind in dict.fromkeys(expected) if kind != "null")
+    raise ConfigError(f"{where}: {wrong_type(wanted, value)}")
+
+
+def _printed(source, path, layout, where):
+    """Raise ConfigError unless a source prints a number at a path."""
+    try:
+        look_up(source, path, layout)
+    except (KeyError, ValueError) as error:
+        raise ConfigError(f"{where}: {error.args[0]}") from None

@@ -59,7 +59,7 @@ def read_yaml(path):
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise ConfigError(f"{path}: must hold keys with values, not {_kind(value)}")
+        raise ConfigError(f"{path}: must hold keys with values, not {kind_of(value)}")
     return value
 
 
@@ -167,7 +167,7 @@ def _check_plain(value, path, where):
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                refuse(f"the key {_show(key)} is {_kind(key)}: write it in quotes")
+                refuse(f"the key {_show(key)} is {kind_of(key)}: write it in quotes")
             _check_plain(item, (*path, key), where)
     elif isinstance(value, (list, tuple)):
         for k, item in enumerate(value):
@@ -177,7 +177,7 @@ def _check_plain(value, path, where):
     ):
         refuse(f"must be a finite number, not {_show(value)}")
     elif not isinstance(value, (str, int, float, type(None))):
-        refuse(f"{value} is {_kind(value)}: write it in quotes")
+        refuse(f"{value} is {kind_of(value)}: write it in quotes")
 
 
 def check_options(options, defaults, source, key):
@@ -186,9 +186,9 @@ def check_options(options, defaults, source, key):
         if name not in defaults:
             raise problem(source, key, f"no option {name!r}{nearest(name, list(defaults))}")
         default = defaults[name]
-        expected = None if default is None else _kind(default)
-        if expected not in (None, _kind(value)):
-            raise problem(source, f"{key}.{name}", _wrong_type(expected, value))
+        expected = None if default is None else kind_of(default)
+        if expected not in (None, kind_of(value)):
+            raise problem(source, f"{key}.{name}", wrong_type(expected, value))
 
 
 def check_text_numbers(options, source, key):
@@ -209,7 +209,8 @@ def _key(path):
     return key
 
 
-def _kind(value):
+def kind_of(value):
+    """What a value is, in words."""
     kinds = {
         str: "text",
         bool: "true/false",
@@ -231,9 +232,10 @@ def _show(value):
     return words.get(str(value), repr(value)) if not isinstance(value, str) else repr(value)
 
 
-def _wrong_type(expected, value):
+def wrong_type(expected, value):
+    """The problem with a value that is something else than expected, in words."""
     shown = "" if value is None or isinstance(value, (dict, list)) else f" ({_show(value)})"
-    return f"must be {expected}, not {_kind(value)}{shown}"
+    return f"must be {expected}, not {kind_of(value)}{shown}"
 
 
 def in_yaml(value):
@@ -292,7 +294,7 @@ def _problem(error):
             "integer": "a whole number",
             "number": "a number",
         }
-        return _wrong_type(" or ".join(names[kind] for kind in kinds), value)
+        return wrong_type(" or ".join(names[kind] for kind in kinds), value)
     if error.validator == "enum":
         return f"{value!r} is not known{nearest(value, limit)}"
     comparison = {
@@ -331,4 +333,6 @@ def _with_defaults(value, schema, root):
             sub = properties.get(key, other if isinstance(other, dict) else {})
             filled[key] = _with_defaults(item, sub, root)
         return filled
+    if isinstance(value, list):
+        return [_with_defaults(item, schema.get("items", {}), root) for item in value]
     return value

@@ -107,6 +107,16 @@ def test_a_missing_result_decides_nothing():
     assert outcome.holds is None and "absent" in outcome.decided_by
 
 
+def test_a_sweep_or_comparison_that_an_overlay_took_away_decides_nothing():
+    lower = {"kind": "lower_than", "options": {"lower": "good", "higher": "bad", "sweep": "gone"}}
+    outcome = statements.run(CURVES, lower)
+    assert outcome.holds is None and outcome.decided_by == "this run has no sweep 'gone'"
+    implied = {"comparison": "gone", "methods": ["good"], "share_of": 1}
+    empty = Results(Experiment("made", CURVES.experiment.values | {"published": {}}), CURVES.frame)
+    outcome = statements.run(empty, {"kind": "implied_below", "options": implied})
+    assert outcome.holds is None and outcome.decided_by == "this run has no comparison 'gone'"
+
+
 def test_jacobian_refuses_a_wrong_expectation():
     assert privacy.jacobian(CURVES, cases=[[0.1, 1, 0.2989], [1, 0.01, 4.0242]]).holds
     assert not privacy.jacobian(CURVES, cases=[[0.1, 1, 0.25]]).holds

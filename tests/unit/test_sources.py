@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+import yaml
 
 from study import sources
 from study.config import ConfigError, load
@@ -49,6 +50,7 @@ def test_every_printed_table_is_compared_with_something(known):
         ("claims/cm08-1/checks/0/kind", "lower_then", "did you mean 'lower_than'"),
         ("claims/cm08-1/checks/0/options/lover", "x", "did you mean 'lower'"),
         ("claims/cm08-6/checks/0/analysis", "excess", "did you mean 'excess_risk'"),
+        ("claims/cm08-6/checks/0/table", "figure_1", "no option 'table'"),
         ("claims/cm08-99", {"checks": []}, "has no such id"),
         ("defects/cm08-sd", {}, "needs either checks or not_tested"),
         ("source", "cm09", "'cm09' is not known"),
@@ -63,8 +65,82 @@ def test_mistakes_are_refused_with_the_nearest_name(known, path, value, message)
         here = here[int(part) if isinstance(here, list) else part]
     here[last] = value
     with pytest.raises(ConfigError, match=message) as caught:
-        sources.check({"cm08": Experiment("cm08", values)}, published, datasets)
+        sources.check(experiments | {"cm08": Experiment("cm08", values)}, published, datasets)
     assert "\n" not in str(caught.value)
+
+
+LOWER = "lower: nonprivate, higher: output_perturbation"
+CHECKS = [
+    (
+        "lower_than",
+        "lower: nonprivat, higher: x",
+        "lower: no method 'nonprivat'; did you mean 'nonp",
+    ),
+    ("lower_than", "lower: [nonprivate], higher: x", "lower: must be text, not a list"),
+    (
+        "lower_than",
+        f"{LOWER}, sweep: lerning",
+        "sweep: no sweep 'lerning'; did you mean 'learning'",
+    ),
+    ("lower_than", f"{LOWER}, sweep: [table, x]", "sweep: no sweep 'x'"),
+    ("lower_than", f"{LOWER}, datasets: [cm08_seperable]", "did you mean 'cm08_separable'"),
+    ("lower_than", f"{LOWER}, datasets: [[x]]", "datasets: must be text, not a list"),
+    ("lower_than", f"{LOWER}, epsilon: smalest", "no value 'smalest'; did you mean 'smallest'"),
+    ("lower_than", f"{LOWER}, epsilon: true", "must be a number or a list or text, not true/false"),
+    ("lower_than", f"{LOWER}, share: 1e-1", "share: '1e-1' is text, not a number: write 0.1"),
+    ("lower_than", f"{LOWER}, share: half", r"share: must be a number, not text \('half'\)"),
+    ("level", "method: nonprivate", "no option 'method'; did you mean 'methods'"),
+    ("level", "methods: [nonprivate, nonprivat]", "methods: no method 'nonprivat'; did you mean"),
+    ("monotone", "along: epsilons", "along: no value 'epsilons'; did you mean 'epsilon'"),
+    ("void", "method: nonprivat, because: x", "method: no method 'nonprivat'; did you mean"),
+    ("void", "method: nonprivate, because: 3", "because: must be text, not a number"),
+    (
+        "lower_across",
+        "method: nonprivate, epsilon: 1, experiment: einarson_sgd, other_method: x, other_epsilon: 1",
+        "experiment: no experiment 'einarson_sgd'; did you mean 'einarsson_sgd'",
+    ),
+    (
+        "lower_across",
+        "method: nonprivate, epsilon: 1, experiment: einarsson_sgd, other_method: dp_sdg, "
+        "other_epsilon: 1",
+        "other_method: no method 'dp_sdg'; did you mean 'dp_sgd'",
+    ),
+    (
+        "guarantee_ratio",
+        "mechanism: dp_sdg, n: 9, d: 2, epsilon: 1, at_least: 2",
+        "mechanism: no mechanism 'dp_sdg'; did you mean 'dp_sgd'",
+    ),
+    (
+        "guarantee_ratio",
+        "mechanism: dp_sgd, n: 9, d: 2, epsilon: 1, at_least: 2, options: {epoch: 3}",
+        "did you mean 'epochs'",
+    ),
+    ("step_looks_at_rows", "steps: [max_nrom]", "no step 'max_nrom'; did you mean 'max_norm'"),
+    (
+        "implied_below",
+        "comparison: figure1, methods: [nonprivate], share_of: 1",
+        "comparison: no comparison 'figure1'; did you mean 'figure_1'",
+    ),
+    (
+        "printed_twice",
+        "first: tables/figure_1, second: x",
+        "first: tables/figure_1 is not a number",
+    ),
+    ("printed_twice", "first: tables/figure_2, second: x", "first: tables has no 'figure_2'"),
+    ("tuned_lambda", "value: 1, datasets: cm08_separable", "datasets: must be a list, not text"),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "message"), CHECKS)
+def test_names_and_values_in_checks(known, kind, options, message):
+    experiments, published, datasets = known
+    check = {"kind": kind, "options": yaml.safe_load(f"{{{options}}}")}
+    claims = {"claims": {"cm08-1": {"checks": [check]}}}
+    changed = Experiment("cm08", experiments["cm08"].values | claims)
+    with pytest.raises(ConfigError, match=message) as caught:
+        sources.check(experiments | {"cm08": changed}, published, datasets)
+    expected = "config/experiments/cm08.yaml: claims.cm08-1.checks[0].options"
+    assert str(caught.value).startswith(expected) and "\n" not in str(caught.value)
 
 
 def test_a_required_option_is_missed(known):
@@ -73,6 +149,52 @@ def test_a_required_option_is_missed(known):
     del values["claims"]["cm08-1"]["checks"][0]["options"]["higher"]
     with pytest.raises(ConfigError, match="the option 'higher' is missing"):
         sources.check({"cm08": Experiment("cm08", values)}, published, datasets)
+
+
+def test_names_that_an_overlay_takes_away_or_adds_stay_valid(known):
+    experiments, published, datasets = known
+    values = copy.deepcopy(experiments["cm08"].values)
+    del values["sweeps"]["table"], values["methods"]["output_perturbation"]
+    sources.check({"cm08": Experiment("cm08", values)}, published, datasets)
+    # config/real.yaml has it.
+    values = copy.deepcopy(experiments["einarsson_sgd"].values)
+    assert "dp_sgd_d100" not in values["methods"]
+    values["claims"] = {
+        "e18-6": {"checks": [{"kind": "level", "options": {"methods": "dp_sgd_d100"}}]}
+    }
+    changed = experiments | {"einarsson_sgd": Experiment("einarsson_sgd", values)}
+    sources.check(changed, published, datasets)
+
+
+@pytest.mark.parametrize("printed", ["0.1", None, float("nan"), True, [0.1], {"a": 1}])
+def test_what_is_printed_is_a_number(known, printed):
+    experiments, published, datasets = known
+    source = copy.deepcopy(published["chaudhuri_monteleoni_2008"])
+    source.values["tables"]["figure_1"] = {"a": [0.1, printed]}
+    spec = {"title": "x", "values": "tables/figure_1", "rows": [], "layout": "number"}
+    row = {"dataset": "cm08_separable", "method": "nonprivate", "train_size": 1}
+    for layout, path in (("number", "a/1"), ("mean_sd", "a")):
+        spec |= {"layout": layout, "rows": [{**row, "value": path}]}
+        values = experiments["cm08"].values | {"published": {"figure_1": spec}, "claims": {}}
+        with pytest.raises(
+            ConfigError, match=r"published.figure_1: tables/figure_1/a(/1)? is not a "
+        ):
+            sources.check({"cm08": Experiment("cm08", values)}, {source.key: source}, datasets)
+
+
+def test_a_source_needs_neither_settings_nor_defects(tmp_path, monkeypatch):
+    from checks import source
+
+    (tmp_path / "made.yaml").write_text(
+        "key: made\nshort: M\ntables: {t: {row: [1]}}\nclaims: [{id: a, says: x}]\n"
+    )
+    monkeypatch.setattr(source, "FOLDER", tmp_path)
+    loaded = sources.load()["made"]
+    assert loaded.values == source.read("made").values
+    assert loaded.values["settings"] == {} and loaded.statements("defects") == {}
+    (tmp_path / "made.yaml").write_text("key: made\nshort: M\n")
+    assert sources.load()["made"].values == source.read("made").values
+    assert sources.files("made") == [str(tmp_path / "made.yaml")]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +210,6 @@ def test_a_required_option_is_missed(known):
     ],
 )
 def test_published_files_are_validated(tmp_path, monkeypatch, text, message):
-    import yaml
-
     from checks import source
 
     whole = {"key": "made", "short": "M", "settings": {}, "tables": {}, "claims": [], "defects": []}

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+LONGEST = 100_000  # values of a range
 EPSILON_PATTERN = r"\d+(\.\d*[1-9])?|inf"
 
 
@@ -42,9 +43,14 @@ def parse(text):
 
 
 def sequence(values, whole=False):
-    """A list, or {from, to, step} inclusive, as a sorted list of distinct numbers."""
+    """A list, or {from, to, step} inclusive, as a sorted list of distinct numbers.
+
+    Raises ValueError for a range of more than LONGEST, which no one means.
+    """
     if isinstance(values, dict):
-        count = math.floor((values["to"] - values["from"]) / values["step"] + 1e-9)
-        values = [values["from"] + k * values["step"] for k in range(count + 1)]
+        steps = (values["to"] - values["from"]) / values["step"]
+        if steps > LONGEST:
+            raise ValueError(f"the range has more than {LONGEST} values")
+        values = [values["from"] + k * values["step"] for k in range(math.floor(steps + 1e-9) + 1)]
     convert = int if whole else (lambda value: float(epsilon(value)))
     return sorted({convert(value) for value in values})

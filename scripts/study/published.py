@@ -72,7 +72,7 @@ def look_up(source, path, layout):
         raise ValueError(f"{path} is not a mean with its standard deviation")
     printed = found if layout == "mean_sd" else [found]
     for value in printed:
-        if type(value) not in (int, float) or not math.isfinite(value):
+        if type(value) not in (int, float) or not abs(value) < 1e300:
             raise ValueError(f"{path} is not a number")
     value, sd = map(float, [*printed, math.nan][:2])
     return value, None if math.isnan(sd) else sd

@@ -11,7 +11,7 @@ import numpy as np
 from dp.preparation import Table
 from study import canonical
 from study.readers_idx import read_images
-from study.readers_text import listed, open_text
+from study.readers_text import brief, listed, open_text
 
 # Classes of the data sets that come with scikit-learn and have more than two.
 BUNDLED_CLASSES = {
@@ -73,7 +73,7 @@ def class_numbers(labels, classes, where):
     unknown = ~np.isin(labels, names)
     if unknown.any():
         raise ValueError(
-            f"{where}: the label {str(labels[unknown][0])!r} is not among the classes "
+            f"{where}: the label {brief(labels[unknown][0])!r} is not among the classes "
             f"({', '.join(names)})"
         )
     order = np.argsort(names)
@@ -88,7 +88,7 @@ def two_classes(labels, positive, where):
     labels = np.array([str(label) for label in labels])
     chosen = np.array([_is_label(label, positive) for label in labels])
     if chosen.all() or not chosen.any():
-        values = ", ".join(repr(str(value)) for value in np.unique(labels)[:5])
+        values = ", ".join(repr(brief(value)) for value in np.unique(labels)[:5])
         shown = str(positive).lower() if isinstance(positive, bool) else repr(positive)
         problem = "every row has the label" if chosen.all() else "no row has the label"
         remedy = ""
@@ -142,7 +142,7 @@ def _columns(path, rows, label, columns, categories, delimiter, names):
     known = [name for name in header if name is not None]
     repeated = next((name for name in known if known.count(name) > 1), None)
     if repeated is not None:
-        raise ValueError(f"{path}: the header names {repeated!r} twice")
+        raise ValueError(f"{path}: the header names {brief(repeated)!r} twice")
     categories = categories or {}
     columns = list(columns or [name for name in known if name != label and name not in categories])
     for name in [label, *columns, *categories]:
@@ -203,7 +203,7 @@ def read_csv(path, label, columns=None, *, categories=None, member=None, delimit
             category = row[where[name]].strip()
             if (name, category) not in place:
                 raise ValueError(
-                    f"{path}: column {name!r}, row {number}: {category!r} is not among the "
+                    f"{path}: column {name!r}, row {number}: {brief(category)!r} is not among the "
                     f"categories that the configuration lists"
                 )
             X[k, place[name, category]] = 1.0
@@ -218,10 +218,10 @@ def _finite(text, where):
     try:
         value = canonical.parse(text)
     except ValueError:
-        problem = f"{text!r} is not a number" if text.strip() else "the cell is empty"
+        problem = f"{brief(text)!r} is not a number" if text.strip() else "the cell is empty"
         raise ValueError(f"{where}: {problem}") from None
     if not math.isfinite(value):
-        raise ValueError(f"{where}: {text.strip()!r} is not a finite number")
+        raise ValueError(f"{where}: {brief(text.strip())!r} is not a finite number")
     return value
 
 

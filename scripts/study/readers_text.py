@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import lzma
 import zipfile
 import zlib
 from contextlib import contextmanager
@@ -33,8 +34,8 @@ def open_text(path, member=None):
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
     except EOFError:
         raise ValueError(f"{path}: the compressed file is cut off; {AGAIN}") from None
-    except (zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path}: the archive is damaged ({error}); {AGAIN}") from None
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
+        raise ValueError(f"{path}: the archive is damaged ({brief(error)}); {AGAIN}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: is not UTF-8 text") from None
 
@@ -49,10 +50,22 @@ def _content(raw, start, path, member):
             )
         if member is not None and member not in files:
             raise ValueError(f"{path}: has no member {member!r} (it has: {listed(files, 10)})")
-        return archive.open(member or files[0])
+        try:
+            return archive.open(member or files[0])
+        except RuntimeError as error:  # encrypted, or packed in a way that Python does not know
+            text = f"{path}: cannot be unpacked ({brief(error)}); zip it again without a password"
+            raise ValueError(text) from None
     return gzip.open(raw) if start[:2] == b"\x1f\x8b" else raw
 
 
 def listed(names, most):
     """The first names of a file's own, on one line whatever they hold."""
-    return ", ".join(name if name.isprintable() else repr(name) for name in names[:most])
+    return ", ".join(
+        brief(name) if name.isprintable() else repr(brief(name)) for name in names[:most]
+    )
+
+
+def brief(text, most=80):
+    """The beginning of a text that may be very long, such as a damaged file's cell."""
+    text = str(text)
+    return text if len(text) <= most else f"{text[:most]}..."

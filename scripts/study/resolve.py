@@ -119,7 +119,10 @@ def _search(scope, label, search):
 def _sweep(scope, label, sweep):
     key = f"sweeps.{label}"
     for numbers, whole in (("train_sizes", True), ("epsilons", False)):
-        sweep[numbers] = canonical.sequence(sweep[numbers], whole=whole)
+        try:
+            sweep[numbers] = canonical.sequence(sweep[numbers], whole=whole)
+        except ValueError as error:
+            raise scope.fail(f"{key}.{numbers}", f"{error}") from None
         if not sweep[numbers]:
             raise scope.fail(f"{key}.{numbers}", "the range is empty: 'from' exceeds 'to'")
     scope.known(f"{key}.datasets", sweep.get("datasets", ()), scope.value["datasets"], "data set")
@@ -157,10 +160,11 @@ def _entry(scope, key, entry, available, datasets):
 def _entry_options(scope, key, options):
     """Methods that are shown, alone or grouped into panels or columns, and a comparison exist."""
     groups = {name: options[name] for name in ("plain", "pretrained") if name in options}
-    for title, methods in (options.get("panels", {}) | groups).items():
+    groups |= {f"panels.{title}": group for title, group in options.get("panels", {}).items()}
+    for name, methods in groups.items():
         if not isinstance(methods, list):
-            raise scope.fail(f"{key}.{title}", wrong_type("a list", methods))
-        scope.known(f"{key}.{title}", methods, scope.value["methods"], "method")
+            raise scope.fail(f"{key}.{name}", wrong_type("a list", methods))
+        scope.known(f"{key}.{name}", methods, scope.value["methods"], "method")
     for name, section, what in (
         ("baseline", "methods", "method"),
         ("published", "published", "comparison"),

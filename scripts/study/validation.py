@@ -17,6 +17,7 @@ import yaml
 from study import canonical
 
 SCHEMAS = Path("workflow/schemas")
+LARGEST = 10**300  # beyond it, integers become no floats
 NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
 
 
@@ -172,6 +173,8 @@ def _check_plain(value, path, where):
     elif isinstance(value, (list, tuple)):
         for k, item in enumerate(value):
             _check_plain(item, (*path, k), where)
+    elif isinstance(value, int) and abs(value) > LARGEST:
+        refuse(f"must be a number of at most {LARGEST:g}")
     elif isinstance(value, float) and (
         math.isnan(value) or (math.isinf(value) and "options" not in path)
     ):

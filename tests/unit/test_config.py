@@ -147,6 +147,18 @@ OVERLAYS = [
         WHERE + "sweeps.epsilon.epsilons: the range is empty: 'from' exceeds 'to'",
     ),
     (
+        SWEEP % "{train_sizes: {from: 1, to: 1000000000000, step: 1}}",
+        WHERE + "sweeps.epsilon.train_sizes: the range has more than 100000 values",
+    ),
+    (
+        CM08 % "{restarts: 1%s}" % ("0" * 400),
+        "bad.yaml: settings.cm08.restarts: must be a number of",
+    ),
+    (
+        CM08 % "{published: {figure_1: {epsilon: [x]}}}",
+        WHERE + "published.figure_1.epsilon[0]: must be a number, not text ('x')",
+    ),
+    (
         SWEEP % "{train_sizes: {from: 10, to: 100}}",
         WHERE + "sweeps.epsilon.train_sizes: the key 'step' is missing",
     ),

@@ -63,6 +63,26 @@ def test_hoseinpour_trains_on_400_rows():
             {"figures": {"accuracy": {"options": {"plain": ["dp_gdd"]}}}},
             "did you mean 'dp_gd'",
         ),
+        (
+            "hoseinpour",
+            {"figures": {"accuracy": {"options": {"plain": [["dp_gd"]]}}}},
+            r"options.plain: no method \['dp_gd'\]",
+        ),
+        (
+            "patton",
+            {"figures": {"figure_1a": {"options": {"panels": {"a": "adam"}}}}},
+            r"options.panels.a: must be a list, not text \('adam'\)",
+        ),
+        (
+            "patton",
+            {"figures": {"figure_1a": {"options": {"panels": {"a": {"adam": 1}}}}}},
+            "options.panels.a: must be a list, not a mapping",
+        ),
+        (
+            "patton",
+            {"figures": {"figure_1a": {"options": {"baseline": "linear_regresion"}}}},
+            "options.baseline: no method .*; did you mean 'linear_regression'",
+        ),
         ("hoseinpour", {"sweeps": {"simulated": {"train_sizes": [401]}}}, "more than the 400"),
         ("hoseinpour", {"sweeps": {"real": {"train_sizes": [720]}}}, "more than the 719"),
     ],

@@ -174,6 +174,16 @@ def test_truncated_zip(tmp_path):
         readers.read_csv(path, "y", member="bank/full.csv")
 
 
+@pytest.mark.parametrize(("place", "value", "said"), [(8, 1, "is encrypted"), (10, 77, "method")])
+def test_zip_that_cannot_be_unpacked(tmp_path, place, value, said):
+    path = archive(tmp_path, members=("full.csv",))
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"PK\x01\x02") + place] = value
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"cannot be unpacked \(.*{said}.*\); zip it again"):
+        readers.read_csv(path, "y")
+
+
 def test_classes_are_numbered_as_the_configuration_lists_them():
     found = readers.class_numbers([9, 4, 4], [4, 7, 9], "here")
     assert found.tolist() == [2, 0, 0]

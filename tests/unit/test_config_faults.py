@@ -1,0 +1,189 @@
+"""One change at random of one configuration file: it loads, or one sentence says what is wrong.
+
+A plain run makes a sample; `-m slow` makes 1,000 changes, or as many as DP_FAULTS says.
+"""
+
+import copy
+import datetime
+import json
+import os
+import pickle
+import random
+from pathlib import Path
+
+import pytest
+from snakemake.utils import update_config
+
+from project import ROOT
+from study import audits, config, kinds, sources, validation
+from study.config import ConfigError
+from study.experiment import Experiment
+
+DEFAULT = "config/config.yaml"
+OVERLAYS = ("config/smoke.yaml", "config/real.yaml", "config/full.yaml")
+ODD = [
+    *(None, True, 0, -1, 3, 2.5, 1e308, 10**40, float("inf"), float("nan"), "", "x", "a b", "é"),
+    *(10**400, {"from": 1, "to": 10**12, "step": 1}, {"from": 1, "to": 1e300, "step": 1e-300}),
+    *("two\nlines", "1e-3", "../x", "{x}", "{", "nonprivate", "tuned", "wdbc_clip", "0.1"),
+    *([], {}, [1], ["x"], [["x"]], [None], {"a": 1}, {1: 2}, {"x": {"y": []}}),
+    datetime.date(2008, 12, 8),
+]
+
+
+def place(value, rng):
+    """The path of a value at random: few steps as often as many, where most values lie deep."""
+    path = []
+    while isinstance(value, (dict, list)) and len(value) and (not path or rng.random() < 0.8):
+        path.append(rng.choice(list(value) if isinstance(value, dict) else range(len(value))))
+        value = value[path[-1]]
+    return path
+
+
+class Twice(dict):
+    """A mapping that is written with one of its keys twice."""
+
+    def items(self):
+        found = list(super().items())
+        return [*found, found[-1]]
+
+
+def change(values, rng):
+    """(what was done, the changed values or, where a key stands twice, their text)."""
+    values = copy.deepcopy(values)
+    *parents, last = path = place(values, rng)
+    here = values
+    for part in parents:
+        here = here[part]
+    done = rng.choice(["value", "value", "gone", "renamed", "doubled"])
+    if done == "value":
+        here[last] = copy.deepcopy(rng.choice(ODD))
+        return f"{path} = {here[last]!r}", values
+    if done == "doubled" and isinstance(here, list):
+        here.insert(last, here[last])
+    elif done == "doubled":
+        twice = Twice(here)
+        if not parents:
+            return f"{path} twice", json.dumps(twice, default=str)
+        outer = values
+        for part in parents[:-1]:
+            outer = outer[part]
+        outer[parents[-1]] = twice
+        return f"{path} twice", json.dumps(values, default=str)
+    elif done == "renamed" and isinstance(here, dict):
+        name = rng.choice([f"{last}s", str(last)[:-1], "x", "", 7])
+        items = [(name if key == last else key, item) for key, item in here.items()]
+        here.clear()
+        here.update(items)
+    else:
+        del here[last]
+    return f"{path} {done}", values
+
+
+class Files:
+    """The configuration files in memory, and what was computed of those that stay the same."""
+
+    def __init__(self, monkeypatch):
+        monkeypatch.chdir(ROOT)
+        paths = sorted(Path("config").rglob("*.yaml"))
+        self.originals = {str(path): validation.read_yaml(path) for path in paths}
+        self.values, self.known = dict(self.originals), {}
+        self.really = validation.read_yaml
+        for module in (config, sources, audits, validation):
+            monkeypatch.setattr(module, "read_yaml", self.read)
+        for module, name, key in (
+            (config, "experiment", self.experiment_key),
+            (
+                config,
+                "_datasets",
+                lambda: self.content("config/datasets.yaml", "config/files.yaml"),
+            ),
+            (sources, "load", lambda: self.content("config/published")),
+            (audits, "load", lambda merged: self.content("config/audit") + repr(merged["audit"])),
+        ):
+            monkeypatch.setattr(module, name, self.remember(getattr(module, name), key))
+
+    def read(self, path):
+        if str(path) not in self.values:  # a schema
+            self.values[str(path)] = self.really(path)
+        return copy.deepcopy(self.values[str(path)])
+
+    def content(self, *starts):
+        return repr([value for path, value in self.values.items() if path.startswith(starts)])
+
+    @staticmethod
+    def experiment_key(name, value, where, datasets):
+        text = repr(value)
+        return name + text + repr([entry for key, entry in datasets.items() if key in text])
+
+    def remember(self, function, key):
+        """The function, which computes anew only where the key of its arguments is a new one."""
+
+        def call(*arguments):
+            known = (function.__name__, key(*arguments))
+            if known not in self.known:
+                made = function(*arguments)
+                made = (made.name, made.values) if isinstance(made, Experiment) else made
+                self.known[known] = pickle.dumps(made)
+                if function.__name__ == "experiment":
+                    ask(Experiment(*made))
+            made = pickle.loads(self.known[known])
+            return Experiment(*made) if function.__name__ == "experiment" else made
+
+        return call
+
+    def load(self, changed):
+        """Everything that Snakemake reads before it plans jobs."""
+        merged = self.read(DEFAULT)
+        overlays = [changed] if changed in OVERLAYS else []
+        for overlay in overlays:
+            update_config(merged, self.read(overlay))
+        merged, experiments, datasets = config.load(merged, [*overlays, DEFAULT])
+        audits.load(merged)
+        sources.check(experiments, sources.load(), datasets)
+
+
+def ask(experiment):
+    """What rules ask of an experiment."""
+    json.dumps(experiment.values)
+    experiment.fits()
+    for cell in experiment.cells():
+        method = experiment.methods[cell.method]
+        experiment.run_path(cell), experiment.fit_path(cell), experiment.split(cell.method)
+        experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
+    for section, available in kinds.SECTIONS.items():
+        for entry in experiment.values[section].values():
+            inputs = available[entry["kind"]].inputs
+            if inputs in ("cells", "draws"):
+                experiment.entry_cells(entry)
+            else:
+                experiment.entry_paths(entry, inputs)
+
+
+@pytest.mark.parametrize(
+    "count",
+    [60, pytest.param(int(os.environ.get("DP_FAULTS", "1000")), marks=pytest.mark.slow)],
+)
+def test_single_changes(monkeypatch, tmp_path, count):
+    files = Files(monkeypatch)
+    names = list(files.originals)
+    for name in [DEFAULT, *OVERLAYS]:
+        files.load(name)
+    refused, faults = 0, []
+    for seed in range(count):
+        rng = random.Random(seed)
+        name = rng.choice(names)
+        done, values = change(files.originals[name], rng)
+        try:
+            if isinstance(values, str):
+                (tmp_path / "twice.yaml").write_text(values)
+                values = files.really(tmp_path / "twice.yaml")
+            files.values = files.originals | {name: values}
+            files.load(name)
+        except ConfigError as error:
+            refused += 1
+            if len(str(error).splitlines()) != 1 or ".yaml" not in str(error):
+                faults.append(f"{seed}: {name}: {done}: {error}")
+        except Exception as error:  # every other error is a fault
+            faults.append(f"{seed}: {name}: {done}: {type(error).__name__}: {error}")
+    assert not faults, "\n".join(faults[:20])
+    assert count / 4 < refused < count

@@ -16,6 +16,7 @@ include: "workflow/rules/figures.smk"
 include: "workflow/rules/audit.smk"
 include: "workflow/rules/verdicts.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/hooks.smk"
 
 
 rule all:
@@ -23,7 +24,7 @@ rule all:
     input:
         [path for name in CONFIG["experiments"] for path in results_of(name)],
         ledger_files() if AUDITS.values["enabled"] else [],
-        "results/report.html",
+        paths.REPORT(),
 
 
 # Every experiment's name is a target: `snakemake --cores 4 -- cm08`.
@@ -37,13 +38,12 @@ for name in EXPERIMENTS:
 
 
 onstart:
-    check_folders()
+    begin(workflow.dag)
 
 
 onsuccess:
-    announce(workflow.dag)
+    end(workflow.dag, True, log)
 
 
 onerror:
-    report_what_there_is()
-    explain_kills(log)
+    end(workflow.dag, False, log)

@@ -1,13 +1,12 @@
 """One raw file, from mirrors or from its addresses, with its checksum verified."""
 
 import argparse
-from pathlib import Path
 
 import yaml
 
-from study import downloads, jobs
+from study import downloads, jobs, paths
 
-FILES = Path("config/files.yaml")
+FILES = paths.HOME / "config/files.yaml"
 
 
 def main():

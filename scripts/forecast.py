@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from reporting import costs, forecast
-from reporting.plan import planned
-from study import jobs
-from study.config import ConfigError, load, read_yaml
+from reporting.plan import CONFIG, configuration, planned
+from study import jobs, paths
+from study.config import ConfigError, load
 from study.files import read_json, write_csv
 
 
@@ -25,7 +25,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="also jobs whose results are up to date")
     parser.add_argument("--cores", type=int, default=4, help="for the time on so many cores")
     parser.add_argument(
-        "--record", action="store_true", help=f"measure anew: results/ to {forecast.RECORD}"
+        "--record", action="store_true", help=f"measure anew: from results to {forecast.RECORD}"
     )
     arguments = parser.parse_args()
     try:
@@ -35,12 +35,8 @@ def main():
 
 
 def show(arguments):
-    from snakemake.utils import update_config  # overlays are merged as Snakemake merges them
-
-    config = read_yaml("config/config.yaml")
-    for path in arguments.configfile:
-        update_config(config, read_yaml(path))
-    _, experiments, _ = load(config, [*arguments.configfile, "config/config.yaml"])
+    config = configuration(arguments.configfile)
+    _, experiments, _ = load(config, [*arguments.configfile, CONFIG])
     experiments = {name: experiment.values for name, experiment in experiments.items()}
     jobs_to_run = [
         forecast.job(job.rule, job.experiment, job.path, experiments)
@@ -77,9 +73,9 @@ def line(name, total):
 
 
 def record():
+    found = (Path(paths.PROVENANCE(experiment=f.name)) for f in Path(paths.results()).iterdir())
     experiments = {
-        path.parent.name: read_json(path)["configuration"]
-        for path in Path("results").glob("*/provenance.json")
+        path.parent.name: read_json(path)["configuration"] for path in found if path.exists()
     }
     rows = {}
     if forecast.RECORD.exists():

@@ -7,7 +7,7 @@ from pathlib import Path
 from reporting import costs
 from reporting.collect import Gathered
 from reporting.page import render
-from study import jobs
+from study import jobs, paths, records
 from study.experiment import Experiment
 from study.files import atomic, write_csv
 
@@ -22,6 +22,12 @@ def main():
     )
     parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--of", required=True, help="what calls the configuration")
+    parser.add_argument(
+        "--partial",
+        action="store_true",
+        help="of what there is: beside a page that shows more; prints the path",
+    )
     parser.add_argument("--out-html", required=True)
     parser.add_argument("--out-costs", required=True, help=f".csv: {', '.join(costs.COLUMNS)}")
     arguments = parser.parse_args()
@@ -30,9 +36,19 @@ def main():
     for path in arguments.configuration:
         experiment = Experiment.from_json(Path(path).read_text(encoding="utf-8"))
         gathered.append(Gathered(experiment, arguments.stand_ins))
-    page = render(gathered, arguments.seed)
-    with atomic(arguments.out_html) as handle:
-        handle.write(page)
+    shows = {
+        "configuration": arguments.of,
+        "experiments": {g.experiment.name: g.there for g in gathered},
+    }
+    old, path = records.page(arguments.out_html), arguments.out_html
+    if arguments.partial and old and records.shows_less(shows, old):
+        path = paths.PARTIAL_REPORT()
+    with atomic(path) as handle:
+        handle.write(render(gathered, arguments.seed, shows))
+    if path == arguments.out_html:
+        Path(paths.PARTIAL_REPORT()).unlink(missing_ok=True)
+    if arguments.partial:
+        print(path)
     write_csv(arguments.out_costs, costs.COLUMNS, costs.per_rule(costs.measured()))
 
 

@@ -3,6 +3,7 @@
 from functools import cached_property
 from pathlib import Path
 
+from study import paths
 from study.experiment import data_path
 from study.files import read_json
 
@@ -22,7 +23,7 @@ class Results:
     @cached_property
     def frame(self):
         """results.csv, epsilon as a float."""
-        return self._csv(f"results/{self.experiment.name}/results.csv")
+        return self._csv(paths.CELLS(experiment=self.experiment.name))
 
     def analysis(self, name):
         """The table that an analysis wrote (for an .npz, its arrays)."""
@@ -38,7 +39,7 @@ class Results:
 
     def other(self, name):
         """`frame` of another experiment."""
-        return self._csv(f"results/{name}/results.csv")
+        return self._csv(paths.CELLS(experiment=name))
 
     def named(self, spec):
         """The table that a comparison or check names, by its key `analysis` or `table`."""
@@ -46,7 +47,7 @@ class Results:
             return self.analysis(spec["analysis"])
         if spec["table"] not in self.experiment.tables:
             raise Missing(f"this run has no table {spec['table']!r}")
-        return self._csv(f"results/{self.experiment.name}/tables/{spec['table']}.csv")
+        return self._csv(paths.TABLE(experiment=self.experiment.name, name=spec["table"]))
 
     def tuned(self, dataset):
         """{lambda, ties, ...} and the table of errors per lambda of one data set."""

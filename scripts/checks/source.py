@@ -2,12 +2,11 @@
 
 import csv
 import math
-from pathlib import Path
 from typing import NamedTuple
 
-from study import canonical
+from study import canonical, paths
 
-FOLDER = Path("config/published")
+FOLDER = paths.HOME / "config/published"
 EMPTY = {"settings": {}, "tables": {}, "claims": [], "defects": []}  # where a file has none
 
 

@@ -81,9 +81,8 @@ def _shown(rows):
 
 
 def _names(frame):
-    looks = {name: look[0] for name, look in style.MECHANISMS.items()}
     return [
-        f"{looks.get(row.mechanism, row.mechanism.replace('_', ' '))}: "
+        f"{style.name(row.mechanism)}: "
         f"{row.attack.replace('_', ' ')}, "
         + (rf"$\varepsilon$ = {row.epsilon:g}" if np.isfinite(row.epsilon) else "none claimed")
         for row in frame.itertuples()

@@ -73,6 +73,11 @@ PARAMETERS = {
 }
 
 
+def name(mechanism):
+    """A mechanism's name for readers."""
+    return MECHANISMS[mechanism][0] if mechanism in MECHANISMS else mechanism.replace("_", " ")
+
+
 def looks(methods):
     """Label -> {label, color, marker, linestyle} for an experiment's methods, for `Axes.plot`.
 

@@ -12,7 +12,7 @@ from checks import published as comparisons
 from checks import source as source_file
 from checks import statements
 from checks.results import Results
-from study import kinds
+from study import kinds, paths
 from study.canonical import epsilon, number, sequence
 from study.experiment import data_path
 from study.files import read_json
@@ -41,7 +41,7 @@ class Gathered:
     def __init__(self, experiment, stand_ins):
         self.experiment = experiment
         self.stand_ins = stand_ins
-        self.folder = Path("results") / experiment.name
+        self.folder = Path(paths.results(experiment.name))
 
     # -- cells
 
@@ -49,7 +49,7 @@ class Gathered:
     def gaps(self):
         """[(cell, why)] of the cells without a run file."""
         return [
-            (cell, _why(self.experiment.run_path(cell)))
+            (cell, _why(self.experiment.run_log(cell)))
             for cell in self.experiment.cells()
             if not Path(self.experiment.run_path(cell)).exists()
         ]
@@ -66,30 +66,41 @@ class Gathered:
             return "not run"
         if self.gaps:
             return f"partial: {len(self.gaps)} of {len(self.cells)} cells are missing"
-        if not (self.folder / "results.csv").exists():
+        if not self._at(paths.CELLS).exists():
             return "partial: not aggregated"
         return "complete"
 
+    @property
+    def there(self):
+        """How many of its cells have a result; of an experiment without cells, files."""
+        if self.cells:
+            return len(self.cells) - len(self.gaps)
+        return sum(Path(path).exists() for path in self._files())
+
     def _status_without_cells(self):
         """Of an experiment that only describes data: whether its tables and figures are there."""
-        parts = (("tables", "csv"), ("figures", "png"))
-        files = [
-            self.folder / section / f"{name}.{suffix}"
-            for section, suffix in parts
-            for name in self.experiment.values[section]
-        ]
-        there = sum(path.exists() for path in files)
-        if there < len(files):
-            missing = len(files) - there
-            return f"partial: {missing} of {len(files)} files are missing" if there else "not run"
+        of = len(self._files())
+        if self.there < of:
+            missing = of - self.there
+            return f"partial: {missing} of {of} files are missing" if self.there else "not run"
         return "complete"
+
+    def _files(self):
+        tables, figures = self.experiment.tables, self.experiment.figures
+        return [
+            *(self._at(paths.TABLE, name=name) for name in tables),
+            *(self._at(paths.FIGURE, name=name) for name in figures),
+        ]
+
+    def _at(self, place, *suffix, **values):
+        return Path(place(*suffix, experiment=self.experiment.name, **values))
 
     @cached_property
     def frame(self):
         """results.csv; of a partial run, the cells that there are, and the others with their status."""
         import pandas as pd
 
-        if not self.gaps and (self.folder / "results.csv").exists():
+        if not self.gaps and self._at(paths.CELLS).exists():
             return Results(self.experiment).frame
         if not self.cells:
             return pd.DataFrame(columns=[*SHOWN, *SUMMARISED])
@@ -136,7 +147,7 @@ class Gathered:
         """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv."""
         if not self.experiment.values.get(section):
             return []
-        path = self.folder / f"{section}.csv"
+        path = self._at(paths.VERDICTS, section=section)
         if self.status == "complete" and path.exists():
             with path.open(newline="", encoding="utf-8") as handle:
                 return list(csv.DictReader(handle))
@@ -157,13 +168,13 @@ class Gathered:
             kind = kinds.FIGURES[spec["kind"]]
             entry = {"name": name, "title": spec["title"], "data": None, "why": ""}
             partial = kind.inputs == "cells" and self._gaps_of(spec)
-            path = self.folder / "figures" / f"{name}.png"
+            path = self._at(paths.FIGURE, name=name)
             if path.exists() and not partial:
                 entry["data"] = base64.b64encode(path.read_bytes()).decode()
             elif kind.inputs == "cells":
                 entry["data"], entry["why"] = self._redraw(spec, kind)
             else:
-                entry["why"] = _why(str(path))
+                entry["why"] = _why(self._at(paths.FIGURE.log, name=name))
             entry["alt"] = self._alt(spec, kind)
             found.append(entry)
         return found
@@ -222,44 +233,39 @@ class Gathered:
     def tables(self):
         """[{name, title, columns, rows, why}] of the experiment's tables and of its analyses' CSVs."""
         found = []
-        sections = (("tables", self.experiment.tables), ("analyses", self.experiment.analyses))
-        for section, entries in sections:
+        sections = (
+            (paths.TABLE, self.experiment.tables),
+            (paths.ANALYSIS, self.experiment.analyses),
+        )
+        for place, entries in sections:
             for name, spec in entries.items():
-                path = self.folder / section / f"{name}.csv"
-                if section == "analyses" and not self.experiment.analysis_path(name).endswith(
-                    "csv"
-                ):
+                path = self._at(place, "csv", name=name)
+                if place is paths.ANALYSIS and self.experiment.analysis_path(name) != str(path):
                     continue
                 entry = {"name": name, "title": spec["title"], "columns": [], "rows": [], "why": ""}
                 if path.exists():
                     entry["columns"], entry["rows"] = read_table(path)
                 else:
-                    entry["why"] = _why(str(path))
+                    entry["why"] = _why(self._at(place.log, name=name, suffix="csv"))
                 found.append(entry)
         return found
 
     def downloads(self):
         """[(file name, base64)] of every CSV of the experiment, but the cells' own run files."""
-        paths = [
-            *self.folder.glob("*.csv"),
-            *(
-                p
-                for part in ("tables", "tuned", "analyses")
-                for p in self.folder.glob(f"{part}/*.csv")
-            ),
-        ]
+        parts = ("", *(place.part for place in (paths.TABLE, paths.TUNED, paths.ANALYSIS)))
+        files = [path for part in parts for path in (self.folder / part).glob("*.csv")]
         return [
             (
-                "-".join(path.relative_to("results").parts),
+                "-".join(path.relative_to(paths.results()).parts),
                 base64.b64encode(path.read_bytes()).decode(),
             )
-            for path in sorted(paths)
+            for path in sorted(files)
             if path.stat().st_size <= LARGEST_DOWNLOAD
         ]
 
     def changes(self):
         """Settings of this run that are not those of the experiment's own file, in words."""
-        path = Path("config/experiments") / f"{self.experiment.name}.yaml"
+        path = paths.HOME / f"config/experiments/{self.experiment.name}.yaml"
         if not path.exists():
             return ""
         import yaml
@@ -298,7 +304,7 @@ class Gathered:
         return found
 
     def provenance(self):
-        path = self.folder / "provenance.json"
+        path = self._at(paths.PROVENANCE)
         return read_json(path) if path.exists() else {}
 
 
@@ -317,11 +323,10 @@ def _kind_of_data(source):
     return "read from files" if source else ""
 
 
-def _why(path):
+def _why(log):
     """Why a file is not there: what its job's log ends with, or that the job did not run."""
-    log = Path(path.replace("/runs/", "/logs/runs/").replace("/figures/", "/logs/figures/"))
-    log = log.with_name(log.name.removesuffix(log.suffix) + ".log")
-    if path == str(log) or not log.exists():
+    log = Path(log)
+    if not log.exists():
         return "not run"
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return f"failed: {lines[-1].strip()[:300]}" if lines else "did not finish"

@@ -1,9 +1,10 @@
 """Seconds and memory of the jobs that ran, from Snakemake's benchmark files."""
 
 import csv
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
+
+from study import paths
 
 COLUMNS = (
     *("rule", "experiment", "jobs", "cpu_seconds", "cpu_seconds_median", "cpu_seconds_max"),
@@ -23,14 +24,13 @@ class Measured(NamedTuple):
     peak_mb: float
 
 
-def measured(results="results"):
-    """`Measured` of every benchmark file, results/<experiment>/benchmarks/<rule>[/...].tsv.
+def measured():
+    """`Measured` of every benchmark file.
 
     A job too short to be sampled has no CPU seconds of its own: its wall-clock seconds stand in.
     """
     found = []
-    for path in sorted(Path(results).glob("*/benchmarks/**/*.tsv")):
-        experiment, _, rule, *rest = path.relative_to(results).with_suffix("").parts
+    for path, experiment, rule, below in paths.benchmarks():
         with path.open(newline="") as handle:
             row = next(csv.DictReader(handle, delimiter="\t"), None)
         if row is None:
@@ -38,7 +38,7 @@ def measured(results="results"):
         wall = _number(row.get("s"))
         cpu = _number(row.get("cpu_time")) or wall
         peak = _number(row.get("max_rss"))
-        found.append(Measured(rule, experiment, "/".join(rest), wall, cpu, peak))
+        found.append(Measured(rule, experiment, below, wall, cpu, peak))
     return found
 
 

@@ -7,11 +7,12 @@ rows x folds (or simulations) x draws for jobs that train, for searches x their 
 
 import math
 import re
-from pathlib import Path
 from statistics import mean, median
 from typing import NamedTuple
 
-RECORD = Path("workflow/costs.csv")
+from study import paths
+
+RECORD = paths.HOME / "workflow/costs.csv"
 COLUMNS = ("rule", "experiment", "name", "jobs", "work", "cpu_seconds", "peak_mb")
 START = 0.3  # CPU seconds of a job that does nothing
 TRAIN = ("run", "fit", "search")

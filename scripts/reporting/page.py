@@ -1,28 +1,25 @@
 """The page: what `Gathered` found, laid out by workflow/report/report.html.j2."""
 
-import base64
+import json
 import math
 from collections import Counter
-from pathlib import Path
 
 import jinja2
 
 from checks import source as source_file
 from checks import statements, verdicts
-from reporting import costs
-from reporting.collect import read_table
+from reporting import costs, ledger
+from study import paths
 from study.canonical import epsilon
 
-TEMPLATES = Path("workflow/report")
-LEDGER = Path("results/audit/ledger.csv")
-LEDGER_TABLES = {
-    "exact": "Losses from densities, which no number of releases resolves",
-    "cells": "Every cell of every results table: claimed, proven, and what attacks found",
-    "spending": "What each experiment's methods spend, tuning and preparation included, each cell alone",
-}
+TEMPLATES = paths.HOME / "workflow/report"
 TITLE = "Differentially private linear models: published results, regenerated and checked"
-GOOD = ("inside", "reproduced", "shown", "complete", "ok", "holds")
-BAD = ("off", "contradicted", "not shown", "partial", "not run", "failed", "violated")
+GOOD = ("inside", "reproduced", "shown", "complete", "ok", "holds", "consistent with the claim")
+BAD = (
+    *("off", "contradicted", "not shown", "partial", "not run", "failed", "violated"),
+    *("refutes the claim", "exceeds what is proven"),
+)
+PLAIN = ("nothing is claimed",)
 PUBLISHED = (
     *("dataset", "method", "train_size", "epsilon", "published", "ours", "difference", "verdict"),
     *("prediction interval", "implied epsilon", "reason"),
@@ -33,8 +30,9 @@ STATEMENTS = {
 }
 
 
-def render(gathered, seed):
-    """The whole page as text. gathered: list of `reporting.collect.Gathered`."""
+def render(gathered, seed, shows):
+    """The whole page as text. gathered: list of `reporting.collect.Gathered`; shows: what the page says
+    of itself, see `study.records.page`."""
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
     environment = jinja2.Environment(
@@ -49,11 +47,13 @@ def render(gathered, seed):
     return environment.get_template("report.html.j2").render(
         title=TITLE,
         seed=seed,
+        shows=json.dumps(shows),
+        configuration=shows["configuration"],
         experiments=experiments,
         partial="; ".join(f"{e['name']}: {e['status']}" for e in partial) + "." if partial else "",
         facts=_facts(gathered),
         rule=verdicts.RULE,
-        ledger=_ledger(),
+        ledger=ledger.ledger(),
         sources=_sources(experiments),
         costs={"columns": costs.COLUMNS, "rows": list(costs.per_rule(jobs))},
     )
@@ -90,7 +90,7 @@ def badge_class(text):
     head = str(text).partition(":")[0]
     if head in GOOD:
         return "good"
-    return "bad" if head in BAD else "mild"
+    return "bad" if head in BAD else "plain" if head in PLAIN else "mild"
 
 
 def _experiment(part, jobs):
@@ -201,29 +201,6 @@ def _facts(gathered):
             versions.setdefault(package, {})[version] = None
     text = ", ".join(f"{package} {' / '.join(found)}" for package, found in versions.items())
     return [*facts, ("packages", text or "not recorded")]
-
-
-def _ledger():
-    if not LEDGER.exists():
-        return {"columns": (), "rows": (), "data": "", "figure": "", "others": ()}
-    columns, rows = read_table(LEDGER)
-    figure = LEDGER.with_suffix(".png")
-    others = [
-        (caption, path.name, *read_table(path), _encoded(path))
-        for name, caption in LEDGER_TABLES.items()
-        if (path := LEDGER.with_name(f"{name}.csv")).exists()
-    ]
-    return {
-        "columns": columns,
-        "rows": rows,
-        "data": _encoded(LEDGER),
-        "figure": _encoded(figure) if figure.exists() else "",
-        "others": others,
-    }
-
-
-def _encoded(path):
-    return base64.b64encode(path.read_bytes()).decode()
 
 
 def _sources(experiments):

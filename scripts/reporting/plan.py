@@ -7,12 +7,17 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from study import paths
+from study.config import ConfigError, read_yaml
+
+CONFIG = paths.HOME / "config/config.yaml"
+
 # Rules whose files in a folder are all made by one job.
 ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending")
 
 
 class Planned(NamedTuple):
-    """One job: rule, the folder of results/ that it writes to (an experiment's, or data, audit; ""
+    """One job: rule, the folder of results that it writes to (an experiment's, or data, audit; ""
     elsewhere), path below the rule's folder, its first file, whether it is still to run, and whether the
     file is missing."""
 
@@ -24,8 +29,23 @@ class Planned(NamedTuple):
     missing: bool
 
 
+def configuration(configfiles=()):
+    """The configuration with its overlays, as Snakemake merges them; this process has its results."""
+    from snakemake.utils import update_config
+
+    config = read_yaml(CONFIG)
+    for path in configfiles:
+        update_config(config, read_yaml(path))
+    paths.use(str(config.get("results", paths.results())))
+    return config
+
+
 def planned(configfiles=(), targets=()):
     """`Planned` of every job that the targets need, done or to be done. Raises ValueError."""
+    try:
+        configuration(configfiles)
+    except ConfigError as error:
+        raise ValueError(error) from None
     command = [sys.executable, "-m", "snakemake", "--nolock", "--summary"]
     if configfiles:
         command += ["--configfile", *configfiles]
@@ -40,10 +60,11 @@ def planned(configfiles=(), targets=()):
         name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
         if (row["rule"], name) not in seen:
             seen.add((row["rule"], name))
-            results, experiment, *rest = (*path.parts, "", "")
-            if results != "results" or not any(rest):
+            inside = path.is_relative_to(paths.results())
+            experiment, *rest = path.relative_to(paths.results()).parts if inside else ("", "")
+            below = "/".join(rest[1:])
+            if not rest:
                 experiment = ""
-            below = "/".join(rest[1:]).rstrip("/")
             yield Planned(
                 *(row["rule"], experiment, below, str(path)),
                 pending=row["plan"] != "no update",

@@ -1,17 +1,15 @@
 """The audit's configuration: attacks, their paths, and what is refused before anything runs."""
 
 import math
-from pathlib import Path
 from typing import NamedTuple
 
 from dp import pairs
 from dp.audit import CONTROLS, find, guarantee
 from dp.mechanisms import MECHANISMS
-from study import canonical
+from study import canonical, paths
 from study.config import ConfigError, merge, nearest, read_yaml, validate
 
-AUDIT = Path("config/audit.yaml")
-FOLDER = "results/audit"
+AUDIT = paths.HOME / "config/audit.yaml"
 EXACT = ("objective_perturbation_cm08", "objective_perturbation", "output_perturbation")
 
 
@@ -25,7 +23,7 @@ class Attack(NamedTuple):
     @property
     def path(self):
         epsilon = canonical.epsilon(self.epsilon)
-        return f"{FOLDER}/runs/{self.mechanism}/{self.label}/eps={epsilon}.csv"
+        return paths.ATTACK(mechanism=self.mechanism, label=self.label, epsilon=epsilon)
 
 
 class Audits:

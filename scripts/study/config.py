@@ -5,9 +5,8 @@ Every problem is a `ConfigError`: one sentence with the file, the key and the ne
 
 import math
 import re
-from pathlib import Path
 
-from study import data_sources
+from study import data_sources, paths
 from study.resolve import experiment
 from study.validation import (
     NAME,
@@ -24,9 +23,9 @@ from study.validation import (
 
 __all__ = ["ConfigError", "check_own_files", "load", "merge", "nearest", "read_yaml", "validate"]
 
-DATASETS = Path("config/datasets.yaml")
-EXPERIMENTS = Path("config/experiments")
-RULES = Path("workflow/rules")
+DATASETS = paths.HOME / "config/datasets.yaml"
+EXPERIMENTS = paths.HOME / "config/experiments"
+RULES = paths.HOME / "workflow/rules"
 
 # Keys of each kind of simulation; a key that its data set would ignore is refused.
 SIMULATIONS = {

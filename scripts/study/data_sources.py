@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from dp.preparation import STEPS, Table
-from study import readers
+from study import paths, readers
 
-FILES = Path("config/files.yaml")
-RAW = "data/raw"  # where downloads are
+FILES = paths.HOME / "config/files.yaml"
 KINDS = ("simulate", "sklearn", "csv", "idx")
 
 
@@ -35,7 +34,7 @@ def resolve(name, entry, files):
             raise ValueError(f"steps[{number}]: {problem}")
     for key, file in source.get("idx", {}).items():
         if file in files:
-            source["idx"][key] = f"{RAW}/{file}"
+            source["idx"][key] = f"{paths.RAW}/{file}"
         elif "/" not in file:
             raise ValueError(
                 f"source.idx.{key}: no file {file!r} in {FILES}{_nearest(file, files)} "
@@ -48,13 +47,13 @@ def resolve(name, entry, files):
 def _resolve_csv(name, source, files):
     file = source["csv"]
     if file in files:
-        source["csv"] = f"{RAW}/{file}"
+        source["csv"] = f"{paths.RAW}/{file}"
     elif "://" in file:
         own = f"{name}-{Path(urllib.parse.urlsplit(file).path).name or 'data'}"
         files[own] = {"urls": [file], "own": True}
         if "sha256" in source:
             files[own]["sha256"] = source["sha256"]
-        source["csv"] = f"{RAW}/{own}"
+        source["csv"] = f"{paths.RAW}/{own}"
     elif "sha256" in source:
         raise ValueError("source.sha256: is for a file given by its address (https://...)")
     elif "rows" not in source:

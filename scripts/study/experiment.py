@@ -4,12 +4,12 @@ import json
 import math
 from typing import NamedTuple
 
-from study import canonical, kinds
+from study import canonical, kinds, paths
 
 
 def data_path(dataset, suffix="npz"):
     """Prepared rows (npz), or what was done to them (json)."""
-    return f"results/data/{dataset}.{suffix}"
+    return paths.DATA(suffix, dataset=dataset)
 
 
 class Cell(NamedTuple):
@@ -90,24 +90,29 @@ class Experiment:
         return {name: path(name) for name in spec.get("datasets", self.datasets)}
 
     def _trained_paths(self, cells):
-        paths = {}
+        found = {}
         for cell in cells:
-            paths["data", cell.dataset] = data_path(cell.dataset)
-            paths["meta", cell.dataset] = data_path(cell.dataset, "json")
+            found["data", cell.dataset] = data_path(cell.dataset)
+            found["meta", cell.dataset] = data_path(cell.dataset, "json")
             source = self.lambda_source(self.methods[cell.method], *cell[:1], *cell[2:])
             if isinstance(source, str):
-                paths["settings", cell] = source
-        return paths
+                found["settings", cell] = source
+        return found
 
     def run_path(self, cell):
-        return (
-            f"results/{self.name}/runs/{cell.dataset}/{cell.method}/"
-            f"n={cell.train_size}/eps={canonical.epsilon(cell.epsilon)}.csv"
-        )
+        return self._at(paths.RUN, cell)
+
+    def run_log(self, cell):
+        return self._at(paths.RUN.log, cell)
+
+    def _at(self, place, cell):
+        dataset, method, size, epsilon = cell
+        where = {"dataset": dataset, "method": method, "size": size}
+        return place(experiment=self.name, epsilon=canonical.epsilon(epsilon), **where)
 
     def tuned_path(self, dataset, suffix="csv"):
         """The tuning's errors (csv), or the tuned lambda with its ties (json)."""
-        return f"results/{self.name}/tuned/{dataset}.{suffix}"
+        return paths.TUNED(suffix, experiment=self.name, dataset=dataset)
 
     def lambda_source(self, settings, dataset, size, epsilon=math.inf):
         """lambda of a method or fit at one training size: a number, or the .json that will hold it."""
@@ -129,7 +134,8 @@ class Experiment:
         """A search's choice (json), or the error of every candidate (csv)."""
         private = self.methods[self.searches[name]["method"]]["private"]
         epsilon = canonical.epsilon(epsilon if private else math.inf)
-        return f"results/{self.name}/searches/{name}/{dataset}/n={size}/eps={epsilon}.{suffix}"
+        where = {"search": name, "dataset": dataset, "size": size, "epsilon": epsilon}
+        return paths.SEARCH(suffix, experiment=self.name, **where)
 
     def cell_search_path(self, cell, suffix="csv"):
         """The search that chose a cell's settings."""
@@ -143,7 +149,7 @@ class Experiment:
 
     def analysis_path(self, name):
         suffix = kinds.ANALYSES[self.analyses[name]["kind"]].suffix
-        return f"results/{self.name}/analyses/{name}.{suffix}"
+        return paths.ANALYSIS(suffix, experiment=self.name, name=name)
 
     def fit_label(self, label):
         """The folder of a method's fit: equal for methods that share it; None without a fit."""
@@ -171,4 +177,5 @@ class Experiment:
 
     def fit_path(self, cell):
         label = self.fit_label(cell.method)
-        return label and f"results/{self.name}/fits/{cell.dataset}/{label}/n={cell.train_size}.npz"
+        where = {"dataset": cell.dataset, "fit": label, "size": cell.train_size}
+        return label and paths.FIT(experiment=self.name, **where)

@@ -14,9 +14,9 @@ from pathlib import Path
 import jsonschema
 import yaml
 
-from study import canonical
+from study import canonical, paths
 
-SCHEMAS = Path("workflow/schemas")
+SCHEMAS = paths.HOME / "workflow/schemas"
 LARGEST = 10**300  # beyond it, integers become no floats
 NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
 

@@ -6,22 +6,20 @@ rule aggregate:
         runs=lambda wildcards: map(
             experiment_of(wildcards).run_path, experiment_of(wildcards).cells()
         ),
-        meta=lambda wildcards: expand(
-            "results/data/{dataset}.json", dataset=experiment_of(wildcards).datasets
-        ),
+        meta=lambda wildcards: expand(paths.DATA("json"), dataset=experiment_of(wildcards).datasets),
         chosen=lambda wildcards: searched_paths(experiment_of(wildcards), "json"),
     output:
         report(
-            "results/{experiment}/results.csv",
+            paths.CELLS(),
             caption="../report/results.rst",
             category="{experiment}",
             subcategory="tables",
             labels={"experiment": "{experiment}", "table": "all cells"},
         ),
     log:
-        "results/{experiment}/logs/aggregate.log",
+        paths.CELLS.log(),
     benchmark:
-        "results/{experiment}/benchmarks/aggregate.tsv"
+        paths.CELLS.benchmark("aggregate")
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -45,12 +43,12 @@ rule provenance:
     input:
         lambda wildcards: what_was_computed(experiment_of(wildcards)),
     output:
-        timing="results/{experiment}/timing.csv",
-        json="results/{experiment}/provenance.json",
+        timing=paths.TIMING(),
+        json=paths.PROVENANCE(),
     log:
-        "results/{experiment}/logs/provenance.log",
+        paths.PROVENANCE.log(),
     benchmark:
-        "results/{experiment}/benchmarks/provenance.tsv"
+        paths.PROVENANCE.benchmark("provenance")
     conda:
         "../../envs/environment.yaml"
     threads: 1

@@ -14,11 +14,11 @@ rule audit:
 
 rule attack:
     output:
-        "results/audit/runs/{mechanism}/{label}/eps={epsilon}.csv",
+        paths.ATTACK(),
     log:
-        "results/audit/logs/runs/{mechanism}/{label}/eps={epsilon}.log",
+        paths.ATTACK.log(),
     benchmark:
-        "results/audit/benchmarks/attack/{mechanism}/{label}/eps={epsilon}.tsv"
+        paths.ATTACK.benchmark("attack")
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -41,9 +41,9 @@ rule attacks_of_mechanism:
     input:
         lambda wildcards: [attack.path for attack in AUDITS.attacks(wildcards.mechanism)],
     output:
-        "results/audit/{mechanism}.csv",
+        paths.ATTACKS(),
     log:
-        "results/audit/logs/{mechanism}.log",
+        paths.ATTACKS.log(),
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -58,11 +58,11 @@ rule attacks_of_mechanism:
 
 rule ledger:
     input:
-        [f"results/audit/{mechanism}.csv" for mechanism in AUDITS.mechanisms],
+        [paths.ATTACKS(mechanism=mechanism) for mechanism in AUDITS.mechanisms],
     output:
-        "results/audit/ledger.csv",
+        paths.LEDGER(),
     log:
-        "results/audit/logs/ledger.log",
+        paths.LEDGER.log(),
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -77,9 +77,9 @@ rule ledger:
 
 rule exact_losses:
     output:
-        "results/audit/exact.csv",
+        paths.EXACT(),
     log:
-        "results/audit/logs/exact.log",
+        paths.EXACT.log(),
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -95,14 +95,12 @@ rule exact_losses:
 
 rule spending_of_experiment:
     input:
-        meta=lambda wildcards: expand(
-            "results/data/{dataset}.json", dataset=experiment_of(wildcards).datasets
-        ),
+        meta=lambda wildcards: expand(paths.DATA("json"), dataset=experiment_of(wildcards).datasets),
         chosen=lambda wildcards: lambda_files(experiment_of(wildcards)),
     output:
-        "results/audit/experiments/{experiment}.csv",
+        paths.SPENDING_OF(),
     log:
-        "results/audit/logs/experiments/{experiment}.log",
+        paths.SPENDING_OF.log(),
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -122,11 +120,11 @@ rule spending_of_experiment:
 
 rule spending:
     input:
-        expand("results/audit/experiments/{experiment}.csv", experiment=CONFIG["experiments"]),
+        expand(paths.SPENDING_OF(), experiment=CONFIG["experiments"]),
     output:
-        "results/audit/spending.csv",
+        paths.SPENDING(),
     log:
-        "results/audit/logs/spending.log",
+        paths.SPENDING.log(),
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -141,16 +139,16 @@ rule spending:
 
 rule audited_cells:
     input:
-        ledger="results/audit/ledger.csv",
+        ledger=paths.LEDGER(),
         results=[
-            f"results/{name}/results.csv"
+            paths.CELLS(experiment=name)
             for name in CONFIG["experiments"]
             if EXPERIMENTS[name].sweeps
         ],
     output:
-        "results/audit/cells.csv",
+        paths.AUDITED_CELLS(),
     log:
-        "results/audit/logs/cells.log",
+        paths.AUDITED_CELLS.log(),
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -166,12 +164,12 @@ rule audited_cells:
 
 rule ledger_figure:
     input:
-        "results/audit/ledger.csv",
+        paths.LEDGER(),
     output:
-        "results/audit/ledger.png",
-        "results/audit/ledger.pdf",
+        paths.LEDGER("png"),
+        paths.LEDGER("pdf"),
     log:
-        "results/audit/logs/figure.log",
+        paths.LEDGER.log("png"),
     conda:
         "../../envs/environment.yaml"
     threads: 1

@@ -3,16 +3,13 @@
 import json
 import os
 import re
-import subprocess
 import shlex
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from study import audits, canonical, data_sources, downloads, kinds, sources
+from study import audits, canonical, data_sources, downloads, kinds, paths, records, sources
 from study.config import ConfigError, check_own_files, load
 from study.dependencies import digest, looks_up_mechanisms
 from study.experiment import data_path
@@ -35,6 +32,11 @@ try:
         check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"])
 except ConfigError as error:
     sys.exit(f"error: {error}")  # one sentence: an exception would bring a traceback
+
+
+# The words that give Snakemake this configuration.
+CONFIGURATION = records.words(workflow.overwrite_configfiles, workflow.config_settings.config)
+paths.use(CONFIG["results"])
 
 
 # Downloads run beside Snakemake, so mirrors reach them through the environment.
@@ -110,6 +112,7 @@ def cell_settings(wildcards):
     thousands of jobs a kilobyte."""
     experiment, method = experiment_of(wildcards), method_of(wildcards)
     words = {
+        "meta": data_path(wildcards.dataset, "json"),
         "mechanism": method["mechanism"],
         "options": json.dumps(method["options"]),
         "delta": method["delta"],
@@ -144,7 +147,7 @@ def cell_fit(wildcards):
     label = experiment_of(wildcards).fit_label(wildcards.method)
     if label is None:
         return []
-    return f"results/{{experiment}}/fits/{{dataset}}/{label}/n={{size}}.npz"
+    return paths.FIT(fit=label)
 
 
 def entry_of(wildcards, section):
@@ -230,15 +233,15 @@ def check_inputs(wildcards):
     checks = checks_of(experiment, wildcards.section)
     files = {path: None for path in sources.files(experiment.source)}
     if any(kinds.CHECKS[check["kind"]].inputs == "results" for check in checks):
-        files[f"results/{experiment.name}/results.csv"] = None
+        files[paths.CELLS(experiment=experiment.name)] = None
     for check in checks:
         if "analysis" in check:
             files[experiment.analysis_path(check["analysis"])] = None
         other = check["options"].get("experiment")
         if other in CONFIG["experiments"]:
-            files[f"results/{other}/results.csv"] = None
+            files[paths.CELLS(experiment=other)] = None
         if "table" in check:
-            files[f"results/{experiment.name}/tables/{check['table']}.csv"] = None
+            files[paths.TABLE(experiment=experiment.name, name=check["table"])] = None
         if kinds.CHECKS[check["kind"]].inputs == "tuning":
             for dataset in check["options"].get("datasets", experiment.datasets):
                 if dataset in experiment.datasets:
@@ -253,14 +256,14 @@ def comparison_inputs(wildcards):
     specs = experiment.published.values()
     return [
         *(
-            [f"results/{experiment.name}/results.csv"]
+            [paths.CELLS(experiment=experiment.name)]
             if any(not spec.get("analysis") and not spec.get("table") for spec in specs)
             else []
         ),
         *sources.files(experiment.source),
         *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
         *(
-            f"results/{experiment.name}/tables/{name}.csv"
+            paths.TABLE(experiment=experiment.name, name=name)
             for name in {spec.get("table"): None for spec in experiment.published.values()}
             if name in experiment.tables
         ),
@@ -279,7 +282,7 @@ def stand_ins(experiment):
 def verdict_paths(experiment):
     """published.csv, claims.csv and defects.csv, those that an experiment's configuration asks for."""
     return [
-        f"results/{experiment.name}/{section}.csv"
+        paths.VERDICTS(experiment=experiment.name, section=section)
         for section in ("published", "claims", "defects")
         if experiment.values[section]
     ]
@@ -294,9 +297,9 @@ def mechanism_modules(experiment):
 def what_was_computed(experiment):
     """results.csv, or of an experiment without cells its data and analyses."""
     if experiment.sweeps:
-        return [f"results/{experiment.name}/results.csv"]
+        return [paths.CELLS(experiment=experiment.name)]
     return [
-        *(f"results/data/{dataset}.json" for dataset in experiment.datasets),
+        *(data_path(dataset, "json") for dataset in experiment.datasets),
         *map(experiment.analysis_path, experiment.analyses),
     ]
 
@@ -304,53 +307,32 @@ def what_was_computed(experiment):
 def results_of(name):
     """Every file that an experiment ends with."""
     experiment = EXPERIMENTS[name]
-    folder = f"results/{name}"
     return [
-        *([f"{folder}/results.csv"] if experiment.sweeps else []),
-        f"{folder}/timing.csv",
-        f"{folder}/provenance.json",
+        *([paths.CELLS(experiment=name)] if experiment.sweeps else []),
+        paths.TIMING(experiment=name),
+        paths.PROVENANCE(experiment=name),
+        paths.CONFIGURATION(experiment=name),
         *(
             experiment.tuned_path(dataset)
             for dataset in experiment.datasets
             if "tune" in experiment.values
         ),
         *map(experiment.analysis_path, experiment.analyses),
-        *(f"{folder}/tables/{table}.csv" for table in experiment.tables),
-        *(f"{folder}/figures/{figure}.png" for figure in experiment.figures),
+        *(paths.TABLE(experiment=name, name=table) for table in experiment.tables),
+        *(paths.FIGURE(experiment=name, name=figure) for figure in experiment.figures),
         *verdict_paths(experiment),
     ]
-
-
-def check_folders():
-    """Said before the first job, since each of them would fail with a traceback."""
-    for folder in map(Path, ("results", "data")):
-        if folder.exists() and not os.access(folder, os.W_OK):
-            raise WorkflowError(
-                f"{folder}/ cannot be written: make it writable, or work in a copy of the project"
-            )
-
-
-def announce(dag):
-    """The last lines of a run: the result files that it was asked for, one line per folder."""
-    folders = {}
-    for job in dag.targetjobs:
-        for path in map(Path, job.output or job.input):
-            folders.setdefault(path.parent, set()).add(path.name)
-    for folder, files in sorted(folders.items()):
-        print(f"{folder}/: {', '.join(sorted(files))}", file=sys.stderr)
-    if "report.html" in folders.get(Path("results"), ()):
-        print("All of it on one page: results/report.html", file=sys.stderr)
 
 
 def ledger_files():
     """Every file that the audit ends with."""
     return [
-        "results/audit/ledger.csv",
-        "results/audit/exact.csv",
-        "results/audit/spending.csv",
-        "results/audit/cells.csv",
-        "results/audit/ledger.png",
-        *(f"results/audit/{mechanism}.csv" for mechanism in AUDITS.mechanisms),
+        paths.LEDGER(),
+        paths.EXACT(),
+        paths.SPENDING(),
+        paths.AUDITED_CELLS(),
+        paths.LEDGER("png"),
+        *(paths.ATTACKS(mechanism=mechanism) for mechanism in AUDITS.mechanisms),
     ]
 
 
@@ -378,32 +360,3 @@ def all_stand_ins():
             for dataset, why in stand_ins(EXPERIMENTS[name]).items()
         }
     )
-
-
-def explain_kills(logs):
-    """A killed job says nothing: its log is empty. logs: paths of Snakemake's own."""
-    there = filter(Path.is_file, map(Path, logs))
-    said = "".join(path.read_text(errors="replace") for path in there)
-    if re.search(r"exit status 137|Signals\.SIGKILL", said):
-        print(
-            "A job was killed, most often because the machine had no memory left for it: run fewer "
-            "jobs side by side (a smaller --cores) with the same command; finished jobs stay",
-            file=sys.stderr,
-        )
-
-
-def report_what_there_is():
-    """results/report.html of the results that there are, with the gaps shown: after a failure, too."""
-    folder = Path("results/logs/configuration")
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name in CONFIG["experiments"]:
-        path = folder / f"{name}.json"
-        path.write_text(EXPERIMENTS[name].to_json())
-        paths.append(str(path))
-    words = ["--configuration", *paths, "--seed", str(CONFIG["seed"])]
-    words += ["--stand-ins", all_stand_ins(), "--out-html", "results/report.html"]
-    words += ["--out-costs", "results/costs.csv"]
-    done = subprocess.run([sys.executable, "scripts/report.py", *words], check=False)
-    if done.returncode == 0:
-        print("results/report.html: what there is, with its gaps", file=sys.stderr)

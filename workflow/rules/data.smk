@@ -10,9 +10,9 @@ if workflow.enable_cache and not os.environ.get("SNAKEMAKE_OUTPUT_CACHE"):
 rule download:
     output:
         # What was good stays until its successor is there.
-        update("data/raw/{file}"),
+        update(f"{paths.RAW}/{{file}}"),
     log:
-        "data/raw/logs/{file}.log",
+        f"{paths.RAW}/logs/{{file}}.log",
     cache: "omit-software" if workflow.enable_cache else False
     retries: 2
     # Computing nodes often have no internet.
@@ -37,12 +37,12 @@ rule prepare:
             data_sources.source_files(DATASETS[wildcards.dataset]["source"]).values()
         ),
     output:
-        npz="results/data/{dataset}.npz",
-        json="results/data/{dataset}.json",
+        npz=paths.DATA(),
+        json=paths.DATA("json"),
     log:
-        "results/data/logs/{dataset}.log",
+        paths.DATA.log(),
     benchmark:
-        "results/data/benchmarks/prepare/{dataset}.tsv"
+        paths.DATA.benchmark("prepare")
     cache: workflow.enable_cache
     conda:
         "../../envs/environment.yaml"

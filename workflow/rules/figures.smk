@@ -6,11 +6,11 @@ rule analyse:
     input:
         lambda wildcards: entry_inputs(wildcards, "analyses"),
     output:
-        "results/{experiment}/analyses/{name}.{suffix}",
+        paths.ANALYSIS(),
     log:
-        "results/{experiment}/logs/analyses/{name}.{suffix}.log",
+        paths.ANALYSIS.log(),
     benchmark:
-        "results/{experiment}/benchmarks/analyse/{name}.{suffix}.tsv"
+        paths.ANALYSIS.benchmark("analyse")
     conda:
         "../../envs/environment.yaml"
     threads: alone
@@ -31,16 +31,16 @@ rule table:
         lambda wildcards: entry_inputs(wildcards, "tables"),
     output:
         report(
-            "results/{experiment}/tables/{name}.csv",
+            paths.TABLE(),
             caption="../report/table.rst",
             category="{experiment}",
             subcategory="tables",
             labels={"experiment": "{experiment}", "table": "{name}"},
         ),
     log:
-        "results/{experiment}/logs/tables/{name}.log",
+        paths.TABLE.log(),
     benchmark:
-        "results/{experiment}/benchmarks/table/{name}.tsv"
+        paths.TABLE.benchmark("table")
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -60,17 +60,17 @@ rule figure:
         lambda wildcards: entry_inputs(wildcards, "figures"),
     output:
         report(
-            "results/{experiment}/figures/{name}.png",
+            paths.FIGURE(),
             caption="../report/figure.rst",
             category="{experiment}",
             subcategory="figures",
             labels={"experiment": "{experiment}", "figure": "{name}"},
         ),
-        "results/{experiment}/figures/{name}.pdf",
+        paths.FIGURE("pdf"),
     log:
-        "results/{experiment}/logs/figures/{name}.log",
+        paths.FIGURE.log(),
     benchmark:
-        "results/{experiment}/benchmarks/figure/{name}.tsv"
+        paths.FIGURE.benchmark("figure")
     conda:
         "../../envs/environment.yaml"
     threads: 1

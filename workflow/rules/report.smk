@@ -4,9 +4,9 @@
 # What an experiment was asked for, every default filled in.
 rule configuration:
     output:
-        "results/{experiment}/configuration.json",
+        paths.CONFIGURATION(),
     log:
-        "results/{experiment}/logs/configuration.log",
+        paths.CONFIGURATION.log(),
     localrule: True
     conda:
         "../../envs/environment.yaml"
@@ -24,9 +24,7 @@ rule report:
     input:
         results=[path for name in CONFIG["experiments"] for path in results_of(name)],
         ledger=ledger_files() if AUDITS.values["enabled"] else [],
-        configuration=expand(
-            "results/{experiment}/configuration.json", experiment=CONFIG["experiments"]
-        ),
+        configuration=expand(paths.CONFIGURATION(), experiment=CONFIG["experiments"]),
         sources=[
             path
             for name in CONFIG["experiments"]
@@ -34,20 +32,19 @@ rule report:
             for path in sources.files(EXPERIMENTS[name].source)
         ],
         template=[
-            "workflow/report/report.html.j2",
-            "workflow/report/report.css",
-            "workflow/report/report.js",
+            str(paths.HOME / "workflow/report" / name)
+            for name in ("report.html.j2", "report.css", "report.js")
         ],
     output:
         html=report(
-            "results/report.html",
+            paths.REPORT(),
             caption="../report/page.rst",
             category="Everything",
             labels={"page": "report"},
         ),
-        costs="results/costs.csv",
+        costs=paths.COSTS(),
     log:
-        "results/logs/report.log",
+        paths.REPORT.log(),
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -57,6 +54,7 @@ rule report:
     params:
         stand_ins=all_stand_ins(),
         seed=CONFIG["seed"],
+        of=CONFIGURATION,
         library=digest(
             "report.py",
             *sorted(
@@ -69,13 +67,14 @@ rule report:
         ),
     shell:
         "python scripts/report.py --configuration {input.configuration} --seed {params.seed}"
-        " --stand-ins {params.stand_ins:q} --out-html {output.html} --out-costs {output.costs} 2> {log}"
+        " --of {params.of:q} --stand-ins {params.stand_ins:q} --out-html {output.html} --out-costs {output.costs} 2> {log}"
 
 
-# snakemake --cores 1 -- partial_report: the report of what there is, at any time.
+# snakemake --cores 1 -- partial_report: the report of what there is, at any time, experiments that the
+# configuration does not list included.
 rule partial_report:
     log:
-        "results/logs/partial_report.log",
+        paths.REPORT.log("partial"),
     localrule: True
     run:
-        report_what_there_is()
+        report_what_there_is(list(filter(has_results, EXPERIMENTS)) or CONFIG["experiments"])

@@ -3,15 +3,15 @@
 
 rule fit:
     input:
-        data="results/data/{dataset}.npz",
-        meta="results/data/{dataset}.json",
+        data=paths.DATA(),
+        meta=paths.DATA("json"),
         chosen=lambda wildcards: lambda_file(wildcards, fit_of(wildcards)),
     output:
-        "results/{experiment}/fits/{dataset}/{fit}/n={size}.npz",
+        paths.FIT(),
     log:
-        "results/{experiment}/logs/fits/{dataset}/{fit}/n={size}.log",
+        paths.FIT.log(),
     benchmark:
-        "results/{experiment}/benchmarks/fit/{dataset}/{fit}/n={size}.tsv"
+        paths.FIT.benchmark("fit")
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -35,14 +35,14 @@ rule fit:
 rule run:
     input:
         unpack(chosen_settings),
-        data="results/data/{dataset}.npz",
+        data=paths.DATA(),
         fit=cell_fit,
     output:
-        "results/{experiment}/runs/{dataset}/{method}/n={size}/eps={epsilon}.csv",
+        paths.RUN(),
     log:
-        "results/{experiment}/logs/runs/{dataset}/{method}/n={size}/eps={epsilon}.log",
+        paths.RUN.log(),
     benchmark:
-        "results/{experiment}/benchmarks/run/{dataset}/{method}/n={size}/eps={epsilon}.tsv"
+        paths.RUN.benchmark("run")
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -55,7 +55,7 @@ rule run:
             "run.py", MECHANISMS.module(method_of(wildcards)["mechanism"])
         ),
     shell:
-        "python scripts/run.py --data {input.data} --meta results/data/{wildcards.dataset}.json"
+        "python scripts/run.py --data {input.data}"
         " --fit {input.fit} --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
         " --method {wildcards.method} --train-size {wildcards.size} --epsilon {wildcards.epsilon}"
         " {params.settings} --out {output} 2> {log}"

@@ -3,15 +3,15 @@
 
 rule tune:
     input:
-        data="results/data/{dataset}.npz",
-        meta="results/data/{dataset}.json",
+        data=paths.DATA(),
+        meta=paths.DATA("json"),
     output:
-        json="results/{experiment}/tuned/{dataset}.json",
-        csv="results/{experiment}/tuned/{dataset}.csv",
+        json=paths.TUNED("json"),
+        csv=paths.TUNED(),
     log:
-        "results/{experiment}/logs/tune/{dataset}.log",
+        paths.TUNED.log(),
     benchmark:
-        "results/{experiment}/benchmarks/tune/{dataset}.tsv"
+        paths.TUNED.benchmark("tune")
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -33,15 +33,15 @@ rule tune:
 
 rule search:
     input:
-        data="results/data/{dataset}.npz",
-        meta="results/data/{dataset}.json",
+        data=paths.DATA(),
+        meta=paths.DATA("json"),
     output:
-        json="results/{experiment}/searches/{search}/{dataset}/n={size}/eps={epsilon}.json",
-        csv="results/{experiment}/searches/{search}/{dataset}/n={size}/eps={epsilon}.csv",
+        json=paths.SEARCH(),
+        csv=paths.SEARCH("csv"),
     log:
-        "results/{experiment}/logs/searches/{search}/{dataset}/n={size}/eps={epsilon}.log",
+        paths.SEARCH.log(),
     benchmark:
-        "results/{experiment}/benchmarks/search/{search}/{dataset}/n={size}/eps={epsilon}.tsv"
+        paths.SEARCH.benchmark("search")
     conda:
         "../../envs/environment.yaml"
     threads: 1

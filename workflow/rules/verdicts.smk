@@ -6,16 +6,16 @@ rule compare:
         comparison_inputs,
     output:
         report(
-            "results/{experiment}/published.csv",
+            paths.VERDICTS(section="published"),
             caption="../report/published.rst",
             category="{experiment}",
             subcategory="verdicts",
             labels={"experiment": "{experiment}", "table": "published against ours"},
         ),
     log:
-        "results/{experiment}/logs/compare.log",
+        paths.VERDICTS.log(section="published"),
     benchmark:
-        "results/{experiment}/benchmarks/compare.tsv"
+        paths.VERDICTS.benchmark("compare", section="published")
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -38,16 +38,16 @@ rule check:
         check_inputs,
     output:
         report(
-            "results/{experiment}/{section}.csv",
+            paths.VERDICTS(),
             caption="../report/statements.rst",
             category="{experiment}",
             subcategory="verdicts",
             labels={"experiment": "{experiment}", "table": "{section}"},
         ),
     log:
-        "results/{experiment}/logs/{section}.log",
+        paths.VERDICTS.log(),
     benchmark:
-        "results/{experiment}/benchmarks/check/{section}.tsv"
+        paths.VERDICTS.benchmark("check")
     wildcard_constraints:
         section="claims|defects",
     conda:

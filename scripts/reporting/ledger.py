@@ -1,0 +1,98 @@
+"""The privacy ledger as the page shows it: one line per mechanism, every attack below, reasons folded."""
+
+import base64
+import math
+from pathlib import Path
+
+from plots import style
+from reporting.collect import read_table
+from study import paths
+
+OTHERS = (
+    (paths.EXACT, "Losses from densities, which no number of releases resolves"),
+    (
+        paths.AUDITED_CELLS,
+        "Every cell of every results table: claimed, proven, and what attacks found",
+    ),
+    (
+        paths.SPENDING,
+        "What each experiment's methods spend, tuning and preparation included, each cell alone",
+    ),
+)
+# Verdicts from the worst on, by their first words; what is in none of them comes between.
+VERDICTS = ("exceeds", "refutes", "more than claimed", "", "consistent")
+NUMBERS = {
+    "claimed": "epsilon_claimed",
+    "proven": "epsilon_proven",
+    "audited": "epsilon_audited",
+    "exact on the pair": "epsilon_pair",
+}
+COLUMNS = ("mechanism", "verdict", "attack", "epsilon", *NUMBERS)
+
+
+def ledger():
+    """What the page's section shows; `rows` are empty where nothing was audited."""
+    path = Path(paths.LEDGER())
+    if not path.exists():
+        return {"rows": ()}
+    names, rows = read_table(path)
+    attacks = [dict(zip(names, row, strict=True)) for row in rows]
+    by_mechanism = {}
+    for attack in attacks:
+        by_mechanism.setdefault(attack["mechanism"], []).append(attack)
+    figure = Path(paths.LEDGER("png"))
+    return {
+        "columns": (*COLUMNS, "attacks", "why"),
+        "rows": [
+            [*line(worst := min(group, key=_order)), len(group), why(worst)]
+            for group in by_mechanism.values()
+        ],
+        "attack_columns": (*COLUMNS, "why"),
+        "attacks": [[*line(attack), why(attack)] for attack in attacks],
+        "data": encoded(path),
+        "figure": encoded(figure) if figure.exists() else "",
+        "others": [
+            (caption, Path(place()).name, *read_table(place()), encoded(place()))
+            for place, caption in OTHERS
+            if Path(place()).exists()
+        ],
+    }
+
+
+def line(attack):
+    """One attack in the order of COLUMNS."""
+    return [
+        style.name(attack["mechanism"]),
+        attack["verdict"],
+        attack["attack"].replace("_", " "),
+        attack["epsilon"],
+        *(attack[column] for column in NUMBERS.values()),
+    ]
+
+
+def why(attack):
+    return f"{attack['reason']} ({attack['adjacency']}). The pair: {attack['pair_reason']}."
+
+
+def _order(attack):
+    """The worst verdict first; of equal ones the largest factor between a finding and the claim, then
+    the epsilon nearest 1, as in the figure."""
+    verdict = attack["verdict"]
+    known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
+    claimed = _number(attack["epsilon_claimed"])
+    factors = [_number(attack[f"epsilon_{kind}"]) / claimed for kind in ("audited", "proven")]
+    beyond = max((factor for factor in factors if factor > 1 + 1e-3), default=0.0)
+    return (
+        known[0] if known else VERDICTS.index(""),
+        -beyond,
+        abs(math.log(_number(attack["epsilon"]))),
+    )
+
+
+def _number(text):
+    """A positive number; a cell without one, and 0, count as hardly anything."""
+    return float(text or 0) or 1e-9
+
+
+def encoded(path):
+    return base64.b64encode(Path(path).read_bytes()).decode()

@@ -1,0 +1,84 @@
+"""Which runs of this folder are alive, on this machine or on another that shares the folder."""
+
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+
+SIGNS = Path(".snakemake/alive")
+BEAT = 10  # seconds between two renewals of a run's sign
+
+_ended = threading.Event()
+
+
+def _sign():
+    return SIGNS / f"{socket.gethostname()}-{os.getpid()}"
+
+
+def begin():
+    """Leave a sign that is renewed until `end`, or until this process has ended in whatever way."""
+
+    def renew():
+        while not _ended.is_set():
+            try:
+                SIGNS.mkdir(parents=True, exist_ok=True)
+                _sign().write_text(str(time.time_ns()))
+            except OSError:
+                pass  # a full disk, say: the run itself will tell
+            _ended.wait(BEAT)
+        _sign().unlink(missing_ok=True)
+
+    threading.Thread(target=renew, daemon=True, name="alive").start()
+
+
+def end():
+    _ended.set()
+
+
+def here(folder):
+    """Ids of this machine's Snakemake processes that work in a folder, those of single jobs aside."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").readlink() != Path(folder):
+                continue
+            argv = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has ended, or is another user's
+            continue
+        if "snakemake" in {Path(word).name for word in argv[:4]} and "--mode" not in argv:
+            found.append(int(process.name))
+    return sorted(found)
+
+
+def elsewhere(say=lambda text: None):
+    """Names of the signs that are renewed while this looks, of runs that `here` cannot see.
+
+    Contents count, not times: machines differ in their clocks, and file systems keep times back.
+    """
+    own = f"{socket.gethostname()}-" if Path("/proc/self").exists() else "\0"
+    signs = [sign for sign in SIGNS.glob("*") if not sign.name.startswith(own)]
+    before = {sign: _read(sign) for sign in signs}
+    if not before:
+        return []
+    say(f"looking for {3 * BEAT} s whether {', '.join(s.name for s in signs)} is alive ...")
+    end = time.monotonic() + 3 * BEAT
+    while time.monotonic() < end:
+        renewed = [sign.name for sign in signs if _read(sign) not in (None, before[sign])]
+        if renewed:
+            return renewed
+        time.sleep(1)
+    return []
+
+
+def forget():
+    """Remove the signs that runs left behind which are no more."""
+    for sign in SIGNS.glob("*"):
+        sign.unlink(missing_ok=True)
+
+
+def _read(sign):
+    try:
+        return sign.read_text()
+    except OSError:
+        return None

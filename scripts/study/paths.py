@@ -1,0 +1,105 @@
+"""Every path that the rules and their jobs share, each spelled once.
+
+What the workflow comes with (code, schemas, shipped configuration) lies below HOME. What a study makes
+lies below `results()`, seen from the folder that Snakemake works in.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+HOME = Path()
+RAW = "data/raw"  # downloads, which are the same for all results
+# The environment tells jobs where results are: in a parameter, a folder's name would be a reason to rerun.
+VARIABLE = "DP_RESULTS"
+
+
+def use(folder):
+    """Make `folder` the root of all results, for this process and those that it starts."""
+    os.environ[VARIABLE] = folder
+
+
+def results(*parts):
+    """A path below the root of all results; the root itself without parts."""
+    return "/".join((os.environ.get(VARIABLE, "results"), *filter(None, parts)))
+
+
+class _Wildcards(dict):
+    """Values by name; a name without one stays a wildcard."""
+
+    def __missing__(self, name):
+        return f"{{{name}}}"
+
+
+class Place(NamedTuple):
+    """Where files of one sort are. Values that are not given stay wildcards, as rules want them.
+
+    folder: an experiment's, or data or audit, which experiments share. part: the folder in it. name: of
+    the file, without the suffix, which may be another in a call.
+    """
+
+    folder: str
+    part: str
+    name: str
+    suffix: str = "csv"
+
+    def __call__(self, suffix=None, /, **values):
+        name = f"{self.name}.{suffix or self.suffix}"
+        return results(self.folder, self.part, name).format_map(_Wildcards(values))
+
+    def log(self, suffix=None, /, **values):
+        """The log of the job that makes the file. suffix: tells two jobs apart that share its name."""
+        name = f"{self._stem(suffix)}.log"
+        return results(self.folder, "logs", self.part, name).format_map(_Wildcards(values))
+
+    def benchmark(self, rule, **values):
+        """What the rule's job took, for `benchmarks` to find."""
+        name = f"{self._stem()}.tsv"
+        return results(self.folder, "benchmarks", rule, name).format_map(_Wildcards(values))
+
+    def _stem(self, suffix=None):
+        suffix = suffix or (self.suffix if "{" in self.suffix else None)
+        return f"{self.name}.{suffix}" if suffix else self.name
+
+
+# Rows that mechanisms see (npz), and what was done to them (json).
+DATA = Place("data", "", "{dataset}", "npz")
+
+# Of one experiment.
+FIT = Place("{experiment}", "fits", "{dataset}/{fit}/n={size}", "npz")
+RUN = Place("{experiment}", "runs", "{dataset}/{method}/n={size}/eps={epsilon}")
+# A choice (json), and the error of every candidate (csv).
+TUNED = Place("{experiment}", "tuned", "{dataset}")
+SEARCH = Place("{experiment}", "searches", "{search}/{dataset}/n={size}/eps={epsilon}", "json")
+ANALYSIS = Place("{experiment}", "analyses", "{name}", "{suffix}")
+TABLE = Place("{experiment}", "tables", "{name}")
+FIGURE = Place("{experiment}", "figures", "{name}", "png")
+CELLS = Place("{experiment}", "", "results")
+VERDICTS = Place("{experiment}", "", "{section}")  # published, claims, defects
+TIMING = Place("{experiment}", "", "timing")
+PROVENANCE = Place("{experiment}", "", "provenance", "json")
+CONFIGURATION = Place("{experiment}", "", "configuration", "json")
+# Which configurations made what is in a folder: see study.records.
+MADE = Place("{folder}", "logs", "made", "json")
+
+# The privacy ledger.
+ATTACK = Place("audit", "runs", "{mechanism}/{label}/eps={epsilon}")
+ATTACKS = Place("audit", "", "{mechanism}")
+LEDGER = Place("audit", "", "ledger")  # its figure: png, pdf
+EXACT = Place("audit", "", "exact")
+SPENDING = Place("audit", "", "spending")
+SPENDING_OF = Place("audit", "experiments", "{experiment}")
+AUDITED_CELLS = Place("audit", "", "cells")
+
+# Of all.
+REPORT = Place("", "", "report", "html")
+PARTIAL_REPORT = Place("", "", "report-partial", "html")  # where REPORT shows more
+COSTS = Place("", "", "costs")
+
+
+def benchmarks():
+    """(file, folder, rule, path below the rule's folder without .tsv) of every measurement there is."""
+    root = Path(results())
+    for path in sorted(root.glob("*/benchmarks/**/*.tsv")):
+        folder, _, rule, *rest = path.relative_to(root).with_suffix("").parts
+        yield path, folder, rule, "/".join(rest)

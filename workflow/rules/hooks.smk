@@ -1,0 +1,132 @@
+# Before the first job and after the last: what is refused, what is written down, and the report.
+
+import subprocess
+
+from snakemake.exceptions import WorkflowError
+
+from study import alive
+
+
+def begin(dag):
+    """Before the first job. Refuses what would replace the results of another configuration."""
+    check_folders()
+    jobs = list(dag.needrun_jobs(exclude_finished=False))
+    folders = {folder: made_of(folder) for folder in map(folder_of, jobs) if folder}
+    said = [records.refusal(folder, CONFIGURATION, made) for folder, made in folders.items()]
+    if any(job.rule.name == "report" for job in jobs):
+        said.append(records.refused_page(paths.REPORT(), CONFIGURATION, CONFIG["experiments"]))
+    if any(said):
+        raise WorkflowError(next(filter(None, said)))
+    for folder, made in folders.items():
+        records.keep(folder, CONFIGURATION, made)
+    alive.begin()
+
+
+def folder_of(job):
+    """The folder of results, of an experiment or of the audit, whose cells may depend on a job."""
+    if job.rule.name == "attack":
+        return "audit"
+    return job.wildcards.get("experiment")
+
+
+def made_of(folder):
+    if folder == "audit":
+        return records.of_audit(AUDITS, CONFIG["seed"])
+    return records.of_experiment(EXPERIMENTS[folder], CONFIG["seed"])
+
+
+def check_folders():
+    """Said before the first job, since each of them would fail with a traceback."""
+    for folder in map(Path, (paths.results(), "data")):
+        if folder.exists() and not os.access(folder, os.W_OK):
+            raise WorkflowError(
+                f"{folder}/ cannot be written: make it writable, or work in a copy of the project"
+            )
+
+
+def end(dag, success, logs):
+    """After the last job: what was made, why jobs died, and a report that shows it."""
+    alive.end()
+    if success:
+        announce(dag)
+    refresh_report(dag, success)
+    if not success:
+        explain_kills(logs)
+
+
+def announce(dag):
+    """The last lines of a run: the result files that it was asked for, one line per folder."""
+    folders = {}
+    for job in dag.targetjobs:
+        for path in map(Path, job.output or job.input):
+            folders.setdefault(path.parent, set()).add(path.name)
+    for folder, files in sorted(folders.items()):
+        print(f"{folder}/: {', '.join(sorted(files))}", file=sys.stderr)
+    if Path(paths.REPORT()).name in folders.get(Path(paths.results()), ()):
+        print(f"All of it on one page: {paths.REPORT()}", file=sys.stderr)
+
+
+def explain_kills(logs):
+    """A killed job says nothing: its log is empty. logs: paths of Snakemake's own."""
+    there = filter(Path.is_file, map(Path, logs))
+    said = "".join(path.read_text(errors="replace") for path in there)
+    if re.search(r"exit status 137|Signals\.SIGKILL", said):
+        print(
+            "A job was killed, most often because the machine had no memory left for it: run fewer "
+            "jobs side by side (a smaller --cores) with the same command; finished jobs stay",
+            file=sys.stderr,
+        )
+
+
+def refresh_report(dag, success):
+    """The report shows what this run has made, or says that it does not.
+
+    After a success a report that there is is made anew, if it is this configuration's. After a failure
+    there is one in any case, of what there is.
+    """
+    jobs = set(dag.needrun_jobs(exclude_finished=False))
+    if success and any(job.rule.name in ("report", "partial_report") for job in jobs):
+        return
+    page = records.page(paths.REPORT()) or {"configuration": None, "experiments": {}}
+    own = page["configuration"] == CONFIGURATION
+    outdated = bool({*page["experiments"], "audit"}.intersection(map(folder_of, jobs)))
+    written = None
+    if not success:
+        concerned = {job.wildcards.get("experiment") for job in dag.jobs}
+        there = page["experiments"] if own else filter(has_results, CONFIG["experiments"])
+        written = report_what_there_is({*concerned, *there})
+    elif outdated and own:
+        written = report_what_there_is(page["experiments"])
+    if outdated and written != paths.REPORT() and page["experiments"]:
+        records.mark_stale(paths.REPORT())
+
+
+def has_results(name):
+    return Path(paths.MADE(folder=name)).exists()
+
+
+def report_what_there_is(names):
+    """A report of these experiments with their gaps shown; its path, None if it could not be made."""
+    words = []
+    for name in sorted(set(names) & set(EXPERIMENTS), key=list_order):
+        path = Path(paths.CONFIGURATION.log("shown.json", experiment=name))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(EXPERIMENTS[name].to_json())
+        words.append(str(path))
+    words = ["--configuration", *words, "--seed", str(CONFIG["seed"]), "--of", CONFIGURATION]
+    words += ["--stand-ins", all_stand_ins(), "--partial"]
+    words += ["--out-html", paths.REPORT(), "--out-costs", paths.COSTS()]
+    script = str(paths.HOME / "scripts/report.py")
+    done = subprocess.run([sys.executable, script, *words], check=False, text=True, stdout=-1)
+    if done.returncode:
+        return None
+    written = done.stdout.strip()
+    more = f"; {paths.REPORT()} shows more, and stays" if written != paths.REPORT() else ""
+    print(f"{written}: what there is, with its gaps{more}", file=sys.stderr)
+    return written
+
+
+def list_order(name):
+    """Experiments stand in the order in which the configuration lists them, others after them."""
+    listed = CONFIG["experiments"]
+    return (listed.index(name) if name in listed else len(listed), name)

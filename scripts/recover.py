@@ -4,6 +4,7 @@
 
 Jobs of a killed Snakemake live on and would write the files that a new run makes again. The profiles
 name every job after this folder, so that they can be told from all others; only those are cancelled.
+Beside a run that is alive, on this machine or on another that shares the folder, it does nothing.
 """
 
 import hashlib
@@ -12,6 +13,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from study import alive
 
 PATIENCE = 300  # seconds that cancelled jobs may take to end
 
@@ -75,6 +78,18 @@ def cancel(find, command):
         time.sleep(1)
 
 
+def refuse_beside_a_live_run(folder):
+    """Its jobs are not left behind: they would be cancelled, and their files made twice."""
+    runs = [f"process {number} of this machine" for number in alive.here(folder)]
+    runs = runs or alive.elsewhere(lambda text: print(f"recover: {text}", flush=True))
+    if runs:
+        sys.exit(
+            f"recover: a Snakemake run of this folder is alive ({', '.join(runs)}): wait for its end, "
+            f"or stop it with Ctrl-C where it was started"
+        )
+    alive.forget()
+
+
 def main():
     arguments = sys.argv[1:]
     if arguments in (["-h"], ["--help"]):
@@ -83,6 +98,7 @@ def main():
     if not Path("Snakefile").exists():
         sys.exit("recover: start it in the project's folder, where the Snakefile is")
     folder = Path.cwd()
+    refuse_beside_a_live_run(folder)
     if in_use(("squeue", "--noheader", "--me"), "slurm_logs", "sbatch-*.log"):
         cancel(lambda: slurm_jobs(job_prefix(folder)), "scancel")
     if in_use(("bjobs", "-noheader"), "lsf_logs"):

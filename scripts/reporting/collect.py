@@ -329,4 +329,6 @@ def _why(log):
     if not log.exists():
         return "not run"
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    if "KeyboardInterrupt" in lines[-1:]:
+        return "interrupted"
     return f"failed: {lines[-1].strip()[:300]}" if lines else "did not finish"

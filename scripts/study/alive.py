@@ -12,28 +12,28 @@ BEAT = 10  # seconds between two renewals of a run's sign
 _ended = threading.Event()
 
 
-def _sign():
-    return SIGNS / f"{socket.gethostname()}-{os.getpid()}"
-
-
 def begin():
     """Leave a sign that is renewed until `end`, or until this process has ended in whatever way."""
+    threading.Thread(target=_renew, daemon=True).start()
 
-    def renew():
-        while not _ended.is_set():
-            try:
-                SIGNS.mkdir(parents=True, exist_ok=True)
-                _sign().write_text(str(time.time_ns()))
-            except OSError:
-                pass  # a full disk, say: the run itself will tell
-            _ended.wait(BEAT)
-        _sign().unlink(missing_ok=True)
 
-    threading.Thread(target=renew, daemon=True, name="alive").start()
+def _renew():
+    while not _ended.is_set():
+        try:
+            SIGNS.mkdir(parents=True, exist_ok=True)
+            _sign().write_text(str(time.time_ns()))
+        except OSError:
+            pass  # a full disk, say: the run itself will tell
+        _ended.wait(BEAT)
 
 
 def end():
     _ended.set()
+    _sign().unlink(missing_ok=True)
+
+
+def _sign():
+    return SIGNS / f"{socket.gethostname()}-{os.getpid()}"
 
 
 def here(folder):

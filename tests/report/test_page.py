@@ -13,7 +13,11 @@ from reporting.page import badge_class, render, short
 
 
 def page_of(experiment, **options):
-    return render([Gathered(experiment, options.get("stand_ins", {}))], seed=1)
+    return whole([Gathered(experiment, options.get("stand_ins", {}))])
+
+
+def whole(gathered):
+    return render(gathered, seed=1, shows={"configuration": "", "experiments": {}})
 
 
 class Outline(HTMLParser):
@@ -32,16 +36,15 @@ class Outline(HTMLParser):
 
 def test_a_missing_cell_is_a_visible_gap_and_the_rest_is_shown(experiment):
     lost = next(c for c in experiment.cells("table") if c.method == "output_perturbation")
-    path = Path(experiment.run_path(lost))
-    path.unlink()
-    log = Path(str(path).replace("/runs/", "/logs/runs/")).with_name(path.name[:-4] + ".log")
+    Path(experiment.run_path(lost)).unlink()
+    log = Path(experiment.run_log(lost))
     log.parent.mkdir(parents=True)
     log.write_text("Traceback\nerror: row 3 has norm 2\n")
     gathered = Gathered(experiment, {})
     assert gathered.status == f"partial: 1 of {len(experiment.cells())} cells are missing"
-    page = render([gathered], seed=1)
-    assert "This is a partial report." in page
-    assert "failed: error: row 3 has norm 2" in page
+    text = whole([gathered])
+    assert "This is a partial report." in text
+    assert "failed: error: row 3 has norm 2" in text
     columns, rows = gathered.cell_table()
     (gap,) = [row for row in rows if row[columns.index("status")] != "ok"]
     assert gap[columns.index("error_mean")] != gap[columns.index("error_mean")]  # NaN, no number

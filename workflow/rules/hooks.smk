@@ -1,8 +1,10 @@
 # Before the first job and after the last: what is refused, what is written down, and the report.
 
+import logging
+import signal
 import subprocess
 
-from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 from study import alive
 
@@ -16,10 +18,19 @@ def begin(dag):
     if any(job.rule.name == "report" for job in jobs):
         said.append(records.refused_page(paths.REPORT(), CONFIGURATION, CONFIG["experiments"]))
     if any(said):
-        raise WorkflowError(next(filter(None, said)))
+        sys.exit(f"error: {next(filter(None, said))}")
     for folder, made in folders.items():
         records.keep(folder, CONFIGURATION, made)
     alive.begin()
+    signal.signal(signal.SIGINT, interrupt)
+
+
+def interrupt(number, frame):
+    """After Ctrl-C all that fails are the jobs that it stops: no error of theirs is news."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    logger.addFilter(lambda record: record.levelno < logging.ERROR)
+    print("Interrupted: the same command goes on where this stops", file=sys.stderr)
+    signal.default_int_handler(number, frame)
 
 
 def folder_of(job):
@@ -39,8 +50,8 @@ def check_folders():
     """Said before the first job, since each of them would fail with a traceback."""
     for folder in map(Path, (paths.results(), "data")):
         if folder.exists() and not os.access(folder, os.W_OK):
-            raise WorkflowError(
-                f"{folder}/ cannot be written: make it writable, or work in a copy of the project"
+            sys.exit(
+                f"error: {folder}/ cannot be written: make it writable, or work in a copy of the project"
             )
 
 

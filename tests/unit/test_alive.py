@@ -1,0 +1,52 @@
+"""Runs of this folder that are alive."""
+
+import threading
+import time
+
+import pytest
+
+from study import alive
+
+
+@pytest.fixture
+def signs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(alive, "BEAT", 0.5)
+    alive.SIGNS.mkdir(parents=True)
+    return alive.SIGNS
+
+
+def test_a_run_on_another_machine_is_alive_if_its_sign_is_renewed(signs):
+    (signs / "dead-1").write_text("1")
+    ended = threading.Event()
+
+    def renew():
+        while not ended.wait(0.2):
+            (signs / "login-2").write_text(str(time.time_ns()))
+
+    (signs / "login-2").write_text("0")
+    thread = threading.Thread(target=renew)
+    thread.start()
+    assert alive.elsewhere() == ["login-2"]
+    ended.set()
+    thread.join()
+    assert alive.elsewhere() == []
+    alive.forget()
+    assert not list(signs.iterdir())
+
+
+def test_a_run_leaves_a_sign_until_it_ends(signs):
+    alive.begin()
+    try:
+        end = time.monotonic() + 10
+        while not list(signs.iterdir()):
+            assert time.monotonic() < end
+        (sign,) = signs.iterdir()
+        first = sign.read_text()
+        while sign.read_text() in (first, ""):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    finally:
+        alive.end()
+    assert not list(signs.iterdir())
+    alive._ended.clear()

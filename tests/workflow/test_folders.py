@@ -1,0 +1,105 @@
+"""Results and reports of several configurations: none is replaced by another's, or by one of less."""
+
+import os
+import re
+import signal
+
+import pytest
+from test_report import BROKEN, MECHANISM, SOUND
+
+from project import TINY
+from study import records
+
+CALLED = " ".join(TINY)
+REPORT, PARTIAL = "results/report.html", "results/report-partial.html"
+TABLE = "results/cm08/tables/figure_1.csv"
+STALE = '<p class="notice" id="stale" role="status">'
+
+
+def overlay(project, old, new):
+    """Another configuration than the tiny one, of which it differs in one line; its arguments."""
+    text = (project / "tests/tiny.yaml").read_text(encoding="utf-8")
+    assert old in text
+    project.write("other.yaml", text.replace(old, new))
+    return "--configfile", "other.yaml"
+
+
+def page(project):
+    return (project / REPORT).read_text(encoding="utf-8")
+
+
+def test_cells_of_another_configuration_are_not_replaced(edited):
+    other = overlay(edited, "restarts: 3", "restarts: 4")
+    before = edited.files("results")
+    output = edited.snakemake(*other, "--", "cm08", ok=False)
+    (said,) = [line for line in output.splitlines() if line.startswith("error: ")]
+    assert said.startswith(
+        f"error: results/cm08 holds results of `{CALLED}`, and results/cm08/runs/"
+    )
+    assert "`--configfile other.yaml` has other settings" in said and "Traceback" not in output
+    assert edited.files("results") == before
+    planned = edited.plan(*other, "--config", "results=elsewhere", "--", "cm08")
+    assert planned and all(": elsewhere/" in job for job in planned)
+    # An edit is no other configuration: what it concerns is made anew.
+    edited.replace("tests/tiny.yaml", "restarts: 3", "restarts: 2")
+    edited.snakemake(*TINY, "--", "results/cm08/runs/cm08_separable/nonprivate/n=100/eps=inf.csv")
+
+
+def test_a_report_says_whose_it_is_and_follows_a_run_of_one_experiment(edited):
+    assert records.page(edited / REPORT) == {"configuration": CALLED, "experiments": {"cm08": 5}}
+    assert f"changed by <code>{CALLED}</code>" in page(edited) and STALE not in page(edited)
+    (edited / TABLE).unlink()
+    before = (edited / REPORT).stat().st_mtime_ns
+    edited.snakemake(*TINY, "--", TABLE)
+    assert (edited / REPORT).stat().st_mtime_ns > before
+    assert STALE not in page(edited)
+
+    # The same cells, another configuration: not its page, which says so and stays as old as it was.
+    other = overlay(edited, "      figure_2a: null", "      figure_2a: null\n      tuning: null")
+    (edited / TABLE).unlink()
+    before = (edited / REPORT).stat().st_mtime_ns
+    edited.snakemake(*other, "--", TABLE)
+    assert (edited / REPORT).stat().st_mtime_ns == before
+    assert STALE in page(edited)
+    assert f"snakemake --cores 1 {CALLED} -- partial_report" in page(edited)
+    edited.snakemake(*TINY, "--", "partial_report")
+    assert STALE not in page(edited)
+
+
+def test_a_whole_report_is_not_replaced_by_one_of_fewer_experiments(tmp_path):
+    shown = '{"configuration": "", "experiments": {"cm08": 9, "wdbc": 2, "patton": 0}}'
+    report = tmp_path / "report.html"
+    report.write_text(f'<meta name="shows" content="{shown.replace(chr(34), "&#34;")}">')
+    other = "--config 'experiments=[\"cm08\"]'"
+    assert "shows wdbc too" in records.refused_page(report, other, ["cm08"])
+    assert not records.refused_page(report, other, ["wdbc", "cm08"])
+    assert not records.refused_page(report, "", ["cm08"])
+    assert not records.refused_page(tmp_path / "none.html", other, ["cm08"])
+
+
+@pytest.mark.slow
+def test_a_failed_run_does_not_replace_a_report_that_shows_more(edited):
+    edited.replace(MECHANISM, SOUND, BROKEN)
+    output = edited.snakemake("--keep-going", *TINY, "--", "cm08", ok=False)
+    assert f"{PARTIAL}: what there is, with its gaps; {REPORT} shows more, and stays" in output
+    assert records.page(edited / REPORT)["experiments"] == {"cm08": 5} and STALE in page(edited)
+    assert "failed: error: made to fail" in (edited / PARTIAL).read_text(encoding="utf-8")
+    edited.replace(MECHANISM, BROKEN, SOUND)
+    edited.snakemake(*TINY, "--", "cm08")
+    assert STALE not in page(edited) and "This is a partial report." not in page(edited)
+    assert not (edited / PARTIAL).exists()
+
+
+@pytest.mark.slow
+def test_what_an_interrupted_run_left_out_is_shown_once_it_is_made(fresh):
+    project = fresh()
+    run = project.start("--cores", 2, *TINY)
+    project.wait_for(lambda: (project / "results/cm08/logs/runs").exists(), 120)
+    os.killpg(run.pid, signal.SIGINT)
+    output = project.finish(run, ok=False)
+    assert "Interrupted: the same command goes on where this stops" in output
+    assert "Traceback" not in output and "Error in rule" not in output
+    assert re.search(r"partial: \d of 5 cells are missing|not run", page(project))
+    project.snakemake(*TINY, "--", "cm08")
+    assert "This is a partial report." not in page(project)
+    assert records.page(project / REPORT)["experiments"] == {"cm08": 5}

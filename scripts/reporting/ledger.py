@@ -2,6 +2,7 @@
 
 import base64
 import math
+import re
 from pathlib import Path
 
 from plots import style
@@ -25,7 +26,7 @@ NUMBERS = {
     "claimed": "epsilon_claimed",
     "proven": "epsilon_proven",
     "audited": "epsilon_audited",
-    "exact on the pair": "epsilon_pair",
+    "exact on pair": "epsilon_pair",
 }
 COLUMNS = ("mechanism", "verdict", "attack", "epsilon", *NUMBERS)
 
@@ -63,7 +64,7 @@ def line(attack):
     """One attack in the order of COLUMNS."""
     return [
         style.name(attack["mechanism"]),
-        attack["verdict"],
+        re.split("[,:]", attack["verdict"])[0],
         attack["attack"].replace("_", " "),
         attack["epsilon"],
         *(attack[column] for column in NUMBERS.values()),
@@ -71,22 +72,22 @@ def line(attack):
 
 
 def why(attack):
-    return f"{attack['reason']} ({attack['adjacency']}). The pair: {attack['pair_reason']}."
+    return (
+        f"{attack['verdict']}: {attack['reason']} ({attack['adjacency']}). "
+        f"The pair: {attack['pair_reason']}."
+    )
 
 
 def _order(attack):
-    """The worst verdict first; of equal ones the largest factor between a finding and the claim, then
-    the epsilon nearest 1, as in the figure."""
+    """The worst verdict first; of equal ones the largest factor by which the claim is exceeded, by attack
+    or else by proof; then the epsilon nearest 1, as in the figure."""
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
     claimed = _number(attack["epsilon_claimed"])
     factors = [_number(attack[f"epsilon_{kind}"]) / claimed for kind in ("audited", "proven")]
-    beyond = max((factor for factor in factors if factor > 1 + 1e-3), default=0.0)
-    return (
-        known[0] if known else VERDICTS.index(""),
-        -beyond,
-        abs(math.log(_number(attack["epsilon"]))),
-    )
+    beyond = [-factor if factor > 1 + 1e-3 else 0.0 for factor in factors]
+    rank = known[0] if known else VERDICTS.index("")
+    return rank, *beyond, abs(math.log(_number(attack["epsilon"])))
 
 
 def _number(text):

@@ -73,7 +73,7 @@ def source_files(source):
 
 def own_files(source, files):
     """Those that nothing downloads: they lie where the configuration says, or nowhere."""
-    downloads = {f"{RAW}/{name}" for name in files}
+    downloads = {f"{paths.RAW}/{name}" for name in files}
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
 

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from reporting import costs
+from reporting import ledger as ledgers
 from reporting.collect import Gathered
 from reporting.page import badge_class, render, short
+from study import paths
+from study.files import write_csv
 
 
 def page_of(experiment, **options):
@@ -125,6 +128,67 @@ def test_costs_per_rule(project):
     rows = {row[:2]: row[2:] for row in costs.per_rule(costs.measured())}
     assert rows["run", "cm08"] == pytest.approx((3, 4.3, 1.5, 2.5, 6.3, 70.5))
     assert rows["tune", "wdbc"] == pytest.approx((1, 1.0, 1.0, 1.0, 1.0, 20))
+
+
+def attack(mechanism, epsilon, proven, audited, verdict):
+    return {
+        **{"mechanism": mechanism, "attack": "opposite_corner", "epsilon": epsilon},
+        **{"epsilon_claimed": epsilon, "epsilon_proven": proven, "epsilon_audited": audited},
+        **{"epsilon_pair": "", "verdict": verdict, "adjacency": "replace-one"},
+        **{"reason": "composes " * 40, "pair_reason": "all is moved"},
+    }
+
+
+@pytest.fixture
+def ledger(project):
+    beyond = "more than claimed by proof, not caught by this attack"
+    rows = [
+        attack("dp_sgd", 1, 1, 0.9, "consistent with the claim"),
+        attack("dp_sgd", 10, 10, 8, "consistent with the claim"),
+        attack("laplace_coordinates", 0.1, 1, 0.2, "refutes the claim"),
+        attack("laplace_coordinates", 1, 10, 4, "refutes the claim"),
+        attack("laplace_coordinates", 9, 90, 8, beyond),
+        attack("of_ones_own", 5, 50, 0, beyond),
+        attack("of_ones_own", "inf", "inf", 7, "nothing is claimed"),
+    ]
+    write_csv(paths.LEDGER(), list(rows[0]), [row.values() for row in rows])
+
+
+def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
+    found = ledgers.ledger()
+    shown = [row[found["columns"].index("verdict") :][:2] for row in found["rows"]]
+    assert [row[0] for row in found["rows"]] == [
+        *("SGD, norm-Laplace noise", "Laplace per weight, as written", "of ones own")
+    ]
+    assert [verdict for verdict, _ in shown] == [
+        *("consistent with the claim", "refutes the claim", "more than claimed by proof")
+    ]
+    column = found["columns"].index("epsilon")
+    assert [row[column] for row in found["rows"]] == ["1", "1", "5"]
+    assert [row[-2] for row in found["rows"]] == [2, 3, 2]
+    assert len(found["attacks"]) == 7
+    classes = [badge_class(row[1]) for row in found["attacks"]]
+    assert classes == ["good", "good", "bad", "bad", "mild", "mild", "plain"]
+
+
+def test_a_line_of_the_ledger_is_one_line_with_its_verdict_in_sight(ledger, browser, tmp_path):
+    from chromium import Chromium
+
+    file = tmp_path / "report.html"
+    file.write_text(whole([]), encoding="utf-8")
+    with Chromium(browser, tmp_path / "profile", width=1300) as opened:
+        opened.open(file.as_uri())
+        opened.evaluate("document.querySelector('#ledger > details').open = true")
+        sizes = "[...document.querySelectorAll('#ledger .lines tbody tr')].map(r => r.clientHeight)"
+        heights = opened.evaluate(sizes)
+        assert len(heights) == 3 + 7 and max(heights) < 40
+        ends = (
+            "[...document.querySelectorAll('#ledger td')].map(c => c.getBoundingClientRect().right)"
+        )
+        assert max(opened.evaluate(ends)) <= 1300
+        opened.evaluate("document.querySelector('#ledger td details').open = true")
+        text = "document.querySelector('#ledger .folded').getBoundingClientRect()"
+        assert opened.evaluate(f"{text}.width > 300 && {text}.left > 0 && {text}.right <= 1300")
 
 
 def test_in_a_browser(experiment, browser, tmp_path):

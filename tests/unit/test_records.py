@@ -1,8 +1,11 @@
 """Which configuration may make which files of a folder."""
 
 import pytest
+from snakemake.utils import update_config
 
+from project import ROOT
 from study import paths, records
+from study.config import load, read_yaml
 
 A, B = "--configfile a.yaml", "--configfile b.yaml"
 
@@ -35,6 +38,32 @@ def test_an_edit_of_what_two_configurations_share_concerns_both(cells):
     records.keep("e", A, {first: "y", second: "y"})
     assert not records.refusal("e", B, {first: "y"})
     assert records.refusal("e", B, {first: "y", second: "x"})
+
+
+def shipped(*overlays):
+    """Run file -> digest of its settings, of every cell of a shipped configuration."""
+    files = ["config/config.yaml", *(f"config/{name}.yaml" for name in overlays)]
+    config = {}
+    for file in files:
+        update_config(config, read_yaml(file))
+    config, experiments, _ = load(config, files)
+    found = {}
+    for name in config["experiments"]:
+        found |= records.of_experiment(experiments[name], config["seed"])
+    return found
+
+
+def test_what_configurations_may_share_a_folder(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    plain = shipped()
+    for overlays, shares in ((["real"], True), (["smoke"], False), (["real", "full"], True)):
+        other = shipped(*overlays)
+        common = plain.keys() & other.keys()
+        assert len(common) > 100
+        assert all(plain[path] == other[path] for path in common) == shares, overlays
+    # Larger, on the same data: full.yaml has its own folder.
+    real, full = shipped("real"), shipped("real", "full")
+    assert any(real[path] != full[path] for path in real.keys() & full.keys())
 
 
 def test_words_call_a_configuration_wherever_the_folder_is(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ def test_a_run_ends_with_its_results_and_names_them(finished):
     ):
         assert (finished / "results/cm08" / path).stat().st_size > 0
     end = finished.output[finished.output.index("(100%) done") :]
-    assert "results/cm08/: provenance.json, results.csv, timing.csv" in end
+    assert "results/cm08/: configuration.json, provenance.json, results.csv, timing.csv" in end
     assert "results/cm08/figures/: figure_2c.png, tuning.png" in end
     assert "results/cm08/tables/: figure_1.csv" in end
 

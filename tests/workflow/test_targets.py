@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 import yaml
 
-from project import ROOT
+from project import ROOT, TINY
 
 
 @pytest.fixture(scope="module")
@@ -27,5 +27,12 @@ def test_every_experiment_is_a_target(project):
     names = sorted(path.stem for path in (ROOT / "config/experiments").glob("[!._]*.yaml"))
     assert {"cm08", "wdbc"} <= set(names)
     planned = project.plan("--configfile", "config/smoke.yaml", "--", *names)
-    made = {job.partition(": results/")[2].partition("/")[0] for job in planned}
+    made = {job.partition(": results-smoke/")[2].partition("/")[0] for job in planned}
     assert set(names) <= made
+
+
+def test_an_experiment_s_target_makes_all_of_its_folder(project):
+    """A plain run has nothing left to do there, and its progress is 100 %."""
+    whole = {job for job in project.plan(*TINY) if ": results/cm08/" in job}
+    own = {job for job in project.plan(*TINY, "--", "cm08") if ": results/cm08/" in job}
+    assert own == whole and len(own) > 5

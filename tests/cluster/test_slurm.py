@@ -62,7 +62,7 @@ def jobs(cluster, project, *states):
 
 
 def run_files(project):
-    return list((project / "results").rglob("eps=*.csv"))
+    return list(project.folder.glob("results*/**/eps=*.csv"))
 
 
 def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
@@ -72,13 +72,13 @@ def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
     alone.snakemake(*whole, timeout=300)
     project.environment["SNAKEMAKE_OUTPUT_CACHE"] = str(tmp_path)
     project.snakemake(*SBATCH, "--cache", "download", "prepare", *whole, timeout=300)
-    assert (project / "results/data/wdbc_row_norm.npz").resolve().parent == tmp_path.resolve()
+    assert (project / "results-smoke/data/wdbc_row_norm.npz").resolve().parent == tmp_path.resolve()
     for path in ("results.csv", "tuned/wdbc_row_norm.csv"):
-        assert (project / "results/wdbc" / path).read_bytes() == (
-            alone / "results/wdbc" / path
+        assert (project / "results-smoke/wdbc" / path).read_bytes() == (
+            alone / "results-smoke/wdbc" / path
         ).read_bytes()
-    assert {path.name for path in (project / "results/wdbc/figures").iterdir()} == {
-        path.name for path in (alone / "results/wdbc/figures").iterdir()
+    assert {path.name for path in (project / "results-smoke/wdbc/figures").iterdir()} == {
+        path.name for path in (alone / "results-smoke/wdbc/figures").iterdir()
     }
     assert len(jobs(cluster, project)) <= 15 < len(run_files(project))
 

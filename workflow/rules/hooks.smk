@@ -117,14 +117,16 @@ def has_results(name):
 
 
 def report_what_there_is(names):
-    """A report of these experiments with their gaps shown; its path, None if it could not be made."""
+    """A report of these experiments, of all listed ones where there are none, with their gaps shown; its
+    path, None if it could not be made."""
     words = []
-    for name in sorted(set(names) & set(EXPERIMENTS), key=list_order):
+    names = set(names).intersection(EXPERIMENTS) or CONFIG["experiments"]
+    for name in sorted(names, key=list_order):
         path = Path(paths.CONFIGURATION.log("shown.json", experiment=name))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(EXPERIMENTS[name].to_json())
         words.append(str(path))
-    words = ["--configuration", *words, "--seed", str(CONFIG["seed"]), "--of", CONFIGURATION]
+    words = ["--configuration", *words, "--seed", str(CONFIG["seed"]), f"--of={CONFIGURATION}"]
     words += ["--stand-ins", all_stand_ins(), "--partial"]
     words += ["--out-html", paths.REPORT(), "--out-costs", paths.COSTS()]
     script = str(paths.HOME / "scripts/report.py")

@@ -67,7 +67,7 @@ rule report:
         ),
     shell:
         "python scripts/report.py --configuration {input.configuration} --seed {params.seed}"
-        " --of {params.of:q} --stand-ins {params.stand_ins:q} --out-html {output.html} --out-costs {output.costs} 2> {log}"
+        " --of={params.of:q} --stand-ins {params.stand_ins:q} --out-html {output.html} --out-costs {output.costs} 2> {log}"
 
 
 # snakemake --cores 1 -- partial_report: the report of what there is, at any time, experiments that the
@@ -77,4 +77,4 @@ rule partial_report:
         paths.REPORT.log("partial"),
     localrule: True
     run:
-        report_what_there_is(list(filter(has_results, EXPERIMENTS)) or CONFIG["experiments"])
+        report_what_there_is(filter(has_results, EXPERIMENTS))

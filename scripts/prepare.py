@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections import Counter
 
 import numpy as np
 
@@ -26,11 +27,11 @@ def main():
 
     entry = arguments.entry
     source = entry["source"]
-    separator = None
+    separator, missing = None, Counter()
     if "simulate" in source:
         table, separator = simulate(arguments.dataset, source, arguments.seed)
     else:
-        table = readers.read(entry, arguments.dataset)
+        table = readers.read(entry, arguments.dataset, missing)
     if "first" in source:
         table = first_shuffled(table, source, arguments.seed)
     steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
@@ -82,6 +83,8 @@ def main():
                 table.coordinate_bound if table.coordinate_bound < table.bound else None
             ),
             "largest_norm": largest,
+            # cells by column, and rows that were left out for them
+            "missing": {name: count for name, count in missing.items() if count},
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
             "private_rows": [step["step"] for step in record if step["private_rows"]],

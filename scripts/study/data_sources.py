@@ -1,6 +1,7 @@
 """Where data sets come from, as the configuration says: files, addresses, labels, numbers of rows."""
 
 import contextlib
+import glob
 import hashlib
 import inspect
 import urllib.parse
@@ -11,6 +12,7 @@ import numpy as np
 
 from dp.preparation import STEPS, Table
 from study import paths, readers
+from study.readers_table import is_parquet, is_pickle
 
 FILES = paths.HOME / "config/files.yaml"
 KINDS = ("simulate", "sklearn", "csv", "idx")
@@ -45,18 +47,14 @@ def resolve(name, entry, files):
 
 
 def _resolve_csv(name, source, files):
-    file = source["csv"]
-    if file in files:
-        source["csv"] = f"{paths.RAW}/{file}"
-    elif "://" in file:
-        own = f"{name}-{Path(urllib.parse.urlsplit(file).path).name or 'data'}"
-        files[own] = {"urls": [file], "own": True}
-        if "sha256" in source:
-            files[own]["sha256"] = source["sha256"]
-        source["csv"] = f"{paths.RAW}/{own}"
-    elif "sha256" in source:
+    given = [source["csv"]] if isinstance(source["csv"], str) else source["csv"]
+    downloads = [file for file in given if file in files or "://" in file]
+    if "sha256" in source and not (len(given) == 1 and "://" in given[0]):
         raise ValueError("source.sha256: is for a file given by its address (https://...)")
-    elif "rows" not in source:
+    found = [path for file in given for path in _places(name, file, source, files)]
+    source["csv"] = found[0] if len(found) == 1 else found
+    _check_format(source, files)
+    if "rows" not in source and not downloads:
         # Where there are none, or it cannot be read, reading it will say why.
         with contextlib.suppress(ValueError):
             rows = readers.count_rows(source)
@@ -64,10 +62,42 @@ def _resolve_csv(name, source, files):
                 source["rows"] = rows
 
 
+def _places(name, file, source, files):
+    """The paths that a file's name, its address or a pattern stands for; a download joins `files`."""
+    if file in files:
+        return [f"{RAW}/{file}"]
+    if "://" in file:
+        own = f"{name}-{Path(urllib.parse.urlsplit(file).path).name or 'data'}"
+        files[own] = {"urls": [file], "own": True}
+        if "sha256" in source:
+            files[own]["sha256"] = source["sha256"]
+        return [f"{RAW}/{own}"]
+    # pathlib takes no absolute pattern. What matches nothing stays, to be named where it is missed.
+    return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
+
+
+def _check_format(source, files):
+    """A pickle's checksum joins the source; options of text are for text."""
+    paths = readers.table_files(source)
+    for path in paths:
+        if is_pickle(path):
+            pinned = files.get(Path(path).name, {}).get("sha256") if RAW in path else None
+            if pinned is None or len(paths) > 1:
+                raise ValueError(
+                    f"source.csv: {path!r} is a pickle, which runs as a program: it is read alone, and "
+                    f"only under a SHA-256, of {FILES} or beside its address; or save the table as CSV"
+                )
+            source["sha256"] = pinned
+        for key in ("member", "delimiter", "names", "comment"):
+            if key in source and (is_pickle(path) or is_parquet(path)):
+                raise ValueError(f"source.{key}: is for text, which {path!r} is not")
+
+
 def source_files(source):
     """The files that a data set is read from, by their keys."""
     if "csv" in source:
-        return {"csv": source["csv"]}
+        paths = readers.table_files(source)
+        return {f"csv[{k}]" if len(paths) > 1 else "csv": path for k, path in enumerate(paths)}
     return {f"idx.{key}": path for key, path in source.get("idx", {}).items()}
 
 
@@ -92,7 +122,7 @@ def check_own_files(entry, files):
             raise ValueError(f"source.{key}: no file {path!r}; {said}") from None
         except OSError as error:
             raise ValueError(f"source.{key}: {path!r} cannot be read ({error.strerror})") from None
-        if key == "csv":
+        if key in ("csv", "csv[0]"):
             try:
                 readers.check_columns(entry)
             except ValueError as error:
@@ -111,7 +141,7 @@ def content(paths):
 def _check_kind(source):
     if sum(kind in source for kind in KINDS) != 1:
         raise ValueError(f"source: needs exactly one of {', '.join(KINDS[:-1])} and {KINDS[-1]}")
-    for key in ("member", "delimiter", "names", "sha256"):
+    for key in ("member", "delimiter", "names", "comment", "sha256"):
         if key in source and "csv" not in source:
             raise ValueError(f"source.{key}: is for 'csv' only")
 
@@ -132,8 +162,9 @@ def _check_labels(entry):
 
 def _check_columns(entry):
     source = entry["source"]
-    if "categories" in entry and "csv" not in source:
-        raise ValueError("categories: are for 'csv' only")
+    for key in ("categories", "missing"):
+        if key in entry and "csv" not in source:
+            raise ValueError(f"{key}: {'are' if key == 'categories' else 'is'} for 'csv' only")
     if "csv" not in source:
         return
     if "label" not in entry:
@@ -144,6 +175,29 @@ def _check_columns(entry):
     both = set(entry.get("bounds", {})) & set(entry.get("categories", {}))
     if both:
         raise ValueError(f"categories: {min(both)!r} has bounds too; a column is one or the other")
+    for column, value in entry.get("missing", {}).items():
+        problem = _missing_problem(entry, column, value)
+        if problem:
+            raise ValueError(f"missing.{column}: {problem}")
+
+
+def _missing_problem(entry, column, value):
+    """What is wrong with what a column's missing cells become, None for nothing."""
+    bounds, categories = entry.get("bounds"), entry.get("categories", {})
+    if column in categories:
+        known = list(map(str, categories[column]))
+        if value == "drop" and "drop" in known:
+            return "'drop' is a category here, and rows to be dropped: rename the category"
+        if value != "drop" and str(value) not in known:
+            return f"{value!r} is neither 'drop' nor a listed category{_nearest(value, known)}"
+    elif column == "*" and value != "drop":
+        return f"every other column takes 'drop' alone, not {value!r}"
+    elif column not in ("*", entry["label"]):
+        if bounds is not None and column not in bounds:
+            return f"no such column is read{_nearest(column, [*bounds, *categories])}"
+        if value != "drop" and isinstance(value, str):
+            return f"must be 'drop' or a number, not {value!r}"
+    return None
 
 
 def _check_mixture(source):
@@ -188,6 +242,7 @@ def step_problem(name, options):
 def prepared_rows(entry):
     """Private training rows of a data set after its steps; None where the configuration does not say."""
     selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
+    selects = selects or "drop" in entry.get("missing", {}).values()
     source = entry["source"]
     rows = entry.get("rows") if selects else source.get("first", source.get("rows"))
     return rows and rows - round(entry.get("public_share", 0) * rows)
@@ -242,13 +297,24 @@ def _stand_in(entry):
     return table
 
 
-def simulated_bytes(entry):
-    """Bytes of all rows of a simulated data set as floats, 0 for one that is read."""
+def data_bytes(entry):
+    """Bytes of all rows as floats, by what the configuration says; 0 where it does not say enough.
+
+    Of a table that is the numbers and categories it lists; of one that lists none, the size of its own
+    file, since a number and its delimiter take two characters or more, and mostly eight.
+    """
     source = entry["source"]
-    if "simulate" not in source:
-        return 0
-    rows = source["rows"] + source.get("holdout", 0) + source.get("public_rows", 0)
-    return 8 * rows * (source.get("columns") or len(source["components"][0]["mean"]))
+    rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)
+    if "simulate" in source:
+        return 8 * rows * (source.get("columns") or len(source["components"][0]["mean"]))
+    if "csv" in source:
+        listed = map(len, entry.get("categories", {}).values())
+        columns = len(entry.get("bounds", ())) + sum(listed)
+        sizes = [
+            Path(path).stat().st_size for path in readers.table_files(source) if Path(path).exists()
+        ]
+        return 8 * rows * columns if "bounds" in entry else sum(sizes)
+    return 0
 
 
 def has_public_rows(entry):

@@ -1,17 +1,18 @@
 """Data sets from files and from scikit-learn, with messages that name file, column and row."""
 
-import csv
-import itertools
 import json
 import math
+from collections import Counter
 from difflib import get_close_matches
+from pathlib import Path
 
 import numpy as np
 
 from dp.preparation import Table
 from study import canonical
 from study.readers_idx import read_images
-from study.readers_text import brief, listed, open_text
+from study.readers_table import read_blocks
+from study.readers_text import brief, listed
 
 # Classes of the data sets that come with scikit-learn and have more than two.
 BUNDLED_CLASSES = {
@@ -20,12 +21,20 @@ BUNDLED_CLASSES = {
     "wine": ("class_0", "class_1", "class_2"),
 }
 
+FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a table's source
+
 MISSING = ("", "nan", "na", "n/a", "null")  # labels that are none
+DROPPED = "rows dropped"
+EMPTY = (*MISSING, "?")  # cells that are missing where the configuration says what becomes of them
 
 
-def read(entry, dataset):
-    """`dp.preparation.Table` of a data set's entry, its labels as the entry says."""
+def read(entry, dataset, counts=None):
+    """`dp.preparation.Table` of a data set's entry, its labels as the entry says.
+
+    counts: a Counter of missing cells, see `read_csv`.
+    """
     source = entry["source"]
+    counts = Counter() if counts is None else counts
     train_rows = None
     if "csv" in source:
         X, labels, columns = read_csv(
@@ -33,9 +42,11 @@ def read(entry, dataset):
             entry["label"],
             entry.get("bounds"),
             categories=entry.get("categories"),
-            **{key: source[key] for key in ("member", "delimiter", "names") if key in source},
+            missing=entry.get("missing"),
+            counts=counts,
+            **_format(source),
         )
-        where = f"{source['csv']}: column {entry['label']!r}"
+        where = f"{table_files(source)[0]}: column {entry['label']!r}"
     elif "idx" in source:
         X, labels, columns, train_rows = read_images(source["idx"])
         where = f"{dataset} ({source['idx']['labels']})"
@@ -43,6 +54,7 @@ def read(entry, dataset):
         X, labels, columns = read_sklearn(source["sklearn"], source.get("features"))
         where = f"{dataset} (scikit-learn's {source['sklearn']})"
     expected, rows = source.get("rows"), len(X) if train_rows is None else train_rows
+    rows += counts[DROPPED]
     if expected is not None and rows != expected:
         raise ValueError(
             f"{where}: has {rows} rows, not the {expected} that the configuration says"
@@ -52,7 +64,7 @@ def read(entry, dataset):
     if "positive" in entry:
         return table._replace(
             y=two_classes(labels, entry["positive"], where),
-            pair=(f"not {entry['positive']}", str(entry["positive"])),
+            pair=label_pair(entry["positive"]),
         )
     classes = entry.get("classes") or BUNDLED_CLASSES[source["sklearn"]]
     return table._replace(y=class_numbers(labels, classes, where), classes=tuple(classes))
@@ -69,36 +81,52 @@ def one_hot_columns(entry):
 def class_numbers(labels, classes, where):
     """Index of each label (compared as text) among the public classes; all must be known."""
     names = [str(name) for name in classes]
-    labels = np.array([str(label) for label in labels])
-    unknown = ~np.isin(labels, names)
-    if unknown.any():
+    labels = list(map(str, labels))
+    number = {name: k for k, name in enumerate(names)}
+    unknown = next((label for label in labels if label not in number), None)
+    if unknown is not None:
         raise ValueError(
-            f"{where}: the label {brief(labels[unknown][0])!r} is not among the classes "
-            f"({', '.join(names)})"
+            f"{where}: the label {brief(unknown)!r} is not among the classes ({', '.join(names)})"
         )
-    order = np.argsort(names)
-    return order[np.searchsorted(np.array(names)[order], labels)].astype(np.int8)
+    return np.fromiter(map(number.__getitem__, labels), np.int8, len(labels))
+
+
+def label_pair(positive):
+    """Names of the labels -1 and 1."""
+    if isinstance(positive, dict):
+        return f"at most {positive['above']}", f"above {positive['above']}"
+    first = str(positive[0] if isinstance(positive, list) else positive)
+    return f"not {first}", first
 
 
 def two_classes(labels, positive, where):
     """+1 where a label is `positive`, -1 elsewhere; both must occur.
 
-    Text is compared as text, true and false without regard to case, numbers by value: 1 is 1.0.
+    Text is compared as text, true and false without regard to case, numbers by value: 1 is 1.0. A list
+    is of labels that are all meant, {"above": number} of numbers.
     """
-    labels = np.array([str(label) for label in labels])
-    chosen = np.array([_is_label(label, positive) for label in labels])
-    if chosen.all() or not chosen.any():
-        values = ", ".join(repr(brief(value)) for value in np.unique(labels)[:5])
+    labels = list(map(str, labels))
+    try:
+        meant = {label: _is_label(label, positive) for label in dict.fromkeys(labels)}
+    except ValueError as problem:
+        raise ValueError(f"{where}: {problem}") from None
+    if len(set(meant.values())) != 2:
+        values = ", ".join(repr(brief(label)) for label in sorted(meant)[:5])
         shown = str(positive).lower() if isinstance(positive, bool) else repr(positive)
-        problem = "every row has the label" if chosen.all() else "no row has the label"
+        problem = "every row has the label" if all(meant.values()) else "no row has the label"
         remedy = ""
-        if isinstance(positive, bool) and not chosen.any():
+        if isinstance(positive, bool) and not any(meant.values()):
             remedy = "; YAML reads yes, no, on and off as true and false: write them in quotes"
         raise ValueError(f"{where}: {problem} {shown} (labels found: {values}){remedy}")
-    return np.where(chosen, 1, -1).astype(np.int8)
+    signs = {label: 1 if chosen else -1 for label, chosen in meant.items()}
+    return np.fromiter(map(signs.__getitem__, labels), np.int8, len(labels))
 
 
 def _is_label(label, positive):
+    if isinstance(positive, dict):
+        return _number(label) > positive["above"]
+    if isinstance(positive, list):
+        return any(_is_label(label, each) for each in positive)
     if isinstance(positive, bool):
         return label.lower() == str(positive).lower()
     if isinstance(positive, str):
@@ -109,37 +137,101 @@ def _is_label(label, positive):
         return False
 
 
+def table_files(source):
+    """Paths of the files of a table."""
+    return [source["csv"]] if isinstance(source["csv"], str) else source["csv"]
+
+
+def _format(source):
+    return {key: source[key] for key in FORMAT if key in source}
+
+
 def check_columns(entry):
-    """Raise ValueError unless the first lines of an entry's CSV file hold the columns that it names."""
+    """Raise ValueError unless the first lines of an entry's tables hold the columns that it names."""
     source = entry["source"]
-    member, delimiter = source.get("member"), source.get("delimiter", ",")
-    rows = list(itertools.islice(_records(source["csv"], member, delimiter), 2))
     named = entry["label"], entry.get("bounds"), entry.get("categories")
-    _columns(source["csv"], rows, *named, delimiter, source.get("names"))
+    names = source.get("names")
+    for path in table_files(source):
+
+        def choose(known, path=path):
+            _check_names(path, known, *named, source.get("delimiter"), names)
+            return (), ()
+
+        _check_rows(path, next(read_blocks(path, choose, **_format(source)), None), names)
+
+
+def _check_rows(path, rows, names):
+    if not rows:
+        raise ValueError(f"{path}: {'is empty' if names else 'has a header but no rows'}")
 
 
 def count_rows(source):
-    """Rows of a CSV without its header."""
-    records = _records(source["csv"], source.get("member"), source.get("delimiter", ","))
-    return max(0, sum(1 for _ in records) - ("names" not in source))
+    """Rows of a table without its header."""
+    return sum(
+        len(rows)
+        for path in table_files(source)
+        for rows, _ in read_blocks(path, lambda known: ((), ()), **_format(source))
+    )
 
 
-def _records(path, member, delimiter):
-    """(number, cells) of every row that is not empty, its header included."""
-    try:
-        with open_text(path, member) as handle:
-            reader = enumerate(csv.reader(handle, delimiter=delimiter), 1)
-            yield from ((number, row) for number, row in reader if row)
-    except csv.Error as error:
-        raise ValueError(f"{path}: is not a CSV file ({error})") from None
+def read_csv(path, label, columns=None, *, categories=None, missing=None, counts=None, **format):
+    """X, labels and feature names of a table, or of several (a sequence of paths) one after the other.
+
+    label: the label's column. columns: the numeric features to read; all others where not given.
+    categories: categorical features, column name -> its public list of categories, each of which
+    becomes a feature "name=category" of zeros and ones. missing: column name (or "*", every other) ->
+    what its missing cells become, a number, a category or a label; "drop" leaves the row out. counts: a
+    Counter of such cells by column, and of "rows dropped". format: see `study.readers_table`.
+
+    A missing column, a repeated name, a short or long row, an empty or non-numeric cell, an unknown
+    category and a value that is not finite raise ValueError with file, column and row (the first line
+    is row 1, as in a spreadsheet).
+    """
+    paths = [path] if isinstance(path, str | Path) else path
+    categories = {name: list(map(str, known)) for name, known in (categories or {}).items()}
+    missing = missing or {}
+    counts = Counter() if counts is None else counts
+    first = None  # the first file's columns
+    blocks, labels = [], []
+    for path in paths:
+
+        def choose(known, path=path):
+            nonlocal columns, first
+            delimiter, names = format.get("delimiter"), format.get("names")
+            columns = _check_names(path, known, label, columns, categories, delimiter, names)
+            first = first or known
+            if set(known) != set(first):
+                other = min(set(known) ^ set(first))
+                raise ValueError(f"{path}: has other columns than {paths[0]} ({other!r})")
+            return columns, [*categories, label]
+
+        read = False
+        for rows, values in read_blocks(path, choose, **format):
+            read = True
+            block = _Block(rows, values, missing)
+            X = np.zeros((len(rows), len(columns) + sum(map(len, categories.values()))))
+            place = len(columns)
+            for j, name in enumerate(columns):
+                X[:, j] = block.take(name, _number)
+            for name, known in categories.items():
+                X[np.arange(len(rows)), place + block.take(name, _category(known), int)] = 1.0
+                place += len(known)
+            found = block.take(label, _label, object)
+            if block.problems:
+                raise ValueError(f"{path}: {min(block.problems)[1]}")
+            counts.update(block.counts)
+            counts[DROPPED] += len(rows) - int(block.kept.sum())
+            blocks.append(X if block.kept.all() else X[block.kept])
+            labels.extend(found[block.kept].tolist())
+        _check_rows(path, read, format.get("names"))
+    if not labels:
+        raise ValueError(f"{path}: every row has a missing cell, so none is left")
+    one_hot = [f"{name}={category}" for name in categories for category in categories[name]]
+    return _joined(blocks), labels, [*columns, *one_hot]
 
 
-def _columns(path, rows, label, columns, categories, delimiter, names):
-    """(the name of each cell in a row, the numeric features), of the first rows of a CSV file."""
-    if not rows:
-        raise ValueError(f"{path}: is empty")
-    header = names or [name.strip() for name in rows[0][1]]
-    known = [name for name in header if name is not None]
+def _check_names(path, known, label, columns, categories, delimiter, names):
+    """The numeric features of a table with columns of these names; ValueError where one is missing."""
     repeated = next((name for name in known if known.count(name) > 1), None)
     if repeated is not None:
         raise ValueError(f"{path}: the header names {brief(repeated)!r} twice")
@@ -147,7 +239,7 @@ def _columns(path, rows, label, columns, categories, delimiter, names):
     columns = list(columns or [name for name in known if name != label and name not in categories])
     for name in [label, *columns, *categories]:
         if name not in known:
-            other = None if names else _other_delimiter(delimiter.join(header), delimiter, name)
+            other = None if names else _other_delimiter(known, delimiter or ",", name)
             near = get_close_matches(name, known, n=1)
             if other:
                 said = f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
@@ -156,73 +248,102 @@ def _columns(path, rows, label, columns, categories, delimiter, names):
             else:
                 said = f" (it has: {listed(known, 20)})"
             raise ValueError(f"{path}: has no column {name!r}{said}")
-    if len(rows) == 1 and not names:
-        raise ValueError(f"{path}: has a header but no rows")
     if not columns and not categories:
         raise ValueError(f"{path}: has no column besides the label")
     if label in columns:
         raise ValueError(f"{path}: the label {label!r} is no feature")
-    return header, columns
+    return columns
 
 
-def _other_delimiter(line, delimiter, name):
+def _other_delimiter(known, delimiter, name):
     """What separates a column's name from others in a header line, as YAML writes it; None for nothing."""
     for other in ",;\t|".replace(delimiter, ""):
-        if name in [part.strip(' "') for part in line.split(other)]:
+        if name in [part.strip(' "') for part in delimiter.join(known).split(other)]:
             return json.dumps(other)
     return None
 
 
-def read_csv(path, label, columns=None, *, categories=None, member=None, delimiter=",", names=None):
-    """X, labels and feature names of a CSV file.
-
-    label: the label's column. columns: the numeric features to read; all others where not given.
-    categories: categorical features, column name -> its public list of categories, each of which
-    becomes a feature "name=category" of zeros and ones. member: the file inside a zip archive. names:
-    the columns of a file without a header line, None for one that is not read.
-
-    A missing column, a repeated name, a short or long row, an empty or non-numeric cell, an unknown
-    category and a value that is not finite raise ValueError with file, column and row (the first line
-    is row 1, as in a spreadsheet).
-    """
-    rows = list(_records(path, member, delimiter))
-    header, columns = _columns(path, rows, label, columns, categories, delimiter, names)
-    rows = rows if names else rows[1:]
-    categories = categories or {}
-    where = {name: header.index(name) for name in [label, *columns, *categories]}
-    one_hot = [(name, str(category)) for name in categories for category in categories[name]]
-    place = {pair: len(columns) + k for k, pair in enumerate(one_hot)}
-    X = np.zeros((len(rows), len(columns) + len(one_hot)))
-    labels = []
-    for k, (number, row) in enumerate(rows):
-        if len(row) != len(header):
-            raise ValueError(f"{path}: row {number} has {len(row)} cells, the header {len(header)}")
-        for j, name in enumerate(columns):
-            X[k, j] = _finite(row[where[name]], f"{path}: column {name!r}, row {number}")
-        for name in categories:
-            category = row[where[name]].strip()
-            if (name, category) not in place:
-                raise ValueError(
-                    f"{path}: column {name!r}, row {number}: {brief(category)!r} is not among the "
-                    f"categories that the configuration lists"
-                )
-            X[k, place[name, category]] = 1.0
-        text = row[where[label]].strip()
-        if text.lower() in MISSING:
-            raise ValueError(f"{path}: column {label!r}, row {number}: the label is missing")
-        labels.append(text)
-    return X, labels, [*columns, *(f"{name}={category}" for name, category in one_hot)]
+def _joined(blocks):
+    """Blocks of rows as one array; each is let go as soon as it is copied."""
+    if len(blocks) == 1:
+        return blocks[0]
+    X = np.empty((sum(map(len, blocks)), blocks[0].shape[1]))
+    end = len(X)
+    while blocks:
+        block = blocks.pop()
+        X[end - len(block) : end] = block
+        end -= len(block)
+    return X
 
 
-def _finite(text, where):
+class _Block:
+    """The cells of a block's columns, taken one column after the other."""
+
+    def __init__(self, rows, columns, missing):
+        self.rows, self.columns, self.missing = rows, columns, missing
+        self.kept = np.ones(len(rows), bool)
+        self.counts = Counter()  # missing cells by column
+        self.problems = []  # (row, what is wrong with its cell)
+
+    def take(self, name, convert, dtype=float):
+        """A column's cells, each different text by `convert`, whose ValueError says what is wrong."""
+        cells, rule = self.columns[name], self.missing.get(name, self.missing.get("*"))
+        if not isinstance(cells, tuple):
+            if np.isfinite(cells).all():
+                return cells
+            different, codes = np.unique(cells, return_inverse=True)
+            cells = codes, ["" if np.isnan(cell) else repr(float(cell)) for cell in different]
+        codes, texts = cells
+        values, empty, wrong = [], np.zeros(len(texts), bool), {}
+        for k, text in enumerate(map(str.strip, texts)):
+            try:
+                values.append(convert(text))
+            except ValueError as problem:
+                empty[k] = rule is not None and text.lower() in EMPTY
+                values.append(convert(str(rule)) if empty[k] and rule != "drop" else dtype())
+                if not empty[k]:
+                    wrong[k] = problem
+        bad = np.isin(np.arange(len(texts)), list(wrong))[codes]
+        if bad.any():
+            row = int(bad.argmax())
+            problem = wrong[codes[row] % len(texts)]  # the code -1 stands for the last text
+            self.problems.append((row, f"column {name!r}, row {self.rows[row]}: {problem}"))
+        if empty.any():
+            self.counts[name] += int(empty[codes].sum())
+            if rule == "drop":
+                self.kept &= ~empty[codes]
+        return np.array(values, dtype=dtype)[codes]
+
+
+def _number(text):
     try:
         value = canonical.parse(text)
     except ValueError:
-        problem = f"{brief(text)!r} is not a number" if text.strip() else "the cell is empty"
-        raise ValueError(f"{where}: {problem}") from None
+        problem = f"{brief(text)!r} is not a number" if text else "the cell is empty"
+        raise ValueError(problem) from None
     if not math.isfinite(value):
-        raise ValueError(f"{where}: {brief(text.strip())!r} is not a finite number")
+        raise ValueError(f"{brief(text)!r} is not a finite number")
     return value
+
+
+def _category(known):
+    """The function from a category to its number."""
+    number = {name: k for k, name in enumerate(known)}
+
+    def convert(text):
+        if text not in number:
+            raise ValueError(
+                f"{brief(text)!r} is not among the categories that the configuration lists"
+            )
+        return number[text]
+
+    return convert
+
+
+def _label(text):
+    if text.lower() in MISSING:
+        raise ValueError("the label is missing")
+    return text
 
 
 def read_sklearn(name, features=None):

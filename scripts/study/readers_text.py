@@ -27,7 +27,7 @@ def open_text(path, member=None):
             if looks_like_html(start):
                 raise ValueError(f"{path}: is a web page, not a data file; {AGAIN}")
             with _content(raw, start, path, member) as binary:
-                yield io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
+                yield io.TextIOWrapper(binary, encoding="utf-8-sig")
     except OSError as error:
         if isinstance(error, gzip.BadGzipFile) or error.strerror is None:
             raise ValueError(f"{path}: the compressed file is damaged ({error}); {AGAIN}") from None

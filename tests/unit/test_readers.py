@@ -1,7 +1,20 @@
 """Data files: what a bad one says, by file, column and row."""
 
+import csv
+import hashlib
+import importlib.util
+import io
+import re
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
+
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from study import readers
 
@@ -85,6 +98,21 @@ def test_only_the_columns_with_bounds_are_read_in_their_order(write):
         ("a,b,y\n1,,yes\n3,4,no\n", "t.csv: column 'b', row 2: the cell is empty"),
         ("a,b,y\n1,2,yes\n3,NaN,no\n", "t.csv: column 'b', row 3: 'NaN' is not a finite number"),
         ("a,b,y\n1,inf,yes\n3,4,no\n", "t.csv: column 'b', row 2: 'inf' is not a finite number"),
+        ("a,b,y\n1_000,2,yes\n3,4,no\n", "t.csv: column 'a', row 2: '1_000' is not a number"),
+        ("a,b,y\n1,٤,yes\n3,4,no\n", "t.csv: column 'b', row 2: '٤' is not a number"),
+        ("a,b,y\n1,0x1,yes\n3,4,no\n", "t.csv: column 'b', row 2: '0x1' is not a number"),
+        ("a,b,y\n1,NA,yes\n3,4,no\n", "t.csv: column 'b', row 2: 'NA' is not a number"),
+        ("a,b,y\n1,null,yes\n3,4,no\n", "t.csv: column 'b', row 2: 'null' is not a number"),
+        ("a,b,y\n1,?,yes\n3,4,no\n", "t.csv: column 'b', row 2: '?' is not a number"),
+        (
+            "a,b,y\n1,1e999,yes\n3,4,no\n",
+            "t.csv: column 'b', row 2: '1e999' is not a finite number",
+        ),
+        ("a,b,y\n1,True,yes\n3,4,no\n", "t.csv: column 'b', row 2: 'True' is not a number"),
+        # a line break inside quotes is part of its cell, and the row is one row
+        ('a,b,y\n1,"2\n3",yes\n3,4,no\n', "t.csv: column 'b', row 2: '2\\n3' is not a number"),
+        ('a,b,y\n1,2,"n\no"\n3,x,no\n', "t.csv: column 'b', row 3: 'x' is not a number"),
+        ("a,b,y\n1,2,yes\n   \n3,4,no\n", "t.csv: row 3 has 1 cells, the header 3"),
         ("a,b,y\n1,2,\n3,4,no\n", "t.csv: column 'y', row 2: the label is missing"),
         ("a,b,y\n1,2,yes\n3,4,nan\n", "t.csv: column 'y', row 3: the label is missing"),
         ("a,b,y\n1,2,yes\n3,4,NA\n", "t.csv: column 'y', row 3: the label is missing"),
@@ -175,3 +203,169 @@ def test_the_breast_cancer_data():
     X, labels, columns = readers.read_sklearn("breast_cancer")
     assert X.shape == (569, 30) and len(columns) == 30
     assert (labels.count("malignant"), labels.count("benign")) == (212, 357)
+
+
+CELLS = [
+    "1",
+    "-2.5e3",
+    " 7 ",
+    "",
+    "NA",
+    "x",
+    "nan",
+    "1_0",
+    "٣",
+    '"4"',
+    '"a,b"',
+    '"c\nd"',
+    '"',
+    "inf",
+]
+
+
+def by_the_cell(text, columns, label):
+    """What a plain loop over the csv module's rows reads; None where some cell is refused."""
+    rows = [row for row in csv.reader(io.StringIO(text)) if row]
+    header, rows = rows[0], rows[1:]
+    if not rows or any(len(row) != len(header) for row in rows):
+        return None
+    places = [header.index(name) for name in columns]
+    cells = [[row[place].strip() for place in places] for row in rows]
+    labels = [row[header.index(label)].strip() for row in rows]
+    number = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+    if not all(number.fullmatch(cell) for row in cells for cell in row):
+        return None
+    if any(label.lower() in readers.MISSING for label in labels):
+        return None
+    return [[float(cell) for cell in row] for row in cells], labels
+
+
+row = st.lists(st.sampled_from(CELLS), min_size=1, max_size=4)
+good = st.tuples(st.sampled_from(CELLS), st.sampled_from(CELLS[:3]), st.sampled_from(["p", '"q"']))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rows=st.lists(good | row, max_size=5),
+    block=st.integers(1, 30),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    blank=st.booleans(),
+)
+def test_blocks_of_any_size_hold_what_a_loop_over_cells_reads(rows, block, end, blank):
+    text = end.join(["note,b,y", *(",".join(cells) for cells in rows), *([""] if blank else [])])
+    with TemporaryDirectory() as folder, mock.patch("study.readers_table.BLOCK", block):
+        path = Path(folder, "t.csv")
+        path.write_bytes(text.encode())
+        expected = by_the_cell(path.read_text(), ["b"], "y")
+        try:
+            X, labels, _ = readers.read_csv(str(path), "y", ["b"])
+        except ValueError as problem:
+            assert expected is None, problem
+        else:
+            assert (X.tolist(), labels) == expected
+
+
+def test_missing_cells_become_what_the_configuration_says(write):
+    path = write("a,job,y\n1,,yes\n?,clerk,no\nNA,?,no\n4,clerk,no\n5,clerk,\n")
+    entry = {"categories": {"job": ["clerk", "unknown"]}, "bounds": {"a": [0, 9]}}
+    counts = Counter()
+    source = {"source": {"csv": path, "rows": 5}, "label": "y", "positive": "yes"} | entry
+    missing = {"a": 2, "job": "unknown", "y": "drop"}
+    table = readers.read(source | {"missing": missing}, "t", counts)
+    np.testing.assert_array_equal(table.X, [[1, 0, 1], [2, 1, 0], [2, 0, 1], [4, 1, 0]])
+    assert table.y.tolist() == [1, -1, -1, -1]
+    assert counts == {"a": 2, "job": 2, "y": 1, "rows dropped": 1}
+    with pytest.raises(ValueError, match=r"column 'a', row 3: '\?' is not a number"):
+        readers.read(source | {"missing": {"job": "unknown", "y": "drop"}}, "t")
+    with pytest.raises(ValueError, match=r"t.csv: column 'y': every row has the label 'no'"):
+        readers.read(source | {"missing": {"*": "drop"}, "positive": "no"}, "t")
+    # A listed category is one, whatever it is called.
+    listed = source | {"categories": {"job": ["clerk", "?", ""]}, "missing": {"a": 2, "y": "no"}}
+    np.testing.assert_array_equal(
+        readers.read(listed, "t").X[:, 1:], [[0, 0, 1], [1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]]
+    )
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_labels_and_categories_stay_the_text_that_they_are(write, quote):
+    cells = ["01", "1.0", "1", "1e0", "True"]
+    rows = "".join(f"{quote}{cell}{quote},{quote}{cell}{quote},3\n" for cell in cells)
+    X, labels, _ = readers.read_csv(write(f"y,c,x\n{rows}"), "y", categories={"c": cells})
+    assert labels == cells
+    np.testing.assert_array_equal(X, np.column_stack([np.full(5, 3), np.eye(5)]))
+
+
+def test_several_files_one_after_the_other(write, tmp_path):
+    write(GOOD)
+    other = tmp_path / "u.csv"
+    other.write_text("b,a,y\n6,5,no\n")
+    table = read(["t.csv", str(other)])
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, -45], [5, 6]])
+    other.write_text("b,a,z,y\n6,5,1,no\n")
+    with pytest.raises(ValueError, match=r"u.csv: has other columns than t.csv \('z'\)"):
+        read(["t.csv", str(other)])
+
+
+def test_comments_at_the_top_are_no_rows(write):
+    for names, text in ((None, "|note\na,y\n1,u\n2,v\n"), (["a", "y"], "|note\n\n1,u\n2,v\n")):
+        X, labels, _ = readers.read_csv(write(text), "y", names=names, comment="|")
+        assert X.tolist() == [[1], [2]] and labels == ["u", "v"]
+
+
+def test_a_label_above_a_number(write):
+    path = write("a,y\n1,0\n2,0.1\n3,7\n")
+    table = read(path, positive={"above": 0})
+    assert table.y.tolist() == [-1, 1, 1] and table.pair == ("at most 0", "above 0")
+    assert read(path, positive=[7, "0"]).y.tolist() == [1, -1, 1]
+    with pytest.raises(ValueError, match="column 'y': 'x' is not a number"):
+        read(write("a,y\n1,x\n2,1\n"), positive={"above": 0})
+
+
+def test_a_pickle_is_read_under_its_checksum_alone(tmp_path):
+    frame = pd.DataFrame(
+        {"a": [1, 2, 3], "b": [0.5, None, 2.0], "c": ["u", None, "v"], "y": [0, 1, 1]}
+    )
+    path = tmp_path / "t.pkl.xz"
+    frame.to_pickle(path, compression="xz")
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    entry = {
+        "source": {"csv": str(path), "sha256": sha256},
+        "label": "y",
+        "positive": 1,
+        "bounds": {"b": [0, 2], "a": [0, 3]},
+        "categories": {"c": ["u", "v"]},
+    }
+    with pytest.raises(ValueError, match="column 'b', row 2: the cell is empty"):
+        readers.read(entry, "t")
+    table = readers.read(entry | {"missing": {"b": 1, "c": "v"}}, "t")
+    np.testing.assert_array_equal(table.X, [[0.5, 1, 1, 0], [1, 2, 0, 1], [2, 3, 0, 1]])
+    assert table.y.tolist() == [-1, 1, 1]
+    del entry["source"]["sha256"]
+    with pytest.raises(ValueError, match="is read only where its SHA-256 is configured"):
+        readers.read(entry, "t")
+    # A pickle is a program: another one must not run.
+    path.write_bytes(b"cos\nmkdir\n(S'" + str(tmp_path / "ran").encode() + b"'\ntR.")
+    entry["source"]["sha256"] = sha256
+    with pytest.raises(ValueError, match="wrong checksum"):
+        readers.read(entry, "t")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_parquet(tmp_path):
+    path = tmp_path / "t.parquet"
+    if importlib.util.find_spec("pyarrow") is None:
+        path.write_bytes(b"PAR1")
+        with pytest.raises(
+            ValueError, match=r"needs pyarrow: install it .* or save the table as CSV"
+        ):
+            read(str(path))
+        return
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": [0.5, None, 2.0], "y": ["yes", "no", "no"]})
+    frame.to_parquet(path)
+    with pytest.raises(ValueError, match="column 'b', row 2: the cell is empty"):
+        read(str(path))
+    table = read(str(path), missing={"b": 1})
+    np.testing.assert_array_equal(table.X, [[1, 0.5], [2, 1], [3, 2]])
+    path.write_bytes(b"PAR1")
+    with pytest.raises(ValueError, match="cannot be read"):
+        read(str(path))

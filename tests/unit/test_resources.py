@@ -15,6 +15,7 @@ RULES = {
     )
     if "    output:" in body
 }
+TABLE = {"bounds": {"a": [0, 1], "b": [0, 1]}, "categories": {"c": ["u", "v", "w"]}}
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -32,11 +33,12 @@ def test_threads_memory_and_minutes_are_stated(name):
         ({"simulate": "separable", "rows": 9 * 10**6, "holdout": 10**6, "columns": 10}, 800),
         ({"simulate": "mixture", "rows": 100, "components": [{"mean": [0, 1]}]}, 0.0016),
         ({"sklearn": "digits", "rows": 10**9}, 0),
+        ({"csv": "not_here.csv", "rows": 10**7}, 80 * 5),
     ],
 )
-def test_memory_grows_with_simulated_rows(source, megabytes):
+def test_memory_grows_with_the_rows(source, megabytes):
     """By the declared size alone: the file need not be there."""
-    rules = {"DATASETS": {"mine": {"source": source}}}
+    rules = {"DATASETS": {"mine": {"source": source} | (TABLE if "csv" in source else {})}}
     exec((ROOT / "workflow/rules/resources.smk").read_text(), rules)
     wildcards = SimpleNamespace(dataset="mine")
     for attempt, factor in ((1, 1), (3, 4)):

@@ -3,18 +3,18 @@
 
 import math
 
-from study.data_sources import simulated_bytes
+from study.data_sources import data_bytes
 
 SNAKEMAKE_MB = 300  # on a computing node Snakemake itself runs beside the job
 SHORTEST = 5  # minutes
 
 
 def memory(peak_mb, copies=0):
-    """mem_mb of a rule whose largest measured job took `peak_mb`, or on larger simulated data so many
-    copies of the rows (a mapped file is one), and half as much again."""
+    """mem_mb of a rule whose largest measured job took `peak_mb`, or on larger data, simulated or a
+    table's, so many copies of the rows (a mapped file is one), and half as much again."""
 
     def asked(wildcards, attempt):
-        data_mb = simulated_bytes(DATASETS[wildcards.dataset]) / 1e6 if copies else 0
+        data_mb = data_bytes(DATASETS[wildcards.dataset]) / 1e6 if copies else 0
         return math.ceil(SNAKEMAKE_MB + 1.5 * max(peak_mb, copies * data_mb)) * 2 ** (attempt - 1)
 
     return asked

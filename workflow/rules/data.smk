@@ -21,7 +21,7 @@ rule download:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(40),
+        mem_mb=memory(60),
         runtime=minutes(30),
     params:
         # Neither mirrors nor the addresses in config/files.yaml: whatever they are, the content that

@@ -58,6 +58,18 @@ def test_rows_of_a_file_of_ones_own_are_counted(tmp_path):
         (IDX, {"positive": 4, "classes": [1, 2, 3]}, "keep one"),
         ({"csv": "bank.zip"}, {"positive": "yes"}, "the key 'label' is missing"),
         ({"csv": "a/b.csv", "sha256": "0" * 64}, {"label": "y", "positive": 1}, "by its address"),
+        ({"csv": "a/b.pkl.xz"}, {"label": "y", "positive": 1}, "a pickle, which runs as a program"),
+        (
+            {"csv": "https://b.example/t.pkl"},
+            {"label": "y", "positive": 1},
+            "only under a SHA-256, of config/files.yaml or beside its address",
+        ),
+        (
+            {"csv": "a/b.parquet", "delimiter": ";"},
+            {"label": "y", "positive": 1},
+            "source.delimiter: is for text",
+        ),
+        (IDX, {"positive": 4, "missing": {"*": "drop"}}, "missing: is for 'csv' only"),
         ({"sklearn": "digits", "delimiter": ";"}, {}, "source.delimiter: is for 'csv' only"),
         (IDX, {"positive": 4, "categories": {"a": [1, 2]}}, "are for 'csv' only"),
         (
@@ -105,3 +117,60 @@ def test_many_classes():
     assert data_sources.many_classes(resolve({"sklearn": "digits"}))
     assert not data_sources.many_classes(resolve({"sklearn": "digits"}, [two]))
     assert not data_sources.many_classes(resolve({"sklearn": "digits"}, positive=4))
+
+
+READ = {"label": "y", "positive": 1, "bounds": {"a": [0, 1]}, "categories": {"c": ["u", 1, "drop"]}}
+
+
+@pytest.mark.parametrize(
+    ("missing", "match"),
+    [
+        ({"c": "w"}, r"missing.c: 'w' is neither 'drop' nor a listed category"),
+        ({"c": "drop"}, r"missing.c: 'drop' is a category here, and rows to be dropped"),
+        ({"a": "u"}, r"missing.a: must be 'drop' or a number, not 'u'"),
+        ({"*": 0}, r"missing.\*: every other column takes 'drop' alone, not 0"),
+        ({"aa": 0}, r"missing.aa: no such column is read; did you mean 'a'"),
+    ],
+)
+def test_refuses_what_missing_cells_cannot_become(missing, match):
+    resolve({"csv": "bank.zip"}, **READ, missing={"a": 0, "c": 1, "y": "no", "*": "drop"})
+    with pytest.raises(ValueError, match=match):
+        resolve({"csv": "bank.zip"}, **READ, missing=missing)
+
+
+def test_how_many_rows_are_left_must_be_said_where_some_are_dropped():
+    entry = {"source": {"csv": "bank.zip", "rows": 100}, "steps": [], "label": "y", "positive": 1}
+    assert data_sources.prepared_rows(entry | {"missing": {"a": 1}}) == 100
+    dropping = entry | {"missing": {"a": 1, "*": "drop"}}
+    assert data_sources.prepared_rows(dropping) is None
+    assert data_sources.prepared_rows(dropping | {"rows": 90}) == 90
+
+
+def test_several_files_and_patterns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("part-2.csv", "part-1.csv", "part-[3].csv"):
+        (tmp_path / name).write_text("a,y\n1,1\n2,0\n")
+    entry = resolve({"csv": "part-?.csv"}, label="y", positive=1)
+    assert entry["source"] == {"csv": ["part-1.csv", "part-2.csv"], "rows": 4}
+    assert data_sources.source_files(entry["source"]) == {
+        "csv[0]": "part-1.csv",
+        "csv[1]": "part-2.csv",
+    }
+    data_sources.check_own_files(entry, FILES)
+    exact = resolve({"csv": "part-[3].csv"}, label="y", positive=1)
+    assert exact["source"]["csv"] == "part-[3].csv"
+    nothing = resolve({"csv": "bits-*.csv"}, label="y", positive=1)
+    with pytest.raises(ValueError, match=r"source.csv: no file 'bits-\*.csv'"):
+        data_sources.check_own_files(nothing, FILES)
+    both = resolve({"csv": ["bank.zip", "part-1.csv"]}, label="y", positive=1)
+    assert both["source"] == {"csv": ["data/raw/bank.zip", "part-1.csv"]}
+
+
+def test_a_pickles_checksum_reaches_whoever_reads_it():
+    files = {"t.pkl.xz": {"urls": ["pypi:t==1#t"], "sha256": "4" * 64}}
+    entry = resolve({"csv": "t.pkl.xz"}, files=files, label="y", positive=1)
+    assert entry["source"] == {"csv": "data/raw/t.pkl.xz", "sha256": "4" * 64}
+    entry = resolve(
+        {"csv": "https://b.example/t.pkl", "sha256": "5" * 64}, files=files, label="y", positive=1
+    )
+    assert entry["source"]["sha256"] == files["mine-t.pkl"]["sha256"] == "5" * 64

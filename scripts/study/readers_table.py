@@ -65,15 +65,22 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
                 while comment and names and lines.startswith(comment):
                     lines, read = lines.partition("\n")[2], read + 1
                 names = None  # comments stand at the top alone
-                if not _is_plain(lines, delimiter):
+                parts = _parts(lines, delimiter)
+                if parts is None:
                     rest = map(io.StringIO, itertools.chain([lines], blocks))
                     rows = csv.reader(itertools.chain.from_iterable(rest), delimiter=delimiter)
                     yield from _records(path, rows, read, len(header), where, text)
                     return
-                block, count = _plain_block(path, lines, delimiter, read, len(header), where, text)
-                if block is not None:
-                    yield block
-                read += count
+                content, ends, delimiters, filled = parts
+                numbers = read + 1 + np.flatnonzero(filled)
+                read += len(filled)
+                if not len(numbers):
+                    continue
+                columns = {}
+                if where:
+                    _check_widths(path, numbers, ends, delimiters, len(header))
+                    columns = _parsed(content, delimiter, len(header), where, text)
+                yield numbers, columns
     except csv.Error as error:
         raise ValueError(f"{path}: is not a CSV file ({error})") from None
 
@@ -92,35 +99,41 @@ def _whole_lines(handle):
         yield "".join(rest)
 
 
-def _is_plain(lines, delimiter):
-    """Whether every line is a row, and every delimiter ends a cell, for pandas as for the csv module."""
-    special = '"' in lines or "\0" in lines or lines.startswith("\ufeff")
-    return delimiter in PLAIN_DELIMITERS and not special
+def _parts(lines, delimiter):
+    """(bytes, where rows end, where other cells end, which rows there were are not empty) of whole rows.
 
-
-def _plain_block(path, lines, delimiter, read, width, where, text):
-    """The block of plain lines, None where all are empty, and how many lines there are.
-
-    pandas fills short rows up and skips lines of blanks, so the rows' widths are compared here.
+    The empty ones are left out, which pandas would skip together with lines of blanks. None where pandas
+    and the csv module may differ: where quotes do not stand around whole cells, or a cell goes on in the
+    next block.
     """
+    if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
+        return None
     content = np.frombuffer((lines if lines.endswith("\n") else lines + "\n").encode(), np.uint8)
-    ends = np.flatnonzero(content == ord("\n"))
-    count = len(ends)
-    filled = np.diff(ends, prepend=-1) > 1
-    numbers = read + 1 + np.flatnonzero(filled)
-    if not len(numbers):
-        return None, count
-    if len(numbers) < count:
-        content = np.delete(content, ends[~filled])
-        ends = np.flatnonzero(content == ord("\n"))
-    if not where:
-        return (numbers, {}), count
-    delimiters = np.flatnonzero(content == ord(delimiter))
+    ends, cells = content == ord("\n"), content == ord(delimiter)
+    if '"' in lines:
+        quotes = content == ord('"')
+        places = np.flatnonzero(quotes)
+        beside = ends | cells | quotes  # two quotes inside a cell stand for one
+        before, behind = places[::2] - 1, places[1::2] + 1
+        if len(places) % 2 or not (beside[before[before >= 0]].all() and beside[behind].all()):
+            return None
+        outside = (np.cumsum(quotes, dtype=np.uint8) & 1) == 0
+        ends, cells = ends & outside, cells & outside
+    places = np.flatnonzero(ends)
+    filled = np.diff(places, prepend=-1) > 1
+    if not filled.all():
+        kept = np.ones(len(content), bool)
+        kept[places[~filled]] = False
+        content, ends, cells = content[kept], ends[kept], cells[kept]
+    return content.tobytes(), np.flatnonzero(ends), np.flatnonzero(cells), filled
+
+
+def _check_widths(path, numbers, ends, delimiters, width):
+    """pandas fills short rows up, and takes the first columns of long ones."""
     widths = 1 + np.diff(np.searchsorted(delimiters, ends), prepend=0)
     if (widths != width).any():
         bad = int(np.argmax(widths != width))
         raise ValueError(f"{path}: row {numbers[bad]} has {widths[bad]} cells, the header {width}")
-    return (numbers, _parsed(content.tobytes(), delimiter, width, where, text)), count
 
 
 def _parsed(content, delimiter, width, where, text):
@@ -139,7 +152,6 @@ def _parsed(content, delimiter, width, where, text):
             # nothing is missing by itself: "NA", "null" and an empty cell are text like any other.
             na_filter=False,
             skip_blank_lines=False,
-            quoting=csv.QUOTE_NONE,
             low_memory=False,
         )
         return {name: frame[where[name]] for name in only or where}

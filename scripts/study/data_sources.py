@@ -65,24 +65,24 @@ def _resolve_csv(name, source, files):
 def _places(name, file, source, files):
     """The paths that a file's name, its address or a pattern stands for; a download joins `files`."""
     if file in files:
-        return [f"{RAW}/{file}"]
+        return [f"{paths.RAW}/{file}"]
     if "://" in file:
         own = f"{name}-{Path(urllib.parse.urlsplit(file).path).name or 'data'}"
         files[own] = {"urls": [file], "own": True}
         if "sha256" in source:
             files[own]["sha256"] = source["sha256"]
-        return [f"{RAW}/{own}"]
+        return [f"{paths.RAW}/{own}"]
     # pathlib takes no absolute pattern. What matches nothing stays, to be named where it is missed.
     return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
 
 
 def _check_format(source, files):
     """A pickle's checksum joins the source; options of text are for text."""
-    paths = readers.table_files(source)
-    for path in paths:
+    tables = readers.table_files(source)
+    for path in tables:
         if is_pickle(path):
-            pinned = files.get(Path(path).name, {}).get("sha256") if RAW in path else None
-            if pinned is None or len(paths) > 1:
+            pinned = files.get(Path(path).name, {}).get("sha256") if paths.RAW in path else None
+            if pinned is None or len(tables) > 1:
                 raise ValueError(
                     f"source.csv: {path!r} is a pickle, which runs as a program: it is read alone, and "
                     f"only under a SHA-256, of {FILES} or beside its address; or save the table as CSV"
@@ -96,8 +96,8 @@ def _check_format(source, files):
 def source_files(source):
     """The files that a data set is read from, by their keys."""
     if "csv" in source:
-        paths = readers.table_files(source)
-        return {f"csv[{k}]" if len(paths) > 1 else "csv": path for k, path in enumerate(paths)}
+        tables = readers.table_files(source)
+        return {f"csv[{k}]" if len(tables) > 1 else "csv": path for k, path in enumerate(tables)}
     return {f"idx.{key}": path for key, path in source.get("idx", {}).items()}
 
 

@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from dp.preparation import STEPS
-from study import data_sources, downloads, readers
+from study import data_sources, downloads, paths, readers
 from study.prepared import Prepared
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = [Path(os.environ.get("DP_DATA_MIRROR", ".")), ROOT / data_sources.RAW]
+FOLDERS = [Path(os.environ.get("DP_DATA_MIRROR", ".")), ROOT / paths.RAW]
 FILES = yaml.safe_load((ROOT / "config/files.yaml").read_text())
 
 
@@ -41,10 +41,10 @@ def entry(name):
     data_sources.resolve(name, values, files)
     text = json.dumps(values)
     for file in FILES:
-        if f'"{data_sources.RAW}/{file}"' in text:
+        if f'"{paths.RAW}/{file}"' in text:
             if place(file) is None:
                 pytest.skip(f"{file} is in no folder: set DP_DATA_MIRROR, or run what downloads it")
-            text = text.replace(f'"{data_sources.RAW}/{file}"', json.dumps(str(place(file))))
+            text = text.replace(f'"{paths.RAW}/{file}"', json.dumps(str(place(file))))
     return json.loads(text)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dp import losses
 from dp.accelerated import descend, steps
-from dp.data import row_norms, slices
+from dp.data import ROUNDING, row_norms, slices
 from dp.lasso import soft_threshold
 from dp.solvers import least_tolerance
 
@@ -113,7 +113,8 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
         return best[0] <= tolerance
 
     evaluate(best[1])
-    least = least_tolerance(n, d, l2, norms.max())
+    # at most the public bound, as `dp.data.check_rows` compares
+    least = least_tolerance(n, d, l2, norms.max() / (1 + ROUNDING))
     limit = steps(smooth, l2, best[0], tolerance) if least <= 2 * tolerance else UNCERTAIN
     descend(lambda w: evaluate(w)[0], smooth, l2, best[1], limit, newton, proximal)
     return *best, passes

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from dp import accelerated, losses, quasi_newton
-from dp.data import as_rows, row_norms
+from dp.data import ROUNDING, as_rows, row_norms
 from dp.passes import EPS, Direct, Implicit
 
 TOGETHER = 256  # restarts solved together; more are taken in turns
@@ -325,11 +325,12 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
     gradients do not resolve lambda. Descent brings it closer, and ends by itself in any case.
     """
     norms = row_norms(rows.X)
+    bound = norms.max() / (1 + ROUNDING)  # at most the public one, as `check_rows` compares
     rows.exact = True
     for j in np.flatnonzero(norm > tolerance):
         one = slice(j, j + 1)
         pull = rows.n * np.linalg.norm(tilt[:, j])
-        least = least_tolerance(rows.n, rows.d, lam[j], norms.max(), rows.loss, pull)
+        least = least_tolerance(rows.n, rows.d, lam[j], bound, rows.loss, pull)
         if least > 2 * tolerance:
             continue
 

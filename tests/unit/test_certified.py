@@ -48,7 +48,7 @@ def hard(kind, bound, rng):
         X[:, rng.random(d) < 0.5] = 0
     elif kind == "ties":
         X = np.round(2 * X)
-    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300) * (1 + 1e-13)
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
     if kind in ("scales", "axes"):
         X *= 10.0 ** rng.uniform(-9, 0, (n, 1))
     return bound * X, y

@@ -50,7 +50,8 @@ class SufficientStatistics(_Statistics):
         sigma = gaussian_sigma(epsilon, delta, size)
         reason = (
             f"X'X and X'y together have L2 sensitivity at most {size:.6g}; one symmetric draw of "
-            f"Gaussian noise, standard deviation {sigma:.6g}; analytic calibration"
+            f"Gaussian noise, standard deviation {sigma:.6g}, off the diagonal of X'X over sqrt(2), "
+            f"which is isotropic in its Frobenius norm; analytic calibration"
         )
         return Guarantee(epsilon, epsilon, delta, REPLACE_ONE, reason)
 

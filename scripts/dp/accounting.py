@@ -9,13 +9,15 @@ import math
 from typing import NamedTuple
 
 REPLACE_ONE = "replace-one"
+ADD_REMOVE = "add-remove"
 
 
 class Guarantee(NamedTuple):
     """A privacy statement: what the source claims, and what is proven of the mechanism as it runs.
 
     claimed_epsilon: the source's own epsilon. epsilon, delta: what holds, epsilon may be infinite
-    (no guarantee). adjacency: which pairs of data sets. reason: why, in a sentence.
+    (no guarantee). adjacency: which pairs of data sets. reason: why, in a sentence. profile: where it
+    is known, all of delta(epsilon) that is proven, a `dp.profiles.Profile`; (epsilon, delta) lies on it.
     """
 
     claimed_epsilon: float
@@ -23,6 +25,7 @@ class Guarantee(NamedTuple):
     delta: float
     adjacency: str
     reason: str
+    profile: object = None
 
 
 def none(claimed_epsilon, reason, adjacency=REPLACE_ONE):
@@ -42,6 +45,7 @@ def after_preparation(guarantee, looked_at_private_rows):
     return guarantee._replace(
         epsilon=math.inf,
         delta=0.0,
+        profile=None,
         reason=f"{steps} looked at the private rows without noise; alone the mechanism has "
         f"epsilon {guarantee.epsilon:.6g}: {guarantee.reason}",
     )
@@ -127,6 +131,30 @@ def gaussian_epsilon(sigma, delta, sensitivity=1.0):
         else:
             high = middle
     return high
+
+
+def gaussian_mu(epsilon, delta):
+    """The Gaussian-DP parameter of an (epsilon, delta)-DP Gaussian release: 1/`gaussian_sigma`.
+
+    mu is sensitivity over standard deviation (Dong, Roth, Su, JRSS B 84, 2022).
+    """
+    return 1 / gaussian_sigma(epsilon, delta)
+
+
+def renyi_epsilon(renyi, delta, orders=None):
+    """Smallest epsilon at `delta` of a mechanism with Rényi divergences renyi(order), order > 1.
+
+    epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a (Canonne, Kamath,
+    Steinke, NeurIPS 2020, proposition 12; Balle et al., AISTATS 2020, theorem 21). orders: an
+    increasing array to choose from, 4,000 by default, up to 10^6; any choice is valid, a finer one
+    tighter. renyi takes an array; infinite or NaN where the order is not covered.
+    """
+    import numpy as np
+
+    a = 1 + np.geomspace(1e-3, 1e6, 4000) if orders is None else np.asarray(orders, dtype=float)
+    with np.errstate(all="ignore"):
+        found = renyi(a) + np.log1p(-1 / a) - (math.log(delta) + np.log(a)) / (a - 1)
+    return max(0.0, float(np.nanmin(found)))
 
 
 def classical_gaussian_sigma(epsilon, delta, sensitivity=1.0):

@@ -1,0 +1,313 @@
+"""Privacy profiles: all of delta(epsilon) of a mechanism, and what several of them give together.
+
+delta(epsilon) is the supremum over neighbours and events of P(E) - e^epsilon Q(E), a hockey-stick
+divergence. For real epsilon it is convex and decreasing in e^epsilon, between 1 and 0, and
+exchanging P and Q reflects it: delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta_QP(epsilon).
+
+Three forms, each with `delta(epsilon)` and `epsilon(delta)`: `Gaussian`, `Curve` and `Losses`.
+`compose` keeps the simplest that is exact. A curve may be an upper bound; what is composed from it
+is then one too.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dp.accounting import gaussian_epsilon
+
+FAR = 12.0  # standard deviations beyond which a normal variable's probability, 2e-33, is added as it is
+PANELS = (
+    24,
+    96,
+    384,
+    1536,
+    6144,
+)  # of the integral over a Gaussian loss, 8 Gauss-Legendre nodes each
+AGREE = 1e-7  # relative difference of two such integrals that ends their refinement; it is added
+SPACING = 1e-4  # of discretised losses
+POINTS = 4000  # that a distribution should have at most on either side of 0
+TAIL = 1e-15  # probability of larger losses, counted as infinite ones
+
+
+def gaussian_profile(mu, epsilon):
+    """delta of a Gaussian release with sensitivity/standard deviation mu, at any real epsilon.
+
+    Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle, Wang, ICML 2018, theorem 8;
+    its proof does not need epsilon >= 0), elementwise.
+    """
+    from scipy.special import log_ndtr
+
+    epsilon = np.asarray(epsilon, dtype=float)
+    if mu == 0:
+        return np.maximum(0.0, -np.expm1(np.minimum(epsilon, 0.0)))
+    upper = log_ndtr(mu / 2 - epsilon / mu)
+    lower = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
+    with np.errstate(invalid="ignore"):
+        share = -np.expm1(np.minimum(lower - upper, 0.0))
+    return np.where(upper == -np.inf, 0.0, np.exp(upper) * np.where(np.isnan(share), 0.0, share))
+
+
+def reflected(delta, epsilon):
+    """The divergence of (P, Q) at `epsilon` from `delta`, which gives that of (Q, P) at -epsilon.
+
+    P(E) - e^a Q(E) = 1 - e^a + e^a (Q(E^c) - e^-a P(E^c)), and E is any event.
+    """
+    epsilon = np.asarray(epsilon, dtype=float)
+    return -np.expm1(epsilon) + np.exp(epsilon) * delta(-epsilon)
+
+
+def symmetric(delta):
+    """A function on all reals from one that bounds both (P, Q) and (Q, P) for epsilon >= 0."""
+
+    def extended(epsilon):
+        epsilon = np.asarray(epsilon, dtype=float)
+        at = np.minimum(1.0, delta(np.abs(epsilon)))
+        return np.where(epsilon >= 0, at, -np.expm1(np.minimum(epsilon, 0)) + np.exp(epsilon) * at)
+
+    return extended
+
+
+def nodes(start, stop, panels, order=8):
+    """Composite Gauss-Legendre nodes and weights on [start, stop], which may be arrays (m,): (m, k)."""
+    x, weight = np.polynomial.legendre.leggauss(order)
+    x = ((np.arange(panels)[:, None] + (x + 1) / 2) / panels).ravel()
+    weight = np.tile(weight / 2 / panels, panels)
+    start, width = np.asarray(start, dtype=float)[..., None], np.subtract(stop, start)[..., None]
+    return start + width * x, width * weight
+
+
+class Profile:
+    """delta(epsilon), elementwise; epsilon(delta), the smallest epsilon >= 0, on the private side."""
+
+    def delta(self, epsilon):
+        raise NotImplementedError
+
+    def epsilon(self, delta):
+        if not 0 < delta < 1:
+            raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
+        if self.delta(0.0) <= delta:
+            return 0.0
+        low, high = 0.0, 1.0
+        while self.delta(high) > delta:
+            low, high = high, 2 * high
+            if high > 1e6:  # mass at infinite loss
+                return math.inf
+        while high - low > 1e-10 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
+        return high
+
+
+@dataclass(frozen=True)
+class Gaussian(Profile):
+    """Of Gaussian releases with sensitivity/standard deviation mu in all: mu-GDP."""
+
+    mu: float
+
+    def delta(self, epsilon):
+        return gaussian_profile(self.mu, epsilon)[()]
+
+    def epsilon(self, delta):
+        return gaussian_epsilon(1 / self.mu, delta) if self.mu else 0.0
+
+    def renyi(self, order):
+        return np.asarray(order) * self.mu**2 / 2
+
+    @property
+    def directions(self):
+        return (self.delta,)
+
+
+@dataclass(frozen=True)
+class Curve(Profile):
+    """An explicit delta(epsilon), for all real epsilon, elementwise: exact, or an upper bound.
+
+    remove: of (P, Q); add: of (Q, P) where that is another one. Without `add`, `remove` bounds both.
+    """
+
+    remove: Any
+    add: Any = None
+
+    def delta(self, epsilon):
+        found = [np.clip(direction(epsilon), 0.0, 1.0) for direction in self.directions]
+        return np.maximum.reduce(found)[()]
+
+    @property
+    def directions(self):
+        return (self.remove,) if self.add is None else (self.remove, self.add)
+
+
+@dataclass(frozen=True)
+class Losses(Profile):
+    """Of a privacy loss distribution of dp_accounting."""
+
+    distribution: Any
+
+    def delta(self, epsilon):
+        epsilon = np.asarray(epsilon, dtype=float)
+        found = self.distribution.get_delta_for_epsilon(np.sort(epsilon.ravel()))
+        order = np.argsort(np.argsort(epsilon.ravel()))
+        return np.asarray(found)[order].reshape(epsilon.shape)[()]
+
+    def epsilon(self, delta):
+        return float(self.distribution.get_epsilon_for_delta(delta))
+
+
+def tabulated(epsilons, deltas):
+    """The `Curve` through upper bounds of delta at increasing epsilons, for both directions.
+
+    delta is convex in e^epsilon, so between two points it lies below their chord, before the first
+    below the chord from (0, 1), after the last below that one.
+    """
+    epsilons, deltas = np.asarray(epsilons, dtype=float), np.asarray(deltas, dtype=float)
+    if epsilons.ndim != 1 or epsilons.shape != deltas.shape or (np.diff(epsilons) <= 0).any():
+        raise ValueError("a tabulated profile needs increasing epsilons and as many deltas")
+    deltas = np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
+
+    def delta(epsilon):
+        epsilon = np.asarray(epsilon, dtype=float)
+        k = np.clip(np.searchsorted(epsilons, epsilon) - 1, 0, max(len(epsilons) - 2, 0))
+        a, b = epsilons[k], epsilons[np.minimum(k + 1, len(epsilons) - 1)]
+        inside = np.clip(epsilon, a, b)
+        share = np.expm1(inside - a) / np.where(b > a, np.expm1(b - a), 1.0)
+        chord = (1 - share) * deltas[k] + share * deltas[np.minimum(k + 1, len(deltas) - 1)]
+        before = 1 - (1 - deltas[0]) * np.exp(np.minimum(epsilon - epsilons[0], 0.0))
+        return np.where(epsilon < epsilons[0], before, chord)
+
+    return Curve(delta)
+
+
+def approximate(epsilon, delta=0.0):
+    """The `Curve` of every (epsilon, delta)-DP mechanism.
+
+    delta(x) = delta + (1-delta)(e^epsilon - e^x)_+/(1 + e^epsilon) for x >= 0.
+
+    Randomised response with a failure of probability delta dominates them all (Kairouz, Oh,
+    Viswanath, ICML 2015, theorem 3.4).
+    """
+
+    def bound(x):
+        share = -np.expm1(np.minimum(np.asarray(x) - epsilon, 0.0)) / (1 + math.exp(-epsilon))
+        return delta + (1 - delta) * share
+
+    return Curve(symmetric(bound))
+
+
+def with_failure(profile, probability):
+    """The `Curve` of a mechanism that has `profile` except with this probability, on either side."""
+    return Curve(
+        *((lambda x, f=f: np.asarray(f(x)) + probability) for f in _directions(profile)),
+    )
+
+
+def _directions(profile):
+    return profile.directions if hasattr(profile, "directions") else (profile.delta,)
+
+
+def _with_gaussian(delta, mu):
+    """epsilon -> E delta(epsilon - L), L ~ N(mu^2/2, mu^2) the loss of a Gaussian release under P.
+
+    Losses of releases from the same records add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+
+    under P: given the Gaussian release's loss L the other's part is delta(epsilon - L). Chosen after
+    each other in either order, the same holds with suprema inside (L does not depend on the data).
+    """
+
+    def composed(epsilon):
+        epsilon = np.asarray(epsilon, dtype=float)
+        return np.reshape([at(value) for value in epsilon.ravel()], epsilon.shape)[()]
+
+    def at(epsilon):
+        def integrand(z):
+            there = np.clip(delta(epsilon - mu * mu / 2 - mu * z), 0.0, 1.0)
+            return there * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+        return integral(integrand, -FAR, FAR) + 4e-33
+
+    return composed
+
+
+def integral(integrand, start, stop, panels=PANELS):
+    """An upper estimate of an integral: refined until two agree, and their difference is added.
+
+    A profile may have kinks, at which the error falls by 16 where the number of panels grows by 4.
+    """
+    before = None
+    for count in panels:
+        x, weight = nodes(start, stop, count)
+        found = float((integrand(x) * weight).sum())
+        if before is not None and abs(found - before) <= AGREE * abs(found):
+            break
+        before, difference = found, abs(found - before) if before is not None else abs(found)
+    else:
+        return found + difference
+    return found + abs(found - before)
+
+
+def _reach(profile):
+    """A loss whose larger ones have probability TAIL at most (or as little as there is)."""
+    reach = 1.0
+    while reach < 64 and profile.delta(reach) > TAIL:
+        reach *= 1.25
+    return reach
+
+
+def losses(profile, spacing=None):
+    """A pessimistic privacy loss distribution of dp_accounting for a profile, at this spacing.
+
+    Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1): of all distributions on the grid it
+    has the smallest profile that is nowhere below the given points, chords in e^epsilon between them.
+    """
+    from dp_accounting.pld import pld_pmf
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    if isinstance(profile, Losses):
+        return profile.distribution
+    reach = _reach(profile)
+    spacing = spacing or max(SPACING, reach / POINTS)
+    if isinstance(profile, Gaussian):
+        return pld.from_gaussian_mechanism(1 / profile.mu, value_discretization_interval=spacing)
+    k = np.arange(-math.ceil(reach / spacing), math.ceil(reach / spacing) + 1)
+    parts = [
+        pld_pmf.create_pmf_pessimistic_connect_dots(
+            spacing, k, np.minimum.accumulate(np.clip(direction(k * spacing), 0.0, 1.0))
+        )
+        for direction in profile.directions
+    ]
+    return pld.PrivacyLossDistribution(*parts)
+
+
+def compose(*profiles):
+    """The profile of releases from the same records, each chosen after the others.
+
+    Gaussians give a Gaussian, exactly (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3); one curve
+    beside them an integral, exactly; more go through privacy loss distributions, pessimistically.
+    """
+    mu = math.hypot(0.0, *(p.mu for p in profiles if isinstance(p, Gaussian)))
+    others = [p for p in profiles if not isinstance(p, Gaussian)]
+    if not others:
+        return Gaussian(mu)
+    if len(others) == 1 and mu == 0:
+        return others[0]
+    if len(others) == 1 and isinstance(others[0], Curve):
+        return Curve(*(_with_gaussian(direction, mu) for direction in others[0].directions))
+    return _compose_losses([*others, Gaussian(mu)] if mu else others)
+
+
+def _compose_losses(profiles):
+    given = [p.distribution for p in profiles if isinstance(p, Losses)]
+    spacing = max(SPACING, max(map(_reach, profiles)) / POINTS)
+    if given:
+        spacing = given[0]._pmf_remove._discretization
+    total, *rest = (losses(profile, spacing) for profile in profiles)
+    for distribution in rest:
+        total = total.compose(distribution)
+    return Losses(total)
+
+
+def repeated(profile, times):
+    """The profile of `times` releases with this profile from the same records."""
+    if isinstance(profile, Gaussian):
+        return Gaussian(profile.mu * math.sqrt(times))
+    return profile if times == 1 else Losses(losses(profile).self_compose(times))

@@ -1,0 +1,139 @@
+"""Noisy gradient descent of which only the last iterate is released.
+
+w <- w - eta (grad F(w) + N(0, sigma^2 I)), F the mean objective, from a public start. Composition
+counts every iterate: mu = sqrt(T) s/sigma, s the largest distance of neighbours' gradients. Where a
+step is a contraction, what early steps gave away fades (Bok, Su, Altschuler, "Shifted interpolation
+for differential privacy", ICML 2024, arXiv 2403.00278).
+
+Proof. A step without noise is c-Lipschitz, c = max(|1 - eta m|, |1 - eta M|), if F is m-strongly
+convex and M-smooth on one of the two data sets at least: phi(w) = w - eta grad F(w), phi' for the
+other, |phi - phi'| <= eta s. Let W, W' be the two processes, driven by the same noise Z, and V one
+between them: V_0 = W'_0 = W_0,
+
+    V_t = phi'(V_t-1) + l_t (phi(W_t-1) - phi'(V_t-1)) + Z_t,   0 <= l_t <= 1, l_T = 1, so V_T = W_T.
+
+z_t = |W_t - V_t| <= (1 - l_t)(c z_t-1 + eta s); with a_t = l_t (c z_t-1 + eta s) these bounds obey
+z_t = c z_t-1 + eta s - a_t. Given V_t-1, V_t is phi'(V_t-1) plus a shift of at most a_t plus noise,
+and W'_t is phi'(W'_t-1) plus noise: V_t against W'_t is no easier to tell apart than V_t-1 against
+W'_t-1 composed with a Gaussian release of parameter a_t/(eta sigma) (post-processing; a mixture of
+shifts is no easier than the largest). So W_T against W'_T is mu-GDP with mu^2 = sum of a_t^2/(eta
+sigma)^2, for any a_t that leave z_t >= 0 and z_T = 0, that is sum c^(T-t) a_t = eta s sum c^(T-t).
+By Cauchy-Schwarz the least has a_t proportional to c^(T-t):
+
+    mu = s/sigma (sum c^i)/sqrt(sum c^2i) = s/sigma sqrt((1 - c^T)/(1 + c^T) (1 + c)/(1 - c)),
+
+and z_t >= 0 because eta s - a_t falls from positive to negative. a_t = eta s is allowed too: never
+worse than composition. A quadratic with all curvatures equal reaches it.
+
+*Cyclic batches*: l batches of size b in a fixed order, E epochs; a record enters one step in l,
+with s = L/b. Any later step only contracts further, so the last batch's records are the worst: a_T
+= eta s for the last visit, and the E - 1 earlier ones, at t = l, 2l, .., are paid for from t = l to
+T - 1 with a_t proportional to c^(T-1-t) as above:
+
+    mu = L/(b sigma) sqrt(1 + c^(2l-2) (1-c^2)/(1-c^l)^2 (1 - c^(l(E-1)))/(1 + c^(l(E-1)))).
+
+z_t >= 0: up to just before visit e+1 what has been paid is a share (q+1)/(q^(E-1)+1) of
+(q+1)/(q^e+1), q = c^-l > 1.
+"""
+
+import math
+
+
+def contraction(learning_rate, strong_convexity, smoothness):
+    """c of one step: max(|1 - eta m|, |1 - eta M|)."""
+    if not 0 <= strong_convexity <= smoothness < math.inf or not 0 < learning_rate < math.inf:
+        raise ValueError(
+            f"a contraction needs 0 <= m <= M and a learning rate > 0, "
+            f"not {strong_convexity}, {smoothness}, {learning_rate}"
+        )
+    return max(abs(1 - learning_rate * strong_convexity), abs(1 - learning_rate * smoothness))
+
+
+def composition_mu(steps, ratio):
+    """sqrt(T) s/sigma: all iterates released (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3)."""
+    return math.sqrt(steps) * ratio
+
+
+def last_iterate_mu(steps, ratio, c):
+    """Of full-batch steps; ratio: s/sigma, of the mean gradient. Composition where c >= 1."""
+    if c >= 1:
+        return composition_mu(steps, ratio)
+    power = c**steps
+    # 1 - c^T = -expm1(T log c): c near 1 loses no digits
+    lost = -math.expm1(steps * math.log(c)) if c > 0 else 1.0
+    return ratio * math.sqrt(lost / (1 + power) * (1 + c) / (1 - c))
+
+
+def last_iterate_mu_cyclic(batches, epochs, ratio, c):
+    """Of epochs over `batches` batches in a fixed order; ratio: L/(b sigma). Composition where c >= 1."""
+    if c >= 1 or epochs == 1:
+        return composition_mu(epochs, ratio)
+
+    def lost(k):
+        return -math.expm1(k * math.log(c)) if c > 0 else 1.0
+
+    far = batches * (epochs - 1)
+    earlier = c ** (2 * batches - 2) * lost(2) / lost(batches) ** 2 * lost(far) / (1 + c**far)
+    return ratio * math.sqrt(1 + earlier)
+
+
+def constants(loss, lam, bound=1.0, clip=math.inf):
+    """(n s, m, M) of a mean objective, rows of norm at most R, replace-one.
+
+    n times the largest distance of gradients, strong convexity, smoothness. Logistic: 2R, lam, lam
+    + R^2/4. Softmax: a record's gradient has norm at most sqrt(2) R, so 2 sqrt(2) R, and its
+    curvature is at most 1/2: lam + R^2/2. Squared, Huber and log-cosh: curvature at most 1: lam +
+    R^2; only clipping, or the scale of the last two (give it as clip/R), bounds the gradient. clip:
+    norm to which a record's gradient is clipped, which for one derivative per record clips that
+    derivative, again of a convex loss with no more curvature (Song, Steinke, Thakkar, Thakurta,
+    AISTATS 2021).
+    """
+    largest = {"logistic": 1.0, "softmax": math.sqrt(2)}.get(loss, math.inf) * bound
+    curvature = {"logistic": 0.25, "softmax": 0.5}.get(loss, 1.0)
+    if loss not in ("logistic", "softmax", "squared", "huber", "log_cosh"):
+        raise ValueError(f"no constants are known of the {loss} loss")
+    return 2 * min(clip, largest), lam, lam + curvature * bound**2
+
+
+def dp_gd_mu(
+    n,
+    steps,
+    sigma,
+    learning_rate,
+    lam,
+    loss="logistic",
+    bound=1.0,
+    clip=math.inf,
+    momentum=0.0,
+    only_last_released=True,
+    regulariser_in_step=True,
+):
+    """(mu, reason): the smaller of composition and last iterate for full-batch descent, replace-one.
+
+    sigma: of the noise on the mean gradient. The last iterate's theorem needs: nothing but w_T
+    released (no losses, no iterates, no early stopping); no momentum; rows within R; a convex,
+    smooth objective, which norm clipping leaves one only where a record has a single derivative (a
+    clipped softmax gradient is none); lam's gradient part of the step that contracts, neither
+    clipped nor left out.
+    """
+    size, m, M = constants(loss, lam if regulariser_in_step else 0.0, bound, clip)
+    if not math.isfinite(size):
+        raise ValueError(f"the {loss} loss has no bounded gradient; give a clipping norm")
+    ratio = size / n / sigma
+    everything = composition_mu(steps, ratio)
+    if not only_last_released:
+        return everything, "composition of all steps: more than the last iterate is released"
+    if momentum:
+        return everything, "composition of all steps: momentum is no contraction"
+    if loss == "softmax" and clip < math.sqrt(2) * bound:
+        return everything, "composition of all steps: a clipped softmax gradient is no gradient"
+    c = contraction(learning_rate, m, M)
+    if c >= 1:
+        return everything, f"composition of all steps: a step contracts by {c:.6g}, not below 1"
+    mu = last_iterate_mu(steps, ratio, c)
+    return min(mu, everything), f"last iterate alone: every step contracts by {c:.6g}"
+
+
+def rule_steps(n, d, mu, largest=1000):
+    """T = min(1000, n mu/sqrt(d)), at least 1: no data looked at."""
+    return max(1, min(largest, round(n * mu / math.sqrt(d))))

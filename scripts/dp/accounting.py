@@ -133,6 +133,11 @@ def gaussian_epsilon(sigma, delta, sensitivity=1.0):
     return high
 
 
+def rule_delta(n):
+    """delta from the public number of records alone: min(1e-6, 1/(10 n)), a tenth of one record at most."""
+    return min(1e-6, 1 / (10 * n))
+
+
 def gaussian_mu(epsilon, delta):
     """The Gaussian-DP parameter of an (epsilon, delta)-DP Gaussian release: 1/`gaussian_sigma`.
 

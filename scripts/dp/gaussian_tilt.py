@@ -70,7 +70,7 @@ addition at -e1, then an addition at e2, both free for every Lambda. With mu = 2
     Lambda >= R^2/(e/2 + mu^2/4) gives exactly G(mu)(e); where e < mu^2/4 every Lambda does.
 
 Log-cosh: 2 G(m)(e1) + e^e1 G(m)(e2) (an addition's two tails, a removal's one), with 2 r <= e2 +
-m^2/2 and e2 >= max(r, m^2/2), for any e1 >= m^2/2; at the split above it is at most 2 G(2m)(e).
+m^2/2 and e2 >= max(r, m^2/2), for any e1 >= 0; at the split above it is at most 2 G(2m)(e).
 Records at all angles, lengths and labels are covered, and y needs no bound: t bounds the slope.
 
 Multiclass: one-vs-rest composes K times; softmax has no scalar slope and is not covered. An
@@ -97,6 +97,7 @@ from dp.profiles import (
 
 # g(s) = c0 + c1 s + c2 s^2, and the number of signs that a slope can have
 CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber": (1.0, 0.0, 0.0)}
+BLOCK = 512  # integrals taken at a time: a few MB each
 SIGNS = {"logistic": 1, "log_cosh": 2, "huber": 2}
 SHIFTS = np.linspace(
     -0.5, 0.5, 31
@@ -141,6 +142,16 @@ def largest_loss(u, m, r, loss="logistic"):
     return (m * s * (u + m * s / 2) + np.log1p(np.maximum(_curvature(loss, s), 0) * r)).max(axis=0)
 
 
+@lru_cache(maxsize=32)
+def _loss_table(m, r, loss, start, stop):
+    """(u, f(u)), for interpolation from above: f is the largest of affine functions, convex in u.
+
+    Beyond u = 40 nothing is left of the normal density.
+    """
+    u = np.linspace(start, max(stop, start), 6001)
+    return u, largest_loss(u, m, r, loss)
+
+
 def _tail(start, m, epsilon):
     """Integral over u > start of (1 - e^(epsilon - m^2/2 - m u)) phi(u), start >= (epsilon - m^2/2)/m."""
     from scipy.special import log_ndtr
@@ -172,13 +183,17 @@ def removal(epsilon, m, r, loss="logistic", tails=None):
         return np.minimum(
             2 * _tail(np.maximum(over / m - m / 2, 0.0), m, over), addition(0.0, m, loss)
         )
+    if epsilon.size > BLOCK:
+        blocks = np.array_split(epsilon.ravel(), math.ceil(epsilon.size / BLOCK))
+        found = [removal(block, m, r, loss, tails) for block in blocks]
+        return np.concatenate(found).reshape(epsilon.shape)
     if SIGNS[loss] == 1:
         switch, least, times = max(r / m - m, -m / 2), -12.0, 1.0
     else:
         switch, least = max(2 * r / m - m, r / m - m / 2, 0.0), 0.0
         proven = np.where(epsilon >= max(r, m * m / 2), 1.0, 2.0)
         times = proven if tails is None else float(tails)
-    s = np.linspace(0, 1, 2001)[1:]
+    s = np.linspace(0, 1, 501)[1:]
     over = np.log1p(_curvature(loss, s) * r)
     start = ((epsilon[..., None] - over) / (m * s) - m * s / 2).min(axis=-1)
     start = np.maximum(start, least)
@@ -187,9 +202,11 @@ def removal(epsilon, m, r, loss="logistic", tails=None):
     some = stop > start
     if some.any():
         u, weight = nodes(start[some], stop[some], panels=8, order=16)
-        gain = -np.expm1(np.minimum(epsilon[some][..., None] - largest_loss(u, m, r, loss), 0.0))
+        f = np.interp(u, *_loss_table(m, r, loss, least, min(switch, 40.0)))
+        gain = np.minimum(epsilon[some][..., None] - f, 0.0)
+        gain = -np.expm1(gain) * np.exp(-u * u / 2) / math.sqrt(2 * math.pi)
         total = np.array(total)
-        total[some] += (gain * weight * np.exp(-u * u / 2)).sum(-1) / math.sqrt(2 * math.pi)
+        total[some] += (gain * weight).sum(-1)
     return np.minimum(times * total, addition(0.0, m, loss))
 
 
@@ -344,13 +361,14 @@ def calibrate(
 
 def _largest(delta_at, delta, start):
     """The largest mu <= start with delta_at(mu) <= delta, to a relative 1e-8, on the private side."""
-    from scipy.optimize import brentq
 
     def over(mu):
         return math.log(max(delta_at(mu), 1e-300) / delta)
 
     if over(start) <= 0:
         return start
+    from scipy.optimize import brentq
+
     low = start
     while over(low := 0.8 * low) > 0:
         if low < 1e-6 * start:

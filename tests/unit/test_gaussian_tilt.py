@@ -192,7 +192,8 @@ def test_the_removal_integral_against_quadrature(loss):
         gain[[0, -1]] /= 2  # trapezoids
         expected = (gain * np.exp(-u * u / 2)).sum() * (u[1] - u[0]) / math.sqrt(2 * math.pi)
         found = gaussian_tilt.removal(np.array(epsilon), m, r, loss, tails=1)
-        assert found == pytest.approx(expected, rel=1e-6)
+        assert found == pytest.approx(expected, rel=1e-5)
+        assert found >= expected * (1 - 1e-7), "interpolated from above"
 
 
 def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=60_001):

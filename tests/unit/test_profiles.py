@@ -36,6 +36,11 @@ def test_importing_accounting_imports_neither_numpy_nor_scipy():
     assert not {"scipy", "numpy", "dp_accounting"} & set(done.stdout.split())
 
 
+def test_the_rule_for_delta():
+    assert accounting.rule_delta(1000) == 1e-6
+    assert accounting.rule_delta(10**6) == 1e-7
+
+
 def test_gaussian_profiles_hold_on_all_reals():
     for mu in (0.03, 0.5, 3.0):
         for epsilon in EPSILONS:

@@ -11,6 +11,8 @@ Every record's gradient is -s k v for a vector v of norm rho <= R and a slope s(
 logistic loss), and g(s) rho^2 bounds its curvature: g = s(1-s), 1-s^2, 1. Notation: m = k R/sigma,
 r = R^2/Lambda, G(m)(e) the Gaussian profile at any real e (`dp.profiles.gaussian_profile`).
 Everything below is for *exact* minimisers; `with_output_noise` pays for approximate ones.
+Lambda is the same on both data sets: under add/remove it is a public number, not lambda times the
+records' secret number.
 
 ONE RECORD. D and D' = D + record. On D the tilt that makes w the minimiser is b(w) = -(grad F(w) +
 Lambda w), a smooth bijection since F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded

@@ -45,7 +45,7 @@ def variant_of(mechanism, options):
     if mechanism not in MECHANISMS:
         return frozenset()  # a control of the auditor
     options = {
-        key: options.get(key, default) for key, default in MECHANISMS[mechanism].options().items()
+        key: options.get(key, default) for key, default in MECHANISMS[mechanism].defaults().items()
     }
     return frozenset((key, value) for key, value in options.items() if isinstance(value, str))
 

@@ -216,7 +216,7 @@ def lines():
         (
             (
                 f"`{name}`",
-                _options(MECHANISMS[name].options()),
+                _options(MECHANISMS[name].defaults()),
                 _first_line(inspect.getdoc(type(MECHANISMS[name]))),
             )
             for name in sorted(MECHANISMS)

@@ -8,6 +8,8 @@ idealisation (Mironov, CCS 2012).
 import math
 from typing import NamedTuple
 
+from dp.errors import Refused
+
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-remove"
 
@@ -69,7 +71,7 @@ def gaussian_delta(sigma, epsilon, sensitivity=1.0):
     from scipy.special import log_ndtr  # 0.4 s to import: only where Gaussian noise is used
 
     if not 0 < sigma < math.inf or not 0 < sensitivity < math.inf or not epsilon >= 0:
-        raise ValueError(
+        raise Refused(
             f"gaussian_delta needs finite sigma > 0, finite sensitivity > 0 and epsilon >= 0, "
             f"not {sigma}, {sensitivity}, {epsilon}"
         )
@@ -91,7 +93,7 @@ def gaussian_sigma(epsilon, delta, sensitivity=1.0):
     to a relative 1e-12, on the private side. sensitivity: L2, in the units of the result.
     """
     if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
-        raise ValueError(
+        raise Refused(
             f"gaussian_sigma needs finite epsilon and sensitivity > 0 and 0 < delta < 1, "
             f"not {epsilon}, {delta}, {sensitivity}"
         )
@@ -118,7 +120,7 @@ def gaussian_epsilon(sigma, delta, sensitivity=1.0):
     1e-12, on the private side. 0 where delta is at least the total variation distance.
     """
     if not 0 < delta < 1:
-        raise ValueError(f"gaussian_epsilon needs 0 < delta < 1, not {delta}")
+        raise Refused(f"gaussian_epsilon needs 0 < delta < 1, not {delta}")
     if gaussian_delta(sigma, 0.0, sensitivity) <= delta:
         return 0.0
     low, high = 0.0, 1.0
@@ -168,7 +170,7 @@ def classical_gaussian_sigma(epsilon, delta, sensitivity=1.0):
     What it gives at any epsilon is `gaussian_epsilon` of it.
     """
     if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
-        raise ValueError(
+        raise Refused(
             f"classical_gaussian_sigma needs finite epsilon and sensitivity > 0 and 0 < delta < 1, "
             f"not {epsilon}, {delta}, {sensitivity}"
         )

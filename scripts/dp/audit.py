@@ -6,14 +6,16 @@ density and shows excesses of any size. A lower bound needs releases alone and s
 enough: of N releases, nothing beyond log(N / 3.7) and no event as rare as a delta of 1e-5.
 """
 
-import inspect
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
 from dp import losses, pairs
+from dp.accounting import REPLACE_ONE, Guarantee
+from dp.errors import Refused
 from dp.fits import shared_fit
-from dp.mechanisms import COMMON, MECHANISMS, OF_DATA, Mechanism, Release
+from dp.mechanisms import MECHANISMS, Mechanism
 
 # ---- exact, one dimension
 
@@ -49,9 +51,9 @@ def privacy_loss_1d(mechanism, epsilon, n_lambda, bound=1.0, loss="logistic", **
         return _tilted_loss(margin, epsilon_b, n_lambda + ridge, bound)
     if hasattr(mechanism, "scale") and mechanism.fit == "l2":
         pairs.order_of_law(mechanism)  # in one dimension all orders are one
-        scale = mechanism.scale(
-            1, 1, epsilon=epsilon, lam=n_lambda, bound=bound, loss=loss, **options
-        )
+        mechanism.check_options(options)
+        settings = {"lam": n_lambda, "bound": bound, "loss": loss, "tolerance": 0.0} | options
+        scale = mechanism.scale(1, 1, SimpleNamespace(epsilon=epsilon, **settings))
         return largest_shift_1d(margin, n_lambda, bound) / scale
     raise ValueError(f"no density in one dimension is known of {mechanism.name}")
 
@@ -185,7 +187,7 @@ def attack(
         )
     if int(trials) < 4:
         raise ValueError(f"a lower bound needs at least 4 trials, not {trials}")
-    arguments = dict(pair.arguments) | options | {"epsilon": epsilon, "delta": delta}
+    arguments = dict(pair.arguments) | options | _spent(mechanism, epsilon, delta)
     streams = (np.random.default_rng() if rng is None else rng).spawn(4)
     sides = [_Side(mechanism, X, y, arguments) for X, y in pair.sides]
     try:
@@ -239,15 +241,19 @@ def guarantee(mechanism, pair, epsilon, delta=0.0, **options):
     """
     mechanism, pair = find(mechanism), pairs.find(pair)
     arguments = dict(pair.arguments) | options
-    known = inspect.signature(mechanism.guarantee).parameters
     for key in pair.arguments:
-        if key not in known and (key not in COMMON or key in OF_DATA):
-            raise ValueError(
+        if key not in ("lam", "bound", *mechanism.facts, *mechanism.options):
+            raise Refused(
                 f"this pair is for mechanisms that take {key!r}, and {mechanism.name} does not: choose "
                 f"another pair"
             )
-    mechanism.check_options({k: v for k, v in arguments.items() if k not in COMMON})
-    return mechanism.guarantee(*pair.size, epsilon=epsilon, delta=delta, **arguments)
+    return mechanism.guarantee(*pair.size, **_spent(mechanism, epsilon, delta), **arguments)
+
+
+def _spent(mechanism, epsilon, delta):
+    """Epsilon and delta that a mechanism is given: a pure one takes no delta, the attack keeps its own."""
+    pure = getattr(mechanism, "delta", "") == "none"
+    return {"epsilon": epsilon, "delta": 0.0 if pure else delta}
 
 
 class _Side:
@@ -343,14 +349,11 @@ class IgnoresData(Mechanism):
     name = "ignores_data"
     needs_lambda = False
 
-    def guarantee(self, n, d, *, epsilon=1.0, delta=0.0, lam=None, bound=1.0):
-        from dp.accounting import REPLACE_ONE, Guarantee
-
+    def _guarantee(self, n, d, p):
         return Guarantee(0.0, 0.0, 0.0, REPLACE_ONE, "the release does not depend on the data")
 
-    def release(self, X, y, *, epsilon=1.0, delta=0.0, lam=None, restarts=1, rng, bound=1.0):
-        weights = rng.standard_normal((restarts, np.shape(X)[1]))
-        return Release(weights, np.full(restarts, "ok"), {})
+    def _release(self, X, y, p, draws, rng):
+        return rng.standard_normal((draws, X.shape[1]))
 
 
 CONTROLS = {"ignores_data": IgnoresData()}

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from dp.errors import Refused
+
 BLOCK_ROWS = 65536  # rows simulated, or converted to float64 and checked, at a time
 ROUNDING = 1e-12  # relative excess of a computed norm that is rounding, not a broken bound
 
@@ -211,18 +213,16 @@ def check_rows(X, y, bound, classes=None):
     """
     X, y = as_rows(X), np.asarray(y)
     if X.ndim != 2 or len(X) == 0 or y.shape != (len(X),):
-        raise ValueError(
-            f"data must be X (n, d) with n > 0 and y (n,), not {X.shape} and {y.shape}"
-        )
+        raise Refused(f"data must be X (n, d) with n > 0 and y (n,), not {X.shape} and {y.shape}")
     if not np.isin(y, (-1, 1) if classes is None else np.arange(classes)).all():
         expected = "-1 or 1" if classes is None else f"integers from 0 to {classes - 1}"
-        raise ValueError(f"labels must be {expected}")
+        raise Refused(f"labels must be {expected}")
     norms = row_norms(X)
     if not np.isfinite(norms).all():
-        raise ValueError(f"row {int(np.argmin(np.isfinite(norms)))} has a value that is not finite")
+        raise Refused(f"row {int(np.argmin(np.isfinite(norms)))} has a value that is not finite")
     worst = int(norms.argmax())
     if not norms[worst] / (1 + ROUNDING) <= bound:  # a bound may be the largest of floats
-        raise ValueError(
+        raise Refused(
             f"row {worst} has norm {norms[worst]:.6g}, over the public bound {bound:.6g}: "
             f"normalise or clip the rows first"
         )
@@ -234,7 +234,7 @@ def check_coordinates(X, bound):
         float(np.abs(np.asarray(X[part], dtype=float)).max(initial=0.0)) for part in slices(len(X))
     )
     if not largest / (1 + ROUNDING) <= bound:
-        raise ValueError(
+        raise Refused(
             f"a coordinate of a row is {largest:.6g} in size, over the public bound {bound:.6g}: "
             f"scale the columns to public bounds first (step scale_to_bounds)"
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from dp import losses
 from dp.elastic_net import minimise_elastic_net
+from dp.errors import Refused
 from dp.solvers import LEAST_STEP, Info, minimise
 
 # Smallest ridge, over the largest curvature, beside which rounding of a Hessian in single precision
@@ -47,7 +48,7 @@ def sum_intercept_path(X, y, lams, loss="logistic", tolerance=1e-9, max_iteratio
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
     if not (np.min(y) < 0 < np.max(y)):
-        raise ValueError("with one class alone a free intercept has no finite minimiser")
+        raise Refused("with one class alone a free intercept has no finite minimiser")
     used = np.append(np.flatnonzero(np.any(X, axis=0)), d)
     rows = np.ones((n, len(used)))
     rows[:, :-1] = X[:, used[:-1]]
@@ -56,7 +57,7 @@ def sum_intercept_path(X, y, lams, loss="logistic", tolerance=1e-9, max_iteratio
     w = np.zeros(len(used))
     for lam in lams:
         if not (np.isfinite(lam) and lam > 0):
-            raise ValueError(f"lambda must be a finite number > 0, not {lam}")
+            raise Refused(f"lambda must be a finite number > 0, not {lam}")
         w, norm, iterations = _damped_newton(rows, loss, lam / n, w, tolerance, max_iterations)
         weights = np.zeros((1, d + 1))
         weights[0, used] = w

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from dp import losses
+from dp.errors import Refused
 
 LOSSES = ("logistic", "softmax")
 LOGISTIC = losses.get("logistic")
@@ -19,9 +20,7 @@ def classes_of(loss, classes):
     if loss == "logistic":
         return None
     if classes is None or classes < 2:
-        raise ValueError(
-            f"softmax loss needs the public number of classes, at least 2, not {classes}"
-        )
+        raise Refused(f"softmax loss needs the public number of classes, at least 2, not {classes}")
     return classes
 
 
@@ -88,7 +87,7 @@ def descend(
     W = np.zeros((restarts, *shape))
     if initial is not None:
         if np.size(initial) != math.prod(shape):
-            raise ValueError(f"initial weights must have shape {shape}, not {np.shape(initial)}")
+            raise Refused(f"initial weights must have shape {shape}, not {np.shape(initial)}")
         W += np.reshape(initial, shape)
     trace = np.empty((restarts, iterations + 1))
     for step in range(iterations):

@@ -8,6 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from dp.errors import Refused
+
 STOPPED = ("iterations", "cost difference", "loss threshold", "diverged")
 
 
@@ -164,6 +166,6 @@ def clipped_sum(X, y, w, clip):
 def split_rows(n, centres):
     """Consecutive shares of n rows, one per centre, whose sizes differ by at most one."""
     if centres > n:
-        raise ValueError(f"{n} rows cannot be divided among {centres} centres")
+        raise Refused(f"{n} rows cannot be divided among {centres} centres")
     edges = [math.floor(n * k / centres) for k in range(centres + 1)]
     return [slice(a, b) for a, b in pairwise(edges)]

@@ -15,6 +15,8 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from dp.errors import Refused
+
 
 @dataclass(frozen=True)
 class MarginLoss:
@@ -99,7 +101,7 @@ class Huber(MarginLoss):
 
     def __post_init__(self):
         if not (self.h > 0 and math.isfinite(self.h)):
-            raise ValueError(f"the huber loss needs a finite half-width h > 0, not {self.h}")
+            raise Refused(f"the huber loss needs a finite half-width h > 0, not {self.h}")
 
     @property
     def c(self):
@@ -146,14 +148,14 @@ def get(loss, **options):
     """
     if not isinstance(loss, str):
         if options:
-            raise ValueError(f"a loss object takes no options, so not {', '.join(options)}")
+            raise Refused(f"a loss object takes no options, so not {', '.join(options)}")
         return loss
     if loss not in LOSSES:
         near = get_close_matches(loss.lower(), LOSSES, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"valid names are {', '.join(LOSSES)}"
-        raise ValueError(f"there is no loss {loss!r}; {hint}")
+        raise Refused(f"there is no loss {loss!r}; {hint}")
     valid = [field.name for field in fields(LOSSES[loss])]
     for option in options:
         if option not in valid:
-            raise ValueError(f"the {loss} loss has no option {option!r}")
+            raise Refused(f"the {loss} loss has no option {option!r}")
     return LOSSES[loss](**options)

@@ -6,6 +6,8 @@ scale: curves along epsilon differ by epsilon, not by luck.
 
 import numpy as np
 
+from dp.errors import Refused
+
 
 def l2_laplace(dimension, scale, size, rng):
     """Noise with density proportional to exp(-||z||_2 / scale).
@@ -56,7 +58,7 @@ def gaussian(dimension, sigma, size, rng):
 
 def _check(dimension, scale):
     if not dimension >= 1 or dimension != int(dimension):
-        raise ValueError(f"noise needs a whole dimension of at least 1, not {dimension}")
+        raise Refused(f"noise needs a whole dimension of at least 1, not {dimension}")
     if not (np.isfinite(scale) and scale >= 0):
-        raise ValueError(f"a noise scale must be a finite number >= 0, not {scale}")
+        raise Refused(f"a noise scale must be a finite number >= 0, not {scale}")
     return int(dimension), float(scale)

@@ -18,6 +18,7 @@ import numpy as np
 
 from dp import accelerated, losses, quasi_newton
 from dp.data import ROUNDING, as_rows, row_norms
+from dp.errors import Refused
 from dp.passes import EPS, Direct, Implicit
 
 TOGETHER = 256  # restarts solved together; more are taken in turns
@@ -174,7 +175,7 @@ def check_certifiable(n, d, lam, bound=1.0, loss="logistic", tolerance=1e-9, til
         remedy = "a larger tolerance or a larger lambda"
         if math.isinf(least):
             found, remedy = "certifies no tolerance on every data set", "a larger lambda"
-        raise ValueError(
+        raise Refused(
             f"at n = {n}, lambda = {lam:g} and a bound of {bound:g}, double precision {found}: "
             f"give {remedy}"
         )

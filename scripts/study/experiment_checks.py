@@ -102,7 +102,3 @@ def _check_mechanisms(experiment, fail, datasets):
             arguments.guarantee(mechanism, meta, cell.train_size, options, **settings)
         except ValueError as error:
             raise fail(f"methods.{cell.method}", str(error)) from None
-        except (TypeError, LookupError, ArithmeticError, AttributeError) as error:
-            given = ", ".join(f"{key}: {value}" for key, value in method["options"].items())
-            text = f"{method['mechanism']} cannot run with {given or 'its defaults'} ({error})"
-            raise fail(f"methods.{cell.method}", text) from None

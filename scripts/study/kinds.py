@@ -33,7 +33,7 @@ class Kind(NamedTuple):
     module: str
     function: str
     inputs: str = "cells"
-    options: dict = {}  # noqa: RUF012 (never written to)
+    options: dict = {}
     suffix: str = "csv"
     exclusive: bool = False
     describes_data: bool = False

@@ -105,7 +105,7 @@ def _method(scope, label, method):
 def _search(scope, label, search):
     key, methods = f"searches.{label}", scope.value["methods"]
     scope.known(f"{key}.method", [search["method"]], methods, "method")
-    options = MECHANISMS[methods[search["method"]]["mechanism"]].options()
+    options = MECHANISMS[methods[search["method"]]["mechanism"]].options
     scope.known(f"{key}.grid", search["grid"], ["lambda", *options], "option")
     for user_label, user in methods.items():
         searched = methods[search["method"]]

@@ -150,7 +150,8 @@ def test_composition_by_a_privacy_loss_distribution():
     from dp_accounting.pld import PLDAccountant
 
     n, T, clip, delta = 100, 20, 1.0, 1e-5
-    sigma = MECHANISM.sigma(n, 2.0, delta, "analytic", clip, T)
+    settings = {"epsilon": 2.0, "delta": delta, "clip": clip, "iterations": T}
+    sigma = MECHANISM.sigma(n, MECHANISM.parameters(n, 3, **settings))
     accountant = PLDAccountant()
     accountant.compose(SelfComposedDpEvent(GaussianDpEvent(sigma / (2 * clip / n)), T))
     assert accountant.get_epsilon(delta) == pytest.approx(2.0, rel=1e-3)

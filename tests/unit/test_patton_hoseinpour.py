@@ -106,11 +106,11 @@ def test_the_majority_class_stands_in_every_panel(tmp_path, monkeypatch):
     )
 
     class Experiment:
-        methods = {  # noqa: RUF012
+        methods = {
             "base": {"mechanism": "nonprivate", "private": False},
             "adassp": {"mechanism": "adassp", "private": True},
         }
-        values = {"methods": methods}  # noqa: RUF012
+        values = {"methods": methods}
 
     cells = [("base", math.inf, 0.1), *(("adassp", epsilon, 0.3) for epsilon in (0.1, 1.0, 10.0))]
     frame = pd.DataFrame(

@@ -289,7 +289,7 @@ def test_nonprivate_with_each_penalty(penalty):
 
 def test_nonprivate_refuses_what_no_fit_offers():
     mechanism = MECHANISMS["nonprivate"]
-    with pytest.raises(ValueError, match="penalty is l2, l1, elastic_net, not 'lasso'"):
+    with pytest.raises(ValueError, match="penalty is one of 'l2', 'l1', 'elastic_net'"):
         mechanism.guarantee(80, 4, lam=0.05, penalty="lasso")
     for call in (
         lambda: mechanism.guarantee(80, 4, lam=0.05, penalty="l1", loss="huber"),

@@ -78,7 +78,8 @@ def test_adassp_states_the_composition(calibration, epsilon):
 
     delta, R = 1e-5, 2.0
     mechanism = MECHANISMS["adassp"]
-    eigenvalue, matrix, vector = mechanism._deviations(epsilon, delta, R, calibration)
+    settings = {"epsilon": epsilon, "delta": delta, "bound": R, "calibration": calibration}
+    eigenvalue, matrix, vector = mechanism._deviations(mechanism.parameters(300, 4, **settings))
     if calibration == "published":
         unit = math.sqrt(math.log(6 / delta)) / (epsilon / 3)
         assert (eigenvalue, matrix, vector) == pytest.approx((unit * R**2, unit * R**2, unit * R))
@@ -88,9 +89,7 @@ def test_adassp_states_the_composition(calibration, epsilon):
         M2, L2 = 2 * R**4 * (1 - k**2), 2 * R**2 * (1 + k)
         worst = max(worst, M2 / matrix**2 + L2 / vector**2)
     mu = math.sqrt(R**4 / eigenvalue**2 + worst)
-    guarantee = mechanism.guarantee(
-        *(300, 4), epsilon=epsilon, delta=delta, bound=R, calibration=calibration
-    )
+    guarantee = mechanism.guarantee(300, 4, **settings)
     joint = get_epsilon_gaussian(1 / mu, delta)
     assert guarantee.epsilon == pytest.approx(joint, rel=1e-4)
     assert guarantee.claimed_epsilon == epsilon

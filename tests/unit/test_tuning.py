@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 
 from dp import tuning
 from dp.accounting import REPLACE_ONE, Guarantee
-from dp.mechanisms import MECHANISMS, Mechanism, Release
+from dp.mechanisms import MECHANISMS, Mechanism
 from dp.seeds import generator
 
 
@@ -51,18 +51,17 @@ def test_exponential_mechanism_is_private(mistakes, epsilon, data):
 class Recording(Mechanism):
     """Predicts well at one lambda only, and remembers on which rows it was trained."""
 
-    name = "recording"
+    name, delta = "recording", "optional"
 
     def __init__(self, good, proven):
         self.good, self.proven, self.seen = good, proven, []
 
-    def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0):
-        return Guarantee(epsilon, self.proven, delta, REPLACE_ONE, "recorded")
+    def _guarantee(self, n, d, p):
+        return Guarantee(p.epsilon, self.proven, p.delta, REPLACE_ONE, "recorded")
 
-    def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0):
+    def _release(self, X, y, p, draws, rng):
         self.seen.append(X)
-        sign = 1 if lam == self.good else -1
-        return Release(np.array([[sign, 0.0, 0.0]]), np.array(["ok"]), {})
+        return np.array([[1 if p.lam == self.good else -1, 0.0, 0.0]])
 
 
 def test_every_lambda_trains_on_its_own_rows_and_none_on_the_last_part():
@@ -130,7 +129,7 @@ class OneMethod:
     """As much of an experiment as a row's guarantee needs."""
 
     datasets = ("d",)
-    methods = {  # noqa: RUF012
+    methods = {
         "output_perturbation": {
             "mechanism": "output_perturbation",
             "lambda": "tuned",

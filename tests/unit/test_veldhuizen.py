@@ -55,7 +55,10 @@ def test_table_2_shows_the_cells_of_both_sweeps_once():
         ({"figures": {"figure_4": {"datasets": ["v20_separable_2d"]}}}, "no data set"),
         ({"figures": {"figure_1": {"datasets": ["v20_separable_3d"]}}}, "no data set"),
         ({"figures": {"figure_4": {"options": {"published": MAPPING}}}}, "no option 'published'"),
-        ({"methods": {"nonprivate_l1": {"options": {"penalty": "l3"}}}}, "penalty is l2, l1"),
+        (
+            {"methods": {"nonprivate_l1": {"options": {"penalty": "l3"}}}},
+            "penalty is one of 'l2', 'l1'",
+        ),
         ({"sweeps": {"epsilon_real": {"train_sizes": [453]}}}, "more than the 452 training rows"),
     ],
 )

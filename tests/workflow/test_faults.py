@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import subprocess
 import time
 
@@ -15,15 +16,15 @@ RESULTS = "results/cm08/results.csv"
 FAULTY = """
 import numpy as np
 from dp.accounting import REPLACE_ONE, Guarantee
-from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms import Mechanism, register
 
 @register("faulty")
 class Faulty(Mechanism):
-    def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0):
-        return Guarantee(epsilon, 0.0, 0.0, REPLACE_ONE, "ignores its data")
-    def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0):
+    def _guarantee(self, n, d, p):
+        return Guarantee(p.epsilon, 0.0, 0.0, REPLACE_ONE, "ignores its data")
+    def _release(self, X, y, p, draws, rng):
         {fault}
-        return Release(np.zeros((restarts, X.shape[1])), np.repeat("ok", restarts), {{}})
+        return np.zeros((draws, X.shape[1]))
 """
 
 
@@ -125,6 +126,17 @@ def test_a_job_that_dies_of_memory(faulty, line, message):
     assert runs and all("/faulty/" in job for job in runs)
     faulty.snakemake(*TINY, "--", RESULTS)
     assert "faulty" in (faulty / RESULTS).read_text()
+
+
+def test_what_goes_wrong_in_a_mechanism_is_told_with_its_file_and_line(faulty):
+    faulty.fault("np.zeros(2) + np.zeros(3)")
+    output = faulty.snakemake(*TINY, "--", RESULTS, ok=False)
+    assert re.search(
+        r"error: mechanism faulty failed in scripts/dp/mechanisms/faulty.py, line \d+: operands could "
+        r"not be broadcast together",
+        output,
+    )
+    assert "Traceback" not in output
 
 
 @pytest.fixture

@@ -1,13 +1,19 @@
-"""Registry of the mechanisms.
+"""Registry of the mechanisms, and what they all share.
 
-A mechanism is a class in a file of this folder:
+A mechanism is a class in a file of this folder that says what it takes and has two functions:
 
     from dp.mechanisms import Mechanism, Release, register
+    from dp.mechanisms.options import Positive
 
     @register("my_mechanism")
     class MyMechanism(Mechanism):
-        def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0): ...
-        def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0): ...
+        options = {"radius": Positive(1.0)}
+
+        def _guarantee(self, n, d, p): ...
+        def _release(self, X, y, p, draws, rng): ...
+
+Its public calls, `guarantee`, `release` and `release_many`, are those of `Mechanism`: they check what
+goes in before the two functions see it, and what comes out.
 
 `MECHANISMS["my_mechanism"]` imports that file and no other: a job pays only for the mechanism it
 runs, and depends on no other mechanism's source.
@@ -15,22 +21,30 @@ runs, and depends on no other mechanism's source.
 
 import copy
 import importlib
-import inspect
 import math
+import os
 import re
+import traceback
+from collections import deque
 from collections.abc import Mapping
-from difflib import get_close_matches
+from contextlib import contextmanager
 from functools import cache
+from itertools import repeat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 
-# What every guarantee is given, and what those that name it are given about the data (public facts
-# from the data's preparation); all other keyword arguments are the mechanism's options, which
-# `guarantee` and `release` both take.
-OF_DATA = ("coordinate_bound", "classes")
-COMMON = ("self", "n", "d", "epsilon", "delta", "lam", "bound", *OF_DATA)
+from dp.accounting import Guarantee
+from dp.data import Rows, check_coordinates, check_rows
+from dp.errors import Failed, Refused
+from dp.mechanisms.options import Between, NonNegative, Optional, Positive, Whole, did_you_mean
+
+# Public facts from the data's preparation that a mechanism may take beside `bound`.
+FACTS = {"coordinate_bound": Optional(Positive()), "classes": Optional(Whole(least=2))}
+# Of epsilon, lambda and bound: even their fourth powers and reciprocals are far from a float's limits.
+ORDINARY = Between(low=1e-50, high=1e50)
 
 
 class Release(NamedTuple):
@@ -61,133 +75,279 @@ def join(releases):
 
 
 class Mechanism:
-    """Base of all mechanisms: stateless, one instance each.
+    """Base of all mechanisms: stateless, one instance each. Declarations first, with their defaults.
 
-    `bound` is the public bound R on ||x||_2; `lam` multiplies ||w||^2 / 2 beside the *mean* loss. A
-    mechanism that can use them names in `guarantee` and `release`: `coordinate_bound`, a public bound
-    on every |x_j| (None: the one that follows from `bound`), and `classes`, the public number of
-    classes of data with labels 0, 1, ... (None: labels in {-1, 1}).
+    In all calls `bound` is the public bound R on ||x||_2, and `lam` multiplies ||w||^2 / 2 beside the
+    *mean* loss. A subclass is given them checked, in p: p.epsilon, p.delta, p.lam, p.bound, and by
+    their names every option, every fact of `facts`, and in `_release` the inputs that it declares to use.
     """
 
     name: str
-    # Name of the non-private fit (dp.fits) that the mechanism perturbs, starts from or is compared
+    # Option name -> its kind (`dp.mechanisms.options`), with the default.
+    options: dict = {}
+    # "none": pure, refuses one. "needed": Gaussian noise. "optional": pure at delta = 0, else Gaussian.
+    delta = "none"
+    # Whether lambda must be a number > 0; otherwise it may be 0 or None, and p.lam is 0 for None.
+    needs_lambda = True
+    private = True
+    # Whether a mechanism without privacy draws at random all the same.
+    needs_rng = False
+    # Those of FACTS that it uses: a public bound on every |x_j| (None: what follows from `bound`), the
+    # public number of classes of data with labels 0, 1, .. (None: labels in {-1, 1}).
+    facts: tuple = ()
+    # Name of the non-private fit (`dp.fits`) that the mechanism perturbs, starts from or is compared
     # with, if any: given to `release` as `fit` = (weights, info), it is not computed again.
     fit: str | None = None
-    private = True
-    # Whether it learns more than two classes, labels 0 .. K - 1 in place of -1 and 1.
-    multiclass = False
-    needs_lambda = True
     # Names in `Release.info` of further results per restart, which a run's file gets as columns.
     reports: tuple = ()
-    # Whether `release` and its fit read X in blocks alone, so that it may be `dp.data.Rows`.
+    # Whether it reads X in blocks alone, so that X may be `dp.data.Rows`, or numbers of any precision.
     in_blocks = False
-    # Takes `public` = (X, y), the data set's public rows, where the data set has any.
+    # Takes `public` = (X, y), the data set's public rows where it has any, or `initial`, weights that
+    # no private row has touched.
     uses_public_rows = False
     # Takes `all_rows`: per data set, X of all training rows that there are, of which it is given some.
     uses_all_rows = False
 
-    def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, **options):
+    # ---- what a subclass writes
+
+    def _guarantee(self, n, d, p):
         """`dp.accounting.Guarantee` for public size n and d released coordinates."""
         raise NotImplementedError
 
-    def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, **options):
-        """`Release` of `restarts` independent draws for rows X (n, d) and labels y (n,)."""
+    def _release(self, X, y, p, draws, rng):
+        """Weights (draws, d) or (draws, d, classes), alone or as a `Release`: independent draws."""
         raise NotImplementedError
 
-    def release_many(self, trains, *, rngs, candidates=({},), fits=None, **arguments):
-        """One `Release` per data set of `trains`, an iterable of (X, y), in their order.
+    def _release_many(self, tasks, draws):
+        """What `_release` returns, for each of `tasks` in turn; with all its candidates joined.
 
-        rngs: one generator per data set. fits: one `fit` per data set, where the mechanism has one.
-        candidates: settings to try on each, mappings of "lam" and
-        options that override `arguments`, all with the same draws; the release then holds the
-        restarts of the first candidate, those of the second, and so on. Mechanisms that compute
-        many releases faster together override this.
+        tasks: an iterator of (X, y, one p per candidate, rng), made as it goes on. Mechanisms that
+        compute many releases faster together override this in place of `_release`.
         """
-        for k, (train, rng) in enumerate(zip(trains, rngs, strict=False)):
-            fit = {} if fits is None else {"fit": fits[k]}
-            releases = [
-                self.release(*train, rng=copy.deepcopy(rng), **fit, **arguments | candidate)
-                for candidate in candidates
-            ]
-            yield releases[0] if len(releases) == 1 else join(releases)
+        for X, y, candidates, rng in tasks:
+            if len(candidates) == 1:
+                yield self._release(X, y, candidates[0], draws, rng)
+                continue
+            found = (self._release(X, y, p, draws, copy.deepcopy(rng)) for p in candidates)
+            yield join([self._checked(release, draws, X.shape[1]) for release in found])
+
+    def _check_together(self, n, d, p):
+        """Raise `Refused` for values that are each valid, but not together, or not with this n and d."""
+
+    def _classes(self, p):
+        """Number of classes of the labels 0, 1, .. that y must have; None for labels -1 and 1."""
+        return None
 
     def shared_fit(self, options):
         """Name of the fit that the method uses with these options: `fit`, unless options choose it."""
         return self.fit
 
-    def check_options(self, options):
-        """Raise ValueError, naming the nearest valid option, unless the mechanism has them all."""
-        valid = self.options()
-        for key in options:
-            if key not in valid:
-                near = get_close_matches(key, valid, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                known = ", ".join(valid) or "none"
-                raise ValueError(f"{self.name} has no option {key!r} (it has: {known}){hint}")
+    # ---- what everyone calls
+
+    def guarantee(self, n, d, *, epsilon=math.inf, delta=0.0, lam=None, bound=1.0, **options):
+        """`dp.accounting.Guarantee` for public size n and d released coordinates."""
+        p = self.parameters(n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, **options)
+        with self._own_code(self._guarantee):
+            guarantee = self._guarantee(n, d, p)
+            if not isinstance(guarantee, Guarantee):
+                raise TypeError(f"it returns {type(guarantee).__name__}, not a Guarantee")
+        return guarantee
+
+    def release(self, X, y, *, restarts=1, rng=None, fit=None, all_rows=None, **arguments):
+        """`Release` of `restarts` independent draws for rows X (n, d) and labels y (n,).
+
+        arguments: as `guarantee`; public and initial of a mechanism that uses public rows.
+        """
+        tasks = self._tasks([(X, y)], [rng], [fit], [all_rows], ({},), arguments)
+        return next(self._releases(tasks, restarts, 1))
+
+    def release_many(
+        self,
+        trains,
+        *,
+        rngs=None,
+        fits=None,
+        all_rows=None,
+        candidates=({},),
+        restarts=1,
+        **arguments,
+    ):
+        """One `Release` per data set of `trains`, an iterable of (X, y), in their order.
+
+        rngs, fits, all_rows: one per data set. candidates: settings to try on each, mappings of "lam"
+        and options that override `arguments`, all with the same draws; the release then holds the
+        restarts of the first candidate, those of the second, and so on.
+        """
+        rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
+        fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))
+        tasks = self._tasks(trains, rngs, fits, all_rows, candidates, arguments)
+        return self._releases(tasks, restarts, len(candidates))
 
     def of_data(self, meta):
         """What this mechanism takes of a prepared data set's public facts (its .json): a dictionary."""
         labels = meta.get("labels", {})  # label -> name; "-1" and "1", or "0", "1", ..
-        facts = {
+        known = {
             "coordinate_bound": meta.get("coordinate_bound"),
             "classes": len(labels) if labels and "-1" not in labels else None,
         }
-        parameters = inspect.signature(self.guarantee).parameters
-        return {key: value for key, value in facts.items() if key in parameters}
+        return {name: known[name] for name in self.facts}
 
-    def options(self):
-        """Option names with their defaults, read from the signature of `guarantee`."""
-        parameters = inspect.signature(self.guarantee).parameters
-        return {key: p.default for key, p in parameters.items() if key not in COMMON}
+    @property
+    def multiclass(self):
+        """Whether it learns more than two classes, labels 0 .. K - 1 in place of -1 and 1."""
+        return "classes" in self.facts
 
-    def _check(self, epsilon, lam, n=1, d=1, bound=1.0):
-        """Raise ValueError for parameters under which noise cannot be calibrated."""
-        if not epsilon > 0 or math.isnan(epsilon):
-            raise ValueError(f"{self.name} needs epsilon > 0, not {epsilon}")
-        if self.private and math.isinf(epsilon):
-            raise ValueError(f"{self.name} needs a finite epsilon; 'nonprivate' is the one without")
-        if self.needs_lambda and not (lam is not None and lam > 0 and math.isfinite(lam)):
-            raise ValueError(f"{self.name} needs a finite lambda > 0, not {lam}")
-        if not (bound > 0 and math.isfinite(bound)):
-            raise ValueError(f"{self.name} needs a finite bound > 0 on the row norms, not {bound}")
-        if n < 1 or d < 1:
-            raise ValueError(f"{self.name} needs n >= 1 and d >= 1, not {n} and {d}")
+    def defaults(self):
+        """Option name -> default."""
+        return {name: option.default for name, option in self.options.items()}
 
+    def check_options(self, options):
+        """Raise `Refused` unless the mechanism has options of these names and takes their values."""
+        for name, value in options.items():
+            if name not in self.options:
+                known = ", ".join(self.options) or "none"
+                near = did_you_mean(name, self.options)
+                raise Refused(f"{self.name} has no option {name!r} (it has: {known}){near}")
+            self.options[name].check(f"{self.name}: {name}", value)
 
-def check_tolerance(tolerance):
-    """Raise ValueError unless a certified gradient norm is a finite number >= 0."""
-    if not 0 <= tolerance < math.inf:
-        raise ValueError(f"tolerance must be a finite number >= 0, not {tolerance}")
+    def parameters(self, n, d, *, epsilon=math.inf, delta=0.0, lam=None, bound=1.0, **options):
+        """All of p for public size n and d coordinates; raises `Refused` for what cannot be."""
+        name = self.name
+        Whole().check(f"{name}: n", n)
+        Whole().check(f"{name}: d", d)
+        if self.private and epsilon == math.inf:
+            raise Refused(f"{name} needs a finite epsilon; 'nonprivate' is the one without")
+        if epsilon != math.inf:
+            ORDINARY.check(f"{name}: epsilon", epsilon)
+        if self.needs_lambda or lam not in (None, 0):
+            ORDINARY.check(f"{name}: lambda", lam)
+        ORDINARY.check(f"{name}: bound", bound)
+        NonNegative().check(f"{name}: delta", delta)
+        rule = self.delta if self.private else "optional"
+        if rule == "none" and delta:
+            raise Refused(f"{name} is (epsilon, 0)-DP and takes no delta, not {delta}")
+        if delta >= 1 or (rule == "needed" and not delta):
+            raise Refused(
+                f"{name} needs a delta in {'(' if rule == 'needed' else '['}0, 1), not {delta}"
+            )
+        facts = {fact: options.pop(fact, None) for fact in self.facts}
+        for fact, value in facts.items():
+            FACTS[fact].check(f"{name}: {fact}", value)
+        options = self.defaults() | options
+        self.check_options(options)
+        lam = lam if self.needs_lambda else lam or 0.0
+        p = SimpleNamespace(epsilon=epsilon, delta=delta, lam=lam, bound=bound, **facts, **options)
+        with self._own_code(self._check_together):
+            self._check_together(n, d, p)
+        return p
 
+    # ---- how the calls check what goes in and what comes out
 
-def check_delta(name, delta):
-    """Raise ValueError unless delta is what a Gaussian mechanism can be calibrated to."""
-    if not 0 < delta < 1:
-        raise ValueError(f"{name} needs a delta in (0, 1), not {delta}: its noise is Gaussian")
+    def _tasks(self, trains, rngs, fits, all_rows, candidates, arguments):
+        """(X, y, one p per candidate, rng) of each data set, checked when it is asked for."""
+        arguments, inputs = dict(arguments), {}
+        if self.uses_public_rows:
+            inputs = {name: arguments.pop(name, None) for name in ("public", "initial")}
+        for train, rng, fit, rows in zip(trains, rngs, fits, all_rows, strict=False):
+            X, y = self._arrays(*train)
+            inputs |= {"fit": fit, "all_rows": rows}
+            for name, used in {"fit": self.fit, "all_rows": self.uses_all_rows}.items():
+                if inputs[name] is not None and not used:
+                    raise Refused(f"{self.name} takes no {name}")
+            settings = [self.parameters(*X.shape, **arguments | each) for each in candidates]
+            for bound, coordinate_bound, classes in {
+                (p.bound, getattr(p, "coordinate_bound", None), self._classes(p)) for p in settings
+            }:
+                check_rows(X, y, bound, classes)
+                if coordinate_bound is not None:
+                    check_coordinates(X, coordinate_bound)
+            random = self.private or self.needs_rng or rng is not None
+            if random and not isinstance(rng, np.random.Generator):
+                raise Refused(f"{self.name} needs rng, a numpy.random.Generator, not {rng!r}")
+            for p in settings:
+                vars(p).update(inputs)
+            yield X, y, settings, rng
 
+    def _arrays(self, X, y):
+        """X as an array of floats, or as the `Rows` it is, and y as an array of numbers."""
+        try:
+            if not (self.in_blocks and (isinstance(X, Rows) or np.asarray(X).dtype.kind == "f")):
+                X = np.asarray(X, dtype=float)
+            X, y = X if isinstance(X, Rows) else np.asarray(X), np.asarray(y)
+        except (ValueError, TypeError):
+            X, y = np.empty(0), np.empty(0)
+        if X.ndim != 2 or y.dtype.kind not in "biuf":
+            raise Refused(f"{self.name}: data must be numbers X (n, d) and y (n,)")
+        return X, y
 
-def check_no_delta(name, delta):
-    """Raise ValueError for a delta that a mechanism would ignore."""
-    if delta != 0:
-        raise ValueError(f"{name} is (epsilon, 0)-DP and takes no delta, not {delta}")
+    def _releases(self, tasks, draws, candidates):
+        """A checked `Release` of each task. Overflow is no warning: the draw's status tells it."""
+        Whole().check(f"{self.name}: restarts", draws)
+        columns = deque()  # of the tasks that were taken and not yet answered
 
+        def taken():
+            for task in tasks:
+                columns.append(task[0].shape[1])
+                yield task
 
-def check_choice(what, value, valid):
-    """Raise ValueError unless an option's value is one of those that exist."""
-    if value not in valid:
-        raise ValueError(f"{what} is one of {', '.join(map(repr, valid))}, not {value!r}")
+        releases = self._release_many(taken(), draws)
+        several = type(self)._release_many is not Mechanism._release_many
+        while True:
+            with self._own_code(self._release_many if several else self._release):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    release = next(releases, None)
+                if release is None:
+                    return
+                release = self._checked(release, draws * candidates, columns.popleft())
+            yield release
 
+    def _checked(self, release, draws, d):
+        """A `Release` of the right shapes, in which draws that are not finite have "diverged"."""
+        if not isinstance(release, Release):
+            release = Release(np.asarray(release), np.full(draws, "ok"), {})
+        weights, status, info = release
+        expected = {"weights": (weights, (draws, d), "fiu"), "status": (status, (draws,), "UO")}
+        for name in (*self.reports, *({"intercept", "gradient_norm"} & info.keys())):
+            expected[f"info[{name!r}]"] = (info.get(name), (draws,), "bfiuUO")
+        for name, (value, shape, kinds) in expected.items():
+            value = np.asarray(value)
+            found = value.shape if name != "weights" or value.ndim > 3 else value.shape[:2]
+            if found != shape or value.dtype.kind not in kinds:
+                raise ValueError(
+                    f"it returns {name} of shape {value.shape} and type {value.dtype}, where there are "
+                    f"{' x '.join(map(str, shape))}"
+                )
+        finite = np.isfinite(weights).reshape(draws, -1).all(axis=1)
+        finite &= np.isfinite(info.get("intercept", 0.0))
+        if finite.all():
+            return release
+        if "intercept" in info:
+            info = info | {"intercept": np.where(finite, info["intercept"], 0.0)}
+        status = np.where(finite | (np.asarray(status) != "ok"), status, "diverged")
+        return Release(
+            np.where(finite.reshape(-1, *[1] * (weights.ndim - 1)), weights, 0.0), status, info
+        )
 
-def check_whole(what, value, least=1):
-    """Raise ValueError unless an option's value is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{what} must be a whole number of at least {least}, not {value!r}")
-
-
-def check_positive(what, value):
-    """Raise ValueError unless an option's value is a finite number > 0."""
-    if isinstance(value, (bool, str)) or value is None or not 0 < value < math.inf:
-        raise ValueError(f"{what} must be a finite number > 0, not {value!r}")
+    @contextmanager
+    def _own_code(self, function):
+        """What goes wrong in a function of the mechanism, unless it refuses, is told with file and line."""
+        try:
+            yield
+        except (Refused, Failed, MemoryError, OSError):
+            raise
+        except Exception as error:
+            file, line = function.__code__.co_filename, function.__code__.co_firstlineno
+            folders = {Path(__file__).parent, Path(file).parent}
+            for frame, at in traceback.walk_tb(error.__traceback__):
+                if frame.f_code is Mechanism._tasks.__code__:
+                    raise  # it comes from the data that were given, made as the release goes on
+                found = frame.f_code.co_filename
+                if found != __file__ and Path(found).parent in folders:
+                    file, line = found, at
+            what = f"line {line}: {str(error) or type(error).__name__}"
+            raise Failed(
+                f"mechanism {self.name} failed in {os.path.relpath(file)}, {what}"
+            ) from error
 
 
 def register(name):

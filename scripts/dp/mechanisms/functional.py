@@ -19,38 +19,19 @@ import math
 import numpy as np
 
 from dp import quadratics
-from dp.accounting import (
-    REPLACE_ONE,
-    Guarantee,
-    classical_gaussian_sigma,
-    gaussian_epsilon,
-    gaussian_sigma,
-    none,
-)
-from dp.data import check_coordinates, check_rows
-from dp.mechanisms import (
-    Mechanism,
-    Release,
-    check_choice,
-    check_delta,
-    check_no_delta,
-    check_positive,
-    check_whole,
-    register,
-)
+from dp.accounting import REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_sigma, none
+from dp.accounting import classical_gaussian_sigma as classical_sigma
+from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.options import Choice, Positive, Whole
 from dp.noise import gaussian, laplace
 
 # loss: (alpha, beta, how often the mean loss of dp.losses goes into the polynomial's mean)
 POLYNOMIALS = {"squared": (1.0, 2.0, 2.0), "logistic": (0.125, 0.5, 1.0)}
-SENSITIVITIES = ("published", "coordinate", "l2")
-CALIBRATIONS = ("analytic", "classical")
-SOLVERS = ("exact", "adam")
 
 
 def bounds(d, bound, coordinate_bound=None):
     """(R, B): the smallest public bounds on ||x||_2 and on |x_j| that follow from the given ones."""
     coordinate_bound = bound if coordinate_bound is None else coordinate_bound
-    check_positive("coordinate_bound", coordinate_bound)
     return min(bound, math.sqrt(d) * coordinate_bound), min(bound, coordinate_bound)
 
 
@@ -106,102 +87,101 @@ def gaussian_sensitivity(bound=1.0, loss="squared"):
     return 2 * alpha * (bound**2 + t * t) if t <= bound else 2 * beta * bound
 
 
+SENSITIVITY = {"sensitivity": Choice("published", "coordinate", "l2")}
+REPAIR = {"repair": Choice(*quadratics.REPAIRS)}
+SOLVER = {"solver": Choice("exact", "adam")}
+ADAM = {"epochs": Whole(10), "batch_size": Whole(64), "learning_rate": Positive(0.001)}
+
+
 class _Functional(Mechanism):
     """Noise of a subclass on the coefficients, then the minimiser of the noisy polynomial."""
 
     needs_lambda = False
+    facts = ("coordinate_bound",)
     loss = "squared"
 
-    def _check_all(self, n, d, epsilon, lam, bound, solver, repair, epochs, batch_size, rate):
-        self._check(epsilon, lam, n, d, bound)
-        if lam is not None and not 0 <= lam < math.inf:
-            raise ValueError(f"{self.name} needs a finite lambda >= 0, or none, not {lam}")
-        check_choice("solver", solver, SOLVERS)
-        check_choice("repair", repair, quadratics.REPAIRS)
-        check_whole("epochs", epochs)
-        check_whole("batch_size", batch_size)
-        check_positive("learning_rate", rate)
-
-    def _noise(self, d, epsilon, delta, bound, coordinate_bound, options, restarts, rng):
-        """(noise (restarts, coefficients), linear ones first; its scale; its standard deviation).
+    def _noise(self, d, p, draws, rng):
+        """(noise (draws, coefficients), linear ones first; its scale; its standard deviation).
 
         Scale and deviation are of one coefficient and public.
         """
         raise NotImplementedError
 
-    def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0, **options):
-        """options: as `guarantee`. Rows beyond `bound`, or beyond a given `coordinate_bound`, raise."""
-        n, d = np.shape(X)
-        self.guarantee(n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, **options)
-        coordinate_bound = options.get("coordinate_bound")
-        # A mechanism without the option has no noise, and of many minimisers takes the shortest.
-        options = {"repair": "trim"} | self.options() | options
-        X = _checked(X, y, bound, coordinate_bound)
-        noise, scale, deviation = self._noise(
-            d, epsilon, delta, bound, coordinate_bound, options, restarts, rng
-        )
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        noise, scale, deviation = self._noise(d, p, draws, rng)
         alpha, beta, times = POLYNOMIALS[self.loss]
         gram, moment = quadratics.moments(X, y)
         Q, c = quadratics.unpack(noise, d)
         # w'Qw + c.w as w'Aw/2 - b.w
-        A = 2 * (alpha * gram + Q) + times * n * (lam or 0.0) * np.eye(d)
+        A = 2 * (alpha * gram + Q) + times * n * p.lam * np.eye(d)
         b = beta * moment - c
-        if options["solver"] == "adam":
-            steps = options["epochs"] * math.ceil(n / options["batch_size"])
+        if p.solver == "adam":
+            steps = p.epochs * math.ceil(n / p.batch_size)
             _, unbounded = quadratics.solve(A, b, repair="none")
-            weights = quadratics.adam(A, b, steps, options["learning_rate"])
+            weights = quadratics.adam(A, b, steps, p.learning_rate)
         else:
-            weights, unbounded = quadratics.solve(A, b, 2 * deviation, options["repair"])
+            # A mechanism without the option has no noise, and of many minimisers takes the shortest.
+            repair = p.repair if self.private else "trim"
+            weights, unbounded = quadratics.solve(A, b, 2 * deviation, repair)
         failed = ~np.isfinite(weights).all(axis=1)
         return Release(
-            np.where(failed[:, None], 0.0, weights),
+            weights,
             np.where(failed, "unbounded", "ok"),
             {"unbounded": unbounded, "scale": scale},
         )
 
-
-def _checked(X, y, bound, coordinate_bound):
-    check_rows(X, y, bound)
-    if coordinate_bound is not None:
-        check_coordinates(X, coordinate_bound)
-    return np.asarray(X, dtype=float)
-
-
-class _Laplace(_Functional):
-    """Laplace noise of scale sensitivity/epsilon on every coefficient."""
-
-    def _sensitivities(self, d, bound, coordinate_bound):
-        R, B = bounds(d, bound, coordinate_bound)
-        return {
+    def _laplace_scale(self, d, p):
+        """(scale of Laplace noise, the sensitivity it is for, one that is proven to be enough)."""
+        R, B = bounds(d, p.bound, p.coordinate_bound)
+        known = {
             "published": published_sensitivity(d, B, self.loss),
             "coordinate": coordinate_sensitivity(d, B, self.loss),
             "l2": l2_sensitivity(d, R, self.loss),
         }
+        size = known[p.sensitivity]
+        return size / p.epsilon, size, min(known["coordinate"], known["l2"])
 
-    def _laplace_scale(self, d, epsilon, bound, coordinate_bound, sensitivity):
-        check_choice("sensitivity", sensitivity, SENSITIVITIES)
-        return self._sensitivities(d, bound, coordinate_bound)[sensitivity] / epsilon
-
-    def _laplace_guarantee(self, d, epsilon, bound, coordinate_bound, sensitivity):
-        scale = self._laplace_scale(d, epsilon, bound, coordinate_bound, sensitivity)
-        known = self._sensitivities(d, bound, coordinate_bound)
-        least = min(known["coordinate"], known["l2"])
+    def _laplace_guarantee(self, n, d, p):
+        scale, size, least = self._laplace_scale(d, p)
         # Stated at what the noise was asked for, though a sensitivity that is not tight gives more.
         reason = (
-            f"Laplace noise of scale {scale:.6g} on every coefficient ({sensitivity} sensitivity: "
-            f"{known[sensitivity]:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
+            f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
+            f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
             f"{least / scale:.6g}-DP; what follows is post-processing"
         )
-        return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)
 
-    def _noise(self, d, epsilon, delta, bound, coordinate_bound, options, restarts, rng):
-        scale = self._laplace_scale(d, epsilon, bound, coordinate_bound, options["sensitivity"])
-        noise = laplace(quadratics.coefficients(d), scale, restarts, rng)
+    def _laplace_noise(self, d, p, draws, rng):
+        scale, _, _ = self._laplace_scale(d, p)
+        noise = laplace(quadratics.coefficients(d), scale, draws, rng)
         return noise, scale, math.sqrt(2) * scale
+
+    def _sigma(self, d, p, calibration="analytic"):
+        """(standard deviation of Gaussian noise, the L2 sensitivity it is for)."""
+        size = gaussian_sensitivity(bounds(d, p.bound, p.coordinate_bound)[0], self.loss)
+        calibrate = gaussian_sigma if calibration == "analytic" else classical_sigma
+        return calibrate(p.epsilon, p.delta, size), size
+
+    def _gaussian_guarantee(self, d, p, calibration="analytic"):
+        sigma, size = self._sigma(d, p, calibration)
+        reason = (
+            f"Gaussian noise of standard deviation {sigma:.6g} on the coefficient vector, whose L2 "
+            f"sensitivity is at most {size:.6g}; {calibration} calibration"
+        )
+        proven = p.epsilon
+        if calibration == "classical":
+            proven = gaussian_epsilon(sigma, p.delta, size)
+            reason += f", proved for epsilon < 1: by the exact curve it gives {proven:.6g}"
+        return Guarantee(p.epsilon, proven, p.delta, REPLACE_ONE, reason)
+
+    def _gaussian_noise(self, d, p, draws, rng, calibration="analytic"):
+        sigma, _ = self._sigma(d, p, calibration)
+        return gaussian(quadratics.coefficients(d), sigma, draws, rng), sigma, sigma
 
 
 @register("functional_laplace")
-class FunctionalLaplace(_Laplace):
+class FunctionalLaplace(_Functional):
     """Linear regression by the functional mechanism with Laplace noise.
 
     sensitivity: "published" 2 (d+1)^2, "coordinate" (exact for |x_j| <= B), "l2" (for ||x||_2 <= R).
@@ -209,29 +189,9 @@ class FunctionalLaplace(_Laplace):
     steps of Adam on the noisy polynomial from zero, which may stop far from its minimum.
     """
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        coordinate_bound=None,
-        sensitivity="published",
-        solver="exact",
-        repair="ridge",
-        epochs=10,
-        batch_size=64,
-        learning_rate=0.001,
-    ):
-        """epsilon-DP; the reason states the smaller epsilon that a sensitivity that is not tight gives."""
-        self._check_all(
-            n, d, epsilon, lam, bound, solver, repair, epochs, batch_size, learning_rate
-        )
-        check_no_delta(self.name, delta)
-        return self._laplace_guarantee(d, epsilon, bound, coordinate_bound, sensitivity)
+    options = SENSITIVITY | SOLVER | REPAIR | ADAM
+    _guarantee = _Functional._laplace_guarantee
+    _noise = _Functional._laplace_noise
 
 
 @register("functional_gaussian")
@@ -242,92 +202,34 @@ class FunctionalGaussian(_Functional):
     epsilon the guarantee states. Solver and repair as `functional_laplace`.
     """
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        coordinate_bound=None,
-        calibration="analytic",
-        solver="exact",
-        repair="ridge",
-        epochs=10,
-        batch_size=64,
-        learning_rate=0.001,
-    ):
-        """(epsilon, delta)-DP with the analytic calibration; the classical one's epsilon is computed."""
-        self._check_all(
-            n, d, epsilon, lam, bound, solver, repair, epochs, batch_size, learning_rate
-        )
-        sigma, sensitivity = self._sigma(d, epsilon, delta, bound, coordinate_bound, calibration)
-        return gaussian_guarantee(
-            epsilon, delta, sigma, sensitivity, calibration, "coefficient vector"
-        )
+    delta = "needed"
+    options = {"calibration": Choice("analytic", "classical")} | SOLVER | REPAIR | ADAM
 
-    def _sigma(self, d, epsilon, delta, bound, coordinate_bound, calibration):
-        R, _ = bounds(d, bound, coordinate_bound)
-        sensitivity = gaussian_sensitivity(R, self.loss)
-        return calibrated_sigma(self.name, epsilon, delta, sensitivity, calibration), sensitivity
+    def _guarantee(self, n, d, p):
+        return self._gaussian_guarantee(d, p, p.calibration)
 
-    def _noise(self, d, epsilon, delta, bound, coordinate_bound, options, restarts, rng):
-        calibration = options["calibration"]
-        sigma, _ = self._sigma(d, epsilon, delta, bound, coordinate_bound, calibration)
-        return gaussian(quadratics.coefficients(d), sigma, restarts, rng), sigma, sigma
+    def _noise(self, d, p, draws, rng):
+        return self._gaussian_noise(d, p, draws, rng, p.calibration)
 
 
 @register("functional_logistic")
-class FunctionalLogistic(_Laplace):
+class FunctionalLogistic(_Functional):
     """Logistic regression by the functional mechanism: the loss' Taylor series of degree 2 at 0.
 
-    Laplace noise at delta = 0, Gaussian noise (analytic calibration) at delta > 0. The truncated
-    loss is z^2/8 - z/2: its noiseless minimiser (mechanism `truncated_logistic`) is not logistic
-    regression, and the difference does not vanish with n.
+    Laplace noise at delta = 0 (`sensitivity` as `functional_laplace`), Gaussian noise (analytic
+    calibration) at delta > 0. The truncated loss is z^2/8 - z/2: its noiseless minimiser (mechanism
+    `truncated_logistic`) is not logistic regression, and the difference does not vanish with n.
     """
 
+    delta = "optional"
     loss = "logistic"
+    options = SENSITIVITY | SOLVER | REPAIR | ADAM
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        coordinate_bound=None,
-        sensitivity="published",
-        solver="exact",
-        repair="ridge",
-        epochs=10,
-        batch_size=64,
-        learning_rate=0.001,
-    ):
-        """(epsilon, delta)-DP. `sensitivity` (of Laplace noise) as `functional_laplace`."""
-        self._check_all(
-            n, d, epsilon, lam, bound, solver, repair, epochs, batch_size, learning_rate
-        )
-        if delta == 0:
-            return self._laplace_guarantee(d, epsilon, bound, coordinate_bound, sensitivity)
-        check_choice("sensitivity", sensitivity, SENSITIVITIES)
-        sigma, size = self._sigma(d, epsilon, delta, bound, coordinate_bound)
-        return gaussian_guarantee(epsilon, delta, sigma, size, "analytic", "coefficient vector")
+    def _guarantee(self, n, d, p):
+        return self._gaussian_guarantee(d, p) if p.delta else self._laplace_guarantee(n, d, p)
 
-    def _sigma(self, d, epsilon, delta, bound, coordinate_bound):
-        size = gaussian_sensitivity(bounds(d, bound, coordinate_bound)[0], self.loss)
-        return calibrated_sigma(self.name, epsilon, delta, size, "analytic"), size
-
-    def _noise(self, d, epsilon, delta, bound, coordinate_bound, options, restarts, rng):
-        if delta == 0:
-            return super()._noise(
-                d, epsilon, delta, bound, coordinate_bound, options, restarts, rng
-            )
-        sigma, _ = self._sigma(d, epsilon, delta, bound, coordinate_bound)
-        return gaussian(quadratics.coefficients(d), sigma, restarts, rng), sigma, sigma
+    def _noise(self, d, p, draws, rng):
+        return (self._gaussian_noise if p.delta else self._laplace_noise)(d, p, draws, rng)
 
 
 @register("truncated_logistic")
@@ -335,34 +237,15 @@ class TruncatedLogistic(_Functional):
     """Without privacy: the minimiser of the truncated logistic loss, `functional_logistic`'s limit."""
 
     private = False
+    facts = ()
     loss = "logistic"
+    options = SOLVER | ADAM
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon=np.inf,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        solver="exact",
-        epochs=10,
-        batch_size=64,
-        learning_rate=0.001,
-    ):
-        """None: the exact minimiser is a function of the data."""
-        self._check_all(
-            n, d, epsilon, lam, bound, solver, "trim", epochs, batch_size, learning_rate
-        )
-        return none(np.inf, "the exact minimiser of the truncated loss is released")
+    def _guarantee(self, n, d, p):
+        return none(math.inf, "the exact minimiser of the truncated loss is released")
 
-    def _noise(self, d, epsilon, delta, bound, coordinate_bound, options, restarts, rng):
-        return np.zeros((restarts, quadratics.coefficients(d))), 0.0, 0.0
-
-    def release(self, X, y, *, epsilon=np.inf, rng=None, **arguments):
-        """The minimiser, `restarts` times; of least norm where there are many."""
-        return super().release(X, y, epsilon=epsilon, rng=rng, **arguments)
+    def _noise(self, d, p, draws, rng):
+        return np.zeros((draws, quadratics.coefficients(d))), 0.0, 0.0
 
 
 @register("noiseless_linear")
@@ -374,24 +257,3 @@ class NoiselessLinear(TruncatedLogistic):
     """
 
     loss = "squared"
-
-
-def calibrated_sigma(name, epsilon, delta, sensitivity, calibration):
-    """sigma of Gaussian noise by the named calibration, with the mechanism's name in messages."""
-    check_choice("calibration", calibration, CALIBRATIONS)
-    check_delta(name, delta)
-    calibrate = gaussian_sigma if calibration == "analytic" else classical_gaussian_sigma
-    return calibrate(epsilon, delta, sensitivity)
-
-
-def gaussian_guarantee(epsilon, delta, sigma, sensitivity, calibration, what):
-    """`Guarantee` of Gaussian noise on something whose L2 sensitivity is known."""
-    reason = (
-        f"Gaussian noise of standard deviation {sigma:.6g} on the {what}, whose L2 sensitivity is "
-        f"at most {sensitivity:.6g}; {calibration} calibration"
-    )
-    if calibration == "analytic":
-        return Guarantee(epsilon, epsilon, delta, REPLACE_ONE, reason)
-    proven = gaussian_epsilon(sigma, delta, sensitivity)
-    reason += f", proved for epsilon < 1: by the exact curve it gives {proven:.6g}"
-    return Guarantee(epsilon, proven, delta, REPLACE_ONE, reason)

@@ -14,108 +14,79 @@ from dp.accounting import (
     none,
 )
 from dp.data import check_rows
+from dp.errors import Refused
 from dp.evaluation import error_rate
-from dp.mechanisms import (
-    Mechanism,
-    Release,
-    check_choice,
-    check_delta,
-    check_positive,
-    check_whole,
-    register,
-)
+from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.options import Choice, Flag, Positive, Whole
 
-NOISES = ("analytic", "published")
+LOSS = {"loss": Choice(*gradient_descent.LOSSES)}
+STEPS = {
+    "iterations": Whole(100),
+    "learning_rate": Positive(1.0),
+    "pretrain": Flag(False),
+    "public_iterations": Whole(1000),
+}
 
 
 class _Descent(Mechanism):
+    """`initial`, where it is given, takes the place of pre-training.
+
+    info["loss"], the mean training loss of every iterate, and info["train_error"] are diagnostics that
+    no guarantee covers.
+    """
+
     needs_lambda = False
     uses_public_rows = True
-    multiclass = True  # with the softmax loss
+    facts = ("classes",)  # of the softmax loss
     reports = ("train_error",)
 
-    def _check_all(self, n, d, epsilon, lam, bound, classes, loss, iterations, rate, public):
-        self._check(epsilon, lam, n, d, bound)
-        if lam is not None and not 0 <= lam < math.inf:
-            raise ValueError(f"{self.name} needs a finite lambda >= 0, or none, not {lam}")
-        check_choice("loss", loss, gradient_descent.LOSSES)
-        if classes is not None:
-            check_whole("classes", classes, least=2)
-            if loss == "logistic":
-                raise ValueError(
-                    f"logistic loss is for labels in {{-1, 1}}, not {classes} classes: use softmax"
-                )
-        check_whole("iterations", iterations)
-        check_positive("learning_rate", rate)
-        check_whole("public_iterations", public)
+    def _check_together(self, n, d, p):
+        if p.classes is not None and p.loss == "logistic":
+            raise Refused(
+                f"logistic loss is for labels in {{-1, 1}}, not {p.classes} classes: use softmax"
+            )
 
-    def _start(self, public, bound, settings, iterations):
+    def _classes(self, p):
+        return gradient_descent.classes_of(p.loss, p.classes)
+
+    def _start(self, p, settings):
         """Weights that gradient descent without privacy finds on the public rows."""
-        if public is None or len(public[0]) == 0:
-            raise ValueError(
+        if p.public is None or len(p.public[0]) == 0:
+            raise Refused(
                 "pretrain needs public rows, and the data set has none: give it some, or set "
                 "pretrain to false"
             )
-        check_rows(
-            *public, bound, gradient_descent.classes_of(settings["loss"], settings["classes"])
+        check_rows(*p.public, p.bound, self._classes(p))
+        weights, _ = gradient_descent.descend(
+            *p.public, **settings | {"iterations": p.public_iterations}
         )
-        weights, _ = gradient_descent.descend(*public, **settings | {"iterations": iterations})
         return weights[0]
 
-    def _noise(self, n, epsilon, delta, options):
+    def _noise(self, n, p):
         """What `dp.gradient_descent.descend` is given for privacy: clip and sigma."""
         return {}
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        classes=None,
-        public=None,
-        initial=None,
-        **options,
-    ):
-        """public: (X, y) of public rows. initial: weights that no private row has touched, (d,) or
-        (d, classes), in place of pre-training. options: as `guarantee`. info["loss"]: mean training
-        loss of every iterate, and info["train_error"]: diagnostics that no guarantee covers.
-        """
-        n, d = np.shape(X)
-        given = {"epsilon": epsilon, "delta": delta, "lam": lam, "bound": bound}
-        self.guarantee(n, d, classes=classes, **given, **options)
-        options = self.options() | options
-        check_rows(X, y, bound, gradient_descent.classes_of(options["loss"], classes))
+    def _release(self, X, y, p, draws, rng):
         settings = {
-            "loss": options["loss"],
-            "classes": classes,
-            "lam": lam or 0.0,
-            "learning_rate": options["learning_rate"],
+            "loss": p.loss,
+            "classes": p.classes,
+            "lam": p.lam,
+            "learning_rate": p.learning_rate,
+            "iterations": p.iterations,
         }
-        noise = self._noise(n, epsilon, delta, options)
-        if initial is None and options["pretrain"]:
-            initial = self._start(public, bound, settings, options["public_iterations"])
-        descents = restarts if noise else 1  # without noise they are all the same
+        noise = self._noise(len(X), p)
+        start = p.initial
+        if start is None and p.pretrain:
+            start = self._start(p, settings)
+        descents = draws if noise else 1  # without noise they are all the same
         weights, trace = gradient_descent.descend(
-            X,
-            y,
-            iterations=options["iterations"],
-            restarts=descents,
-            rng=rng,
-            initial=initial,
-            **noise,
-            **settings,
+            X, y, restarts=descents, rng=rng, initial=start, **noise, **settings
         )
         info = {"loss": trace, "train_error": error_rate(weights, X, y)}
-        same = restarts // descents
+        same = draws // descents
         return Release(
             np.repeat(weights, same, axis=0),
-            np.full(restarts, "ok"),
+            np.full(draws, "ok"),
             {key: np.repeat(values, same, axis=0) for key, values in info.items()}
             | {"scale": noise.get("sigma", 0.0)},
         )
@@ -139,52 +110,29 @@ class DPGradientDescent(_Descent):
     on the data set's public rows: a function of public data costs nothing.
     """
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        classes=None,
-        loss="logistic",
-        noise="analytic",
-        clip=1.0,
-        iterations=100,
-        learning_rate=1.0,
-        pretrain=False,
-        public_iterations=1000,
-    ):
+    delta = "needed"
+    options = LOSS | {"noise": Choice("analytic", "published"), "clip": Positive(1.0)} | STEPS
+
+    def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP for all iterates together."""
-        self._check_all(
-            n, d, epsilon, lam, bound, classes, loss, iterations, learning_rate, public_iterations
-        )
-        sigma = self.sigma(n, epsilon, delta, noise, clip, iterations)
-        mu = math.sqrt(iterations) * 2 * clip / (n * sigma)
-        proven = epsilon if noise == "analytic" else gaussian_epsilon(1 / mu, delta)
+        sigma = self.sigma(n, p)
+        mu = math.sqrt(p.iterations) * 2 * p.clip / (n * sigma)
+        proven = p.epsilon if p.noise == "analytic" else gaussian_epsilon(1 / mu, p.delta)
         reason = (
-            f"{iterations} Gaussian steps of sensitivity 2C/n = {2 * clip / n:.6g} and standard "
-            f"deviation {sigma:.6g} compose to Gaussian DP with mu = {mu:.6g}; {noise} noise"
+            f"{p.iterations} Gaussian steps of sensitivity 2C/n = {2 * p.clip / n:.6g} and standard "
+            f"deviation {sigma:.6g} compose to Gaussian DP with mu = {mu:.6g}; {p.noise} noise"
         )
-        if pretrain:
+        if p.pretrain:
             reason += "; it starts from weights that public rows alone determine"
-        return Guarantee(epsilon, proven, delta, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, proven, p.delta, REPLACE_ONE, reason)
 
-    def sigma(self, n, epsilon, delta, noise, clip, iterations):
+    def sigma(self, n, p):
         """Standard deviation of the noise on every coordinate of the mean gradient."""
-        check_choice("noise", noise, NOISES)
-        check_positive("clip", clip)
-        check_whole("iterations", iterations)
-        check_delta(self.name, delta)
-        calibrate = gaussian_sigma if noise == "analytic" else classical_gaussian_sigma
-        return calibrate(epsilon, delta, math.sqrt(iterations) * 2 * clip / n)
+        calibrate = gaussian_sigma if p.noise == "analytic" else classical_gaussian_sigma
+        return calibrate(p.epsilon, p.delta, math.sqrt(p.iterations) * 2 * p.clip / n)
 
-    def _noise(self, n, epsilon, delta, options):
-        clip, iterations = options["clip"], options["iterations"]
-        sigma = self.sigma(n, epsilon, delta, options["noise"], clip, iterations)
-        return {"clip": clip, "sigma": sigma}
+    def _noise(self, n, p):
+        return {"clip": p.clip, "sigma": self.sigma(n, p)}
 
 
 @register("gradient_descent")
@@ -192,29 +140,7 @@ class GradientDescent(_Descent):
     """Without privacy: the same steps without clipping and noise."""
 
     private = False
+    options = LOSS | STEPS
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon=np.inf,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        classes=None,
-        loss="logistic",
-        iterations=100,
-        learning_rate=1.0,
-        pretrain=False,
-        public_iterations=1000,
-    ):
-        """None: gradient descent without noise is a function of the data."""
-        self._check_all(
-            n, d, epsilon, lam, bound, classes, loss, iterations, learning_rate, public_iterations
-        )
-        return none(np.inf, "gradient descent without noise")
-
-    def release(self, X, y, *, epsilon=np.inf, rng=None, **arguments):
-        """The same weights `restarts` times; otherwise as `dp_gd`."""
-        return super().release(X, y, epsilon=epsilon, rng=rng, **arguments)
+    def _guarantee(self, n, d, p):
+        return none(math.inf, "gradient descent without noise")

@@ -5,9 +5,8 @@ import math
 from dp.accounting import REPLACE_ONE, Guarantee, none
 from dp.mechanisms import register
 from dp.mechanisms.nonprivate import weight_statistics
-from dp.mechanisms.output_perturbation import EVERYWHERE, Perturbed, sensitivity
+from dp.mechanisms.output_perturbation import EVERYWHERE, OutputPerturbation, Perturbed, sensitivity
 from dp.noise import laplace
-from dp.solvers import check_certifiable
 
 
 class _Coordinates(Perturbed):
@@ -19,6 +18,10 @@ class _Coordinates(Perturbed):
 
     law = staticmethod(laplace)
     reports = ("noise_variance", "weights_mean", "weights_variance")
+    options = OutputPerturbation.options
+
+    def scale(self, n, d, p):
+        return sensitivity(n, p.lam, p.bound, p.loss) / p.epsilon
 
     def _statistics(self, weights, noise):
         return {"noise_variance": noise.var(axis=1), **weight_statistics(weights, len(noise))}
@@ -34,26 +37,17 @@ class LaplaceCoordinates(_Coordinates):
 
     fit = "l2"
 
-    def scale(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=0.0):
-        return sensitivity(n, lam, bound, loss) / epsilon
-
-    def guarantee(
-        self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, loss="logistic", tolerance=1e-9
-    ):
+    def _guarantee(self, n, d, p):
         """sqrt(d) epsilon: ||v||_1 <= sqrt(d) ||v||_2, and the certified minimiser paid for."""
-        self._check(epsilon, lam, n, d, bound)
-        scale = self.scale(
-            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
-        )
-        check_certifiable(n, d, lam, bound, loss, tolerance)
-        size = math.sqrt(d) * sensitivity(n, lam, bound, loss, tolerance)
+        scale = self.scale(n, d, p)
+        size = math.sqrt(d) * sensitivity(n, p.lam, p.bound, p.loss, p.tolerance)
         reason = (
             f"Laplace noise of scale {scale:.6g} on every weight needs the L1 sensitivity, which is at "
             f"most sqrt(d) = {math.sqrt(d):.6g} times the L2 bound 2 kappa R/(n lambda) that it was "
-            f"given, with 2 tau/lambda added {size:.6g}, tau = {tolerance:g} the gradient norm that "
+            f"given, with 2 tau/lambda added {size:.6g}, tau = {p.tolerance:g} the gradient norm that "
             f"{EVERYWHERE}"
         )
-        return Guarantee(epsilon, size / scale, 0.0, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, size / scale, 0.0, REPLACE_ONE, reason)
 
 
 @register("laplace_coordinates_sum")
@@ -66,18 +60,12 @@ class LaplaceCoordinatesSum(_Coordinates):
     """
 
     fit = "sum_intercept"
+    certified = False  # there is no guarantee
 
-    def scale(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=0.0):
-        return sensitivity(n, lam, bound, loss) / epsilon
-
-    def guarantee(
-        self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, loss="logistic", tolerance=1e-9
-    ):
+    def _guarantee(self, n, d, p):
         """None: the intercept is exact. Without it the weights alone would have sqrt(d) n epsilon."""
-        self._check(epsilon, lam, n, d, bound)
-        self.scale(n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance)
         return none(
-            epsilon,
+            p.epsilon,
             "the intercept is released without noise, and a free intercept voids the weights' "
             "sensitivity bound; that bound itself would be 2 kappa R/lambda in L2, n times the one "
             "the noise has, and sqrt(d) times as much in L1",
@@ -90,21 +78,15 @@ class LaplaceL1(_Coordinates):
 
     fit = "l2"
 
-    def scale(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=0.0):
-        return math.sqrt(d) * sensitivity(n, lam, bound, loss, tolerance) / epsilon
+    def scale(self, n, d, p):
+        return math.sqrt(d) * sensitivity(n, p.lam, p.bound, p.loss, p.tolerance) / p.epsilon
 
-    def guarantee(
-        self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, loss="logistic", tolerance=1e-9
-    ):
+    def _guarantee(self, n, d, p):
         """epsilon-DP: the L1 sensitivity is at most sqrt(d) (2 kappa R/(n lambda) + 2 tau/lambda)."""
-        self._check(epsilon, lam, n, d, bound)
-        scale = self.scale(
-            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
-        )
-        check_certifiable(n, d, lam, bound, loss, tolerance)
+        scale = self.scale(n, d, p)
         reason = (
             f"the minimiser's L1 sensitivity is at most sqrt(d) (2 kappa R/(n lambda) + 2 tau/lambda) "
-            f"= {scale * epsilon:.6g}, tau = {tolerance:g} the gradient norm that {EVERYWHERE}; Laplace "
-            f"noise of that over epsilon on every weight"
+            f"= {scale * p.epsilon:.6g}, tau = {p.tolerance:g} the gradient norm that {EVERYWHERE}; "
+            f"Laplace noise of that over epsilon on every weight"
         )
-        return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)

@@ -1,25 +1,18 @@
 """The lasso over data centres: exact gradients shared (Einarsson 2018), and noisy ones."""
 
 import math
-from itertools import repeat
 
 import numpy as np
 
 from dp import lasso
 from dp.accounting import REPLACE_ONE, Guarantee, gaussian_sigma, none
-from dp.data import check_rows
 from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.options import Choice, NonNegative, Optional, Positive, Whole
 
 
-def _whole(name, options):
-    for key, value in options.items():
-        if isinstance(value, bool) or value != int(value) or value < 1:
-            raise ValueError(f"{name}: {key} must be a whole number >= 1, not {value}")
-
-
-def _choice(name, key, value, valid):
-    if value not in valid:
-        raise ValueError(f"{name}: {key} is one of {', '.join(valid)}, not {value!r}")
+class _OverCentres(Mechanism):
+    def _check_together(self, n, d, p):
+        lasso.split_rows(n, p.centres)
 
 
 class _Preparations:
@@ -41,7 +34,7 @@ class _Preparations:
 
 
 @register("distributed_lasso")
-class DistributedLasso(Mechanism):
+class DistributedLasso(_OverCentres):
     """The squared loss on labels with an L1 penalty, over `centres` that return only their gradients.
 
     centres 1 is all data in one place. part: "all", or "one" for a single centre's share alone.
@@ -59,70 +52,29 @@ class DistributedLasso(Mechanism):
     reports = ("discarded", "iterations", "stopped")
     uses_all_rows = True
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon=math.inf,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        centres=2,
-        part="all",
-        preparation="standardise",
-        components=100,
-        rate=None,
-        shrinkage="soft",
-        max_iterations=3000,
-        cost_difference=1e-20,
-        loss_threshold=1e-4,
-    ):
-        """None: exact gradients of the private rows leave each centre."""
-        self._check(epsilon, lam, n, d, bound)
-        whole = {"centres": centres, "components": components, "max_iterations": max_iterations}
-        _whole(self.name, whole)
-        lasso.split_rows(n, centres)
-        _choice(self.name, "part", part, ("all", "one"))
-        _choice(self.name, "preparation", preparation, lasso.Preparation.KINDS)
-        _choice(self.name, "shrinkage", shrinkage, tuple(lasso.SHRINKAGES))
-        if rate is not None and not (rate > 0 and math.isfinite(rate)):
-            raise ValueError(f"{self.name}: rate must be a finite number > 0, not {rate}")
+    options = {
+        "centres": Whole(2),
+        "part": Choice("all", "one"),
+        "preparation": Choice(*lasso.Preparation.KINDS, default="standardise"),
+        "components": Whole(100),
+        "rate": Optional(Positive()),
+        "shrinkage": Choice(*lasso.SHRINKAGES),
+        "max_iterations": Whole(3000),
+        "cost_difference": NonNegative(1e-20),
+        "loss_threshold": NonNegative(1e-4),
+    }
+
+    def _guarantee(self, n, d, p):
         return none(math.inf, "exact gradients of the private rows leave each centre")
 
-    def release(self, X, y, *, rng=None, fit=None, all_rows=None, **arguments):
-        """`Release` of the one minimiser, `restarts` times the same."""
-        all_rows = None if all_rows is None else [all_rows]
-        return next(iter(self.release_many([(X, y)], rngs=[rng], all_rows=all_rows, **arguments)))
-
-    def release_many(
-        self,
-        trains,
-        *,
-        rngs=None,
-        candidates=({},),
-        epsilon=math.inf,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        bound=1.0,
-        all_rows=None,
-        **options,
-    ):
-        """See `Mechanism.release_many`; candidates that differ in lam and rate iterate together."""
-        self.check_options(options)
+    def _release_many(self, tasks, draws):
+        """Candidates that differ in lam and rate iterate together; draws are `draws` times the same."""
         fitted = _Preparations()
-        for (X, y), everything in zip(trains, all_rows or repeat(None), strict=False):
-            check_rows(X, y, bound)
-            settings = [{"lam": lam, **self.options(), **options, **c} for c in candidates]
-            for each in settings:
-                self.guarantee(*np.shape(X), epsilon=epsilon, bound=bound, **each)
-            fitted.to(everything)
-            yield self._release(
-                np.asarray(X, dtype=float), np.asarray(y, dtype=float), settings, restarts, fitted
-            )
+        for X, y, settings, _ in tasks:
+            fitted.to(settings[0].all_rows)
+            yield self._minimisers(X, np.asarray(y, dtype=float), settings, draws, fitted)
 
-    def _release(self, X, y, settings, restarts, fitted):
+    def _minimisers(self, X, y, settings, draws, fitted):
         weights = np.empty((len(settings), X.shape[1]))
         found = {
             "intercept": np.empty(len(settings)),
@@ -130,31 +82,31 @@ class DistributedLasso(Mechanism):
         }
         problems = {}
         for k, each in enumerate(settings):
-            key = tuple((name, v) for name, v in each.items() if name not in ("lam", "rate"))
+            key = tuple(getattr(each, name) for name in self.options if name != "rate")
             problems.setdefault(key, []).append(k)
-        for key, chosen in problems.items():
-            options = dict(key)
-            parts = lasso.split_rows(len(X), options["centres"])
-            rows = parts[0] if options["part"] == "one" else slice(None)
-            if options["part"] == "one":
+        for chosen in problems.values():
+            p = settings[chosen[0]]
+            parts = lasso.split_rows(len(X), p.centres)
+            rows = parts[0] if p.part == "one" else slice(None)
+            if p.part == "one":
                 parts = parts[:1]
-            prepared = fitted.of(X[rows], options["preparation"], options["components"])
+            prepared = fitted.of(X[rows], p.preparation, p.components)
             Z = prepared.apply(X[rows])
             used = np.any(Z, axis=0)  # a column of zeros keeps weight zero, under either shrinkage
             Z = Z[:, used]
-            rates = [settings[k]["rate"] for k in chosen]
+            rates = [settings[k].rate for k in chosen]
             if None in rates:
                 automatic = 1 / (lasso.largest_curvature(Z) or 1.0)
                 rates = [automatic if rate is None else rate for rate in rates]
             w, iterations, stopped = lasso.proximal_gradient(
                 [lasso.Centre(Z[part], y[part]) for part in parts],
                 Z.shape[1],
-                [settings[k]["lam"] for k in chosen],
+                [settings[k].lam for k in chosen],
                 rates,
-                **{
-                    name: options[name]
-                    for name in ("shrinkage", "max_iterations", "cost_difference", "loss_threshold")
-                },
+                shrinkage=p.shrinkage,
+                max_iterations=p.max_iterations,
+                cost_difference=p.cost_difference,
+                loss_threshold=p.loss_threshold,
             )
             full = np.zeros((len(chosen), len(used)))
             full[:, used] = w
@@ -164,14 +116,14 @@ class DistributedLasso(Mechanism):
         bad = found["stopped"] == "diverged"
         weights[bad], found["intercept"][bad] = 0.0, 0.0
         return Release(
-            np.repeat(weights, restarts, axis=0),
-            np.repeat(np.where(bad, "diverged", "ok"), restarts),
-            {key: np.repeat(values, restarts) for key, values in found.items()},
+            np.repeat(weights, draws, axis=0),
+            np.repeat(np.where(bad, "diverged", "ok"), draws),
+            {key: np.repeat(values, draws) for key, values in found.items()},
         )
 
 
 @register("dp_distributed_lasso")
-class DPDistributedLasso(Mechanism):
+class DPDistributedLasso(_OverCentres):
     """Proximal gradient on noisy gradients: each centre clips, sums and adds Gaussian noise itself.
 
     In each of `rounds`, every centre sends sum_i clip((w.x_i - y_i) x_i) + N(0, sigma^2 I) over its own
@@ -180,22 +132,16 @@ class DPDistributedLasso(Mechanism):
     a centre sees its exact gradient. Rows are used as they are: standardising would look at them.
     """
 
+    delta = "needed"
     reports = ("discarded",)
+    options = {
+        "centres": Whole(2),
+        "rounds": Whole(50),
+        "clip": Positive(1.0),
+        "rate": Optional(Positive()),
+    }
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        centres=2,
-        rounds=50,
-        clip=1.0,
-        rate=None,
-    ):
+    def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP, exactly composed.
 
         Replacing one record changes one centre's sum by at most 2 clip in L2, the others' not at all.
@@ -203,59 +149,27 @@ class DPDistributedLasso(Mechanism):
         sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 2): sigma is the
         analytic calibration of that one. It covers all that the centres ever send.
         """
-        sigma = self._sigma(n, d, epsilon, delta, lam, bound, centres, rounds, clip, rate)
         reason = (
-            f"every centre adds noise of standard deviation {sigma:.6g} to its sum of gradients clipped "
-            f"to {clip:g} in each of {rounds} rounds, one Gaussian mechanism of sensitivity "
-            f"sqrt({rounds}) 2 {clip:g} in all"
+            f"every centre adds noise of standard deviation {self._sigma(p):.6g} to its sum of gradients "
+            f"clipped to {p.clip:g} in each of {p.rounds} rounds, one Gaussian mechanism of sensitivity "
+            f"sqrt({p.rounds}) 2 {p.clip:g} in all"
         )
-        return Guarantee(epsilon, epsilon, delta, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
 
-    def _sigma(self, n, d, epsilon, delta, lam, bound, centres, rounds, clip, rate):
-        self._check(epsilon, lam, n, d, bound)
-        _whole(self.name, {"centres": centres, "rounds": rounds})
-        lasso.split_rows(n, centres)
-        for key, value in {"clip": clip, "rate": 1.0 if rate is None else rate}.items():
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{self.name}: {key} must be a finite number > 0, not {value}")
-        if not 0 < delta < 1:
-            raise ValueError(f"{self.name} has Gaussian noise and needs 0 < delta < 1, not {delta}")
-        return gaussian_sigma(epsilon, delta, 2 * clip * math.sqrt(rounds))
+    def _sigma(self, p):
+        return gaussian_sigma(p.epsilon, p.delta, 2 * p.clip * math.sqrt(p.rounds))
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        centres=2,
-        rounds=50,
-        clip=1.0,
-        rate=None,
-    ):
-        """`Release` of `restarts` independent runs."""
-        n, d = np.shape(X)
-        sigma = self._sigma(n, d, epsilon, delta, lam, bound, centres, rounds, clip, rate)
-        check_rows(X, y, bound)
-        rate = 1 / bound**2 if rate is None else rate
-        parts = lasso.split_rows(n, centres)
-        w = np.zeros((restarts, d))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for _ in range(rounds):
-                total = np.zeros_like(w)
-                for part in parts:
-                    total += lasso.clipped_sum(X[part], y[part], w, clip)
-                    total += sigma * rng.standard_normal((restarts, d))
-                w = lasso.soft_threshold(w - rate * total / n, lam, rate)
-        finite = np.isfinite(w).all(axis=1)
-        w = np.where(finite[:, None], w, 0.0)
-        return Release(
-            w,
-            np.where(finite, "ok", "not_finite"),
-            {"discarded": (w == 0).sum(axis=1), "sigma": sigma},
-        )
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        sigma = self._sigma(p)
+        rate = 1 / p.bound**2 if p.rate is None else p.rate
+        parts = lasso.split_rows(n, p.centres)
+        w = np.zeros((draws, d))
+        for _ in range(p.rounds):
+            total = np.zeros_like(w)
+            for part in parts:
+                total += lasso.clipped_sum(X[part], y[part], w, p.clip)
+                total += sigma * rng.standard_normal((draws, d))
+            w = lasso.soft_threshold(w - rate * total / n, p.lam, rate)
+        info = {"discarded": (w == 0).sum(axis=1), "sigma": sigma}
+        return Release(w, np.full(draws, "ok"), info)

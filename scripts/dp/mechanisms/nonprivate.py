@@ -1,13 +1,14 @@
 """The baselines without noise."""
 
+import math
+
 import numpy as np
 
 from dp.accounting import none
-from dp.data import check_rows
-from dp.fits import FITS, sum_intercept, sum_intercept_path
+from dp.errors import Refused
+from dp.fits import FITS, sum_intercept_path
 from dp.mechanisms import Mechanism, Release, join, register
-
-PENALTIES = ("l2", "l1", "elastic_net")
+from dp.mechanisms.options import Choice, Loss
 
 
 @register("nonprivate")
@@ -18,70 +19,38 @@ class NonPrivate(Mechanism):
     logistic loss only.
     """
 
+    private = False
     fit = "l2"
     in_blocks = True
-    private = False
+    options = {"loss": Loss(), "penalty": Choice("l2", "l1", "elastic_net")}
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon=np.inf,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        loss="logistic",
-        penalty="l2",
-    ):
-        """None: the exact minimiser is a function of the data."""
-        self._check(epsilon, lam, n, d, bound)
-        self.shared_fit({"loss": loss, "penalty": penalty})
-        return none(np.inf, "the exact minimiser is released")
+    def _check_together(self, n, d, p):
+        if p.penalty != "l2" and p.loss != "logistic":
+            raise Refused(f"the {p.penalty} penalty is for the logistic loss only, not {p.loss!r}")
+
+    def _guarantee(self, n, d, p):
+        return none(math.inf, "the exact minimiser is released")
 
     def shared_fit(self, options):
         """The fit of the same name as the penalty."""
-        loss, penalty = options.get("loss", "logistic"), options.get("penalty", "l2")
-        if penalty not in PENALTIES:
-            raise ValueError(f"penalty is {', '.join(PENALTIES)}, not {penalty!r}")
-        if penalty != "l2" and loss != "logistic":
-            raise ValueError(f"the {penalty} penalty is for the logistic loss only, not {loss!r}")
-        return penalty
+        return options.get("penalty", "l2")
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon=np.inf,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng=None,
-        bound=1.0,
-        fit=None,
-        loss="logistic",
-        penalty="l2",
-    ):
-        """The minimiser, `restarts` times the same row. fit: (weights, info) of the penalty's fit."""
-        self._check(epsilon, lam, *np.shape(X), bound)
-        check_rows(X, y, bound)
-        if fit is None:
-            options = {"loss": loss} if penalty == "l2" else {}
-            fit = FITS[self.shared_fit({"loss": loss, "penalty": penalty})](X, y, lam, **options)
-        weights, info = fit
+    def _release(self, X, y, p, draws, rng):
+        """The minimiser, `draws` times the same row."""
+        options = {"loss": p.loss} if p.penalty == "l2" else {}
+        weights, info = p.fit or FITS[p.penalty](X, y, p.lam, **options)
         return Release(
-            np.repeat(weights, restarts, axis=0),
-            np.repeat(info["status"], restarts),
-            {"gradient_norm": np.repeat(info["gradient_norm"], restarts)},
+            np.repeat(weights, draws, axis=0),
+            np.repeat(info["status"], draws),
+            {"gradient_norm": np.repeat(info["gradient_norm"], draws)},
         )
 
 
-def weight_statistics(weights, restarts):
-    """Mean and variance over the weights (1, d) of one fit, as E18 tabulates them, per restart."""
+def weight_statistics(weights, draws):
+    """Mean and variance over the weights (1, d) of one fit, as E18 tabulates them, per draw."""
     return {
-        "weights_mean": np.repeat(weights.mean(axis=1), restarts),
-        "weights_variance": np.repeat(weights.var(axis=1), restarts),
+        "weights_mean": np.repeat(weights.mean(axis=1), draws),
+        "weights_variance": np.repeat(weights.var(axis=1), draws),
     }
 
 
@@ -89,66 +58,32 @@ def weight_statistics(weights, restarts):
 class NonPrivateSum(Mechanism):
     """The minimiser of `dp.fits.sum_intercept`, its free intercept in info["intercept"] (restarts,)."""
 
-    fit = "sum_intercept"
     private = False
+    fit = "sum_intercept"
     reports = ("weights_mean", "weights_variance")
+    options = {"loss": Loss()}
 
-    def guarantee(self, n, d, *, epsilon=np.inf, delta=0.0, lam=None, bound=1.0, loss="logistic"):
-        """None: the exact minimiser is a function of the data."""
-        self._check(epsilon, lam, n, d, bound)
-        return none(np.inf, "the exact minimiser is released")
+    def _guarantee(self, n, d, p):
+        return none(math.inf, "the exact minimiser is released")
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon=np.inf,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng=None,
-        bound=1.0,
-        fit=None,
-        loss="logistic",
-    ):
-        """The minimiser, `restarts` times the same row. fit: (weights, info) of the shared fit."""
-        self._check(epsilon, lam, *np.shape(X), bound)
-        check_rows(X, y, bound)
-        return self._release(fit or sum_intercept(X, y, lam, loss=loss), restarts)
+    def _release_many(self, tasks, draws):
+        """Candidates share one path of fits, whose lambdas follow each other."""
+        for X, y, candidates, _ in tasks:
+            lams = {}
+            for p in candidates:
+                lams.setdefault(p.loss, []).append(p.lam)
+            paths = {loss: sum_intercept_path(X, y, lams[loss], loss=loss) for loss in lams}
+            yield join([self._fitted(p.fit or next(paths[p.loss]), draws) for p in candidates])
 
-    def release_many(
-        self, trains, *, candidates=({},), fits=None, bound=1.0, restarts=1, **arguments
-    ):
-        """See `Mechanism.release_many`; candidates that differ in lambda alone share one path of fits."""
-        if fits is not None or any(set(candidate) != {"lam"} for candidate in candidates):
-            yield from super().release_many(
-                trains,
-                candidates=candidates,
-                fits=fits,
-                bound=bound,
-                restarts=restarts,
-                **arguments,
-            )
-            return
-        lams = [candidate["lam"] for candidate in candidates]
-        for X, y in trains:
-            for lam in lams:
-                self._check(np.inf, lam, *np.shape(X), bound)
-            check_rows(X, y, bound)
-            loss = arguments.get("loss", "logistic")
-            fitted = sum_intercept_path(X, y, lams, loss=loss)
-            yield join([self._release(fit, restarts) for fit in fitted])
-
-    def _release(self, fit, restarts):
+    def _fitted(self, fit, draws):
         weights, info = fit
         d = weights.shape[1] - 1
         return Release(
-            np.repeat(weights[:, :d], restarts, axis=0),
-            np.repeat(info["status"], restarts),
+            np.repeat(weights[:, :d], draws, axis=0),
+            np.repeat(info["status"], draws),
             {
-                "gradient_norm": np.repeat(info["gradient_norm"], restarts),
-                "intercept": np.repeat(weights[:, d], restarts),
-                **weight_statistics(weights[:, :d], restarts),
+                "gradient_norm": np.repeat(info["gradient_norm"], draws),
+                "intercept": np.repeat(weights[:, d], draws),
+                **weight_statistics(weights[:, :d], draws),
             },
         )

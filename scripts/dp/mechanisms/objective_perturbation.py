@@ -18,8 +18,9 @@ import numpy as np
 
 from dp import losses
 from dp.accounting import REPLACE_ONE, Guarantee
-from dp.data import check_rows
-from dp.mechanisms import Mechanism, Release, check_tolerance, register
+from dp.errors import Refused
+from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.options import Choice, Loss, NonNegative
 from dp.noise import l2_laplace, l2_laplace_reach
 from dp.solvers import check_certifiable, minimise
 
@@ -30,9 +31,7 @@ def margin_loss(loss):
     """The loss, if it states the gradient bound kappa without which no noise can cover it."""
     margin = losses.get(loss)
     if not np.isfinite(margin.kappa):
-        raise ValueError(
-            f"the {margin.name} loss states no gradient bound kappa: no noise covers it"
-        )
+        raise Refused(f"the {margin.name} loss states no gradient bound kappa: no noise covers it")
     return margin
 
 
@@ -83,7 +82,7 @@ def calibrate(epsilon, n, lam, bound=1.0, loss="logistic", calibration="cms11"):
         ridge = max(0.0, c / (n * math.expm1(min(epsilon / 2, 700.0))) - lam)
         return _largest_below(epsilon, n * (lam + ridge), bound, loss), ridge
     if calibration not in ("cms11", "single_log"):
-        raise ValueError(f"calibration is 'cms11', 'single_log' or 'supremum', not {calibration!r}")
+        raise Refused(f"calibration is 'cms11', 'single_log' or 'supremum', not {calibration!r}")
     logs = 2 if calibration == "cms11" else 1
     epsilon_b = epsilon - logs * math.log1p(c / (n * lam))
     if epsilon_b > 0:
@@ -140,31 +139,34 @@ class _Tilted(Mechanism):
         q = n * tolerance * (1 + loss.c * bound * bound / (d * lam)) / (loss.kappa * bound)
         return q ** (2 / 3) / (1 + q ** (2 / 3))
 
-    def plan(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=1e-9, **options):
-        """`Plan` for these settings.
+    def plan(self, n, d, **settings):
+        """`Plan` for settings as `guarantee` takes them."""
+        return self._plan(n, d, self.parameters(n, d, **settings))
 
-        Raises ValueError where data could decide whether a minimiser is certified (`check_certifiable`),
-        for tilts of a norm that is exceeded with a probability of at most e^-60, which is neglected.
+    def _check_together(self, n, d, p):
+        self._plan(n, d, p)
+
+    def _plan(self, n, d, p):
+        """Refuses where data could decide whether a minimiser is certified (`check_certifiable`), for
+        tilts of a norm that is exceeded with a probability of at most e^-60, which is neglected.
         """
-        self._check(epsilon, lam, n, d, bound)
-        check_tolerance(tolerance)
-        loss = margin_loss(loss)
-        _, ridge = self.tilt(
-            n, epsilon, lam, bound, loss, **options
-        )  # no smaller with less epsilon
-        check_certifiable(n, d, lam + ridge, bound, loss, tolerance)
-        share = self.share(n, d, lam + ridge, bound, loss, tolerance)
+        loss, tolerance = margin_loss(p.loss), p.tolerance
+        calibration = {"calibration": p.calibration} if "calibration" in self.options else {}
+        settings = {"lam": p.lam, "bound": p.bound, "loss": loss, **calibration}
+        _, ridge = self.tilt(n, p.epsilon, **settings)  # no smaller with less epsilon
+        check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
+        share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)
         if not share <= MOST:
-            raise ValueError(
+            raise Refused(
                 f"the output noise for a tolerance of {tolerance:g} would take all but a thousandth of "
                 f"epsilon: give a smaller tolerance or a larger lambda"
             )
-        left = (1 - share) * epsilon
-        epsilon_b, ridge = self.tilt(n, left, lam, bound, loss, **options)
-        scale = 2 * loss.kappa * bound / epsilon_b
+        left = (1 - share) * p.epsilon
+        epsilon_b, ridge = self.tilt(n, left, **settings)
+        scale = 2 * loss.kappa * p.bound / epsilon_b
         reach = scale * l2_laplace_reach(d)
-        check_certifiable(n, d, lam + ridge, bound, loss, tolerance, tilt=reach)
-        output_scale = 2 * tolerance / ((lam + ridge) * share * epsilon)
+        check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance, tilt=reach)
+        output_scale = 2 * tolerance / ((p.lam + ridge) * share * p.epsilon)
         return Plan(share, left, epsilon_b, ridge, scale, output_scale)
 
     def _paid(self, plan, d, tolerance):
@@ -177,42 +179,24 @@ class _Tilted(Mechanism):
             f"share {plan.share:.3g} of epsilon, which belongs to this implementation, not to the source"
         )
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        fit=None,
-        tolerance=1e-9,
-        **options,
-    ):
-        """fit: (weights, info) of the non-private minimiser, where the solver starts.
+    def _release(self, X, y, p, draws, rng):
+        """The given fit is where the solver starts.
 
         The solver is asked for half of `tolerance`; rounding stays below the other half. Were a restart
         not certified nevertheless, it would release zeros, with its status.
         """
-        n, d = np.shape(X)
-        self.check_options(options)
-        plan = self.plan(
-            n, d, epsilon=epsilon, lam=lam, bound=bound, tolerance=tolerance, **options
-        )
-        check_rows(X, y, bound)
+        n, d = X.shape
+        plan = self._plan(n, d, p)
         weights, info = minimise(
             X,
             y,
-            lam + plan.ridge,
-            linear=l2_laplace(d, plan.scale, restarts, rng),
-            loss=options.get("loss", "logistic"),
-            initial=None if fit is None else fit[0][0],
-            tolerance=tolerance / 2,
+            p.lam + plan.ridge,
+            linear=l2_laplace(d, plan.scale, draws, rng),
+            loss=p.loss,
+            initial=None if p.fit is None else p.fit[0][0],
+            tolerance=p.tolerance / 2,
         )
-        weights += l2_laplace(d, plan.output_scale, restarts, rng)
+        weights += l2_laplace(d, plan.output_scale, draws, rng)
         return Release(
             np.where((info["status"] == "ok")[:, None], weights, 0.0),
             info["status"],
@@ -229,35 +213,20 @@ class _Tilted(Mechanism):
 class ObjectivePerturbation(_Tilted):
     """The repaired form (CMS11 algorithm 2), for any loss that states kappa and c."""
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        loss="logistic",
-        calibration="cms11",
-        tolerance=1e-9,
-    ):
+    options = {
+        "loss": Loss(),
+        "calibration": Choice("cms11", "single_log", "supremum"),
+        "tolerance": NonNegative(1e-9),
+    }
+
+    def _guarantee(self, n, d, p):
         """epsilon-DP: CMS11 theorem 9 for the minimiser, output noise for the solver's point near it."""
-        plan = self.plan(
-            n,
-            d,
-            epsilon=epsilon,
-            lam=lam,
-            bound=bound,
-            loss=loss,
-            calibration=calibration,
-            tolerance=tolerance,
-        )
+        plan = self._plan(n, d, p)
         reason = (
-            f"the Jacobian's share is taken from epsilon ({calibration}): noise for "
-            f"{plan.epsilon_b:.6g}, extra ridge {plan.ridge:.6g}; {self._paid(plan, d, tolerance)}"
+            f"the Jacobian's share is taken from epsilon ({p.calibration}): noise for "
+            f"{plan.epsilon_b:.6g}, extra ridge {plan.ridge:.6g}; {self._paid(plan, d, p.tolerance)}"
         )
-        return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)
 
     def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic", calibration="cms11"):
         return calibrate(epsilon, n, lam, bound, loss, calibration)
@@ -270,37 +239,24 @@ class ObjectivePerturbationCM08(_Tilted):
     epsilon is what the output noise's share leaves of the whole one.
     """
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        loss="logistic",
-        tolerance=1e-9,
-    ):
+    options = {"loss": Loss(), "tolerance": NonNegative(1e-9)}
+
+    def _guarantee(self, n, d, p):
         """`exact_epsilon` at epsilon' = (1 - s) epsilon, and s epsilon.
 
         Together at least epsilon; equal to it for logistic loss where n lam epsilon' >= 2 R^2.
         """
-        plan = self.plan(
-            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
-        )
-        n_lambda = n * lam
-        excess = max(0.0, exact_epsilon(plan.epsilon, n_lambda, bound, loss) - plan.epsilon)
-        here = f"with it {epsilon + excess:.6g} holds" if excess else "here it costs nothing"
-        if type(losses.get(loss)) is losses.Logistic:
+        plan = self._plan(n, d, p)
+        n_lambda = n * p.lam
+        excess = max(0.0, exact_epsilon(plan.epsilon, n_lambda, p.bound, p.loss) - plan.epsilon)
+        here = f"with it {p.epsilon + excess:.6g} holds" if excess else "here it costs nothing"
+        if type(losses.get(p.loss)) is losses.Logistic:
             here += (
                 f", n lambda epsilon' = {n_lambda * plan.epsilon:.6g} {'<' if excess else '>='} "
-                f"2 R^2 = {2 * bound**2:g}"
+                f"2 R^2 = {2 * p.bound**2:g}"
             )
-        reason = (
-            f"the proof leaves out the Jacobian of b -> w; {here}; {self._paid(plan, d, tolerance)}"
-        )
-        return Guarantee(epsilon, epsilon + excess, 0.0, REPLACE_ONE, reason)
+        reason = f"the proof leaves out the Jacobian of b -> w; {here}; {self._paid(plan, d, p.tolerance)}"
+        return Guarantee(p.epsilon, p.epsilon + excess, 0.0, REPLACE_ONE, reason)
 
     def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic"):
         return epsilon, 0.0

@@ -4,9 +4,10 @@ import numpy as np
 
 from dp import losses
 from dp.accounting import REPLACE_ONE, Guarantee
-from dp.data import check_rows
+from dp.errors import Refused
 from dp.fits import FITS, fit_options
-from dp.mechanisms import Mechanism, Release, check_tolerance, register
+from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.options import Loss, NonNegative
 from dp.noise import l2_laplace
 from dp.solvers import check_certifiable
 
@@ -27,26 +28,35 @@ def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
 
     tolerance: tau, the gradient norm to which the minimiser is certified on every data set.
     """
-    check_tolerance(tolerance)
     kappa = losses.get(loss).kappa
     if not np.isfinite(kappa):
-        raise ValueError(f"the {loss} loss states no gradient bound, so its minimiser has no bound")
+        raise Refused(f"the {loss} loss states no gradient bound, so its minimiser has no bound")
     return 2 * kappa * bound / (n * lam) + 2 * tolerance / lam
 
 
 class Perturbed(Mechanism):
     """w + z: a minimiser of `dp.fits`, the one that `fit` names, and noise of a subclass' scale.
 
-    Where a guarantee rests on the fit's certificate, `guarantee` refuses settings in which data could
-    keep the fit from it (`dp.solvers.check_certifiable`).
+    Where the minimiser is not certified to `tolerance` nothing is released: the weights are zeros, with
+    the status "not_converged". A finite guarantee is for settings in which no data can bring this about.
+    A fit's free intercept is released as it is.
     """
 
     in_blocks = True
+    # Whether the guarantee rests on the fit's certificate: settings in which data could keep the fit
+    # from it are refused.
+    certified = True
     law = staticmethod(l2_laplace)  # of the noise
 
-    def scale(self, n, d, *, epsilon, lam, bound=1.0, tolerance=0.0, **options):
+    def scale(self, n, d, p):
         """Scale of the noise."""
         raise NotImplementedError
+
+    def _check_together(self, n, d, p):
+        self.scale(n, d, p)
+        if self.certified:
+            loss = getattr(p, "loss", "logistic")
+            check_certifiable(n, d, p.lam, p.bound, loss, p.tolerance)
 
     def _centre(self, weights, certified, lam):
         """What the noise is added to, (1, d), or None where nothing may be released."""
@@ -56,50 +66,26 @@ class Perturbed(Mechanism):
         """Further entries of info, from weights (1, d) and noise (restarts, d)."""
         return {}
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        fit=None,
-        **options,
-    ):
-        """fit: (weights, info) of the mechanism's fit for the same data, lam and options, computed if
-        not given. options: as `guarantee`.
-
-        Where the minimiser is not certified to `tolerance` nothing is released: the weights are
-        zeros, with the status "not_converged". A finite guarantee is for settings in which no data can
-        bring this about. A fit's free intercept is released as it is.
-        """
-        n, d = np.shape(X)
-        self.check_options(options)
-        options = self.options() | options
-        self.guarantee(n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, **options)
-        scale = self.scale(n, d, epsilon=epsilon, lam=lam, bound=bound, **options)
-        check_rows(X, y, bound)
-        if fit is None:
-            fit = FITS[self.fit](X, y, lam, **fit_options(self.fit, options))
+    def _release(self, X, y, p, draws, rng):
+        d = X.shape[1]
+        scale = self.scale(X.shape[0], d, p)
+        options = {name: getattr(p, name) for name in self.options}
+        fit = p.fit or FITS[self.fit](X, y, p.lam, **fit_options(self.fit, options))
         weights, gradient_norm = fit[0], fit[1]["gradient_norm"]
         weights, intercept = weights[:, :d], weights[0, d:]
-        certified = gradient_norm[0] <= options["tolerance"]
-        centre = self._centre(weights, certified, lam)
-        noise = self.law(d, scale, restarts, rng)
+        certified = gradient_norm[0] <= p.tolerance
+        centre = self._centre(weights, certified, p.lam)
+        noise = self.law(d, scale, draws, rng)
         info = {
-            "gradient_norm": np.repeat(gradient_norm, restarts),
+            "gradient_norm": np.repeat(gradient_norm, draws),
             "scale": scale,
             **self._statistics(weights, noise),
         }
         if len(intercept):
-            info["intercept"] = np.full(restarts, intercept[0] if certified else 0.0)
+            info["intercept"] = np.full(draws, intercept[0] if certified else 0.0)
         return Release(
             np.zeros_like(noise) if centre is None else np.add(centre, noise, out=noise),
-            np.full(restarts, "not_converged" if centre is None else "ok"),
+            np.full(draws, "not_converged" if centre is None else "ok"),
             info,
         )
 
@@ -113,23 +99,18 @@ class OutputPerturbation(Perturbed):
     """
 
     fit = "l2"
+    options = {"loss": Loss(), "tolerance": NonNegative(1e-9)}
 
-    def scale(self, n, d, *, epsilon, lam, bound=1.0, loss="logistic", tolerance=0.0):
+    def scale(self, n, d, p):
         """Scale of the noise's norm ~ Gamma(d, scale)."""
-        return sensitivity(n, lam, bound, loss, tolerance) / epsilon
+        return sensitivity(n, p.lam, p.bound, p.loss, p.tolerance) / p.epsilon
 
-    def guarantee(
-        self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, loss="logistic", tolerance=1e-9
-    ):
+    def _guarantee(self, n, d, p):
         """epsilon-DP (CM08 theorem 1; CMS11 theorem 6, with the certified minimiser paid for)."""
-        self._check(epsilon, lam, n, d, bound)
-        scale = self.scale(
-            n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, tolerance=tolerance
-        )
-        check_certifiable(n, d, lam, bound, loss, tolerance)
+        scale = self.scale(n, d, p)
         reason = (
             f"the minimiser's L2 sensitivity is at most 2 kappa R/(n lambda) + 2 tau/lambda = "
-            f"{scale * epsilon:.6g}, tau = {tolerance:g} the gradient norm that {EVERYWHERE}; "
+            f"{scale * p.epsilon:.6g}, tau = {p.tolerance:g} the gradient norm that {EVERYWHERE}; "
             f"norm of the noise ~ Gamma({d}, {scale:.6g})"
         )
-        return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)

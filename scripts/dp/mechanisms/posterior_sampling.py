@@ -14,18 +14,11 @@ import math
 import numpy as np
 
 from dp.accounting import REPLACE_ONE, Guarantee, none
-from dp.data import check_rows, row_norms
-from dp.mechanisms import (
-    Mechanism,
-    Release,
-    check_choice,
-    check_no_delta,
-    check_positive,
-    check_whole,
-    register,
-)
+from dp.data import row_norms
+from dp.errors import Refused
+from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.options import Choice, Optional, Positive, Whole
 
-LOSSES = ("squared", "logistic")
 BATCH = 4096  # proposals at a time
 MOST = 1e8  # proposals per draw that no data set should need on average: minutes
 
@@ -77,92 +70,53 @@ class PosteriorSampling(Mechanism):
 
     needs_lambda = False
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        loss="squared",
-        radius=1.0,
-        proposals=None,
-    ):
-        """epsilon-DP for the exact draw."""
-        self._check(epsilon, lam, n, d, bound)
-        check_no_delta(self.name, delta)
-        check_choice("loss", loss, LOSSES)
-        check_positive("radius", radius)
-        if proposals is not None:
-            check_whole("proposals", proposals)
-        if lam is not None and not 0 <= lam < math.inf:
-            raise ValueError(f"{self.name} needs a finite lambda >= 0, or none, not {lam}")
-        gamma = float(epsilon / (2 * loss_range(loss, radius * bound)))
-        if proposals is not None:
-            return none(
-                epsilon,
-                f"of {proposals} proposals per draw none may be accepted, with a probability that "
-                f"depends on the data and is not bounded here; without a limit the draw is exact",
-            )
-        most = most_proposals(loss, n, d, epsilon, radius * bound)
-        if most > MOST:
-            raise ValueError(
-                f"at d = {d}, radius {radius:g} and bound {bound:g} a draw for {loss} loss may take "
+    options = {
+        "loss": Choice("squared", "logistic"),
+        "radius": Positive(1.0),
+        "proposals": Optional(Whole()),
+    }
+
+    def _check_together(self, n, d, p):
+        most = most_proposals(p.loss, n, d, p.epsilon, p.radius * p.bound)
+        if p.proposals is None and most > MOST:
+            raise Refused(
+                f"at d = {d}, radius {p.radius:g} and bound {p.bound:g} a draw for {p.loss} loss may take "
                 f"{most:.1g} proposals: give a smaller radius, or a number of proposals, for which there "
                 f"is no guarantee"
             )
+
+    def _guarantee(self, n, d, p):
+        """epsilon-DP for the exact draw."""
+        if p.proposals is not None:
+            return none(
+                p.epsilon,
+                f"of {p.proposals} proposals per draw none may be accepted, with a probability that "
+                f"depends on the data and is not bounded here; without a limit the draw is exact",
+            )
+        gamma = self._gamma(p)
         reason = (
-            f"one exact draw from exp(-gamma F) on the ball of radius {radius:g}, gamma = "
-            f"{gamma:.6g} = epsilon/(2D), D = {epsilon / (2 * gamma):.6g} the range of one record's "
+            f"one exact draw from exp(-gamma F) on the ball of radius {p.radius:g}, gamma = "
+            f"{gamma:.6g} = epsilon/(2D), D = {p.epsilon / (2 * gamma):.6g} the range of one record's "
             f"loss there; the rejection sampler goes on until it accepts, and its running time, which "
             f"depends on the data, is not covered"
         )
-        return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        loss="squared",
-        radius=1.0,
-        proposals=None,
-    ):
+    def _gamma(self, p):
+        return float(p.epsilon / (2 * loss_range(p.loss, p.radius * p.bound)))
+
+    def _release(self, X, y, p, draws, rng):
         """info["acceptance"]: accepted share of the proposals."""
-        n, d = np.shape(X)
-        self.guarantee(
-            n,
-            d,
-            epsilon=epsilon,
-            delta=delta,
-            lam=lam,
-            bound=bound,
-            loss=loss,
-            radius=radius,
-            proposals=proposals,
-        )
-        check_rows(X, y, bound)
-        X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
-        gamma = float(epsilon / (2 * loss_range(loss, radius * bound)))
-        ridge = n * (lam or 0.0)
-        build = _squared_envelope if loss == "squared" else _logistic_envelope
-        precision, linear, log_excess = build(X, y, gamma, ridge, radius)
-        draws, tried = truncated_draws(
-            precision, linear, radius, restarts, rng, log_excess, (proposals or math.inf) * restarts
-        )
-        missing = restarts - len(draws)
+        gamma, y = self._gamma(p), np.asarray(y, dtype=float)
+        build = _squared_envelope if p.loss == "squared" else _logistic_envelope
+        precision, linear, log_excess = build(X, y, gamma, len(X) * p.lam, p.radius)
+        limit = (p.proposals or math.inf) * draws
+        found, tried = truncated_draws(precision, linear, p.radius, draws, rng, log_excess, limit)
+        missing = draws - len(found)
         return Release(
-            np.concatenate([draws, np.zeros((missing, d))]),
-            np.array(["ok"] * len(draws) + ["not_sampled"] * missing),
-            {"acceptance": len(draws) / tried, "gamma": gamma},
+            np.concatenate([found, np.zeros((missing, X.shape[1]))]),
+            np.array(["ok"] * len(found) + ["not_sampled"] * missing),
+            {"acceptance": len(found) / tried, "gamma": gamma},
         )
 
 

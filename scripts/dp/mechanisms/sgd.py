@@ -6,16 +6,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp import losses
 from dp.accounting import REPLACE_ONE, Guarantee, none
-from dp.data import check_rows
 from dp.descent import SCHEDULES, batch_plan, descend
 from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.options import Choice, Flag, Loss, Optional, Positive, Whole
 from dp.noise import l2_laplace
 
 CHUNK_BYTES = 1 << 29  # rows and noise held at a time
 EXAMPLES_BYTES = 1 << 22  # of a step's batches of all runs that descend together: in the L3 cache
-ACCOUNTING = ("composed", "as_published")
+OPTIONS = {
+    "batch": Whole(50),
+    "epochs": Whole(1),
+    "schedule": Choice(*SCHEDULES),
+    "rate": Positive(1.0),
+    "loss": Loss(),
+    "clip": Positive(1.0),
+    "dimensions": Optional(Whole()),
+    "bias": Flag(True),
+    "batch_final": Optional(Whole()),
+}
 
 
 class _Run(NamedTuple):
@@ -37,145 +46,91 @@ class _SGD(Mechanism):
     info["scale"]: (restarts,), of the noise on each batch's sum of gradients, 0 without noise.
     """
 
-    def _scale(self, epsilon, clip, epochs, accounting):
+    needs_rng = True
+
+    def _scale(self, p):
         """Scale of the norm-Laplace noise on each batch's sum of gradients; 0 without noise."""
-        raise NotImplementedError
+        return 0.0
 
-    def _check_run(
-        self, epsilon, lam, n, d, bound, *, batch, epochs, schedule, rate, clip, batch_final,
-        dimensions, loss,
-    ):  # fmt: skip
-        self._check(epsilon, lam, n, d, bound)
-        losses.get(loss)
-        if schedule not in SCHEDULES:
-            raise ValueError(f"schedule is one of {', '.join(SCHEDULES)}, not {schedule!r}")
-        whole = {"batch": batch, "epochs": epochs, "batch_final": batch_final}
-        for name, value in {**whole, "dimensions": dimensions}.items():
-            if name in ("batch_final", "dimensions") and value is None:
-                continue
-            if isinstance(value, bool) or value != int(value) or value < 1:
-                raise ValueError(f"{self.name}: {name} must be a whole number >= 1, not {value}")
-        for name, value in {"rate": rate, "clip": clip}.items():
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{self.name}: {name} must be a finite number > 0, not {value}")
-
-    def release(self, X, y, *, rng, **arguments):
-        """`Release` of `restarts` descents, each with its own projection, order of rows and noise."""
-        return next(iter(self.release_many([(X, y)], rngs=[rng], **arguments)))
-
-    def release_many(
-        self,
-        trains,
-        *,
-        rngs,
-        candidates=({},),
-        epsilon=math.inf,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        bound=1.0,
-        **options,
-    ):
-        """One `Release` per data set: see `Mechanism.release_many`."""
-        self.check_options(options)
-        waiting = []
-        for train, rng in zip(trains, rngs, strict=False):
-            check_rows(*train, bound)
-            waiting.append((train, rng))
-            n, d = np.shape(waiting[0][0][0])
-            if len(waiting) * n * (d + 1) * 8 >= CHUNK_BYTES:
-                yield from self._chunk(waiting, candidates, epsilon, lam, restarts, bound, options)
-                waiting = []
+    def _release_many(self, tasks, draws):
+        waiting, held = [], 0
+        for task in tasks:
+            waiting.append(task)
+            held += 8 * len(task[0]) * (task[0].shape[1] + 1)
+            if held >= CHUNK_BYTES:
+                yield from self._chunk(waiting, draws)
+                waiting, held = [], 0
         if waiting:
-            yield from self._chunk(waiting, candidates, epsilon, lam, restarts, bound, options)
+            yield from self._chunk(waiting, draws)
 
-    def _chunk(self, waiting, candidates, epsilon, lam, restarts, bound, options):
+    def _chunk(self, waiting, draws):
         """Releases of data sets that are held together; those of one size descend together."""
         found = [None] * len(waiting)
-        for n in sorted({len(train[1]) for train, _ in waiting}):
-            same = [k for k, (train, _) in enumerate(waiting) if len(train[1]) == n]
+        candidates = waiting[0][2]
+        scales = np.repeat([self._scale(p) for p in candidates], draws)
+        for n in sorted({len(y) for _, y, _, _ in waiting}):
+            same = [k for k, (_, y, _, _) in enumerate(waiting) if len(y) == n]
             runs = [
                 _Run(j, *generator.spawn(3))
                 for j, k in enumerate(same)
-                for generator in waiting[k][1].spawn(restarts)
+                for generator in waiting[k][3].spawn(draws)
             ]
-            weights = np.empty((len(candidates), len(runs), np.shape(waiting[same[0]][0][0])[1]))
+            trains, cache = [waiting[k][:2] for k in same], {}
+            weights = np.empty((len(candidates), len(runs), trains[0][0].shape[1]))
             intercepts = np.zeros((len(candidates), len(runs)))
-            scales = np.empty((len(candidates), len(runs)))
-            trains, cache = [waiting[k][0] for k in same], {}
-            for settings, chosen, lams in _by_settings(candidates, options, lam):
-                draws = copy.deepcopy(runs)  # candidates share their draws
-                weights[chosen], intercepts[chosen], scales[chosen] = self._descend(
-                    trains, draws, epsilon, lams, bound, cache, **settings
-                )
+            for p, chosen, lams in _by_settings(candidates):
+                again = copy.deepcopy(runs)  # candidates share their draws
+                weights[chosen], intercepts[chosen] = self._descend(trains, again, lams, cache, p)
             for j, k in enumerate(same):
-                part = slice(j * restarts, (j + 1) * restarts)
+                part = slice(j * draws, (j + 1) * draws)
                 w = weights[:, part].reshape(-1, weights.shape[2])
-                b = intercepts[:, part].ravel()
-                finite = np.isfinite(w).all(axis=1) & np.isfinite(b)
-                found[k] = Release(
-                    np.where(finite[:, None], w, 0.0),
-                    np.where(finite, "ok", "not_finite"),
-                    {"intercept": np.where(finite, b, 0.0), "scale": scales[:, part].ravel()},
-                )
+                info = {"intercept": intercepts[:, part].ravel(), "scale": scales}
+                found[k] = Release(w, np.full(len(w), "ok"), info)
         return found
 
-    def _descend(self, trains, runs, epsilon, lams, bound, cache, **settings):
-        """Weights (values of lambda, runs, d), intercepts (values, runs) and the noise's scale.
+    def _descend(self, trains, runs, lams, cache, p):
+        """Weights (values of lambda, runs, d) and intercepts (values, runs).
 
         cache: the last rows that were made, for other settings of the same runs.
         """
-        settings = self.options() | settings
-        accounting = settings.pop("accounting", "composed")
-        n, d = np.shape(trains[0][0])
-        for lam in lams:
-            self._check_run(epsilon, lam, n, d, bound, **_without(settings, "bias"))
-        scale = self._scale(epsilon, settings["clip"], settings["epochs"], accounting)
-        plan = batch_plan(n, settings["batch"], settings["batch_final"])
-        width = (settings["dimensions"] or d) + settings["bias"]
-        projected = settings["dimensions"] is not None
+        n, d = trains[0][0].shape
+        scale = self._scale(p)
+        plan = batch_plan(n, p.batch, p.batch_final)
+        width = (p.dimensions or d) + p.bias
+        projected = p.dimensions is not None
         held = 8 * width * (len(plan[0]) + n * projected)  # noise of a pass, and rows of its own
         step = min(CHUNK_BYTES // held, EXAMPLES_BYTES // (8 * width * int(plan[2].max())))
         parts = []
         for j in range(0, len(runs), max(1, step)):
             part = runs[j : j + max(1, step)]
-            key = (settings["dimensions"], settings["bias"], j if projected else None)
+            key = (p.dimensions, p.bias, j if projected else None)
             if key not in cache:
                 cache.clear()
                 of = part if projected else runs
-                cache[key] = _rows(trains, of, settings["dimensions"], settings["bias"])
+                cache[key] = _rows(trains, of, p.dimensions, p.bias)
             rows, block, projections = cache[key]
             block = block if projected else block[j : j + len(part)]
-            parts.append(self._part(part, rows, block, projections, scale, lams, plan, settings))
+            parts.append(self._part(part, rows, block, projections, scale, lams, plan, p))
         weights, intercepts = zip(*parts, strict=True)
         return np.concatenate(weights, axis=1), np.concatenate(intercepts, axis=1), scale
 
-    def _part(self, runs, rows, block, projections, scale, lams, plan, settings):
+    def _part(self, runs, rows, block, projections, scale, lams, plan, p):
         n, width = rows.shape[1:]
         steps = len(plan[0])
 
         def passes():
-            for _ in range(settings["epochs"]):
+            for _ in range(p.epochs):
                 order = np.array([run.order.permutation(n) for run in runs])
                 noise = None
                 if scale:
                     noise = np.array([l2_laplace(width, scale, steps, run.noise) for run in runs])
                 yield order, noise
 
-        w, _ = descend(
-            rows,
-            block,
-            lams,
-            passes(),
-            plan,
-            loss=settings["loss"],
-            clip=settings["clip"],
-            schedule=settings["schedule"],
-            rate=settings["rate"],
-        )
+        settings = {"loss": p.loss, "clip": p.clip, "schedule": p.schedule, "rate": p.rate}
+        w, _ = descend(rows, block, lams, passes(), plan, **settings)
         w = w.transpose(1, 0, 2)
-        intercepts = w[:, :, -1] if settings["bias"] else np.zeros(w.shape[:2])
-        w = w[:, :, : width - settings["bias"]]
+        intercepts = w[:, :, -1] if p.bias else np.zeros(w.shape[:2])
+        w = w[:, :, : width - p.bias]
         if projections is not None:
             w = np.stack([w[:, j] @ m.T for j, m in enumerate(projections)], axis=1)
         return w, intercepts
@@ -203,20 +158,15 @@ def _rows(trains, runs, dimensions, bias):
     return rows, block, projections
 
 
-def _by_settings(candidates, options, lam):
-    """Candidates that differ in lambda alone: (options, positions, lambdas) of each such group."""
+def _by_settings(candidates):
+    """Candidates that differ in lambda alone: (p, positions, lambdas) of each such group."""
     groups = {}
-    for position, candidate in enumerate(candidates):
-        settings = options | {key: value for key, value in candidate.items() if key != "lam"}
-        key = tuple(sorted(settings.items(), key=lambda item: item[0]))
-        _, positions, lams = groups.setdefault(key, (settings, [], []))
+    for position, p in enumerate(candidates):
+        key = tuple((name, value) for name, value in vars(p).items() if name != "lam")
+        _, positions, lams = groups.setdefault(key, (p, [], []))
         positions.append(position)
-        lams.append(candidate.get("lam", lam))
+        lams.append(p.lam)
     return groups.values()
-
-
-def _without(mapping, key):
-    return {name: value for name, value in mapping.items() if name != key}
 
 
 @register("dp_sgd")
@@ -230,48 +180,24 @@ class DPSGD(_SGD):
     Whatever the rows, clipping bounds the gradients, after projection and with the bias column.
     """
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        batch=50,
-        epochs=1,
-        schedule="inverse_sqrt",
-        rate=1.0,
-        loss="logistic",
-        clip=1.0,
-        dimensions=None,
-        bias=True,
-        batch_final=None,
-        accounting="composed",
-    ):
+    options = OPTIONS | {"accounting": Choice("composed", "as_published")}
+
+    def _guarantee(self, n, d, p):
         """epsilon-DP where `accounting` is "composed": each of k passes gets epsilon/k.
 
         "as_published": every pass gets epsilon, and k passes cost k epsilon.
         """
-        self._check_run(
-            epsilon, lam, n, d, bound, batch=batch, epochs=epochs, schedule=schedule, rate=rate,
-            clip=clip, batch_final=batch_final, dimensions=dimensions, loss=loss,
-        )  # fmt: skip
-        scale = self._scale(epsilon, clip, epochs, accounting)
-        proven = epsilon if accounting == "composed" else epochs * epsilon
-        width = (dimensions or d) + bool(bias)
+        proven = p.epsilon if p.accounting == "composed" else p.epochs * p.epsilon
+        width = (p.dimensions or d) + p.bias
         reason = (
-            f"one pass over disjoint batches, noise of norm Gamma({width}, {scale:.6g}) on each sum of "
-            f"gradients clipped to {clip:g}, costs {proven / epochs:.6g}; {epochs} "
-            f"pass{'es' * (epochs > 1)} compose to {proven:.6g}"
+            f"one pass over disjoint batches, noise of norm Gamma({width}, {self._scale(p):.6g}) on "
+            f"each sum of gradients clipped to {p.clip:g}, costs {proven / p.epochs:.6g}; {p.epochs} "
+            f"pass{'es' * (p.epochs > 1)} compose to {proven:.6g}"
         )
-        return Guarantee(epsilon, proven, 0.0, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, proven, 0.0, REPLACE_ONE, reason)
 
-    def _scale(self, epsilon, clip, epochs, accounting):
-        if accounting not in ACCOUNTING:
-            raise ValueError(f"accounting is one of {', '.join(ACCOUNTING)}, not {accounting!r}")
-        return 2 * clip * (epochs if accounting == "composed" else 1) / epsilon
+    def _scale(self, p):
+        return 2 * p.clip * (p.epochs if p.accounting == "composed" else 1) / p.epsilon
 
 
 @register("sgd")
@@ -279,32 +205,7 @@ class SGD(_SGD):
     """The same descent without noise, clipping included: the baseline of `dp_sgd`."""
 
     private = False
+    options = OPTIONS
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon=math.inf,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        batch=50,
-        epochs=1,
-        schedule="inverse_sqrt",
-        rate=1.0,
-        loss="logistic",
-        clip=1.0,
-        dimensions=None,
-        bias=True,
-        batch_final=None,
-    ):
-        """None: the descent is a function of the data and of draws that hide nothing."""
-        self._check_run(
-            epsilon, lam, n, d, bound, batch=batch, epochs=epochs, schedule=schedule, rate=rate,
-            clip=clip, batch_final=batch_final, dimensions=dimensions, loss=loss,
-        )  # fmt: skip
+    def _guarantee(self, n, d, p):
         return none(math.inf, "no noise is added")
-
-    def _scale(self, epsilon, clip, epochs, accounting):
-        return 0.0

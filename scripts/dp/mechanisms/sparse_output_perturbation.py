@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from dp.accounting import REPLACE_ONE, Guarantee
-from dp.mechanisms import check_tolerance, register
+from dp.mechanisms import register
+from dp.mechanisms.options import NonNegative, Optional, Positive
 from dp.mechanisms.output_perturbation import EVERYWHERE, Perturbed, sensitivity
-from dp.solvers import check_certifiable
 
 
 def lasso_sensitivity(lam):
@@ -32,26 +32,27 @@ class LassoOutputPerturbation(Perturbed):
     """
 
     fit = "l1"
+    certified = False
 
-    def scale(self, n, d, *, epsilon, lam, bound=1.0, tolerance=0.0):
-        check_tolerance(tolerance)
-        return sensitivity(n, lam, bound) / epsilon
+    options = {"tolerance": NonNegative(1e-9)}
+
+    def scale(self, n, d, p):
+        return sensitivity(n, p.lam, p.bound) / p.epsilon
 
     def _centre(self, weights, certified, lam):
         return weights * min(1.0, lasso_sensitivity(lam) / 2 / max(np.abs(weights).sum(), 1e-300))
 
-    def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, tolerance=1e-9):
+    def _guarantee(self, n, d, p):
         """epsilon n log 2 / R: `lasso_sensitivity` over the noise's scale."""
-        self._check(epsilon, lam, n, d, bound)
-        scale = self.scale(n, d, epsilon=epsilon, lam=lam, bound=bound, tolerance=tolerance)
-        proven = lasso_sensitivity(lam) / scale
+        scale = self.scale(n, d, p)
+        proven = lasso_sensitivity(p.lam) / scale
         reason = (
-            f"2R/(n lambda) = {scale * epsilon:.6g} bounds the sensitivity under L2 regularisation "
+            f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under L2 regularisation "
             f"only; the L1 minimiser can jump (0.18 n times as far was reached), and moves by at most "
-            f"2 log 2/lambda = {lasso_sensitivity(lam):.6g}, since ||w||_1 <= log 2/lambda, to which "
-            f"what the solver found is scaled: epsilon grows by n log 2/R = {proven / epsilon:.6g}"
+            f"2 log 2/lambda = {lasso_sensitivity(p.lam):.6g}, since ||w||_1 <= log 2/lambda, to which "
+            f"what the solver found is scaled: epsilon grows by n log 2/R = {proven / p.epsilon:.6g}"
         )
-        return Guarantee(epsilon, proven, 0.0, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, proven, 0.0, REPLACE_ONE, reason)
 
 
 @register("elastic_net_output_perturbation")
@@ -66,13 +67,12 @@ class ElasticNetOutputPerturbation(Perturbed):
 
     fit = "elastic_net"
 
-    def scale(self, n, d, *, epsilon, lam, bound=1.0, lambda1=None, tolerance=0.0):
-        self._check_lambda1(lambda1)
-        return sensitivity(n, lam, bound, tolerance=tolerance) / epsilon
+    options = {"lambda1": Optional(Positive()), "tolerance": NonNegative(1e-9)}
 
-    def guarantee(
-        self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, lambda1=None, tolerance=1e-9
-    ):
+    def scale(self, n, d, p):
+        return sensitivity(n, p.lam, p.bound, tolerance=p.tolerance) / p.epsilon
+
+    def _guarantee(self, n, d, p):
         """epsilon-DP, as output perturbation.
 
         The proof of `dp.mechanisms.output_perturbation.sensitivity` uses that the objectives of
@@ -81,23 +81,11 @@ class ElasticNetOutputPerturbation(Perturbed):
         tau/lam of the minimiser, because subgradients of a lam-strongly convex function are
         lam-strongly monotone.
         """
-        self._check(epsilon, lam, n, d, bound)
-        scale = self.scale(
-            n, d, epsilon=epsilon, lam=lam, bound=bound, lambda1=lambda1, tolerance=tolerance
-        )
-        check_certifiable(n, d, lam, bound, tolerance=tolerance)
+        scale = self.scale(n, d, p)
         reason = (
             f"lambda2/2 ||w||^2 makes the objective strongly convex, lambda1 ||w||_1 leaves it so: L2 "
-            f"sensitivity at most 2R/(n lambda2) + 2 tau/lambda2 = {scale * epsilon:.6g}, tau = "
-            f"{tolerance:g} the norm of a subgradient that {EVERYWHERE}; "
+            f"sensitivity at most 2R/(n lambda2) + 2 tau/lambda2 = {scale * p.epsilon:.6g}, tau = "
+            f"{p.tolerance:g} the norm of a subgradient that {EVERYWHERE}; "
             f"norm of the noise ~ Gamma({d}, {scale:.6g})"
         )
-        return Guarantee(epsilon, epsilon, 0.0, REPLACE_ONE, reason)
-
-    @staticmethod
-    def _check_lambda1(lambda1):
-        if lambda1 is not None and not 0 < lambda1 < math.inf:
-            raise ValueError(
-                f"lambda1 must be a finite number > 0, not {lambda1}; "
-                f"'output_perturbation' is the mechanism without an L1 penalty"
-            )
+        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)

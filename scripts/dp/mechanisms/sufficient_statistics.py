@@ -14,8 +14,8 @@ import numpy as np
 
 from dp import quadratics
 from dp.accounting import REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_sigma
-from dp.data import check_rows
-from dp.mechanisms import Mechanism, Release, check_choice, check_delta, register
+from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.options import Between, Choice
 from dp.noise import gaussian
 
 
@@ -24,69 +24,44 @@ def joint_sensitivity(bound=1.0):
     return math.sqrt(2) * (bound**2 + 0.5) if bound**2 >= 0.5 else 2 * bound
 
 
-class _Statistics(Mechanism):
-    needs_lambda = False
-
-    def _check_all(self, n, d, epsilon, delta, lam, bound):
-        self._check(epsilon, lam, n, d, bound)
-        check_delta(self.name, delta)
-        if lam is not None and not 0 <= lam < math.inf:
-            raise ValueError(f"{self.name} needs a finite lambda >= 0, or none, not {lam}")
-
-
 @register("sufficient_statistics")
-class SufficientStatistics(_Statistics):
+class SufficientStatistics(Mechanism):
     """w solves (X'X + E + n lam I) w = X'y + e for one symmetric draw of Gaussian noise (E, e).
 
     E is isotropic in the Frobenius norm (`dp.quadratics.isotropic`), so one standard deviation
     serves the joint sensitivity. repair: as in `dp.quadratics.solve`.
     """
 
-    def guarantee(self, n, d, *, epsilon, delta=0.0, lam=None, bound=1.0, repair="ridge"):
+    delta = "needed"
+    needs_lambda = False
+    options = {"repair": Choice(*quadratics.REPAIRS)}
+
+    def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP, analytic calibration (Balle, Wang, ICML 2018)."""
-        self._check_all(n, d, epsilon, delta, lam, bound)
-        check_choice("repair", repair, quadratics.REPAIRS)
-        size = joint_sensitivity(bound)
-        sigma = gaussian_sigma(epsilon, delta, size)
+        size = joint_sensitivity(p.bound)
+        sigma = gaussian_sigma(p.epsilon, p.delta, size)
         reason = (
             f"X'X and X'y together have L2 sensitivity at most {size:.6g}; one symmetric draw of "
             f"Gaussian noise, standard deviation {sigma:.6g}, off the diagonal of X'X over sqrt(2), "
             f"which is isotropic in its Frobenius norm; analytic calibration"
         )
-        return Guarantee(epsilon, epsilon, delta, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        repair="ridge",
-    ):
+    def _release(self, X, y, p, draws, rng):
         """A quadratic without a minimum that `repair: none` leaves alone has status "unbounded"."""
-        n, d = np.shape(X)
-        self.guarantee(n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, repair=repair)
-        check_rows(X, y, bound)
-        sigma = gaussian_sigma(epsilon, delta, joint_sensitivity(bound))
+        n, d = X.shape
+        sigma = gaussian_sigma(p.epsilon, p.delta, joint_sensitivity(p.bound))
         gram, moment = quadratics.moments(X, y)
-        E, e = quadratics.isotropic(gaussian(quadratics.coefficients(d), sigma, restarts, rng), d)
-        A = gram + E + n * (lam or 0.0) * np.eye(d)
-        weights, unbounded = quadratics.solve(A, moment + e, sigma, repair)
+        E, e = quadratics.isotropic(gaussian(quadratics.coefficients(d), sigma, draws, rng), d)
+        A = gram + E + n * p.lam * np.eye(d)
+        weights, unbounded = quadratics.solve(A, moment + e, sigma, p.repair)
         failed = ~np.isfinite(weights).all(axis=1)
-        return Release(
-            np.where(failed[:, None], 0.0, weights),
-            np.where(failed, "unbounded", "ok"),
-            {"scale": sigma, "unbounded": unbounded},
-        )
+        status = np.where(failed, "unbounded", "ok")
+        return Release(weights, status, {"scale": sigma, "unbounded": unbounded})
 
 
 @register("adassp")
-class AdaSSP(_Statistics):
+class AdaSSP(Mechanism):
     """SSP with a ridge chosen from a noisy smallest eigenvalue (Wang, UAI 2018, algorithm 2).
 
     Three Gaussian releases: the smallest eigenvalue of X'X, X'X and X'y.
@@ -101,106 +76,70 @@ class AdaSSP(_Statistics):
     failure_probability: rho, with which the ridge may be too small for its utility bound.
     """
 
-    def guarantee(
-        self,
-        n,
-        d,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        bound=1.0,
-        calibration="analytic",
-        failure_probability=0.05,
-    ):
+    delta = "needed"
+    needs_lambda = False
+    options = {
+        "calibration": Choice("analytic", "published"),
+        "failure_probability": Between(0.05, low=0, high=1),
+    }
+
+    def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP by composition of Gaussian mechanisms (Dong, Roth, Su, 2022)."""
-        self._check_all(n, d, epsilon, delta, lam, bound)
-        check_choice("calibration", calibration, ("analytic", "published"))
-        if not 0 < failure_probability < 1:
-            raise ValueError(f"failure_probability lies in (0, 1), not {failure_probability}")
-        joint = math.hypot(*self._parameters(epsilon, delta, bound, calibration))
-        if calibration == "analytic":
+        joint = math.hypot(*self._mus(p))
+        if p.calibration == "analytic":
             reason = (
                 f"a Gaussian release of the smallest eigenvalue and one of X'X and X'y together "
                 f"compose exactly to Gaussian DP with mu = {joint:.6g}"
             )
-            return Guarantee(epsilon, epsilon, delta, REPLACE_ONE, reason)
-        proven = gaussian_epsilon(1 / joint, delta)
+            return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
+        proven = gaussian_epsilon(1 / joint, p.delta)
         reason = (
             f"the printed deviations are for adding or removing a record; under replace-one the smallest "
             f"eigenvalue, and X'X and X'y together, which cannot both move as far as they can alone, "
             f"compose to Gaussian DP with mu = {joint:.6g}: at this delta epsilon = {proven:.6g}"
         )
-        return Guarantee(epsilon, proven, delta, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, proven, p.delta, REPLACE_ONE, reason)
 
-    @staticmethod
-    def _deviations(epsilon, delta, bound, calibration):
+    def _deviations(self, p):
         """Standard deviations of the noise on the eigenvalue, X'X and X'y."""
-        if calibration == "published":
-            unit = math.sqrt(math.log(6 / delta)) * 3 / epsilon
-            return unit * bound**2, unit * bound**2, unit * bound
-        unit = gaussian_sigma(epsilon, delta)  # 1/mu
-        joint = unit * math.sqrt(3 / 2) * joint_sensitivity(bound)
-        return unit * math.sqrt(3) * bound**2, joint, joint
+        if p.calibration == "published":
+            unit = math.sqrt(math.log(6 / p.delta)) * 3 / p.epsilon
+            return unit * p.bound**2, unit * p.bound**2, unit * p.bound
+        unit = gaussian_sigma(p.epsilon, p.delta)  # 1/mu
+        joint = unit * math.sqrt(3 / 2) * joint_sensitivity(p.bound)
+        return unit * math.sqrt(3) * p.bound**2, joint, joint
 
-    def _parameters(self, epsilon, delta, bound, calibration):
+    def _mus(self, p):
         """Gaussian-DP parameters under replace-one of the eigenvalue's and of the joint release.
 
         As published X'X and X'y have different deviations in units of (R^2, R): with x/R for x, the
         pair moves by at most sqrt(2 - 2 k^2 + 2 + 2 k), k in [-1, 1], which is largest at k = 1/2:
         sqrt(9/2), whatever R is. The upper triangle alone moves by no more than the Frobenius norm.
         """
-        eigenvalue, matrix, _ = self._deviations(epsilon, delta, bound, calibration)
-        if calibration == "published":
-            return bound**2 / eigenvalue, math.sqrt(4.5) * bound**2 / matrix
-        return bound**2 / eigenvalue, joint_sensitivity(bound) / matrix
+        eigenvalue, matrix, _ = self._deviations(p)
+        published = p.calibration == "published"
+        joint = math.sqrt(4.5) * p.bound**2 if published else joint_sensitivity(p.bound)
+        return p.bound**2 / eigenvalue, joint / matrix
 
-    def release(
-        self,
-        X,
-        y,
-        *,
-        epsilon,
-        delta=0.0,
-        lam=None,
-        restarts=1,
-        rng,
-        bound=1.0,
-        calibration="analytic",
-        failure_probability=0.05,
-    ):
+    def _release(self, X, y, p, draws, rng):
         """lam, where given, is added to the ridge that the algorithm chooses."""
-        n, d = np.shape(X)
-        self.guarantee(
-            n,
-            d,
-            epsilon=epsilon,
-            delta=delta,
-            lam=lam,
-            bound=bound,
-            calibration=calibration,
-            failure_probability=failure_probability,
-        )
-        check_rows(X, y, bound)
-        eigenvalue, matrix, vector = self._deviations(epsilon, delta, bound, calibration)
+        n, d = X.shape
+        analytic = p.calibration == "analytic"
+        eigenvalue, matrix, vector = self._deviations(p)
         gram, moment = quadratics.moments(X, y)
-        draws = gaussian(1 + quadratics.coefficients(d), 1.0, restarts, rng)
-        E, e = (
-            quadratics.isotropic(draws[:, 1:], d)
-            if calibration == "analytic"
-            else _upper_triangle(draws[:, 1:], d)
-        )
+        noise = gaussian(1 + quadratics.coefficients(d), 1.0, draws, rng)
+        E, e = (quadratics.isotropic if analytic else _upper_triangle)(noise[:, 1:], d)
         # A lower bound on the smallest eigenvalue; it holds with probability 1 - delta/6 where the
         # logarithm has its factor 2, which the printed algorithm leaves out.
-        times = math.sqrt((2 if calibration == "analytic" else 1) * math.log(6 / delta))
-        least = np.linalg.eigvalsh(gram)[0] + eigenvalue * (draws[:, 0] - times)
+        times = math.sqrt((2 if analytic else 1) * math.log(6 / p.delta))
+        least = np.linalg.eigvalsh(gram)[0] + eigenvalue * (noise[:, 0] - times)
         least = np.maximum(least, 0.0)
-        wanted = matrix * math.sqrt(d * math.log(2 * d * d / failure_probability))
-        ridge = np.maximum(0.0, wanted - least) + n * (lam or 0.0)
+        wanted = matrix * math.sqrt(d * math.log(2 * d * d / p.failure_probability))
+        ridge = np.maximum(0.0, wanted - least) + n * p.lam
         A = gram + matrix * E + ridge[:, None, None] * np.eye(d)
         # With probability rho the matrix may still have an eigenvalue near or below zero.
         weights, unbounded = quadratics.solve(A, moment + vector * e, repair="trim")
-        return Release(weights, np.full(restarts, "ok"), {"scale": matrix, "unbounded": unbounded})
+        return Release(weights, np.full(draws, "ok"), {"scale": matrix, "unbounded": unbounded})
 
 
 def _upper_triangle(values, d):

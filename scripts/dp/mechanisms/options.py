@@ -1,0 +1,123 @@
+"""Kinds of options: each knows its default and the values that it takes.
+
+options = {"clip": Positive(1.0), "noise": Choice("analytic", "published"), "parts": Optional(Whole())}
+"""
+
+import math
+from difflib import get_close_matches
+from numbers import Integral, Real
+
+from dp import losses
+from dp.errors import Refused
+
+
+def did_you_mean(name, valid):
+    """The nearest valid name, for the end of a message; empty where none is near."""
+    near = get_close_matches(str(name), [str(each) for each in valid], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _number(value):
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+class Option:
+    """Base of all kinds. what: the values that it takes, in words."""
+
+    what = ""
+
+    def __init__(self, default=None):
+        self.default = default
+
+    def takes(self, value):
+        raise NotImplementedError
+
+    def check(self, name, value):
+        """Raise `Refused` unless the option, which has that name, takes the value."""
+        if not self.takes(value):
+            raise Refused(f"{name} must be {self.what}, not {value!r}")
+
+
+class Between(Option):
+    """A number strictly between two others."""
+
+    def __init__(self, default=None, *, low, high):
+        super().__init__(default)
+        self.low, self.high = low, high
+        self.what = f"a number strictly between {low:g} and {high:g}"
+
+    def takes(self, value):
+        return _number(value) and self.low < value < self.high
+
+
+class Positive(Option):
+    """A finite number > 0."""
+
+    what = "a finite number > 0"
+
+    def takes(self, value):
+        return _number(value) and 0 < value < math.inf
+
+
+class NonNegative(Option):
+    """A finite number >= 0."""
+
+    what = "a finite number >= 0"
+
+    def takes(self, value):
+        return _number(value) and 0 <= value < math.inf
+
+
+class Whole(Option):
+    """A whole number of at least `least`."""
+
+    def __init__(self, default=None, *, least=1):
+        super().__init__(default)
+        self.least, self.what = least, f"a whole number of at least {least}"
+
+    def takes(self, value):
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        return whole and value >= self.least
+
+
+class Flag(Option):
+    """True or false."""
+
+    what = "true or false"
+
+    def takes(self, value):
+        return isinstance(value, bool)
+
+
+class Choice(Option):
+    """One of some names, the first of which is the default unless another is given."""
+
+    def __init__(self, *names, default=None):
+        super().__init__(names[0] if default is None else default)
+        self.names, self.what = names, f"one of {', '.join(map(repr, names))}"
+
+    def check(self, name, value):
+        if not isinstance(value, str) or value not in self.names:
+            near = did_you_mean(value, self.names)
+            raise Refused(f"{name} is {self.what}, not {value!r}{near}")
+
+
+class Optional(Option):
+    """What another kind takes, or none, the default."""
+
+    def __init__(self, kind):
+        super().__init__(None)
+        self.kind, self.what = kind, f"{kind.what}, or none"
+
+    def takes(self, value):
+        return value is None or self.kind.takes(value)
+
+
+class Loss(Option):
+    """A margin loss of `dp.losses`, by name or as an object."""
+
+    def __init__(self, default="logistic"):
+        super().__init__(default)
+
+    def check(self, name, value):
+        losses.get(value)

@@ -88,8 +88,12 @@ def looks(methods):
     taken = {
         MECHANISMS[m["mechanism"]][1] for m in methods.values() if m["mechanism"] in MECHANISMS
     }
-    pairs = zip(SPARE, SPARE_MARKERS, strict=True)
-    spare = iter([(colour, marker) for colour, marker in pairs if colour not in taken])
+    spare = iter(
+        (SPARE[k], SPARE_MARKERS[(k + turn) % len(SPARE)])
+        for turn in range(len(SPARE_MARKERS))
+        for k in range(len(SPARE))
+        if SPARE[k] not in taken
+    )
     baselines = iter(BASELINES)
     for label, method in methods.items():
         known = MECHANISMS.get(method["mechanism"])

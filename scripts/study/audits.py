@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from dp import pairs
 from dp.audit import CONTROLS, find, guarantee
+from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from study import canonical, paths
 from study.config import ConfigError, merge, nearest, read_yaml, validate
@@ -65,7 +66,11 @@ def load(config):
     """
     changes = config.get("audit") or {}
     where = f"{AUDIT}, with the changes of `audit` in the configuration" if changes else str(AUDIT)
-    values = validate(merge(read_yaml(AUDIT), changes), "audit", where)
+    listed = read_yaml(AUDIT)
+    values = validate(merge(listed, changes), "audit", where)
+    for name in MECHANISMS:
+        if name not in {**listed["mechanisms"], **values["mechanisms"]} and find(name).private:
+            values["mechanisms"] |= _default(name, values)
     names = [*MECHANISMS, *CONTROLS]
     for name, attacks in values["mechanisms"].items():
         if name not in names:
@@ -90,3 +95,17 @@ def load(config):
                 except (ValueError, TypeError) as error:
                     raise ConfigError(f"{key}: {error}") from None
     return Audits(values)
+
+
+def _default(name, values):
+    """{name: its attacks} of a mechanism without an entry, but for pairs that its options do not fit."""
+    delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
+    attacks = {}
+    for pair, epsilons in values["default"].items():
+        try:
+            for epsilon in epsilons:
+                guarantee(find(name), pair, epsilon, delta)
+        except Refused:
+            continue
+        attacks[pair] = {"epsilons": epsilons, "delta": delta, "options": {}}
+    return {name: attacks} if attacks else {}

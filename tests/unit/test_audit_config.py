@@ -42,6 +42,36 @@ def test_a_familys_bounds_hold_together():
     assert of_each(0.95, 10) == pytest.approx(0.995)
 
 
+def test_a_mechanism_without_an_entry_is_attacked_all_the_same(monkeypatch):
+    from dp import mechanisms
+    from dp.mechanisms import MECHANISMS, Mechanism
+    from dp.mechanisms.options import Whole
+
+    class Own(Mechanism):
+        def _guarantee(self, n, d, p):
+            return MECHANISMS["adassp"].guarantee(n, d, epsilon=p.epsilon, delta=1e-5)
+
+    class Gaussian(Own):
+        delta = "needed"
+
+    class Large(Own):
+        def _check_together(self, n, d, p):
+            Whole(least=10).check("n", n)
+
+    files = dict.fromkeys(("own", "gaussian", "large"), "own")
+    files |= mechanisms._files()
+    monkeypatch.setattr(mechanisms, "_files", lambda: files)
+    for name, kind in (("own", Own), ("gaussian", Gaussian), ("large", Large)):
+        monkeypatch.setitem(MECHANISMS._loaded, name, kind())
+        MECHANISMS[name].name = name
+    resolved = audits.load({"audit": {"default": {"flipped_label": [2]}}})
+    assert list(resolved.mechanisms["own"]) == ["opposite_corner", "flipped_label"]
+    assert [attack.epsilon for attack in resolved.attacks("own")] == [0.1, 1, 10, 2]
+    assert resolved.attack("own", "flipped_label")["delta"] == 0
+    assert resolved.attack("gaussian", "flipped_label")["delta"] == 1e-5
+    assert "large" not in resolved.mechanisms  # no pair has as many rows as it needs
+
+
 def test_changes_are_merged():
     changed = audits.load({"audit": {"trials": 50, "mechanisms": {"output_perturbation": None}}})
     assert changed.values["trials"] == 50

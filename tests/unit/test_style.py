@@ -9,12 +9,21 @@ from study.config import load
 CURVES = ("learning_curve", "epsilon_curve")
 
 
-def test_every_mechanism_has_a_look_of_its_own():
-    assert set(MECHANISMS) <= set(style.MECHANISMS)
+def test_every_listed_mechanism_has_a_look_of_its_own():
+    assert set(style.MECHANISMS) <= set(MECHANISMS)
     looks = [look[1:] for look in style.MECHANISMS.values()]
     assert len(set(looks)) == len(looks)
     names = [look[0] for look in style.MECHANISMS.values()]
     assert len(set(names)) == len(names)
+
+
+def test_mechanisms_that_are_not_listed_get_spare_looks():
+    methods = {"adassp": {"mechanism": "adassp"}}
+    methods |= {f"my_{k}": {"mechanism": f"my_{k}"} for k in range(12)}
+    methods["titled"] = {"mechanism": "my_own", "title": "my own mechanism"}
+    looks = style.looks(methods)
+    assert len({(look["color"], look["marker"]) for look in looks.values()}) == len(methods)
+    assert [looks[name]["label"] for name in ("my_3", "titled")] == ["my 3", "my own mechanism"]
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from project import ROOT
+from project import ROOT, Project
 
 ROWS = 500
 
@@ -20,10 +20,10 @@ def blocks(language):
 def project(fresh):
     """A copy with what the README says to add; `.output`: what its run said."""
     project = fresh("adding")
-    (mechanism,) = (block for block in blocks("python") if '@register("zero")' in block)
+    (mechanism,) = (block for block in blocks("python") if '@register("noisy_mean")' in block)
     (dataset,) = (block for block in blocks("yaml") if block.startswith("my_survey:"))
     (experiment,) = (block for block in blocks("yaml") if "My study" in block)
-    project.write("scripts/dp/mechanisms/zero.py", mechanism)
+    project.write("scripts/dp/mechanisms/noisy_mean.py", mechanism)
     project.append("config/datasets.yaml", "\n" + dataset)
     project.write("config/experiments/my_study.yaml", experiment)
 
@@ -45,18 +45,40 @@ def test_a_mechanism_a_data_set_and_an_experiment_are_three_files(project):
     cells = {(row["method"], row["epsilon"]) for row in rows}
     assert cells == {
         ("nonprivate", "inf"),
-        *((m, e) for m in ("output_perturbation", "zero") for e in ("0.1", "1", "10")),
+        *((m, e) for m in ("output_perturbation", "noisy_mean") for e in ("0.1", "1", "10")),
     }
     assert {row["dataset"] for row in rows} == {"my_survey"}
     assert {row["status"] for row in rows} == {"ok"}
     error = {(row["method"], row["epsilon"]): float(row["error_mean"]) for row in rows}
-    # Weights of zero call every row -1, so they are wrong on the rows of label +1.
-    labels = [line.endswith("yes") for line in (project / "my_survey.csv").read_text().split()[1:]]
-    assert error["zero", "1"] == pytest.approx(np.mean(labels), abs=1e-9)
+    assert error["noisy_mean", "10"] < error["noisy_mean", "0.1"]
     assert error["nonprivate", "inf"] < 0.15
     assert error["output_perturbation", "10"] < error["output_perturbation", "0.1"]
     assert (project / "results/my_study/figures/error.png").stat().st_size > 10000
     assert "results/my_study/figures/: error.png" in project.output
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory):
+    """A copy of the whole project, tests and all, with the README's mechanism in it and no entry else."""
+    folder = tmp_path_factory.mktemp("extended") / "project"
+    project = Project.copy(folder, extra=("tests", "README.md"))
+    (mechanism,) = (block for block in blocks("python") if '@register("noisy_mean")' in block)
+    project.write("scripts/dp/mechanisms/noisy_mean.py", mechanism)
+    return project
+
+
+def test_the_mechanism_keeps_the_contract_and_the_style(extended):
+    contract = "tests/unit/test_mechanisms.py"
+    output = extended.python("-m", "pytest", "-q", contract, "-k", "noisy_mean")
+    assert int(re.search(r"(\d+) passed", output)[1]) > 50 and "failed" not in output
+    for command in (("check",), ("format", "--check")):
+        extended.python("-m", "ruff", *command, "scripts", "tests")
+
+
+@pytest.mark.slow
+def test_no_test_demands_an_entry_for_the_mechanism(extended):
+    output = extended.python("-m", "pytest", "-q", "tests/unit", timeout=1200)
+    assert "passed" in output
 
 
 def test_a_cell_that_is_no_number_is_told_with_file_column_and_row(project):

@@ -112,7 +112,7 @@ class _SGD(Mechanism):
             block = block if projected else block[j : j + len(part)]
             parts.append(self._part(part, rows, block, projections, scale, lams, plan, p))
         weights, intercepts = zip(*parts, strict=True)
-        return np.concatenate(weights, axis=1), np.concatenate(intercepts, axis=1), scale
+        return np.concatenate(weights, axis=1), np.concatenate(intercepts, axis=1)
 
     def _part(self, runs, rows, block, projections, scale, lams, plan, p):
         n, width = rows.shape[1:]

@@ -91,6 +91,7 @@ def main():
             # what every guarantee takes as public
             "premises": [
                 *([entry["premise"]] if "premise" in entry else []),
+                *([readers.COMPLETE] if "drop" in entry.get("missing", {}).values() else []),
                 *(step["premise"] for step in record if "premise" in step),
             ],
         },

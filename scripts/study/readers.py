@@ -25,6 +25,8 @@ FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a tabl
 
 MISSING = ("", "nan", "na", "n/a", "null")  # labels that are none
 DROPPED = "rows dropped"
+# What a guarantee takes as public where rows are dropped.
+COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
 EMPTY = (*MISSING, "?")  # cells that are missing where the configuration says what becomes of them
 
 

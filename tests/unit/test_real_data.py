@@ -204,6 +204,7 @@ def test_adults_missing_cells_are_counted(folder):
         "native-country": 857,
         "rows dropped": 3620,
     }
+    assert meta["premises"] == [readers.COMPLETE]  # how many are left is taken as public
 
 
 def test_the_checksums_are_those_of_the_files():

@@ -81,11 +81,12 @@ def refusal(folder, configuration, made):
 def keep(folder, configuration, made):
     """Write down that a configuration makes these files."""
     known = _read(folder)
-    for theirs in known.values():
-        for path, digest in made.items():
-            if theirs.get(path, digest) != digest:
-                del theirs[path]
-    write_json(paths.MADE(folder=folder), known | {configuration: made})
+    new = {
+        other: {path: d for path, d in theirs.items() if made.get(path, d) == d}
+        for other, theirs in known.items()
+    } | {configuration: made}
+    if new != known:
+        write_json(paths.MADE(folder=folder), new)
 
 
 def _read(folder):
@@ -134,7 +135,10 @@ def mark_stale(path):
     path = Path(path)
     times, text = path.stat(), path.read_bytes()
     temporary = path.with_name(f".{path.name}.stale")
-    temporary.write_bytes(text.replace(HIDDEN, HIDDEN.replace(b" hidden", b""), 1))
-    # Snakemake goes by the time: the page is as old as it was.
-    os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
-    temporary.replace(path)
+    try:
+        temporary.write_bytes(text.replace(HIDDEN, HIDDEN.replace(b" hidden", b""), 1))
+        # Snakemake goes by the time: the page is as old as it was.
+        os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

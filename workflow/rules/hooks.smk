@@ -19,8 +19,11 @@ def begin(dag):
         said.append(records.refused_page(paths.REPORT(), CONFIGURATION, CONFIG["experiments"]))
     if any(said):
         sys.exit(f"error: {next(filter(None, said))}")
-    for folder, made in folders.items():
-        records.keep(folder, CONFIGURATION, made)
+    try:
+        for folder, made in folders.items():
+            records.keep(folder, CONFIGURATION, made)
+    except OSError as error:
+        sys.exit(f"error: {paths.results()}/ cannot be written: {error}")
     alive.begin()
     signal.signal(signal.SIGINT, interrupt)
 
@@ -60,7 +63,10 @@ def end(dag, success, logs):
     alive.end()
     if success:
         announce(dag)
-    refresh_report(dag, success)
+    try:
+        refresh_report(dag, success)
+    except OSError as error:  # a full disk, say
+        print(f"The report does not show this run: {error}", file=sys.stderr)
     if not success:
         explain_kills(logs)
 

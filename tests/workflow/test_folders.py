@@ -5,7 +5,7 @@ import re
 import signal
 
 import pytest
-from test_report import BROKEN, MECHANISM, SOUND
+from test_report import BROKEN, FAILED, MECHANISM, SOUND
 
 from project import TINY
 from study import records
@@ -83,7 +83,7 @@ def test_a_failed_run_does_not_replace_a_report_that_shows_more(edited):
     output = edited.snakemake("--keep-going", *TINY, "--", "cm08", ok=False)
     assert f"{PARTIAL}: what there is, with its gaps; {REPORT} shows more, and stays" in output
     assert records.page(edited / REPORT)["experiments"] == {"cm08": 5} and STALE in page(edited)
-    assert "failed: error: made to fail" in (edited / PARTIAL).read_text(encoding="utf-8")
+    assert FAILED in (edited / PARTIAL).read_text(encoding="utf-8")
     edited.replace(MECHANISM, BROKEN, SOUND)
     edited.snakemake(*TINY, "--", "cm08")
     assert STALE not in page(edited) and "This is a partial report." not in page(edited)

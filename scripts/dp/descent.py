@@ -85,6 +85,8 @@ def descend(
                 slope = loss.derivative(w @ examples.transpose(0, 2, 1))
                 length = np.abs(slope) * norms[chosen].reshape(runs, 1, -1)
                 slope *= clip / np.maximum(length, clip)
+                # A margin whose products overflow is no number; its record's share must stay bounded.
+                np.nan_to_num(slope, copy=False)
                 total = slope @ examples
                 if noise is not None:
                     total += noise[:, None, k]

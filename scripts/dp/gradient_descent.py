@@ -53,6 +53,8 @@ def mean_gradient(X, y, W, loss, clip=None):
         norms = np.sqrt(np.einsum("rnk,rnk->rn", residual, residual))
         norms *= np.sqrt(np.einsum("nd,nd->n", X, X))
         residual = residual * np.minimum(1.0, clip / np.maximum(norms, 1e-300))[:, :, None]
+        # A score whose products overflow is no number; its record's share must stay bounded.
+        np.nan_to_num(residual, copy=False)
     restarts, n, K = residual.shape
     gradient = X.T @ residual.transpose(1, 0, 2).reshape(n, restarts * K)
     return value.mean(axis=1), gradient.reshape(X.shape[1], restarts, K).transpose(1, 0, 2) / n

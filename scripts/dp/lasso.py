@@ -160,7 +160,8 @@ def clipped_sum(X, y, w, clip):
     slope = w @ X.T - y
     length = np.abs(slope) * np.sqrt(np.einsum("ij,ij->i", X, X))
     slope *= clip / np.maximum(length, clip)
-    return slope @ X
+    # Where w.x overflows the slope is no number; the record's share must stay bounded all the same.
+    return np.nan_to_num(slope, copy=False) @ X
 
 
 def split_rows(n, centres):

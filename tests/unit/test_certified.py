@@ -170,3 +170,28 @@ def test_what_is_not_certified_is_not_released(name):
     fit = weights, info | {"gradient_norm": np.array([2e-9])}
     release = mechanism.release(X, y, epsilon=1.0, rng=generator(1), fit=fit, **pair.arguments)
     assert release.status[0] == "not_converged" and not release.weights.any()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("dp_gd", {"delta": 1e-6, "lam": 100.0, "iterations": 150}),
+        ("dp_sgd", {"lam": 100.0, "batch": 1, "schedule": "constant", "bias": False}),
+        ("dp_distributed_lasso", {"delta": 1e-6, "lam": 1e-9, "rounds": 2, "rate": 1e280}),
+    ],
+)
+def test_a_record_has_a_bounded_share_where_margins_overflow(name, options):
+    """Of weights near 1e300 a margin may be inf - inf: whether it is must not show in the release."""
+    n = 150 if name == "dp_sgd" else 40
+    X = np.full((n, 64), 1e-30)
+    other = X.copy()
+    other[-1 if name != "dp_sgd" else slice(None)] = 0.12e30
+    releases = [
+        MECHANISMS[name].release(
+            rows, np.ones(n), epsilon=1.0, bound=1e30, restarts=20, rng=generator(86), **options
+        )
+        for rows in (X, other)
+    ]
+    for release in releases:
+        assert set(release.status) == {"ok"}
+        assert np.abs(release.weights).max() > 1e250

@@ -124,7 +124,8 @@ def _library(X, y, l1, l2, tolerance):
     """(subgradient norm, weights, passes over the rows), for l2 = 0.
 
     scikit-learn's LIBLINEAR or SAGA, asked again (ATTEMPTS) unless `subgradient_norm`, computed here
-    and not by the library, is at most `tolerance`; the best attempt is returned. The library's order
+    and not by the library, is at most `tolerance`; the best attempt is returned, zeros if none is
+    better: whether an attempt fails depends on the data, so it may raise no error. The library's order
     of visits is seeded.
     """
     from sklearn.exceptions import ConvergenceWarning  # 1 s to import: only where it fits
@@ -134,7 +135,8 @@ def _library(X, y, l1, l2, tolerance):
     if (y == y[0]).all():
         # The library refuses a single class; (x, y) and (-x, -y) have the same loss.
         rows, labels = np.concatenate([X, -X]), np.concatenate([y, -y])
-    best = None
+    zeros = np.zeros(X.shape[1])
+    best = subgradient_norm(zeros, X, y, l1, l2), zeros, 0
     for solver, share in ATTEMPTS:
         model = LogisticRegression(
             C=1 / (len(rows) * l1),
@@ -147,9 +149,12 @@ def _library(X, y, l1, l2, tolerance):
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate decides
-            model.fit(rows, labels)
+            try:
+                model.fit(rows, labels)
+            except ValueError:  # LIBLINEAR takes no values above 1e30
+                continue
         norm = subgradient_norm(model.coef_[0], X, y, l1, l2)
-        if best is None or norm < best[0]:
+        if norm < best[0]:
             best = norm, np.array(model.coef_[0]), int(np.max(model.n_iter_))
         if norm <= tolerance:
             break

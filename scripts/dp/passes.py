@@ -183,7 +183,8 @@ class Implicit(Passes):
 
     def eigen(self, curvature):
         """Eigenvalues, per unit of mean curvature, and eigenvectors of one Hessian for all restarts."""
-        values, vectors = np.linalg.eigh(self.form(curvature))
+        hessian = np.nan_to_num(self.form(curvature), posinf=0.0, neginf=0.0)  # of what overflowed
+        values, vectors = np.linalg.eigh(hessian)
         return np.maximum(values, 0.0)[:, None] / curvature.mean(), vectors
 
     def precondition(self, residual, mean, lam):

@@ -232,19 +232,29 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
     else:
         if approach:
             W, passes, hessian = _approach(X, y, lam, tilt, loss, size, start, tolerance)
+        if not np.isfinite(W).all():  # single precision holds no number above 3e38
+            W, hessian = start, None
         products = np.float32 if single and not loss.quadratic else np.float64
         rows = Direct(X, y, loss, size, np.float64, products)
     most = LIMIT if max_iterations is None else max_iterations
     limit = min(ATTEMPT, most)
     W, norm, more, _ = _newton(rows, lam, tilt, W, tolerance, limit, hessian)
     passes += more
-    hard = (norm > tolerance) & (more == ATTEMPT)
+    hard = ~(norm <= tolerance) & (more == ATTEMPT)
     if hard.any() and most > ATTEMPT:
         W[:, hard], norm[hard], more = _follow_path(
             rows, lam[hard], tilt[:, hard], start[:, hard], tolerance, most - ATTEMPT
         )
         passes[hard] += more
     if max_iterations is None and (norm > tolerance).any():
+        if rows.product_dtype == np.float32:  # it may over- or underflow: once more without
+            double = (np.float64,) * (1 if rows.implicit else 2)
+            rows = type(rows)(X, y, loss, size, *double)
+            left = norm > tolerance
+            W[:, left], norm[left], more, _ = _newton(
+                rows, lam[left], tilt[:, left], W[:, left], tolerance, LIMIT
+            )
+            passes[left] += more
         _descend(rows, lam, tilt, W, norm, passes, tolerance)
     return W, norm, passes, learnt
 

@@ -172,6 +172,29 @@ def test_what_is_not_certified_is_not_released(name):
     assert release.status[0] == "not_converged" and not release.weights.any()
 
 
+@pytest.mark.parametrize("name", ["output_perturbation", "objective_perturbation"])
+@pytest.mark.parametrize(("bound", "lam"), [(1e22, 1e40), (1e20, 1e32), (1e30, 1e50 / 2)])
+def test_rows_too_large_for_single_precision_are_certified(name, bound, lam):
+    """Their squares overflow there, which must not decide what is released."""
+    rng = generator(84, name)
+    X, y = rng.standard_normal((3000, 5)), rng.choice([-1, 1], 3000)
+    X *= bound * (1 - 1e-14) / np.linalg.norm(X, axis=1, keepdims=True)
+    for rows in (X, X * np.where(np.arange(3000) > 0, 1e-200, 1.0)[:, None], 0 * X):
+        release = MECHANISMS[name].release(
+            rows, y, epsilon=1.0, lam=lam, bound=bound, tolerance=1e-9 * bound, rng=rng, restarts=9
+        )
+        assert set(release.status) == {"ok"}
+
+
+def test_lasso_of_rows_that_the_library_refuses_is_released():
+    X, y = np.array([[1e40], [0.0], [-1e39]]), np.array([1, -1, 1])
+    for rows in (X, 0 * X):
+        release = MECHANISMS["lasso_output_perturbation"].release(
+            rows, y, epsilon=1.0, lam=1.0, bound=1e40, rng=generator(85)
+        )
+        assert release.status[0] == "ok"
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [

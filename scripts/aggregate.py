@@ -10,6 +10,7 @@ from study import jobs
 from study.arguments import guarantee, of_cell
 from study.canonical import epsilon
 from study.experiment import Cell, Experiment, data_path
+from study.families import shown
 from study.files import read_json, write_csv
 from study.summary import cells_frame
 
@@ -31,6 +32,7 @@ def main():
     experiment = arguments.experiment
     frame = cells_frame(experiment, experiment.cells())
     guarantees = Guarantees(experiment)
+    varied = [name for name in experiment.varied() if name not in COLUMNS]  # lambda is
     rows = []
     for row in frame.to_dict("records"):
         method = experiment.methods[row["method"]]
@@ -49,8 +51,10 @@ def main():
             "reason": stated.reason,
             "seed": arguments.seed,
         }
-        rows.append([values[column] for column in COLUMNS])
-    write_csv(arguments.out, COLUMNS, rows)
+        taken = MECHANISMS[method["mechanism"]].defaults() | options
+        own = [shown(taken[name]) if name in taken else "" for name in varied]
+        rows.append([*(values[column] for column in COLUMNS), *own])
+    write_csv(arguments.out, (*COLUMNS, *varied), rows)
 
 
 class Guarantees:

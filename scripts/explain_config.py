@@ -63,6 +63,7 @@ TYPES = {
     "boolean": "true or false",
     "null": "null",
 }
+NEEDS = {"cells": "`sweep`", "results": "`sweep`", "analysis": "`analysis`"}
 LIMITS = {
     "minimum": "≥",
     "exclusiveMinimum": ">",
@@ -203,7 +204,7 @@ def lines():
                 (
                     (
                         f"`{name}`",
-                        {"cells": "`sweep`", "analysis": "`analysis`"}.get(kind.inputs, ""),
+                        NEEDS.get(kind.inputs, ""),
                         _options(kind.options),
                         _first_line(_docstring(kind.module, kind.function)),
                     )

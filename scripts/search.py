@@ -13,6 +13,7 @@ from dp.seeds import generator
 from dp.tuning import most_frequent_best
 from study import jobs
 from study.arguments import of_release
+from study.families import expand
 from study.files import read_json, write_csv, write_json
 
 
@@ -80,15 +81,6 @@ def main():
             "private_rows": True,
         },
     )
-
-
-def expand(grid):
-    """[(lambda, options)] of all combinations, the preferred values first."""
-    names = list(grid)
-    combinations = (
-        dict(zip(names, values, strict=True)) for values in itertools.product(*grid.values())
-    )
-    return [(each.pop("lambda", None), each) for each in combinations]
 
 
 def _errors(release, train, part):

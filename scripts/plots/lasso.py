@@ -81,46 +81,6 @@ def _mark(axes, pixels, side, colour, marker):
     )
 
 
-def centres_curve(experiment, spec, frame):
-    """Test error against the number of centres: all gradients, one centre alone, noisy gradients."""
-    fig, axes = style.figure(7.6, 4.2)
-    options = {label: method["options"] for label, method in experiment.methods.items()}
-    groups = {}
-    for row in frame.sort_values(["epsilon", "train_size"]).to_dict("records"):
-        method = experiment.methods[row["method"]]
-        if np.isfinite(row["epsilon"]):
-            name = rf"Gaussian noise, $\varepsilon$ = {row['epsilon']:g}, $\delta$ = {method['delta']:g}"
-        elif options[row["method"]].get("part") == "one":
-            name = "one centre's share alone"
-        else:
-            name = "exact gradients of all centres"
-        groups.setdefault(name, []).append((options[row["method"]]["centres"], row))
-    noisy = [name for name in groups if name.startswith("Gaussian")]
-    colours = dict(zip(noisy, style.sequence(len(noisy)), strict=True))
-    for (name, rows), marker in zip(groups.items(), style.MARKERS, strict=False):
-        rows = sorted(rows, key=lambda item: item[0])
-        x = [centres for centres, _ in rows]
-        mean, low, high = (
-            [row[key] for _, row in rows] for key in ("error_mean", "error_low", "error_high")
-        )
-        colour = colours.get(name, "#000000" if name.startswith("exact") else "#CC79A7")
-        axes.plot(x, mean, color=colour, marker=marker, label=name)
-        axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
-    axes.set_xscale("log")
-    style.plain_ticks(axes, [centres for rows in groups.values() for centres, _ in rows])
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(f"data centres that share {int(frame['train_size'].max()):,} training rows")
-    axes.set_ylabel("test error")
-    axes.set_title(spec["title"], loc="left")
-    axes.legend(
-        title=style.replicates(experiment, frame),
-        title_fontsize="small",
-        loc="upper left",
-        bbox_to_anchor=(1, 1),
-    )
-    return fig
-
-
 def _shown(experiment, frame):
     shown = set(frame["method"])
     return {label: method for label, method in experiment.methods.items() if label in shown}

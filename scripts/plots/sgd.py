@@ -1,7 +1,6 @@
-"""Figures of private stochastic gradient descent: its tuning, its dimension, its iterations."""
+"""Figures of private stochastic gradient descent: its tuning and its iterations."""
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
@@ -79,46 +78,6 @@ def searched_pairs(experiment, spec, paths):
     fig.supxlabel("batch size")
     fig.supylabel(r"$\lambda$")
     fig.suptitle(f"{spec['title']} (numbers: the three largest counts)", x=0.01, ha="left")
-    return fig
-
-
-def dimension_study(experiment, spec, frame):
-    """Error and width of its interval against training rows, a curve per dimension, a row per epsilon."""
-    dimension = {
-        label: experiment.methods[label]["options"].get("dimensions")
-        for label in set(frame["method"])
-    }
-    order = sorted(set(dimension.values()), key=lambda d: d or math.inf)
-    colours = dict(zip(order, style.sequence(len(order)), strict=True))
-    frame = frame.assign(
-        dimension=[dimension[m] or 0 for m in frame["method"]],
-        width=frame["error_high"] - frame["error_low"],
-    )
-    values = sorted(frame["epsilon"].unique())
-    fig, grid = style.figure(
-        7.6, 2.2 * len(values) + 0.6, nrows=len(values), ncols=2, sharex=True, squeeze=False
-    )
-    for row, value in zip(grid, values, strict=True):
-        for d, marker in zip(order, style.MARKERS, strict=False):
-            rows = frame[(frame["epsilon"] == value) & (frame["dimension"] == (d or 0))]
-            rows = rows.sort_values("train_size")
-            look = {"color": colours[d], "marker": marker, "label": f"{d}" if d else "all"}
-            row[0].plot(rows["train_size"], rows["error_mean"], **look)
-            row[1].plot(rows["train_size"], rows["width"], **look)
-        row[0].set_ylabel(f"{_name(value)}\ntest error")
-        row[1].set_ylabel("interval width")
-        row[0].set_ylim(bottom=0)
-        row[1].set_ylim(bottom=0)
-    for axes in grid[-1]:
-        axes.set_xlabel("training rows")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    grid[0, 1].legend(
-        title="dimensions\n" + style.replicates(experiment, frame),
-        loc="upper left",
-        bbox_to_anchor=(1, 1),
-        title_fontsize="small",
-    )
-    fig.suptitle(spec["title"], x=0.01, ha="left")
     return fig
 
 

@@ -70,7 +70,10 @@ def load(config, files=()):
             def where_changed(path=(), name=name):
                 return f"{where(['settings', name, *path])}: settings.{name}"
 
-            experiments[name] = experiment(name, merge(value, changes), where_changed, datasets)
+            gone = changes.get("methods")
+            gone = [key for key in gone if gone[key] is None] if isinstance(gone, dict) else ()
+            value = merge(value, changes)
+            experiments[name] = experiment(name, value, where_changed, datasets, gone)
     return config, experiments, datasets
 
 

@@ -33,5 +33,9 @@ class Entry:
             from study.summary import draws_frame
 
             return draws_frame(self.experiment, self.experiment.entry_cells(self.spec))
+        if self.kind.inputs == "results":
+            from study.summary import results_frame
+
+            return results_frame(self.experiment, self.experiment.entry_cells(self.spec))
         paths = self.experiment.entry_paths(self.spec, self.kind.inputs)
         return paths[""] if self.kind.inputs == "analysis" else paths

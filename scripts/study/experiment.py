@@ -66,6 +66,11 @@ class Experiment:
         order = {name: k for k, name in enumerate([*self.datasets, *self.methods])}
         return sorted(found, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
+    def varied(self):
+        """Names of the options that its families of methods vary, lambda among them."""
+        families = self.values.get("families", {}).values()
+        return list(dict.fromkeys(name for family in families for name in family["vary"]))
+
     def all_datasets(self):
         """Names of its data sets, and of those that only a figure or an analysis shows."""
         entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
@@ -79,6 +84,8 @@ class Experiment:
         """Data set -> path of what an entry reads ("" -> path for an analysis' result)."""
         if inputs == "analysis":
             return {"": self.analysis_path(spec["analysis"])}
+        if inputs == "results":
+            return {"": paths.CELLS(experiment=self.name)}
         if inputs == "none":
             return {}
         if inputs == "trained":

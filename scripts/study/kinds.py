@@ -13,6 +13,7 @@ class Kind(NamedTuple):
 
     inputs, what the function is given:
       "cells"     a data frame, one row per cell of spec["sweep"] (study.summary.cells_frame)
+      "results"   a data frame, the rows of results.csv of those cells (study.summary.results_frame)
       "data"      data set -> path of its prepared .npz (its .json stands beside it)
       "tuning"    data set -> path of its tuning's .csv (its .json stands beside it)
       "analysis"  path of the result of spec["analysis"]
@@ -76,7 +77,6 @@ FIGURES = {
     "heaviest_pixels": Kind(
         "plots.lasso", "heaviest_pixels", inputs="analysis", options={"heaviest": [30, 15]}
     ),
-    "centres_curve": Kind("plots.lasso", "centres_curve"),
     "learning_curve": Kind(
         "plots.curves",
         "learning_curve",
@@ -125,7 +125,19 @@ FIGURES = {
     "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
     "searched_settings": Kind("plots.sgd", "searched_settings", inputs="searches"),
     "searched_pairs": Kind("plots.sgd", "searched_pairs", inputs="searches"),
-    "dimension_study": Kind("plots.sgd", "dimension_study"),
+    "option_curve": Kind(
+        "plots.options",
+        "option_curve",
+        inputs="results",
+        options={
+            "along": None,
+            "columns": ["error_mean"],
+            "rows": None,
+            "log_along": False,
+            "log_column": False,
+            "none": "none",
+        },
+    ),
     "iterations": Kind("plots.sgd", "iterations", inputs="analysis"),
 }
 

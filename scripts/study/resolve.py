@@ -4,7 +4,8 @@ import re
 
 from dp.fits import fit_options
 from dp.mechanisms import MECHANISMS
-from study import arguments, canonical, data_sources, experiment_checks, kinds
+from dp.mechanisms.options import Positive
+from study import arguments, canonical, data_sources, experiment_checks, families, kinds
 from study.experiment import Experiment
 from study.validation import (
     check_options,
@@ -16,11 +17,11 @@ from study.validation import (
 )
 
 
-def experiment(name, value, where, datasets):
+def experiment(name, value, where, datasets, without=()):
     """The validated and resolved `Experiment`. Raises ConfigError.
 
     where: a function from a key's parts to the name of the file that it comes from. datasets: every
-    data set's configuration by name.
+    data set's configuration by name. without: methods that an overlay takes away.
     """
     value = validate(value, "experiment", where)
     scope = _Scope(value, where)
@@ -28,6 +29,10 @@ def experiment(name, value, where, datasets):
     if ("folds" in value) + ("simulations" in value) != bool(value["sweeps"]):
         raise scope.fail("", "needs exactly one of the keys 'folds' and 'simulations'")
     _published_lambdas(scope)
+    for label, method in value["methods"].items():
+        if "vary" in method:
+            _family(scope, label, method)
+    families.resolve(value, without, scope.fail)
     for label, method in value["methods"].items():
         _method(scope, label, method)
     for label, search in value["searches"].items():
@@ -102,11 +107,44 @@ def _method(scope, label, method):
         raise scope.fail(key, "lambda is 'tuned' but there is no 'tune' section")
 
 
+def _family(scope, label, method):
+    """A family's values, each against the kind of its option."""
+    key, mechanism = f"methods.{label}", method.get("mechanism", label)
+    scope.known(key, [mechanism], MECHANISMS, "mechanism")
+    _values(scope, f"{key}.vary", method["vary"], MECHANISMS[mechanism])
+    search = scope.value["searches"].get(method.get("search"), {"grid": ()})
+    for other, names in (
+        ("options", method["options"]),
+        ("lambda", {"lambda"} & method.keys()),
+        (f"searches.{method.get('search')}", search["grid"]),
+    ):
+        for option in method["vary"]:
+            if option in names:
+                text = f"the method has {option!r} in {other!r} too: it can stand in one only"
+                raise scope.fail(f"{key}.vary", text)
+
+
+def _values(scope, key, grid, mechanism):
+    """Refuse options that a mechanism has not, and values that they do not take."""
+    scope.known(key, grid, ["lambda", *mechanism.options], "option")
+    for name, values in grid.items():
+        check_text_numbers({name: values}, scope.where(key.split(".")), key)
+        for value in values:
+            try:
+                if name == "lambda":
+                    Positive().check(name, value)
+                else:
+                    mechanism.check_options({name: value})
+            except ValueError as error:
+                raise scope.fail(f"{key}.{name}", f"{error}") from None
+
+
 def _search(scope, label, search):
     key, methods = f"searches.{label}", scope.value["methods"]
     scope.known(f"{key}.method", [search["method"]], methods, "method")
-    options = MECHANISMS[methods[search["method"]]["mechanism"]].options
-    scope.known(f"{key}.grid", search["grid"], ["lambda", *options], "option")
+    _values(
+        scope, f"{key}.grid", search["grid"], MECHANISMS[methods[search["method"]]["mechanism"]]
+    )
     for user_label, user in methods.items():
         searched = methods[search["method"]]
         if user.get("search") == label and searched["private"] and user["fit"]:
@@ -155,6 +193,8 @@ def _entry(scope, key, entry, available, datasets):
     if kind.inputs == "tuning" and "tune" not in value:
         raise scope.fail(key, f"{entry['kind']} needs a 'tune' section")
     _entry_options(scope, f"{key}.options", entry["options"])
+    if kind.inputs == "results":
+        _option_axes(scope, f"{key}.options", entry["options"])
 
 
 def _entry_options(scope, key, options):
@@ -171,6 +211,18 @@ def _entry_options(scope, key, options):
     ):
         named = [options[name]] if options.get(name) is not None else []
         scope.known(f"{key}.{name}", named, scope.value[section], what)
+
+
+def _option_axes(scope, key, options):
+    """The axis and the rows of a figure of options: an option that a family varies, or another axis."""
+    varied = Experiment("", scope.value).varied()
+    scope.known(f"{key}.along", [options["along"]], [*varied, "train_size"], "varied option")
+    rows = [options["rows"]] if options["rows"] is not None else []
+    scope.known(f"{key}.rows", rows, ["epsilon", "train_size", "dataset", *varied], "column")
+    if rows == [options["along"]]:
+        raise scope.fail(f"{key}.rows", "is the same as 'along'")
+    if not all(isinstance(name, str) for name in options["columns"]) or not options["columns"]:
+        raise scope.fail(f"{key}.columns", "must be names of columns of results.csv")
 
 
 def _tune(scope, facts):

@@ -1,6 +1,7 @@
 """The published documents and what experiments say about them, validated before anything runs."""
 
 import inspect
+import itertools
 from importlib import import_module
 from types import UnionType
 from typing import Union, get_args, get_origin, get_type_hints
@@ -9,10 +10,10 @@ from checks import options
 from checks import source as source_file
 from dp.mechanisms import MECHANISMS
 from dp.preparation import STEPS
-from study import kinds
+from study import families, kinds
 from study.config import EXPERIMENTS, ConfigError, nearest, read_yaml, validate
 from study.published import expand, look_up
-from study.validation import check_text_numbers, kind_of, wrong_type
+from study.validation import check_text_numbers, kind_of, merge, wrong_type
 
 
 def load():
@@ -51,9 +52,15 @@ def check(experiments, sources, datasets):
 
     An overlay may add or take away a method or sweep that they name: where it is not there, they are
     reported as not run or not tested. So the names of the experiment's own file and of the overlays in
-    config/, and all data sets, are valid too.
+    config/, and all data sets, are valid too. A check that names a family of methods becomes one of its
+    members.
     """
     names = _names(experiments)
+    members = {
+        name: {family: found["members"] for family, found in each.values["families"].items()}
+        for name, each in experiments.items()
+        if "families" in each.values
+    }
     for name, experiment in experiments.items():
         where = f"{EXPERIMENTS}/{name}.yaml"
         if not any(experiment.values[key] for key in ("published", "claims", "defects")):
@@ -71,6 +78,9 @@ def check(experiments, sources, datasets):
                 if key not in stated:
                     raise ConfigError(f"{place}: {source} has no such id{nearest(key, stated)}")
                 _statement(entry, place, valid, names, sources[source])
+                if members and "checks" in entry:
+                    checks = [_of_members(check, name, members) for check in entry["checks"]]
+                    entry["checks"] = list(itertools.chain(*checks))
 
 
 def _names(experiments):
@@ -85,7 +95,44 @@ def _names(experiments):
             key: list(dict.fromkeys(label for values in found for label in _below(values, key)))
             for key in ("methods", "sweeps", "analyses", "tables", "published")
         }
+        own = found[1]
+        for changes in found[2:]:
+            names[name]["methods"] += _members(_below(merge(own, changes), "methods"))
+        names[name]["methods"] += _members(_below(own, "methods"))
+        names[name]["methods"] += experiment.values.get("families", {})
     return names
+
+
+def _members(methods):
+    """Labels of the members of all families, of a file that is not validated."""
+    found = []
+    for name, method in methods.items():
+        vary = _below(method, "vary")
+        if vary and all(isinstance(values, list) for values in vary.values()):
+            method = {"vary": vary} | ({"label": str(method["label"])} if "label" in method else {})
+            found += [label for label, _ in families.labels(str(name), method)]
+    return found
+
+
+def _of_members(check, name, members):
+    """The checks that one is which names families: a list of methods is of all their members together,
+    a single method is each member in turn. members: experiment -> family -> its members."""
+    parameters, given, single = _parameters(kinds.CHECKS[check["kind"]]), {}, {}
+    for option, value in check["options"].items():
+        annotation = parameters[option][0]
+        if annotation is options.Method:
+            single[option] = members.get(name, {}).get(value, [value])
+        elif annotation is options.OtherMethod:
+            other = members.get(check["options"].get("experiment"), {})
+            single[option] = other.get(value, [value])
+        elif annotation == options.Methods:
+            if not isinstance(value, list):
+                value = members.get(name, {}).get(value, value)
+            given[option] = families.named(value, members.get(name, {}))
+    return [
+        check | {"options": check["options"] | given | dict(zip(single, each, strict=True))}
+        for each in itertools.product(*single.values())
+    ]
 
 
 def _below(value, *keys):

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from study import paths
+
 CONFIDENCE = 0.95
 
 
@@ -106,6 +108,17 @@ def cells_frame(experiment, cells):
     """One row per cell: its coordinates and `summarise` of its run file."""
     rows = [cell._asdict() | summarise(read_cell(experiment.run_path(cell))) for cell in cells]
     return pd.DataFrame(rows)
+
+
+def results_frame(experiment, cells):
+    """Those rows of results.csv; of an option that the experiment varies, its text, NaN where a method
+    has none."""
+    text = {name: str for name in experiment.varied() if name != "lambda"}
+    path = paths.CELLS(experiment=experiment.name)
+    frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=text)
+    keys = ["dataset", "method", "train_size", "epsilon"]
+    wanted = pd.DataFrame(cells, columns=keys)
+    return wanted.merge(frame, on=keys)
 
 
 def draws_frame(experiment, cells):

@@ -111,8 +111,8 @@ class Files:
         return repr([value for path, value in self.values.items() if path.startswith(starts)])
 
     @staticmethod
-    def experiment_key(name, value, where, datasets):
-        text = repr(value)
+    def experiment_key(name, value, where, datasets, without=()):
+        text = repr((value, without))
         return name + text + repr([entry for key, entry in datasets.items() if key in text])
 
     def remember(self, function, key):

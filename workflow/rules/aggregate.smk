@@ -28,7 +28,7 @@ rule aggregate:
         runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            *("datasets", "methods", "sweeps", "searches", "lambda_published")
+            *("datasets", "methods", "families", "sweeps", "searches", "lambda_published")
         ),
         seed=CONFIG["seed"],
         library=lambda wildcards: digest(

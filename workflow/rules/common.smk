@@ -176,8 +176,8 @@ def entry_configuration(wildcards, section):
     entry, _ = entry_of(wildcards, section)
     values = experiment_of(wildcards).values
     keys = (
-        *("source", "datasets", "methods", "folds", "simulations", "restarts", "searches"),
-        *("lambda_published", "tune"),
+        *("source", "datasets", "methods", "families", "folds", "simulations", "restarts"),
+        *("searches", "lambda_published", "tune"),
     )
     part = {key: values[key] for key in keys if key in values}
     part[section] = {wildcards.name: entry}

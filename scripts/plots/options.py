@@ -1,0 +1,211 @@
+"""A column of results.csv against an option that an experiment varies."""
+
+import itertools
+import json
+
+import numpy as np
+
+from plots import style
+from study import canonical
+
+NAMES = {
+    "train_size": "training rows",
+    "error_mean": "test error",
+    "error_sd_folds": "sd of the test error",
+    "lambda": r"$\lambda$",
+    "epsilon": r"$\varepsilon$",
+}
+LINES = ("-", "--", ":", "-.")
+
+
+def option_curve(experiment, spec, frame):
+    """A column of results.csv against an option, a curve per remaining combination, with 95 % intervals.
+
+    options["along"]: the option; train_size makes the options a family of curves. columns: a panel for
+    each of them; x_mean has the interval from x_low to x_high. rows: a column, for each of whose values
+    there is a row of panels. log_along, log_column: logarithmic axes. none: what null is called. A
+    method without the option is a level line.
+    """
+    options = spec["options"]
+    along, rows, columns = options["along"], options["rows"], options["columns"]
+    numeric = [name for name in frame if frame[name].dtype.kind in "if"]
+    for name in columns:
+        if name not in numeric:
+            raise ValueError(f"results.csv has no numbers {name!r} (it has: {', '.join(numeric)})")
+    varied = experiment.varied()
+    frame = frame.assign(
+        method=frame["method"].map(_groups(experiment, set(frame["method"]))),
+        **{name: [_value(text, options["none"]) for text in frame[name]] for name in varied},
+    )
+    panels = _ordered(frame[rows]) if rows else [None]
+    parts = [frame[frame[rows] == panel] if rows else frame for panel in panels]
+    keys = [
+        key
+        for key in dict.fromkeys(("dataset", "method", *varied, "train_size", "epsilon"))
+        if key not in (along, rows) and any(part[key].nunique() > 1 for part in parts)
+    ] or ["method"]
+    looks = _looks(frame, keys)
+    places = _places(frame[along], options["log_along"])
+    words = any(isinstance(value, str) for value in places)
+    fig, grid = style.figure(
+        3.4 * len(columns) + (4.2 if len(columns) == 1 else 2.6),
+        max(2.2 * len(panels) + 0.6, 4.2),
+        nrows=len(panels),
+        ncols=len(columns),
+        sharex=True,
+        squeeze=False,
+    )
+    for line, part, panel in zip(grid, parts, panels, strict=True):
+        for axes, column in zip(line, columns, strict=True):
+            for curve, look in looks.items():
+                shown = np.all([part[key] == value for key, value in curve], axis=0)
+                _draw(axes, part[shown], along, column, places, look)
+            axes.set_ylabel(NAMES.get(column, column.replace("_", " ")))
+            if options["log_column"]:
+                style.log_errors(axes, frame[column])
+            elif not (frame[column] < 0).any():
+                axes.set_ylim(bottom=0)
+        if rows:
+            line[0].set_ylabel(f"{_named(rows, panel)}\n{line[0].get_ylabel()}")
+    for axes in grid[-1]:
+        axes.set_xlabel(NAMES.get(along, along.replace("_", " ")))
+        if options["log_along"]:
+            axes.set_xscale("log")
+        if not words and options["log_along"]:
+            style.plain_ticks(axes, places)
+        elif words:
+            axes.set_xticks([*places.values()], [_text(value) for value in places])
+            axes.minorticks_off()
+        else:
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+    if grid.size == 1:
+        grid[0, 0].set_title(spec["title"], loc="left")
+    else:
+        fig.suptitle(spec["title"], x=0.01, ha="left")
+    found = {}
+    for axes in grid.flat:
+        handles, labels = axes.get_legend_handles_labels()
+        found = dict(zip(labels, handles, strict=True)) | found  # a line stands for its points too
+    labels = [look["label"] for look in looks.values() if look["label"] in found]
+    fig.legend(
+        [found[label] for label in labels],
+        labels,
+        loc="outside right upper",
+        alignment="left",
+        title=style.replicates(experiment, frame) + ",\n95 % interval over them",
+        title_fontsize="small",
+    )
+    return fig
+
+
+def _groups(experiment, shown):
+    """Method -> the name of those that differ from it in varied options alone."""
+    varied = experiment.varied()
+    titles = {
+        label: family["title"]
+        for family in experiment.values.get("families", {}).values()
+        for label in family["members"]
+        if family["title"] and "{" not in family["title"]
+    }
+    groups, names = {}, {}
+    for label, method in experiment.methods.items():
+        if label not in shown:
+            continue
+        settings = {key: method[key] for key in method if key not in (*varied, "title", "fit")}
+        settings["search"] = settings.get("search", "").removesuffix(f"_{label}")
+        settings["options"] = {k: v for k, v in method["options"].items() if k not in varied}
+        groups.setdefault(json.dumps(settings, sort_keys=True), []).append(label)
+    for labels in groups.values():
+        first = experiment.methods[labels[0]]
+        own = first.get("title") if len(labels) == 1 else None
+        name = titles.get(labels[0]) or own or style.name(first["mechanism"])
+        name = f"{name} ({labels[0]})" if name in names.values() else name
+        names |= dict.fromkeys(labels, name)
+    return names
+
+
+def _value(text, none):
+    """An option's value from results.csv: a number, a word, or "" of a method without the option."""
+    if not isinstance(text, str):
+        return "" if text != text else text
+    try:
+        number = canonical.parse(text)
+    except ValueError:
+        return none if text == "null" else text
+    return int(number) if number.is_integer() else number
+
+
+def _ordered(values):
+    """Distinct values: numbers by size, then words as they come."""
+    values = dict.fromkeys(values)
+    numbers = sorted(value for value in values if not isinstance(value, str))
+    return numbers + [value for value in values if isinstance(value, str)]
+
+
+def _places(values, log):
+    """Value -> its place on the axis: words stand beyond the numbers, one step apart."""
+    values = [value for value in _ordered(values) if value != ""]
+    places = {value: value for value in values if not isinstance(value, str)}
+    before, last = [0, 0, *places][-2:]
+    for word in values[len(places) :]:
+        following = last * (last / before if before else 2) if log else 2 * last - before
+        before, last = last, following or 1
+        places[word] = last
+    return places
+
+
+def _looks(frame, keys):
+    """Curve, ((key, value), ..), -> its look: a colour for the last key, marker and line for the others."""
+    orders = {key: _ordered(frame[key]) for key in keys}
+    there = set(frame[keys].itertuples(index=False, name=None))
+    curves = [curve for curve in itertools.product(*orders.values()) if curve in there]
+    last = orders[keys[-1]]
+    noiseless = [value for value in last if keys[-1] == "epsilon" and value == np.inf]
+    colours = style.sequence(len(last) - len(noiseless)) + ["#000000"] * len(noiseless)
+    colours = dict(zip(last, colours, strict=True))
+    kinds = list(dict.fromkeys(curve[:-1] for curve in curves))
+    looks = {}
+    for curve in curves:
+        number = kinds.index(curve[:-1]) if len(kinds) > 1 else last.index(curve[-1])
+        named = dict(zip(keys, curve, strict=True))
+        if named.get("epsilon") == np.inf and "method" in named:
+            del named["epsilon"]  # the method's name says so
+        looks[tuple(zip(keys, curve, strict=True))] = {
+            "label": ", ".join(_named(key, value) for key, value in named.items() if value != ""),
+            "color": colours[curve[-1]],
+            "marker": style.MARKERS[number % len(style.MARKERS)],
+            "linestyle": LINES[number % len(LINES)] if len(kinds) > 1 else "-",
+        }
+    return looks
+
+
+def _draw(axes, rows, along, column, places, look):
+    ends = [column.removesuffix("_mean") + end for end in ("_low", "_high")]
+    ends = ends if column.endswith("_mean") and set(ends) <= set(rows) else [column, column]
+    for value, low, high in rows.loc[rows[along] == "", [column, *ends]].to_numpy():
+        axes.axhline(value, **look | {"marker": ""})
+        axes.axhspan(low, high, color=look["color"], alpha=0.1, linewidth=0)
+    words = np.array([isinstance(value, str) for value in rows[along]], dtype=bool)
+    numbers = rows[~words].sort_values(along)
+    if len(numbers):
+        x, (y, low, high) = numbers[along].astype(float), numbers[[column, *ends]].to_numpy().T
+        axes.plot(x, y, **look)
+        axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
+    named = rows[words & (rows[along] != "")]
+    if len(named):
+        y, low, high = named[[column, *ends]].to_numpy().T
+        x, error = [places[value] for value in named[along]], [y - low, high - y]
+        axes.errorbar(x, y, error, capsize=2, elinewidth=0.8, **look | {"linestyle": ""})
+
+
+def _named(key, value):
+    text = _text(value)
+    if key == "epsilon":
+        return f"{NAMES[key]} = {text}" if np.isfinite(value) else "without noise"
+    if key in ("dataset", "method"):
+        return text
+    return f"{text} rows" if key == "train_size" else f"{NAMES.get(key, key)} = {text}"
+
+
+def _text(value):
+    return value if isinstance(value, str) else f"{value:,.6g}"

@@ -1,0 +1,149 @@
+"""Products of lists: the candidates of a search, and the methods that a `vary` stands for.
+
+A method with `vary` is a family. Its members are ordinary methods, and its name stands for all of them
+wherever the name of a method does.
+"""
+
+import itertools
+import json
+import re
+
+from study import canonical
+
+
+def expand(grid):
+    """[(lambda, options)] of all combinations, the preferred values first."""
+    names = list(grid)
+    combinations = (
+        dict(zip(names, values, strict=True)) for values in itertools.product(*grid.values())
+    )
+    return [(each.pop("lambda", None), each) for each in combinations]
+
+
+def shown(value):
+    """An option's value in tables and titles: null, true and false as in YAML."""
+    as_json = value is None or isinstance(value, (bool, list, dict))
+    return json.dumps(value) if as_json else canonical.number(value)
+
+
+def spelled(value):
+    """The same in a label, where numbers have `p` for the point and `m` for a minus: 0p5, 1em05."""
+    text = shown(value)
+    return text if isinstance(value, str) else text.replace(".", "p").replace("-", "m")
+
+
+def labels(name, method):
+    """The label of every method that an entry of `methods` stands for, with the values that it varies."""
+    vary = method.get("vary", {})
+    template = method.get("label", name + "".join(f"_{each}{{{each}}}" for each in vary))
+    found = []
+    for lam, options in expand(vary):
+        values = {each: lam if each == "lambda" else options[each] for each in vary}
+        found.append((_filled(template, values, spelled), values))
+    return found
+
+
+def _filled(template, values, write):
+    for name, value in values.items():
+        template = template.replace(f"{{{name}}}", write(value))
+    return template
+
+
+def resolve(value, without, fail):
+    """Put members in place of an experiment's families, wherever its configuration names these.
+
+    value: the validated configuration, in which the values of every `vary` are checked. without: labels
+    of members that an overlay takes away. What families there were stands in value["families"]; of
+    claims and defects, see `of_check`.
+    """
+    methods, members, families = value["methods"], {}, {}
+    for name, method in methods.items():
+        for label, given in labels(name, method):
+            if label in without:
+                continue
+            if "vary" in method:
+                _check_label(name, label, method, members, methods, fail)
+                families.setdefault(name, []).append(label)
+                members[label] = _member(method, name, given)
+            else:
+                members[label] = method
+    if not any("vary" in method for method in methods.values()):
+        return
+    value["families"] = {
+        name: {"vary": list(methods[name]["vary"]), "title": methods[name].get("title")}
+        | {"members": found}
+        for name, found in families.items()
+    }
+    value["methods"] = members
+    searches = _searches(value, families)
+    for entry in (value[s].values() for s in ("sweeps", "tables", "figures", "analyses")):
+        for each in entry:
+            options = each.get("options", {})
+            for place, key in ((each, "methods"), (options, "plain"), (options, "pretrained")):
+                if key in place:
+                    place[key] = named(place[key], families)
+            panels = options.get("panels")
+            for title in panels if isinstance(panels, dict) else ():
+                panels[title] = named(panels[title], families)
+            if isinstance(options.get("published_grids"), dict):
+                options["published_grids"] = {
+                    one: grid
+                    for name, grid in options["published_grids"].items()
+                    for one in searches.get(name, [name])
+                }
+    for spec in value["published"].values():
+        spec["rows"] = [
+            row | ({"method": label} if label else {})
+            for row in spec["rows"]
+            for label in families.get(row.get("method"), [None])
+        ]
+
+
+def named(methods, families):
+    """A list of methods in which families are replaced by their members, each once."""
+    if not isinstance(methods, list) or not all(isinstance(each, str) for each in methods):
+        return methods
+    return list(dict.fromkeys(one for each in methods for one in families.get(each, [each])))
+
+
+def _check_label(name, label, method, members, methods, fail):
+    key = f"methods.{name}"
+    unknown = [each for each in re.findall(r"{(.*?)}", label) if each not in method["vary"]]
+    if unknown:
+        raise fail(f"{key}.label", f"names {{{unknown[0]}}}, which is not varied")
+    if not re.search(r"^[A-Za-z0-9][A-Za-z0-9_]*$", label):
+        raise fail(
+            key, f"makes the label {label!r}: it may hold letters, digits and underscores only"
+        )
+    if label in members or label in methods:
+        raise fail(
+            key,
+            f"makes the label {label!r}, which another method has: give it a 'label' that tells "
+            f"them apart, such as {name}_{'_'.join(f'{{{each}}}' for each in method['vary'])}",
+        )
+
+
+def _member(method, name, given):
+    """One method of a family."""
+    kept = {key: each for key, each in method.items() if key not in ("vary", "label", "title")}
+    title = method.get("title", "")
+    if any(f"{{{each}}}" in title for each in given):
+        kept["title"] = _filled(title, given, shown)
+    lam = {key: each for key, each in given.items() if key == "lambda"}
+    varied = {key: each for key, each in given.items() if key != "lambda"}
+    return {"mechanism": name} | kept | lam | {"options": varied | method["options"]}
+
+
+def _searches(value, families):
+    """Give each member of a family that a search names a search of its own: search -> their names."""
+    found, renamed = {}, {}
+    for name, search in value["searches"].items():
+        for label in families.get(search["method"], [None]):
+            own = f"{name}_{label}" if label else name
+            found[own] = search | ({"method": label} if label else {})
+            if label:
+                renamed.setdefault(name, []).append(own)
+                if value["methods"][label].get("search") == name:
+                    value["methods"][label]["search"] = own
+    value["searches"] = found
+    return renamed

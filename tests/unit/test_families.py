@@ -1,0 +1,313 @@
+"""`vary`: one entry of `methods` stands for a method per combination, under labels that are told."""
+
+import copy
+import itertools
+import json
+
+import pytest
+
+from aggregate import COLUMNS
+from dp.mechanisms import MECHANISMS
+from project import ROOT
+from study import config, families, sources
+from study.config import ConfigError
+from study.resolve import experiment as resolved
+from study.validation import in_file, merge, read_yaml
+
+FAMILY = {
+    "vary": {"dimensions": [4, None], "batch": [10, 5]},
+    "mechanism": "dp_sgd",
+    "options": {"loss": "huber"},
+}
+MEMBERS = [
+    "sgd_dimensions4_batch10",
+    "sgd_dimensions4_batch5",
+    "sgd_dimensionsnull_batch10",
+    "sgd_dimensionsnull_batch5",
+]
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """(experiments, data sets) of the project's own configuration."""
+    _, experiments, datasets = config.load(read_yaml(ROOT / "config/config.yaml"))
+    return experiments, datasets
+
+
+@pytest.fixture
+def study(loaded):
+    """A function that resolves an experiment with these methods, and changes of its other keys."""
+
+    def make(methods, without=(), **changes):
+        value = {
+            "title": "A study",
+            "datasets": ["wdbc_row_norm"],
+            "folds": 5,
+            "restarts": 2,
+            "lambda": 0.01,
+            "methods": methods,
+            "sweeps": {"main": {"train_sizes": [400], "epsilons": [1]}},
+        }
+        value = copy.deepcopy(value | changes)
+        return resolved("study", value, in_file("study.yaml"), loaded[1], without)
+
+    return make
+
+
+def test_members_are_the_product_in_order():
+    vary = {"a": [3, 1], "b": ["x", "y", "z"]}
+    found = families.labels("f", {"vary": vary, "label": "{b}_{a}"})
+    expected = list(itertools.product([3, 1], "xyz"))
+    assert [tuple(values.values()) for _, values in found] == expected
+    assert [label for label, _ in found] == [f"{b}_{a}" for a, b in expected]
+
+
+@pytest.mark.parametrize(
+    ("value", "label", "cell"),
+    [
+        *((None, "null", "null"), (True, "true", "true"), (False, "false", "false")),
+        *((1, "1", "1"), (0, "0", "0"), (1.0, "1", "1"), (0.5, "0p5", "0.5")),
+        *((1e-5, "1em05", "1e-05"), (-2, "m2", "-2"), (0.1 + 0.2, "0p3", "0.3")),
+        ("huber", "huber", "huber"),
+    ],
+)
+def test_spelling(value, label, cell):
+    ((found, _),) = families.labels("f", {"vary": {"x": [value]}})
+    assert (found, families.shown(value)) == (f"f_x{label}", cell)
+
+
+def test_members_are_what_one_writes_by_hand(study):
+    by_hand = {
+        f"sgd_{'all' if d is None else d}_{batch}": {
+            "mechanism": "dp_sgd",
+            "options": {"dimensions": d, "batch": batch, "loss": "huber"},
+        }
+        for d, batch in itertools.product([4, None], [10, 5])
+    }
+    family = FAMILY | {"label": "sgd_{dimensions}_{batch}"}
+    expected = study(by_hand).methods
+    found = study({"sgd": family}).methods
+    assert [label.replace("null", "all") for label in found] == list(expected)
+    assert list(found.values()) == list(expected.values())
+    assert [json.dumps(m["options"]) for m in found.values()] == [
+        json.dumps(m["options"]) for m in expected.values()
+    ]
+
+
+def test_lambda_is_varied_too(study):
+    family = {"mechanism": "nonprivate", "vary": {"lambda": [0.5, 0.1], "penalty": ["l1"]}}
+    found = study({"f": family})
+    assert {label: method["lambda"] for label, method in found.methods.items()} == {
+        "f_lambda0p5_penaltyl1": 0.5,
+        "f_lambda0p1_penaltyl1": 0.1,
+    }
+    assert {m["options"]["penalty"] for m in found.methods.values()} == {"l1"}
+    assert found.varied() == ["lambda", "penalty"]
+
+
+def test_titles_are_filled_in_or_name_the_family(study):
+    methods = study({"sgd": FAMILY | {"title": "{dimensions} columns"}}).methods
+    assert [m["title"] for m in methods.values()] == ["4 columns"] * 2 + ["null columns"] * 2
+    named = study({"sgd": FAMILY | {"title": "private"}})
+    assert not any("title" in method for method in named.methods.values())
+    assert named.families["sgd"]["title"] == "private"
+
+
+def test_a_familys_name_stands_for_its_members(study):
+    found = study(
+        {"nonprivate": {}, "sgd": FAMILY | {"lambda": "searched", "search": "rate"}},
+        sweeps={
+            "main": {"train_sizes": [400], "epsilons": [1], "methods": ["nonprivate", "sgd"]},
+            "both": {"train_sizes": [99], "epsilons": [1], "methods": ["sgd", MEMBERS[1]]},
+        },
+        searches={"rate": {"method": "sgd", "grid": {"lambda": [1], "rate": [1, 0.1]}, "folds": 2}},
+        tables={
+            "errors": {"kind": "errors", "title": "T", "sweep": "main", "methods": ["sgd"]},
+            "settings": {
+                "kind": "settings",
+                "title": "T",
+                "sweep": "main",
+                "options": {"published_grids": {"rate": {"lambda": "x"}}},
+            },
+        },
+        figures={
+            "panels": {
+                "kind": "accuracy_panels",
+                "title": "T",
+                "sweep": "main",
+                "options": {"panels": {"a": ["nonprivate", "sgd"]}, "baseline": "nonprivate"},
+            }
+        },
+    )
+    assert found.sweeps["main"]["methods"] == ["nonprivate", *MEMBERS]
+    assert found.sweeps["both"]["methods"] == MEMBERS
+    assert found.tables["errors"]["methods"] == MEMBERS
+    assert found.figures["panels"]["options"]["panels"]["a"] == ["nonprivate", *MEMBERS]
+    assert {cell.method for cell in found.cells("main")} == {"nonprivate", *MEMBERS}
+    # one search each, of its own settings
+    searches = {f"rate_{label}": label for label in MEMBERS}
+    assert {name: search["method"] for name, search in found.searches.items()} == searches
+    assert all(found.methods[label]["search"] == name for name, label in searches.items())
+    assert set(found.tables["settings"]["options"]["published_grids"]) == set(searches)
+
+
+def _of_cm08(loaded, checks=(), published=None):
+    """cm08 with output_perturbation a family of two, and these checks of one claim."""
+    value = read_yaml(ROOT / "config/experiments/cm08.yaml")
+    value["methods"]["family"] = {
+        "mechanism": "dp_sgd",
+        "vary": {"batch": [5, 50]},
+        "label": "b{batch}",
+    }
+    value["claims"] = {"cm08-1": {"checks": list(checks)}} if checks else {}
+    if published:
+        value["published"] = published
+    made = resolved("cm08", value, in_file("cm08.yaml"), loaded[1])
+    sources.check(loaded[0] | {"cm08": made}, sources.load(), loaded[1])
+    return made
+
+
+def test_checks_of_a_family_are_of_its_members(loaded):
+    options = {"lower": "family", "higher": "nonprivate"}
+    found = _of_cm08(
+        loaded,
+        [
+            {"kind": "lower_than", "options": options},
+            {"kind": "lower_than", "options": {"lower": "b5", "higher": "b50"}},
+            {"kind": "lower_than", "options": {"lower": "family", "higher": "family"}},
+            {"kind": "level", "options": {"methods": "family"}},
+            {"kind": "level", "options": {"methods": ["nonprivate", "family"]}},
+            {"kind": "level", "options": {"methods": "nonprivate"}},
+        ],
+    )
+    checks = [check["options"] for check in found.claims["cm08-1"]["checks"]]
+    assert checks[:2] == [options | {"lower": label} for label in ("b5", "b50")]
+    assert checks[2] == {"lower": "b5", "higher": "b50"}
+    assert [tuple(c.values()) for c in checks[3:7]] == list(
+        itertools.product(("b5", "b50"), repeat=2)
+    )
+    assert [c["methods"] for c in checks[7:]] == [
+        ["b5", "b50"],
+        ["nonprivate", "b5", "b50"],
+        "nonprivate",
+    ]
+    with pytest.raises(ConfigError, match="no method 'b500'; did you mean 'b50'"):
+        _of_cm08(loaded, [{"kind": "level", "options": {"methods": "b500"}}])
+
+
+def test_published_rows_of_a_family_are_of_its_members(loaded):
+    value = read_yaml(ROOT / "config/experiments/cm08.yaml")["published"]
+    name, spec = next(iter(value.items()))
+    row = spec["rows"][0] | {"method": "family"}
+    found = _of_cm08(loaded, published={name: spec | {"rows": [row]}})
+    assert [r["method"] for r in found.published[name]["rows"]] == ["b5", "b50"]
+    assert {r["value"] for r in found.published[name]["rows"]} == {row["value"]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"vary": {"dimension": [4]}},
+            r"methods.sgd.vary: no option 'dimension'; did you mean 'dimensions'\?",
+        ),
+        (
+            {"vary": {"batch": [10, 0.5]}},
+            "methods.sgd.vary.batch: dp_sgd: batch must be a whole number of at least 1, not 0.5",
+        ),
+        ({"vary": {"loss": ["logistik"]}}, "methods.sgd.vary.loss: .*'logistik'"),
+        ({"vary": {"rate": ["1e-3"]}}, "methods.sgd.vary.rate.*'1e-3' is text, not a number"),
+        ({"vary": {"lambda": [0]}}, "methods.sgd.vary.lambda: lambda must be a finite number > 0"),
+        (
+            {"vary": {"lambda": ["tuned"]}},
+            "methods.sgd.vary.lambda: lambda must be a finite number",
+        ),
+        ({"vary": {"batch": 5}}, "methods.sgd.vary.batch: must be a list, not a number"),
+        ({"vary": {"batch": []}}, "methods.sgd.vary.batch: must not be empty"),
+        ({"vary": {"batch": [5, 5]}}, "methods.sgd.vary.batch: names 5 twice"),
+        ({"vary": {}}, "methods.sgd.vary: must not be empty"),
+        (
+            {"label": "b{batch}"},
+            "makes the label 'b10', which another method has.*tells them apart",
+        ),
+        ({"label": "nonprivate"}, "makes the label 'nonprivate', which another method has"),
+        (
+            {"vary": {"batch": [5]}, "label": "sgd"},
+            "makes the label 'sgd', which another method has",
+        ),
+        (
+            {"label": "{dimensions}_{batches}"},
+            "methods.sgd.label: names {batches}, which is not varied",
+        ),
+        (
+            {"label": "{dimensions} {batch}"},
+            "label '4 10': it may hold letters, digits and underscores",
+        ),
+        ({"options": {"batch": 7}}, "the method has 'batch' in 'options' too"),
+        ({"vary": {"lambda": [1]}, "lambda": 2}, "the method has 'lambda' in 'lambda' too"),
+        (
+            {"lambda": "searched", "search": "rate"},
+            "the method has 'batch' in 'searches.rate' too: it can stand in one only",
+        ),
+        ({"mechanism": "dp_sdg"}, r"methods.sgd: no mechanism 'dp_sdg'; did you mean 'dp_sgd'\?"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(study, changes, message):
+    searches = {"rate": {"method": "nonprivate", "grid": {"batch": [1]}, "folds": 2}}
+    with pytest.raises(ConfigError, match=message) as caught:
+        study({"nonprivate": {}, "sgd": FAMILY | changes}, searches=searches)
+    assert str(caught.value).startswith("study.yaml: ") and "\n" not in str(caught.value)
+
+
+def test_a_label_needs_a_vary(study):
+    with pytest.raises(ConfigError, match=r"the key 'vary' is missing \('label' needs it\)"):
+        study({"sgd": {"mechanism": "dp_sgd", "label": "x"}})
+
+
+def test_values_of_searches_are_checked_too(study):
+    searches = {"s": {"method": "sgd", "grid": {"lambda": [1], "batch": ["many"]}, "folds": 2}}
+    with pytest.raises(ConfigError, match=r"searches.s.grid.batch: dp_sgd: batch must be a whole"):
+        study({"sgd": {"mechanism": "dp_sgd"}}, searches=searches)
+
+
+def test_overlays_change_a_family():
+    base = read_yaml(ROOT / "config/config.yaml")
+    changes = {
+        "methods": {
+            "dp_sgd_dimensions": {"vary": {"dimensions": [4, 50, 9]}, "lambda": 0.5},
+            "sgd_d15": None,
+        }
+    }
+    _, experiments, _ = config.load(base | {"settings": {"einarsson_sgd": changes}})
+    found = experiments["einarsson_sgd"]
+    members = ["dp_sgd_d4", "dp_sgd_d50", "dp_sgd_d9"]
+    assert [label for label in found.methods if label.startswith("dp_sgd_d")] == members
+    assert all(found.methods[label]["lambda"] == 0.5 for label in members)
+    assert found.methods["dp_sgd_d9"]["options"] == {"dimensions": 9, "batch": 5}
+    assert [label for label in found.methods if label.startswith("sgd_d")] == ["sgd_d4", "sgd_d50"]
+    assert {"sgd_d4", "sgd_d50", *members} <= {c.method for c in found.cells("dimensions")}
+    assert "sgd_d15" not in {cell.method for cell in found.cells()}
+
+
+def test_the_projects_families_keep_their_labels(loaded):
+    """Labels are axes of seeds and parts of paths: another label is another result."""
+    sgd, lasso = (loaded[0][name] for name in ("einarsson_sgd", "einarsson_lasso"))
+    assert [cell.method for cell in sgd.cells("dimensions") if cell[2:] == (90, 1)] == [
+        *("dp_sgd_d4", "dp_sgd_d15", "dp_sgd_d50", "dp_sgd_all"),
+    ]
+    assert lasso.sweeps["centres"]["methods"] == [
+        *("exact_m1", "exact_m2", "exact_m5", "exact_m10", "share_m2", "share_m5", "share_m10"),
+        *("private_m1", "private_m2", "private_m5", "private_m10"),
+    ]
+    overlay = read_yaml(ROOT / "config/real.yaml")["settings"]["einarsson_sgd"]
+    merged = merge(read_yaml(ROOT / "config/experiments/einarsson_sgd.yaml"), overlay)
+    real = resolved("einarsson_sgd", merged, in_file("real.yaml"), loaded[1])
+    assert [m for m in real.sweeps["dimensions"]["methods"] if not m.startswith("dp_")] == [
+        *("sgd_d15", "sgd_d50", "sgd_d100", "sgd_d200", "sgd_all"),
+    ]
+
+
+def test_no_option_has_the_name_of_a_column():
+    """results.csv has a column per varied option beside its own."""
+    for name, mechanism in MECHANISMS.items():
+        assert not set(mechanism.options) & set(COLUMNS), name

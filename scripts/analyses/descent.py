@@ -36,7 +36,9 @@ def descent_trace(experiment, spec, paths, seed, out):
         found = {epsilon: [] for epsilon in options["epsilons"]}
         for simulation in range(options["simulations"]):
             matrix = generator(seed, *axes, simulation, "projection").standard_normal((d, k))
-            Z = np.column_stack([X @ matrix / math.sqrt(k), np.ones(n)]) * y[:, None]
+            Z = np.column_stack([X @ matrix / math.sqrt(k), np.ones(n)])
+            if not loss.residual:
+                Z *= y[:, None]
             for epsilon, traces in found.items():
                 order = generator(seed, *axes, simulation, "order")
                 noise = generator(seed, *axes, simulation, "noise")
@@ -47,12 +49,13 @@ def descent_trace(experiment, spec, paths, seed, out):
                     [lam],
                     passes,
                     plan,
+                    targets=y[None] if loss.residual else None,
                     loss=loss,
                     schedule=options["schedule"],
                     rate=options["rate"],
                     checkpoints=checkpoints.tolist(),
                 )
-                traces.append(_progress(Z, kept[:, 0, 0], lam, loss))
+                traces.append(_progress(Z, y, kept[:, 0, 0], lam, loss))
         for epsilon, traces in found.items():
             middle = np.median(traces, axis=0)
             rows += [
@@ -71,11 +74,11 @@ def _passes(order, noise, n, width, steps, epsilon, options):
         )
 
 
-def _progress(Z, weights, lam, loss):
-    """(objective, gradient norm, training error) at each of the weights, rows times labels given."""
-    margins = Z @ weights.T
+def _progress(Z, y, weights, lam, loss):
+    """(objective, gradient norm, training error) at each of the weights; Z as `descend` has it."""
+    scores = Z @ weights.T
+    margins = scores - y[:, None] if loss.residual else scores
     objective = loss.value(margins).mean(axis=0) + lam / 2 * (weights**2).sum(axis=1)
     gradient = loss.derivative(margins).T @ Z / len(Z) + lam * weights
-    return np.column_stack(
-        [objective, np.linalg.norm(gradient, axis=1), (margins <= 0).mean(axis=0)]
-    )
+    wrong = (scores * y[:, None] if loss.residual else scores) <= 0
+    return np.column_stack([objective, np.linalg.norm(gradient, axis=1), wrong.mean(axis=0)])

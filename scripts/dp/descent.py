@@ -8,6 +8,7 @@ a handful of array operations whatever the number of simulations.
 import numpy as np
 
 from dp import losses
+from dp.errors import Refused
 
 SCHEDULES = ("inverse_sqrt", "inverse_lambda", "constant")
 
@@ -46,6 +47,7 @@ def descend(
     passes,
     plan,
     *,
+    targets=None,
     loss="logistic",
     clip=1.0,
     schedule="inverse_sqrt",
@@ -54,7 +56,8 @@ def descend(
 ):
     """w <- w - eta (lam w + (sum of clipped gradients + noise) / b), from w = 0.
 
-    rows: (blocks, n, d), each row already multiplied by its label, so that margins are rows . w.
+    rows: (blocks, n, d), each row already multiplied by its label, so that margins are rows . w; for a
+        residual loss as they are, with their targets (blocks, n).
     block: (runs,) the block that each run descends on. lam: (values,) regularisations.
     passes: an iterable, one item per epoch, of (order, noise): order (runs, n) the permutation of the
         rows, noise (runs, steps, d) or None. plan: `batch_plan` of n.
@@ -65,12 +68,15 @@ def descend(
     overflow are not finite.
     """
     loss = losses.get(loss)
+    if loss.residual != (targets is not None):
+        raise Refused(f"targets are for residual losses, and the loss is {loss.name}")
     lam = np.asarray(lam, dtype=float)
     starts, stops, _ = plan
     runs, (n, d) = len(block), rows.shape[1:]
     first = n * np.asarray(block)[:, None]  # row of each run's block, blocks one below the other
     rows = rows.reshape(-1, d)
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    targets = None if targets is None else np.ravel(targets)
     gathered = np.empty((runs * int((stops - starts).max()), d))
     w = np.zeros((runs, len(lam), d))
     kept, wanted, step = [], set(checkpoints), 0
@@ -82,7 +88,10 @@ def descend(
                 # "clip" never has to: it spares a second copy
                 examples = np.take(rows, chosen, 0, gathered[: len(chosen)], mode="clip")
                 examples = examples.reshape(runs, -1, d)
-                slope = loss.derivative(w @ examples.transpose(0, 2, 1))
+                scores = w @ examples.transpose(0, 2, 1)
+                if targets is not None:
+                    scores -= targets[chosen].reshape(runs, 1, -1)
+                slope = loss.derivative(scores)
                 length = np.abs(slope) * norms[chosen].reshape(runs, 1, -1)
                 slope *= clip / np.maximum(length, clip)
                 # A margin whose products overflow is no number; its record's share must stay bounded.

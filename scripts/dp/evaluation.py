@@ -34,10 +34,13 @@ def error_rate(weights, X, y, intercept=0.0):
 
 
 def regularised_risk(weights, X, y, lam, loss="logistic", l1=0.0):
-    """mean_i loss(y_i w.x_i) + lam/2 ||w||^2 + l1 ||w||_1 for each of the weights (restarts, d)."""
+    """mean_i loss(z_i) + lam/2 ||w||^2 + l1 ||w||_1 for each of the weights (restarts, d).
+
+    z_i: as in `dp.losses`.
+    """
     loss = losses.get(loss)
     total = np.zeros(len(weights))
     for rows in _blocks(len(X), len(weights)):
-        total += loss.value((X[rows] @ weights.T) * y[rows, None]).sum(axis=0)
+        total += loss.value(loss.arguments(X[rows] @ weights.T, y[rows, None])).sum(axis=0)
     penalty = lam / 2 * np.einsum("ij,ij->i", weights, weights) + l1 * np.abs(weights).sum(axis=1)
     return total / len(X) + penalty

@@ -52,13 +52,17 @@ def sum_intercept_path(X, y, lams, loss="logistic", tolerance=1e-9, max_iteratio
     used = np.append(np.flatnonzero(np.any(X, axis=0)), d)
     rows = np.ones((n, len(used)))
     rows[:, :-1] = X[:, used[:-1]]
-    rows *= np.asarray(y, dtype=float)[:, None]
-    rows = {np.float64: rows}
+    y = np.asarray(y, dtype=float)
+    if not loss.residual:
+        rows *= y[:, None]
+    rows, shift = {np.float64: rows}, y if loss.residual else 0.0
     w = np.zeros(len(used))
     for lam in lams:
         if not (np.isfinite(lam) and lam > 0):
             raise Refused(f"lambda must be a finite number > 0, not {lam}")
-        w, norm, iterations = _damped_newton(rows, loss, lam / n, w, tolerance, max_iterations)
+        w, norm, iterations = _damped_newton(
+            rows, shift, loss, lam / n, w, tolerance, max_iterations
+        )
         weights = np.zeros((1, d + 1))
         weights[0, used] = w
         yield (
@@ -71,17 +75,17 @@ def sum_intercept_path(X, y, lams, loss="logistic", tolerance=1e-9, max_iteratio
         )
 
 
-def _damped_newton(rows, loss, ridge, w, tolerance, max_iterations):
+def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
     """Weights, gradient norm and iterations; rows: precision -> rows times labels, filled as needed.
 
-    The last weight is not regularised.
+    Of a residual loss the rows are as they are, and shift the targets. The last weight is not regularised.
     """
     signed = rows[np.float64]
     n = len(signed)
     ridge = np.append(np.full(len(w) - 1, ridge), 0.0)
 
     def evaluate(w):
-        slope, curvature = loss.slopes(signed @ w)
+        slope, curvature = loss.slopes(signed @ w - shift)
         gradient = slope @ signed / n + ridge * w
         return gradient, np.linalg.norm(gradient), curvature
 

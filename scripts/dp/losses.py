@@ -1,7 +1,11 @@
-"""Margin losses l(z), z = y w.x, with the constants that privacy proofs ask for.
+"""Losses of margins and of residuals, with the constants that privacy proofs ask for.
+
+A margin loss is l(z) of z = y w.x for labels y in {-1, 1}. A residual loss is l(z) of z = w.x - y for
+targets y in [-1, 1], with l even and l(0) = 0: the same thing after a shift, so that all else is common.
+`arguments(scores, y)` makes z of scores w.x.
 
 Every loss has `value(z)`, `derivative(z)` and `curvature(z)`: l, l' and l'' elementwise, safe at any
-margin, infinite ones included; `name`; and two constants for rows of norm at most R = 1:
+z, infinite ones included; `name`; and two constants for rows of norm at most R = 1:
 
     kappa  sup |l'|, the bound on a row's gradient; a row bound R multiplies it by R
     c      sup l'', the smoothness of a row's loss; a row bound R multiplies it by R^2
@@ -12,6 +16,7 @@ A loss whose l'' is the same everywhere says so: quadratic.
 import math
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from numbers import Real
 
 import numpy as np
 
@@ -23,6 +28,7 @@ class MarginLoss:
     """A convex loss of the margin, l >= 0. One of your own has name, kappa, c, value and slopes."""
 
     quadratic = False
+    residual = False  # whether targets may be numbers
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -31,8 +37,20 @@ class MarginLoss:
                 if shortcut not in vars(cls):
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
 
+    def arguments(self, scores, y):
+        """z, of scores w.x and labels or targets that broadcast."""
+        return scores * y
+
+    def signs(self, y):
+        """What l'(z) x is multiplied by in a row's gradient."""
+        return y
+
+    def at_zero(self):
+        """The largest loss of a row at w = 0."""
+        return float(self.value(0.0))
+
     def slopes(self, z):
-        """(l', l'') at an array of float32 or float64 margins, which is overwritten.
+        """(l', l'') at an array of float32 or float64 z, which is overwritten.
 
         One pass for both, in the array's own precision: what a solver calls on cache-sized blocks.
         """
@@ -121,8 +139,27 @@ class Huber(MarginLoss):
 
 
 @dataclass(frozen=True)
-class Squared(MarginLoss):
-    """l(z) = (1 - z)^2/2, which is (y - w.x)^2/2 for labels in {-1, 1}; its gradient has no bound."""
+class ResidualLoss(MarginLoss):
+    """A convex and even loss of the residual w.x - y, zero at 0; l' is concave above it.
+
+    So |z| l''(z) <= |l'(z)|: a rounding of z is one of l' (`dp.solvers.rounding`).
+    """
+
+    residual = True
+
+    def arguments(self, scores, y):
+        return scores - y
+
+    def signs(self, y):
+        return np.ones_like(y)
+
+    def at_zero(self):
+        return float(self.value(1.0))
+
+
+@dataclass(frozen=True)
+class Squared(ResidualLoss):
+    """l(z) = z^2/2, for labels in {-1, 1} also (1 - y w.x)^2/2; its gradient has no bound."""
 
     name = "squared"
     kappa = math.inf
@@ -130,22 +167,90 @@ class Squared(MarginLoss):
     quadratic = True
 
     def value(self, z):
-        return (1 - np.asarray(z, dtype=float)) ** 2 / 2
+        return np.asarray(z, dtype=float) ** 2 / 2
 
     def slopes(self, z):
-        z -= 1.0
         return z, np.ones_like(z)
 
 
-LOSSES = {"logistic": Logistic, "huber": Huber, "squared": Squared}
+@dataclass(frozen=True)
+class Robust(ResidualLoss):
+    """Like z^2/2 where |z| is far below tau, of slope tau far above: |l'| <= tau and l'' <= 1."""
+
+    tau: float = 0.25
+
+    c = 1.0
+
+    def __post_init__(self):
+        if not (isinstance(self.tau, Real) and 1e-100 < self.tau < 1e100):
+            raise Refused(f"the {self.name} loss needs a finite width tau > 0, not {self.tau}")
+
+    @property
+    def kappa(self):
+        return self.tau
+
+
+@dataclass(frozen=True)
+class HuberResidual(Robust):
+    """z^2/2 for |z| <= tau, tau |z| - tau^2/2 beyond (Huber, Annals of Mathematical Statistics 35, 1964).
+
+    At the ends of the quadratic piece, where l'' jumps, it is taken from within.
+    """
+
+    name = "huber_residual"
+
+    def value(self, z):
+        size = np.abs(np.asarray(z, dtype=float))
+        bent = np.minimum(size, self.tau)
+        return bent * (size - bent / 2)
+
+    def slopes(self, z):
+        curvature = (np.abs(z) <= self.tau).astype(z.dtype)
+        return np.clip(z, -self.tau, self.tau, out=z), curvature
+
+
+@dataclass(frozen=True)
+class LogCosh(Robust):
+    """l(z) = tau^2 log cosh(z/tau): l' = tau tanh(z/tau), l'' = 1 - tanh(z/tau)^2."""
+
+    name = "log_cosh"
+
+    def value(self, z):
+        size = np.abs(np.asarray(z, dtype=float))
+        with np.errstate(over="ignore"):
+            lower = np.log1p(np.expm1(-2 / self.tau * size) / 2)  # in [-log 2, 0]
+        return np.maximum(self.tau * (size + self.tau * lower), 0.0)
+
+    def slopes(self, z):
+        slope = LogCosh.slope(self, z)
+        curvature = np.multiply(slope, 1 / self.tau)
+        curvature *= -curvature
+        curvature += 1.0
+        return slope, np.maximum(curvature, 0.0)  # tau tanh over tau may round to more than 1
+
+    def slope(self, z):
+        with np.errstate(over="ignore"):
+            z *= 1 / self.tau
+        np.tanh(z, out=z)
+        z *= self.tau
+        return z
+
+
+LOSSES = {loss.name: loss for loss in (Logistic, Huber, Squared, HuberResidual, LogCosh)}
 
 
 def get(loss, **options):
-    """A loss by name, with its options (`h` of "huber"); a loss object stays as it is.
+    """A loss by name, with its options (`h` of "huber", `tau` of "log_cosh" and "huber_residual").
+
+    A loss object stays as it is; {name: options} is one with its options, as configurations have it.
 
     Raises ValueError for an unknown name, with the nearest valid one, and for an option that the loss
     does not have.
     """
+    if isinstance(loss, dict):
+        if len(loss) != 1 or not isinstance(next(iter(loss.values())), dict):
+            raise Refused(f"a loss with options is {{name: {{option: value}}}}, not {loss}")
+        [(loss, options)] = loss.items()
     if not isinstance(loss, str):
         if options:
             raise Refused(f"a loss object takes no options, so not {', '.join(options)}")

@@ -218,8 +218,9 @@ def tilt_log_ratio(pair, mechanism, epsilon, lam, bound=1.0, loss="logistic", de
 
     The densities are those of the exact minimiser, which the release approaches but for its output noise.
 
-    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(y_i w.x_i) y_i x_i), of density
-    exp(-||b|| / scale); |det db/dw| is that of n lam I + sum_i l'' x_i x_i'.
+    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z as in `dp.losses`
+    (of a residual loss without y_i), of density exp(-||b|| / scale); |det db/dw| is that of n lam I +
+    sum_i l'' x_i x_i'.
     """
     n, d = pair.size
     plan = mechanism.plan(n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, **options)
@@ -227,8 +228,8 @@ def tilt_log_ratio(pair, mechanism, epsilon, lam, bound=1.0, loss="logistic", de
     n_lambda = n * (lam + plan.ridge)
 
     def log_density(weights, X, y):
-        z = (weights @ X.T) * y
-        b = n_lambda * weights + (margin.derivative(z) * y) @ X
+        z = margin.arguments(weights @ X.T, y)
+        b = n_lambda * weights + (margin.derivative(z) * margin.signs(y)) @ X
         jacobian = np.einsum("ri,ij,ik->rjk", margin.curvature(z), X, X) + n_lambda * np.eye(d)
         norm = np.linalg.norm(b, axis=1)
         return np.linalg.slogdet(jacobian)[1] - norm / plan.scale

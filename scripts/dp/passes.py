@@ -33,18 +33,20 @@ class Passes:
         gradient = np.zeros(W.shape)
         W = W.astype(self.dtype)
         for part, rows in self.blocks(W.shape[1], self.dtype):
-            sign = None if self.signed else self.y[part, None]
+            y = self.y[part, None]
             z = rows @ W
-            if sign is not None:
-                z *= sign
+            if self.loss.residual:
+                z -= y if y.dtype.kind == "i" else y.astype(self.dtype)
+            elif not self.signed:
+                z *= y
             if hessians is None:
                 slope = self.loss.slope(z)
             else:
                 slope, curvature = self.loss.slopes(z)
                 self.collect(hessians, part, rows, curvature)
                 del curvature
-            if sign is not None:
-                slope *= sign
+            if not (self.signed or self.loss.residual):
+                slope *= y
             # quicker where the longer side of the result is that of the first factor
             gradient += (slope.T @ rows).T if W.shape[1] > self.d else rows.T @ slope
             del z, slope  # so that the next block's take their place in the cache
@@ -67,7 +69,9 @@ class Direct(Passes):
         return self.d * (self.d + 1) // 2
 
     def convert(self, part, dtype):
-        """Rows y_i x_i, column by column."""
+        """Rows y_i x_i, or x_i beside residuals, column by column."""
+        if self.loss.residual:
+            return self.X[part].astype(dtype, order="F")
         return np.multiply(self.X[part], self.y[part, None], dtype=dtype, order="F")
 
     def gradient(self, W, hessians=None):

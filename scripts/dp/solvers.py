@@ -59,13 +59,16 @@ def minimise(
     max_iterations=None,
     near=None,
 ):
-    """Minimise mean_i loss(y_i w.x_i) + lam/2 ||w||^2 + linear_j . w / n for every restart j.
+    """Minimise mean_i loss(z_i) + lam/2 ||w||^2 + linear_j . w / n for every restart j.
+
+    z_i is the margin y_i w.x_i, or the residual w.x_i - y_i of a residual loss (`dp.losses`).
 
     X: (n, d), real numbers of any type, or `dp.data.Rows`; it is read in blocks, may be memory-mapped
         and is never copied as a whole, but for wide rows of at most 64 MB.
-    y: (n,) in {-1, 1}. lam: positive, one number or one per restart. linear: (restarts, d), or (d,)
-    for one restart; None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: (d,) or
-    (restarts, d), a starting point, which changes the time that is taken, not what is certified.
+    y: (n,) in {-1, 1}, or numbers in [-1, 1] for a residual loss. lam: positive, one number or one per
+    restart. linear: (restarts, d), or (d,) for one restart; None is zeros. loss: a name or a loss object
+    (`dp.losses.get`). initial: (d,) or (restarts, d), a starting point, which changes the time that is
+    taken, not what is certified.
     max_iterations: None for as many as it takes wherever double precision can certify the result.
     near: the `Info` of an earlier call with the same lam, loss and number of restarts on like rows, as
     another sample, or more rows: what it found is the starting point, and for wide rows an
@@ -124,10 +127,11 @@ def rounding(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
 
     bound: R >= ||x||. tilt: T >= ||linear||. The minimiser has a norm of at most W, the smaller of
     (kappa R + T/n)/lam, where the gradient is 0, and (2 T/n + sqrt(2 lam l(0)))/lam, since the
-    objective is at most l(0) there and the loss at least 0. With u = EPS/2 (Higham, Accuracy and
-    Stability of Numerical Algorithms, section 3.1):
+    objective is at most l(0) at w = 0 (l(1) of a residual loss) and the loss at least 0. With u = EPS/2
+    (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1):
 
-    - a margin is a sum of d products, wrong by at most d u R W, and its slope by c times that;
+    - a score is a sum of d products, wrong by at most d u R W, and its slope by c times that (of a
+      residual loss, to subtract the target rounds it once more, as `dp.losses.ResidualLoss` says);
     - the mean of n rows is a sum within blocks of 64 to 4096 rows and one over at most n/64 blocks, wrong
       by at most (4096 + n/64) u kappa R;
     - the weights' own last bits move the gradient by at most u W (c R^2 + lam), and lam w and the tilt
@@ -140,7 +144,7 @@ def rounding(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
     pull = tilt / n
     size = min(
         (loss.kappa * bound + pull) / lam,
-        (2 * pull + math.sqrt(2 * lam * float(loss.value(0.0)))) / lam,
+        (2 * pull + math.sqrt(2 * lam * loss.at_zero())) / lam,
     )
     total = (4096 + n / 64 + 10) * loss.kappa * bound
     total += (d + 10) * (smooth + lam) * size + 4 * pull
@@ -181,6 +185,15 @@ def check_certifiable(n, d, lam, bound=1.0, loss="logistic", tolerance=1e-9, til
         )
 
 
+def check_labels(y, loss):
+    """Raise ValueError unless the labels, or the targets of a residual loss, are what it takes."""
+    if not losses.get(loss).residual:
+        if not ((y == 1) | (y == -1)).all():
+            raise Refused("labels must be -1 or 1")
+    elif y.dtype.kind not in "fi" or not (np.abs(y) <= 1).all():
+        raise Refused("targets must be numbers from -1 to 1")
+
+
 def _checked(X, y, lam, linear, loss, initial, tolerance):
     """The arguments as arrays; W (restarts, d) is a copy of the starting points."""
     loss = losses.get(loss)
@@ -189,8 +202,7 @@ def _checked(X, y, lam, linear, loss, initial, tolerance):
         raise ValueError(f"X must be (n, d) and y (n,), n and d > 0, not {X.shape} and {y.shape}")
     if X.dtype.kind not in "fiub":
         raise ValueError(f"X must hold real numbers, not {X.dtype}")
-    if not ((y == 1) | (y == -1)).all():
-        raise ValueError("labels must be -1 or 1")
+    check_labels(y, loss)
     if not (np.isfinite(lam) & (lam > 0)).all():
         raise ValueError(f"lambda must be finite and > 0, not {lam}")
     if not tolerance >= 0:

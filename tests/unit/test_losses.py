@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
 from dp import losses
 
@@ -15,13 +16,20 @@ ALL = {
     "huber": losses.get("huber"),
     "wide_huber": losses.get("huber", h=2.0),
     "squared": losses.get("squared"),
+    "huber_residual": losses.get("huber_residual"),
+    "log_cosh": losses.get("log_cosh"),
+    "narrow_log_cosh": losses.get("log_cosh", tau=0.01),
 }
+MARGINS = [loss for loss in ALL.values() if not loss.residual]
+RESIDUALS = [loss for loss in ALL.values() if loss.residual]
 HUGE = np.array([-np.inf, -1e308, -1e10, -800.0, -40.0, 0.0, 40.0, 800.0, 1e10, 1e308, np.inf])
 
 each_loss = pytest.mark.parametrize("loss", ALL.values(), ids=ALL)
 
 
 def kinks(loss):
+    if isinstance(loss, losses.HuberResidual):
+        return (-loss.tau, loss.tau)
     return (1 - loss.h, 1 + loss.h) if isinstance(loss, losses.Huber) else ()
 
 
@@ -34,8 +42,9 @@ def test_derivative_and_curvature_are_finite_differences(loss, z):
     low, high = np.array(z - step), np.array(z + step)
     slope = (loss.value(high) - loss.value(low)) / (2 * step)
     bend = (loss.derivative(high) - loss.derivative(low)) / (2 * step)
-    assert loss.derivative(z) == pytest.approx(slope, abs=1e-8)
-    assert loss.curvature(z) == pytest.approx(bend, abs=1e-8)
+    third = step**2 * max(1, getattr(loss, "tau", 1) ** -2)  # what the differences leave out
+    assert loss.derivative(z) == pytest.approx(slope, abs=1e-8 + third)
+    assert loss.curvature(z) == pytest.approx(bend, abs=1e-8 + third)
 
 
 @each_loss
@@ -48,6 +57,8 @@ def test_kappa_and_c_are_suprema(loss):
     steepest = np.abs(loss.derivative(z)).max()
     if math.isinf(loss.kappa):
         assert np.abs(loss.derivative(1e6)) > 1e5
+    elif loss.residual:
+        assert steepest == pytest.approx(loss.kappa, rel=1e-12)
     else:
         assert loss.kappa * (1 - 1e-12) < steepest <= loss.kappa
 
@@ -85,24 +96,61 @@ def test_huber_as_printed(z, h):
 
 
 @given(score=st.floats(-1e6, 1e6), y=st.sampled_from([-1, 1]))
-def test_squared_is_the_squared_residual(score, y):
-    assert ALL["squared"].value(y * score) == pytest.approx((y - score) ** 2 / 2, rel=1e-12)
+def test_squared_is_the_squared_margin_of_labels(score, y):
+    loss = ALL["squared"]
+    z = loss.arguments(score, y)
+    assert loss.value(z) == pytest.approx((1 - y * score) ** 2 / 2, rel=1e-12)
 
 
-@each_loss
+@given(z=st.floats(-20, 20), tau=st.sampled_from([0.01, 0.25, 1.0, 3.0]))
+def test_residual_losses_by_their_formulas(z, tau):
+    log_cosh, huber = (losses.get(name, tau=tau) for name in ("log_cosh", "huber_residual"))
+    u = abs(z) / tau
+    value = np.logaddexp(u, -u) - math.log(2)
+    assert log_cosh.value(z) == pytest.approx(tau**2 * value, rel=1e-9, abs=1e-15)
+    assert log_cosh.derivative(z) == pytest.approx(tau * math.tanh(z / tau), rel=1e-14)
+    assert log_cosh.curvature(z) == pytest.approx(1 - math.tanh(z / tau) ** 2, abs=1e-15)
+    assert huber.value(z) == pytest.approx(special.huber(tau, z), rel=1e-12, abs=1e-300)
+    assert huber.derivative(z) == pytest.approx(max(-tau, min(tau, z)), rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", RESIDUALS)
+def test_residual_losses_are_even_and_flatten(loss):
+    """What the bound on rounding takes from them: |z| l''(z) <= |l'(z)|."""
+    z = np.linspace(0, 30, 100_001)
+    assert (loss.value(z) == loss.value(-z)).all() and loss.value(0.0) == 0
+    assert (loss.derivative(-z) == -loss.derivative(z)).all()
+    assert (z * loss.curvature(z) <= loss.derivative(z) * (1 + 1e-12)).all()
+    assert loss.at_zero() == loss.value(1.0) == max(loss.value(np.linspace(-1, 1, 101)))
+
+
+@pytest.mark.parametrize("loss", MARGINS)
 @pytest.mark.filterwarnings("error")
 def test_huge_margins(loss):
     """No overflow warning and nothing undefined, infinite margins included."""
     with np.errstate(invalid="raise", divide="raise"):
         slope, curvature = loss.derivative(HUGE), loss.curvature(HUGE)
-        finite = HUGE[1:-1] if loss.name != "squared" else HUGE[2:-2]  # 1e308 squared is infinite
-        assert np.isfinite(loss.value(finite)).all()
-        assert not np.isnan(loss.value(HUGE if loss.name != "squared" else finite)).any()
+        assert np.isfinite(loss.value(HUGE[1:-1])).all()
+        assert not np.isnan(loss.value(HUGE)).any()
     assert not np.isnan(slope).any() and not np.isnan(curvature).any()
     assert (np.diff(slope) >= 0).all() and (curvature >= 0).all()
-    if loss.name != "squared":
-        assert slope[0] == -1 and slope[-1] == 0 and curvature[0] == curvature[-1] == 0
-        assert loss.value(-1e10) == pytest.approx(1e10) and loss.value(np.inf) == 0
+    assert slope[0] == -1 and slope[-1] == 0 and curvature[0] == curvature[-1] == 0
+    assert loss.value(-1e10) == pytest.approx(1e10) and loss.value(np.inf) == 0
+
+
+@pytest.mark.parametrize("loss", RESIDUALS)
+@pytest.mark.filterwarnings("error")
+def test_huge_residuals(loss):
+    with np.errstate(invalid="raise", divide="raise"):
+        slope, curvature = loss.derivative(HUGE), loss.curvature(HUGE)
+        finite = HUGE[1:-1] if loss.name != "squared" else HUGE[2:-2]  # 1e308 squared is infinite
+        assert np.isfinite(loss.value(finite)).all()
+    assert not np.isnan(slope).any() and not np.isnan(curvature).any()
+    assert (np.diff(slope) >= 0).all() and (curvature >= 0).all()
+    if math.isfinite(loss.kappa):
+        assert slope[-1] == pytest.approx(loss.kappa) and curvature[-1] == 0
+        assert loss.value(1e10) == pytest.approx(1e10 * loss.tau)
+        assert loss.value(np.inf) == np.inf
 
 
 @each_loss
@@ -114,7 +162,7 @@ def test_slopes_are_one_pass_in_place(loss, precision):
     slope, curvature = loss.slopes(z)
     assert slope is z
     assert slope.dtype == curvature.dtype == precision
-    error = 4 * float(np.finfo(precision).eps)
+    error = 4 * float(np.finfo(precision).eps) * max(1, 0.25 / getattr(loss, "tau", 1))
     for found, exact in zip((slope, curvature), expected, strict=True):
         assert found == pytest.approx(exact, rel=error, abs=error)
 
@@ -142,9 +190,10 @@ def test_losses_are_immutable_values():
 
 
 def test_lookup():
-    for name in ("logistic", "huber", "squared"):
+    for name in ("logistic", "huber", "squared", "huber_residual", "log_cosh"):
         assert losses.get(name).name == name
-        assert losses.get(losses.get(name)) == losses.get(name)
+        assert losses.get(losses.get(name)) == losses.get(name) == losses.get({name: {}})
+    assert losses.get({"log_cosh": {"tau": 0.5}}) == losses.get("log_cosh", tau=0.5)
 
 
 @pytest.mark.parametrize(
@@ -157,6 +206,8 @@ def test_lookup():
         (losses.get("huber"), {"h": 1.0}, "takes no options"),
         ("huber", {"h": 0.0}, "h > 0, not 0.0"),
         ("huber", {"h": math.nan}, "h > 0, not nan"),
+        ("log_cosh", {"tau": 0.0}, "log_cosh loss needs a finite width tau > 0, not 0.0"),
+        ({"huber_residual": {"tau": math.inf}}, {}, "tau > 0, not inf"),
     ],
 )
 def test_errors_are_one_plain_sentence(name, options, said):

@@ -51,12 +51,14 @@ def test_descend_is_the_loop_of_the_definition(loss, schedule):
             }[schedule]
             w = w - eta * (lam * w + total / 5)
     passes = [(o[None], z[None]) for o, z in zip(orders, noises, strict=True)]
+    residual = loss == "squared"
     found, kept = descend(
-        (X * y[:, None])[None],
+        (X if residual else X * y[:, None])[None],
         [0],
         [lam, 0.1],
         passes,
         plan,
+        targets=y[None] if residual else None,
         loss=loss,
         clip=clip,
         schedule=schedule,

@@ -114,7 +114,7 @@ class Optional(Option):
 
 
 class Loss(Option):
-    """A margin loss of `dp.losses`, by name or as an object."""
+    """A loss of `dp.losses`, by name, with its options as {name: options}, or as an object."""
 
     def __init__(self, default="logistic"):
         super().__init__(default)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp import losses
 from dp.accounting import REPLACE_ONE, Guarantee, none
 from dp.descent import SCHEDULES, batch_plan, descend
 from dp.mechanisms import Mechanism, Release, register
@@ -98,23 +99,24 @@ class _SGD(Mechanism):
         plan = batch_plan(n, p.batch, p.batch_final)
         width = (p.dimensions or d) + p.bias
         projected = p.dimensions is not None
+        residual = losses.get(p.loss).residual
         held = 8 * width * (len(plan[0]) + n * projected)  # noise of a pass, and rows of its own
         step = min(CHUNK_BYTES // held, EXAMPLES_BYTES // (8 * width * int(plan[2].max())))
         parts = []
         for j in range(0, len(runs), max(1, step)):
             part = runs[j : j + max(1, step)]
-            key = (p.dimensions, p.bias, j if projected else None)
+            key = (p.dimensions, p.bias, residual, j if projected else None)
             if key not in cache:
                 cache.clear()
                 of = part if projected else runs
-                cache[key] = _rows(trains, of, p.dimensions, p.bias)
-            rows, block, projections = cache[key]
+                cache[key] = _rows(trains, of, p.dimensions, p.bias, residual)
+            rows, targets, block, projections = cache[key]
             block = block if projected else block[j : j + len(part)]
-            parts.append(self._part(part, rows, block, projections, scale, lams, plan, p))
+            parts.append(self._part(part, rows, targets, block, projections, scale, lams, plan, p))
         weights, intercepts = zip(*parts, strict=True)
         return np.concatenate(weights, axis=1), np.concatenate(intercepts, axis=1)
 
-    def _part(self, runs, rows, block, projections, scale, lams, plan, p):
+    def _part(self, runs, rows, targets, block, projections, scale, lams, plan, p):
         n, width = rows.shape[1:]
         steps = len(plan[0])
 
@@ -127,7 +129,7 @@ class _SGD(Mechanism):
                 yield order, noise
 
         settings = {"loss": p.loss, "clip": p.clip, "schedule": p.schedule, "rate": p.rate}
-        w, _ = descend(rows, block, lams, passes(), plan, **settings)
+        w, _ = descend(rows, block, lams, passes(), plan, targets=targets, **settings)
         w = w.transpose(1, 0, 2)
         intercepts = w[:, :, -1] if p.bias else np.zeros(w.shape[:2])
         w = w[:, :, : width - p.bias]
@@ -136,8 +138,11 @@ class _SGD(Mechanism):
         return w, intercepts
 
 
-def _rows(trains, runs, dimensions, bias):
-    """Rows times labels (blocks, n, width), each run's block, and the projections (None without)."""
+def _rows(trains, runs, dimensions, bias, residual):
+    """Rows times labels (blocks, n, width), each run's block, and the projections (None without).
+
+    residual: rows are as they are, and targets (blocks, n) stand beside them, otherwise None.
+    """
     n, d = np.shape(trains[0][0])
     if dimensions is None:
         used = sorted({run.train for run in runs})
@@ -152,17 +157,21 @@ def _rows(trains, runs, dimensions, bias):
     rows = np.empty((len(sources), n, width + bool(bias)))
     for found, (train, matrix) in zip(rows, sources, strict=True):
         X, y = trains[train]
-        sign = np.asarray(y, dtype=float)[:, None]
+        sign = np.ones((n, 1)) if residual else np.asarray(y, dtype=float)[:, None]
         np.multiply(X if matrix is None else X @ matrix, sign, out=found[:, :width])
         found[:, width:] = sign
-    return rows, block, projections
+    targets = (
+        np.array([trains[train][1] for train, _ in sources], dtype=float) if residual else None
+    )
+    return rows, targets, block, projections
 
 
 def _by_settings(candidates):
     """Candidates that differ in lambda alone: (p, positions, lambdas) of each such group."""
     groups = {}
     for position, p in enumerate(candidates):
-        key = tuple((name, value) for name, value in vars(p).items() if name != "lam")
+        key = tuple(item for item in vars(p).items() if item[0] not in ("lam", "loss"))
+        key += (losses.get(p.loss),)
         _, positions, lams = groups.setdefault(key, (p, [], []))
         positions.append(position)
         lams.append(p.lam)

@@ -3,6 +3,7 @@
 import argparse
 import json
 
+from dp import metrics
 from dp.accounting import Guarantee, after_preparation, given_that
 from dp.composition import disjoint, sequence
 from dp.mechanisms import MECHANISMS
@@ -17,7 +18,9 @@ from study.summary import cells_frame
 COLUMNS = (
     *("experiment", "dataset", "method", "mechanism", "options", "train_size", "epsilon", "delta"),
     *("lambda", "folds", "restarts", "error_mean", "error_sd", "error_sd_folds", "error_low"),
-    *("error_high", "excess_risk_mean", "gradient_norm_max", "status", "epsilon_claimed"),
+    "error_high",
+    *(f"{name}{end}" for name in metrics.ALL if name != "error" for end in metrics.ENDS),
+    *("excess_risk_mean", "gradient_norm_max", "status", "epsilon_claimed"),
     *("epsilon_proven", "delta_proven", "adjacency", "reason", "seed"),
 )
 

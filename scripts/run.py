@@ -3,11 +3,13 @@
 import argparse
 import math
 from collections import deque
+from functools import partial
 from itertools import count
 
 import numpy as np
 
-from dp.evaluation import error_rate, regularised_risk
+from dp import metrics
+from dp.evaluation import classification, regression, regularised_risk
 from dp.fits import penalties
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
@@ -15,7 +17,7 @@ from study import jobs
 from study.arguments import of_release
 from study.files import read_json, write_csv
 
-COLUMNS = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status")
+COLUMNS = ("excess_risk", "gradient_norm", "status")
 
 
 def main():
@@ -28,7 +30,7 @@ def main():
     parser.add_argument("--delta", type=float, default=0.0)
     parser.add_argument("--restarts", type=int, required=True)
     parser.add_argument("--fit", nargs="?", help="shared fits, .npz")
-    parser.add_argument("--out", required=True, help=f".csv: {', '.join(COLUMNS)} and reports")
+    parser.add_argument("--out", required=True, help=".csv: one row per fold and restart")
     arguments = parser.parse_args()
 
     mechanism = MECHANISMS[arguments.mechanism]
@@ -60,12 +62,17 @@ def main():
         restarts=restarts,
         **given,
     )
+    evaluate, names = classification, metrics.CLASSES
+    if "target" in meta:
+        low, high = meta["target"]["bounds"]
+        evaluate, names = partial(regression, unit=(high - low) / 2), metrics.TARGETS
     rows = []
     for fold, release in enumerate(releases):
         train, test = reserve.popleft()
         ok = release.status == "ok"
         intercept = release.info.get("intercept", 0.0)
-        error = np.where(ok, error_rate(release.weights, *test, intercept), np.nan)
+        found = evaluate(release.weights, *test, intercept)
+        found = [np.where(ok, found[name], np.nan) for name in names]
         excess = np.full(restarts, np.nan)
         if fit_name in ("l2", "l1", "elastic_net"):
             loss = options.get("loss", "logistic")
@@ -75,11 +82,12 @@ def main():
         gradient = release.info.get("gradient_norm", np.full(restarts, math.nan))
         reports = (release.info[name] for name in mechanism.reports)
         rows += zip(
-            *([fold] * restarts, range(restarts), error, excess, gradient, release.status),
+            *([fold] * restarts, range(restarts), *found, excess, gradient, release.status),
             *reports,
             strict=True,
         )
-    write_csv(arguments.out, (*COLUMNS, *mechanism.reports), rows)
+    columns = ("fold", "restart", *names, *COLUMNS, *mechanism.reports)
+    write_csv(arguments.out, columns, rows)
 
 
 def read_fits(path):

@@ -1,16 +1,42 @@
-"""What a released weight vector is worth: test error and regularised risk."""
+"""What a released weight vector is worth: errors and other metrics on test rows, and regularised risk."""
 
 import numpy as np
 
-from dp import losses
+from dp import losses, metrics
 from dp.data import slices
 
-BLOCK_ELEMENTS = 1 << 13  # scores held at a time: 64 kB, which malloc does not fetch anew each time
+BLOCK_ELEMENTS = 1 << 13  # scores made at a time: 64 kB, which malloc does not fetch anew each time
+KEPT = 1 << 23  # scores of all rows held together: 64 MB
+CACHED = 1 << 14  # of them in the cache, with what is made of them
 
 
 def _blocks(rows, restarts):
     step = max(16, BLOCK_ELEMENTS // max(1, restarts))  # at least what a matrix product needs
-    return slices(rows, step)
+    return slices(rows, min(step, losses.SUMMED))
+
+
+def _scores(weights, X, intercept, look):
+    """(some of the restarts, their scores (restarts, n)), CACHED numbers or one restart's.
+
+    look(restarts, rows, scores (rows, restarts)) is given them first, in blocks of rows.
+    """
+    intercept = np.broadcast_to(intercept, len(weights))
+    for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
+        W, found = weights[part].T, np.empty((part.stop - part.start, len(X)))
+        for rows in _blocks(len(X), W.shape[1]):
+            scores = X[rows] @ W + intercept[part]
+            found[:, rows] = scores.T
+            look(part, rows, scores)
+        for some in slices(len(found), max(1, CACHED // max(1, len(X)))):
+            yield slice(part.start + some.start, part.start + some.stop), found[some]
+
+
+def _of_classes(weights, X):
+    """(rows, their scores (rows, restarts, K)) of weights (restarts, d, K)."""
+    restarts, d, K = weights.shape
+    flat = weights.transpose(1, 0, 2).reshape(d, restarts * K)
+    for rows in _blocks(len(X), restarts * K):
+        yield rows, (X[rows] @ flat).reshape(-1, restarts, K)
 
 
 def error_rate(weights, X, y, intercept=0.0):
@@ -22,15 +48,88 @@ def error_rate(weights, X, y, intercept=0.0):
     """
     wrong = np.zeros(len(weights))
     if weights.ndim == 3:
-        restarts, d, K = weights.shape
-        flat = weights.transpose(1, 0, 2).reshape(d, restarts * K)
-        for rows in _blocks(len(X), restarts * K):
-            scores = (X[rows] @ flat).reshape(-1, restarts, K)
+        for rows, scores in _of_classes(weights, X):
             wrong += (scores.argmax(axis=2) != y[rows, None]).sum(axis=0)
         return wrong / len(X)
     for rows in _blocks(len(X), len(weights)):
         wrong += ((X[rows] @ weights.T + intercept > 0) != (y[rows] > 0)[:, None]).sum(axis=0)
     return wrong / len(X)
+
+
+def classification(weights, X, y, intercept=0.0):
+    """`metrics.CLASSES` for each of the weights, name -> (restarts,); arguments as `error_rate`.
+
+    log_loss reads scores as logarithms of odds (of K classes: as those that a softmax turns into
+    probabilities), whatever the weights were trained for. auc: `auc`; NaN for K classes.
+    """
+    found = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
+    if weights.ndim == 3:
+        found["error"], total = error_rate(weights, X, y), np.zeros(len(weights))
+        for rows, scores in _of_classes(weights, X):
+            top = scores.max(axis=2, keepdims=True)
+            sums = np.log(np.exp(scores - top).sum(axis=2)) + top[:, :, 0]
+            total += (sums - np.take_along_axis(scores, y[rows, None, None], 2)[:, :, 0]).sum(
+                axis=0
+            )
+        found["log_loss"] = total / len(X)
+        return found
+    positive, sign, logistic = y > 0, np.where(y > 0, 1.0, -1.0)[:, None], losses.get("logistic")
+    found["error"][:], found["log_loss"][:] = 0, 0
+
+    def look(part, rows, scores):
+        found["error"][part] += ((scores > 0) != positive[rows, None]).sum(axis=0)
+        found["log_loss"][part] += logistic.total(scores * sign[rows])
+
+    for part, scores in _scores(weights, X, intercept, look):
+        found["auc"][part] = auc(scores, positive)
+    return found | {name: found[name] / len(X) for name in ("error", "log_loss")}
+
+
+def auc(scores, positive):
+    """Area under the ROC curve of each row of finite scores (restarts, n), a tie counting half.
+
+    It is the share of pairs of a positive and a negative in which the positive has the larger score;
+    NaN where there is one class alone. The label takes the place of a score's last bit, so that one sort
+    has both, and scores that differ there alone are equal.
+    """
+    count = int(positive.sum())
+    pairs = count * (len(positive) - count)
+    if not pairs:
+        return np.full(len(scores), np.nan)
+    label, rank = positive.astype(np.int64), np.arange(float(len(positive)))
+    scores = (scores + 0.0).view(np.int64)  # -0.0 + 0.0 is 0.0
+    scores &= -2
+
+    def above(scores, label):
+        """Pairs in the right order, where those of equal scores stand as they are sorted; and keys."""
+        keys = scores | label
+        keys.view(float).sort(axis=1)
+        return (keys & 1).astype(float) @ rank, keys
+
+    found, keys = above(scores, label)
+    tied = ((keys[:, 1:] ^ keys[:, :-1]) == 1).any(axis=1)
+    found -= count * (count - 1) / 2
+    if tied.any():  # the other way round the bit sorts equal scores the other way round
+        other = rank.sum() - above(scores[tied], 1 - label)[0] - count * (count - 1) / 2
+        found[tied] = (found[tied] + other) / 2
+    return found / pairs
+
+
+def regression(weights, X, y, intercept=0.0, unit=1.0):
+    """`metrics.TARGETS` for each of the weights (restarts, d), name -> (restarts,).
+
+    unit: of the target's own scale in that of y, in which mse and mae are told. r2: of the test rows;
+    1 minus the mean squared error over their variance, NaN where they are all the same.
+    """
+    found = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
+    y = np.asarray(y, dtype=float)
+    variance = y.var() if np.ptp(y) > 0 else np.nan
+    for part, residual in _scores(weights, X, intercept, lambda *_: None):
+        residual -= y
+        mse = np.einsum("ij,ij->i", residual, residual) / len(X)
+        found["mse"][part], found["r2"][part] = unit**2 * mse, 1 - mse / variance
+        found["mae"][part] = unit * np.abs(residual, out=residual).mean(axis=1)
+    return found
 
 
 def regularised_risk(weights, X, y, lam, loss="logistic", l1=0.0):
@@ -41,6 +140,6 @@ def regularised_risk(weights, X, y, lam, loss="logistic", l1=0.0):
     loss = losses.get(loss)
     total = np.zeros(len(weights))
     for rows in _blocks(len(X), len(weights)):
-        total += loss.value(loss.arguments(X[rows] @ weights.T, y[rows, None])).sum(axis=0)
+        total += loss.total(loss.arguments(X[rows] @ weights.T, y[rows, None]))
     penalty = lam / 2 * np.einsum("ij,ij->i", weights, weights) + l1 * np.abs(weights).sum(axis=1)
     return total / len(X) + penalty

@@ -22,6 +22,8 @@ import numpy as np
 
 from dp.errors import Refused
 
+SUMMED = 1000  # losses that `total` adds, at most: 2^1000 is a float
+
 
 @dataclass(frozen=True)
 class MarginLoss:
@@ -33,7 +35,7 @@ class MarginLoss:
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "slopes" in vars(cls):  # new ones leave no use for what shortens a parent's
-            for shortcut in ("slope", "quadratic"):
+            for shortcut in ("slope", "total", "quadratic"):
                 if shortcut not in vars(cls):
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
 
@@ -48,6 +50,10 @@ class MarginLoss:
     def at_zero(self):
         """The largest loss of a row at w = 0."""
         return float(self.value(0.0))
+
+    def total(self, z):
+        """Sum of l over the first axis, of at most SUMMED."""
+        return self.value(z).sum(axis=0)
 
     def slopes(self, z):
         """(l', l'') at an array of float32 or float64 z, which is overwritten.
@@ -80,6 +86,12 @@ class Logistic(MarginLoss):
         np.negative(np.abs(value, out=value), out=value)
         np.log1p(np.exp(value, out=value), out=value)  # log(1 + e^-|z|), and -z more where z < 0
         return np.subtract(value, np.minimum(z, 0.0), out=value)
+
+    def total(self, z):
+        """One logarithm for all: of a product of numbers in [1, 2]."""
+        value = np.exp(-np.abs(z))
+        value += 1.0
+        return np.log(value.prod(axis=0)) - np.minimum(z, 0.0).sum(axis=0)
 
     def slopes(self, z):
         slope = Logistic.slope(self, z)  # whatever a subclass makes of it

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from dp import metrics
 from study import paths
 
 CONFIDENCE = 0.95
@@ -24,36 +25,34 @@ def read_cell(path):
 
 
 def summarise(draws):
-    """Mean, spread and 95 % interval of the test error of one cell.
+    """Mean and 95 % interval of each of `dp.metrics.ALL` of one cell, NaN where its data have none.
 
-    Where its mechanism reports the training error, the same of that.
+    Where its mechanism reports the training error, the same of that; of the error the spread, too.
 
     The fold is the replicate: draws of the noise on one fold share its training and test rows, so
-    they are not independent data. The interval is Student's t over the folds' means, at least 0 and
-    at most 1. Failed draws are counted in `status` and enter no mean.
+    they are not independent data. The interval is Student's t over the folds' means, within what the
+    metric can be. Failed draws are counted in `status` and enter no mean.
     """
     # Arrays, not pandas' own means: an experiment may have tens of thousands of cells.
     status = draws["status"].to_numpy(dtype=str)
     ok = status == "ok"
     fold = draws["fold"].to_numpy()
-    error, excess_risk = (_where(ok, draws[column]) for column in ("error", "excess_risk"))
-    mean, sd_folds, low, high = _over_folds(error, fold)
-    training = {}
-    if "train_error" in draws:  # of mechanisms that report it
-        train, _, train_low, train_high = _over_folds(_where(ok, draws["train_error"]), fold)
-        training = {
-            "train_error_mean": train,
-            "train_error_low": train_low,
-            "train_error_high": train_high,
-        }
-    return training | {
+    error, excess_risk = (
+        _where(ok, draws[column]) if column in draws else np.full(len(ok), math.nan)
+        for column in ("error", "excess_risk")
+    )
+    found = {"error_sd": _sd(_numbers(error)), "error_sd_folds": _over_folds(error, fold)[1]}
+    for name, ends in (metrics.ALL | {"train_error": (0, 1)}).items():
+        values = [math.nan] * 3
+        if name in draws:
+            values = _over_folds(_where(ok, draws[name]), fold, *ends)
+            values = values[0], *values[2:]
+        elif name == "train_error":  # of mechanisms that report it
+            continue
+        found |= dict(zip((name + end for end in metrics.ENDS), values, strict=True))
+    return found | {
         "folds": len(np.unique(fold)),
         "restarts": int(draws["restart"].max()) + 1,
-        "error_mean": mean,
-        "error_sd": _sd(_numbers(error)),
-        "error_sd_folds": sd_folds,
-        "error_low": low,
-        "error_high": high,
         "excess_risk_mean": _mean(_numbers(excess_risk)),
         "gradient_norm_max": draws["gradient_norm"].max(),
         "status": _status(status, ok),
@@ -76,7 +75,7 @@ def _sd(values):
     return float(values.std(ddof=1)) if len(values) > 1 else math.nan
 
 
-def _over_folds(values, fold):
+def _over_folds(values, fold, least=-math.inf, most=math.inf):
     """(mean, standard deviation, low, high) of the folds' means; not-a-numbers enter none."""
     there = ~np.isnan(values)
     counts = np.bincount(fold[there])
@@ -86,7 +85,7 @@ def _over_folds(values, fold):
     if math.isnan(sd):
         return mean, sd, math.nan, math.nan
     half = _quantile(len(means) - 1) * sd / math.sqrt(len(means))
-    return mean, sd, max(0.0, mean - half), min(1.0, mean + half)
+    return mean, sd, max(least, mean - half), min(most, mean + half)
 
 
 @cache

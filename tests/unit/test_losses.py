@@ -175,6 +175,14 @@ def test_one_number_and_lists_are_margins_too(loss):
 
 
 @each_loss
+def test_totals_are_sums_of_values(loss):
+    z = np.random.default_rng(1).standard_normal((losses.SUMMED, 7)) * np.geomspace(1e-12, 1e3, 7)
+    np.testing.assert_allclose(loss.total(z), loss.value(z).sum(axis=0), rtol=1e-12)
+    assert loss.total(-np.abs(z)) == pytest.approx(loss.value(-np.abs(z)).sum(axis=0), rel=1e-12)
+    assert np.isfinite(loss.total(np.zeros((losses.SUMMED, 1))))
+
+
+@each_loss
 def test_arguments_stay_as_they_are(loss):
     z = np.linspace(-3, 3, 7)
     loss.value(z), loss.derivative(z), loss.curvature(z)

@@ -130,3 +130,26 @@ def test_a_run_file_without_draws_is_refused(tmp_path):
     write_csv(tmp_path / "eps=1.csv", COLUMNS, [])
     with pytest.raises(ValueError, match="has no draws"):
         read_cell(tmp_path / "eps=1.csv")
+
+
+def test_every_metric_has_its_mean_and_interval_within_its_range():
+    values = np.random.default_rng(8).uniform(0.3, 0.9, size=(4, 6))
+    frame = draws(values).assign(log_loss=3 * values.ravel(), auc=0.1 + values.ravel())
+    found = summarise(frame)
+    for name, means in {"log_loss": 3 * values, "auc": 0.1 + values}.items():
+        means = means.mean(axis=1)
+        low, high = stats.t.interval(0.95, 3, loc=means.mean(), scale=stats.sem(means))
+        assert found[f"{name}_mean"] == pytest.approx(means.mean())
+        assert found[f"{name}_low"] == pytest.approx(low)
+        assert found[f"{name}_high"] == pytest.approx(min(1, high) if name == "auc" else high)
+    assert all(math.isnan(found[f"{name}_mean"]) for name in ("mse", "mae", "r2"))
+
+
+def test_regression_has_no_error_and_r2_may_be_far_below_zero():
+    frame = draws([[0.5, 0.7], [0.6, 0.8]]).rename(columns={"error": "r2"})
+    frame["r2"] *= -100
+    found = summarise(frame)
+    assert found["r2_mean"] == pytest.approx(-65) and found["r2_low"] < -100
+    assert all(
+        math.isnan(found[f"error_{end}"]) for end in ("mean", "sd", "sd_folds", "low", "high")
+    )

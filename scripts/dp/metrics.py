@@ -1,0 +1,21 @@
+"""Names of the metrics, and the range of each: no more, so that what reads results needs no more."""
+
+import math
+
+CLASSES = {"error": (0, 1), "log_loss": (0, math.inf), "auc": (0, 1)}  # of data with classes
+TARGETS = {
+    "mse": (0, math.inf),
+    "mae": (0, math.inf),
+    "r2": (-math.inf, 1),
+}  # with numbers as targets
+ALL = CLASSES | TARGETS
+RISING = ("auc", "r2")  # the larger, the better
+ENDS = ("_mean", "_low", "_high")  # of their columns in results.csv
+TITLES = {
+    "error": "test error",
+    "log_loss": "test log loss",
+    "auc": "test AUC",
+    "mse": "test mean squared error",
+    "mae": "test mean absolute error",
+    "r2": "test $R^2$",
+}

@@ -1,0 +1,98 @@
+"""Metrics of released weights against scikit-learn, one draw at a time."""
+
+import numpy as np
+import pytest
+from sklearn import metrics as reference
+
+from dp import evaluation, metrics
+from dp.data import Rows
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+@pytest.mark.parametrize("n, kept", [(400, 1 << 23), (400, 900), (1, 1 << 23), (40, 10)])
+@pytest.mark.parametrize("steps", [None, 4.0])  # scores in steps of a quarter, many of them equal
+def test_classification_is_scikit_learns(n, kept, steps, rng, monkeypatch):
+    monkeypatch.setattr(evaluation, "KEPT", kept)
+    X, y = rng.standard_normal((n, 3)), rng.choice([-1, 1], n).astype(np.int8)
+    weights, intercept = 3 * rng.standard_normal((7, 3)), rng.standard_normal(7)
+    if steps:
+        X, weights, intercept = (np.round(a * steps) / steps for a in (X, weights, intercept))
+    found = evaluation.classification(weights, X, y, intercept)
+    assert list(found) == list(metrics.CLASSES)
+    assert (found["error"] == evaluation.error_rate(weights, X, y, intercept)).all()
+    for k, (w, b) in enumerate(zip(weights, intercept, strict=True)):
+        scores = X @ w + b
+        assert found["error"][k] == np.mean(np.where(scores > 0, 1, -1) != y)
+        p = 1 / (1 + np.exp(-scores))
+        expected = reference.log_loss(y, p, labels=[-1, 1])
+        assert found["log_loss"][k] == pytest.approx(expected, rel=1e-8)
+        if len(set(y)) == 2:
+            assert found["auc"][k] == pytest.approx(reference.roc_auc_score(y, scores), abs=1e-15)
+        else:
+            assert np.isnan(found["auc"][k])
+
+
+def test_auc_of_ties_and_zeros():
+    """Signed zeros are equal, and all ties give a half."""
+    positive = np.array([True, False, True, False, True])
+    scores = np.array([
+        [0.0, -0.0, 0.0, -0.0, 0.0],
+        [1.0, 1.0, 1.0, 1.0, 2.0],
+        [-1.5e308, -1e308, 1.5e308, 1e-320, -1e-320],
+        [3.0, 1.0, 3.0, 1.0, 3.0],
+        [-3.0, -1.0, -3.0, -1.0, -3.0],
+    ])  # fmt: skip
+    pairs = scores[:, :, None][:, positive], scores[:, None][:, :, ~positive]
+    expected = ((pairs[0] > pairs[1]) + 0.5 * (pairs[0] == pairs[1])).mean(axis=(1, 2))
+    assert (evaluation.auc(scores, positive) == expected).all()
+    assert expected[0] == 0.5 and expected[3:].tolist() == [1, 0]
+
+
+def test_log_loss_of_huge_scores_is_finite():
+    found = evaluation.classification(
+        np.array([[1e5]]), np.array([[1.0], [2.0]]), np.array([1, -1])
+    )
+    assert found["log_loss"][0] == pytest.approx(1e5)
+
+
+def test_classes_are_scikit_learns(rng):
+    X, y = rng.standard_normal((300, 4)), rng.integers(0, 3, 300)
+    weights = rng.standard_normal((5, 4, 3))
+    found = evaluation.classification(weights, X, y)
+    for k, w in enumerate(weights):
+        p = np.exp(X @ w)
+        p /= p.sum(axis=1, keepdims=True)
+        assert found["log_loss"][k] == pytest.approx(reference.log_loss(y, p), rel=1e-12)
+        assert found["error"][k] == np.mean((X @ w).argmax(axis=1) != y)
+    assert np.isnan(found["auc"]).all()
+
+
+@pytest.mark.parametrize("kept", [1 << 23, 700])
+def test_regression_is_scikit_learns_on_the_targets_own_scale(kept, rng, monkeypatch):
+    monkeypatch.setattr(evaluation, "KEPT", kept)
+    X = rng.standard_normal((300, 4))
+    weights, intercept = rng.standard_normal((6, 4)), rng.standard_normal(6)
+    y = np.clip(X @ weights[0] / 3 + 0.1 * rng.standard_normal(300), -1, 1)
+    low, high = 10.0, 50.0
+    raw = low + (y + 1) / 2 * (high - low)
+    rows = Rows(X, np.arange(300))
+    found = evaluation.regression(weights / 3, rows, y, intercept / 9, unit=(high - low) / 2)
+    assert list(found) == list(metrics.TARGETS)
+    for k, (w, b) in enumerate(zip(weights / 3, intercept / 9, strict=True)):
+        predicted = low + (X @ w + b + 1) / 2 * (high - low)
+        for name, of in {
+            "mse": reference.mean_squared_error,
+            "mae": reference.mean_absolute_error,
+            "r2": reference.r2_score,
+        }.items():
+            assert found[name][k] == pytest.approx(of(raw, predicted), rel=1e-10)
+    assert evaluation.regression(weights, X, y)["r2"].max() <= 1
+
+
+def test_targets_that_are_all_the_same_have_no_r2():
+    found = evaluation.regression(np.ones((2, 1)), np.ones((3, 1)), np.full(3, 0.1))
+    assert np.isnan(found["r2"]).all() and found["mse"] == pytest.approx(0.81)

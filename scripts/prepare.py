@@ -61,7 +61,7 @@ def main():
         arrays["separator"] = separator
     with atomic(arguments.out_npz, "wb") as handle:
         np.savez(handle, **arrays)
-    counts = {part: class_counts(y) for part, (_, y) in parts.items()}
+    counts = {part: {} if table.target else class_counts(y) for part, (_, y) in parts.items()}
     write_json(
         arguments.out_json,
         {
@@ -71,7 +71,8 @@ def main():
             "rows": len(parts[""][1]),
             "columns": list(table.columns),
             # label in y -> its name
-            "labels": label_names(table),
+            "labels": {} if table.target else label_names(table),
+            **target(table),
             "class_counts": counts[""],
             "public_rows": len(public),
             "holdout_rows": source.get("holdout", 0),
@@ -125,7 +126,7 @@ def split(table, holdout, public):
 
 def check(table, parts):
     """The largest norm of a training row; raises for rows or labels that no mechanism may be given."""
-    classes = len(table.classes) or None
+    classes = data.NUMBERS if table.target else len(table.classes) or None
     largest = 0.0
     for part, (X, y) in parts.items():
         # Test rows are not protected: only a step fitted on others can make one longer.
@@ -144,6 +145,14 @@ def label_names(table):
     if table.classes:
         return {str(number): str(name) for number, name in enumerate(table.classes)}
     return dict(zip(("-1", "1"), table.pair or ("-1", "1"), strict=True))
+
+
+def target(table):
+    """What y in [-1, 1] was: a column clipped to public bounds."""
+    if not table.target:
+        return {}
+    column, low, high = table.target
+    return {"target": {"column": column, "bounds": [low, high]}}
 
 
 def class_counts(y):

@@ -7,7 +7,6 @@ import json
 import numpy as np
 
 from dp.data import split_folds
-from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from dp.tuning import most_frequent_best
@@ -52,9 +51,8 @@ def main():
             **shared,
             **given,
         )
-        errors.append(
-            np.mean([_errors(r, train, p) for r, p in zip(releases, parts, strict=True)], 0)
-        )
+        pairs = zip(releases, parts, strict=True)
+        errors.append(np.mean([_errors(r, train, p, jobs.measure(meta)) for r, p in pairs], 0))
     errors = np.array(errors)
     wins, chosen = most_frequent_best(errors)
     names = sorted({name for _, options in candidates for name in options})
@@ -83,10 +81,10 @@ def main():
     )
 
 
-def _errors(release, train, part):
+def _errors(release, train, part, measure):
     """Validation error per candidate, NaN where it failed."""
     X, y = train[0][part[1]], train[1][part[1]]
-    error = error_rate(release.weights, X, y, release.info.get("intercept", 0.0))
+    error = measure(release.weights, X, y, release.info.get("intercept", 0.0))
     return np.where(release.status == "ok", error, np.nan)
 
 

@@ -39,7 +39,12 @@ def main():
     grid = np.array([float(f"{lam:.9g}") for lam in np.geomspace(low, high, int(values))])
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "tuning folds")
     errors, status = cross_validate(
-        X, y, grid, split_folds(len(X), arguments.folds, rng), loss=arguments.loss
+        X,
+        y,
+        grid,
+        split_folds(len(X), arguments.folds, rng),
+        loss=arguments.loss,
+        measure=jobs.measure(read_json(arguments.meta)),
     )
     # Rounded: equal counts of errors are a tie in whatever order their shares are added.
     mean = errors.mean(axis=1).round(12)

@@ -20,6 +20,7 @@ from checks.options import (
 )
 from checks.results import Missing
 from checks.statements import Outcome
+from dp import metrics
 from study import canonical
 
 
@@ -34,8 +35,10 @@ def _place(row):
     return place if math.isinf(epsilon) else f"{place}, epsilon = {canonical.epsilon(epsilon)}"
 
 
-def _ok(frame):
-    frame = frame[frame["error_mean"].notna()]
+def _ok(frame, column="error_mean"):
+    if column not in frame:
+        raise Missing(f"the results have no column {column!r}")
+    frame = frame[frame[column].notna()]
     if frame.empty:
         raise Missing("this run has no cell that this is about")
     return frame
@@ -61,7 +64,9 @@ def lower_than(
     of the mean error, such as error_sd_folds.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
-    first, second = (_ok(results.cells(methods=method, **where)) for method in (lower, higher))
+    first, second = (
+        _ok(results.cells(methods=method, **where), column) for method in (lower, higher)
+    )
     private = [not frame["epsilon"].map(math.isinf).any() for frame in (first, second)]
     keys = ["dataset", "train_size", *(["epsilon"] if all(private) else [])]
     pairs = first.merge(second, on=keys, suffixes=("", "_higher"))
@@ -91,11 +96,19 @@ def _times(factor):
 
 
 def similar(
-    results, *, method: Method, other: Method, within: float, relative=0.0, **where: Unpack[Point]
+    results,
+    *,
+    method: Method,
+    other: Method,
+    within: float,
+    relative=0.0,
+    column="error_mean",
+    **where: Unpack[Point],
 ):
     """The mean errors of two methods differ by at most `within` plus `relative` times the larger, at
-    every point that both have; a method without privacy is compared at every epsilon of the other."""
-    first, second = (_ok(results.cells(methods=name, **where)) for name in (method, other))
+    every point that both have; a method without privacy is compared at every epsilon of the other.
+    column: what is compared in place of the mean error."""
+    first, second = (_ok(results.cells(methods=name, **where), column) for name in (method, other))
     private = [not frame["epsilon"].map(math.isinf).any() for frame in (first, second)]
     keys = ["dataset", "train_size", *(["epsilon"] if all(private) else [])]
     pairs = first.merge(second, on=keys, suffixes=("", "_other"))
@@ -103,29 +116,40 @@ def similar(
         raise Missing(f"{method} and {other} have no point in common")
     if not all(private):
         pairs["epsilon"] = pairs[["epsilon", "epsilon_other"]].min(axis=1)
-    errors = pairs[["error_mean", "error_mean_other"]]
+    errors = pairs[[column, f"{column}_other"]]
     pairs["gap"] = errors.diff(axis=1).iloc[:, -1].abs()
     excess = pairs["gap"] - relative * errors.max(axis=1)
     worst = pairs.loc[excess.idxmax()]
     text = (
         f"{method} and {other} differ by at most {_spell(worst['gap'])} over {len(pairs)} points "
-        f"({_spell(worst['error_mean'])} and {_spell(worst['error_mean_other'])} at {_place(worst)})"
+        f"({_spell(worst[column])} and {_spell(worst[f'{column}_other'])} at {_place(worst)})"
     )
     return Outcome(bool(excess.max() <= within), text, float(excess.max()), within)
 
 
-def level(results, *, at_least=0.0, at_most=1.0, share=1.0, **where: Unpack[Cells]):
-    """The mean error lies in [at_least, at_most] at a `share` of the cells."""
-    frame = _ok(results.cells(**where))
-    inside = frame["error_mean"].between(at_least, at_most)
-    ends = [frame.loc[frame["error_mean"].idxmin()], frame.loc[frame["error_mean"].idxmax()]]
-    text = " to ".join(f"{_spell(end['error_mean'])} ({_place(end)})" for end in ends)
+def level(
+    results,
+    *,
+    at_least=-math.inf,
+    at_most=math.inf,
+    share=1.0,
+    column="error_mean",
+    **where: Unpack[Cells],
+):
+    """The mean error, or another column, lies in [at_least, at_most] at a `share` of the cells."""
+    frame = _ok(results.cells(**where), column)
+    inside = frame[column].between(at_least, at_most)
+    ends = [frame.loc[frame[column].idxmin()], frame.loc[frame[column].idxmax()]]
+    text = " to ".join(f"{_spell(end[column])} ({_place(end)})" for end in ends)
     if len(frame) == 1:
-        text = f"{_spell(ends[0]['error_mean'])} ({_place(ends[0])})"
+        text = f"{_spell(ends[0][column])} ({_place(ends[0])})"
     if len(frame) > 1 and share < 1:
         text += f", {int(inside.sum())} of {len(frame)} cells inside"
+    if column == "error_mean":
+        at_least, at_most = max(at_least, 0.0), min(at_most, 1.0)
     limits = f"between {at_least:g} and {at_most:g}"
-    return Outcome(bool(inside.mean() >= share), f"error {text}; wanted {limits}")
+    what = column.removesuffix("_mean").replace("_", " ")
+    return Outcome(bool(inside.mean() >= share), f"{what} {text}; wanted {limits}")
 
 
 def lower_across(
@@ -247,15 +271,19 @@ def monotone(
     epsilon: At = None,
     train_size: At = None,
     share=1.0,
+    metric="error",
 ):
     """Errors fall along "train_size" or "epsilon": each curve ends below its start, and at least a
-    `share` of its steps do not rise by more than the two points' half intervals together."""
+    `share` of its steps do not rise by more than the two points' half intervals together. metric: what is
+    compared in place of the error; auc and r2 are to rise."""
     other = {"train_size": "epsilon", "epsilon": "train_size"}[along]
     frame = _ok(
         results.cells(
             sweep=sweep, datasets=datasets, methods=methods, epsilon=epsilon, train_size=train_size
-        )
+        ),
+        f"{metric}_mean",
     )
+    sign = -1 if metric in metrics.RISING else 1
     if along == "epsilon":
         frame = frame[~frame["epsilon"].map(math.isinf)]
     curves = steps = rises = flat = 0
@@ -264,8 +292,9 @@ def monotone(
         if len(curve) < 2:
             continue
         curve = curve.sort_values(along)
-        mean = curve["error_mean"].to_numpy()
-        half = ((curve["error_high"] - curve["error_low"]) / 2).fillna(0).to_numpy()
+        shown = curve[f"{metric}_mean"].to_numpy()
+        mean = sign * shown
+        half = ((curve[f"{metric}_high"] - curve[f"{metric}_low"]) / 2).fillna(0).to_numpy()
         rise = mean[1:] - mean[:-1]
         curves, steps = curves + 1, steps + len(rise)
         given = "" if math.isinf(at) else f", {other.replace('_', ' ')} {at:g}"
@@ -273,14 +302,16 @@ def monotone(
         rises += int(risen.sum())
         points = curve[along].to_numpy()
         places += [
-            f"{_spell(mean[k])} to {_spell(mean[k + 1])} from {along.replace('_', ' ')} {points[k]:g} to "
+            f"{_spell(shown[k])} to {_spell(shown[k + 1])} from {along.replace('_', ' ')} {points[k]:g} to "
             f"{points[k + 1]:g} ({dataset}, {method}{given})"
             for k in risen.nonzero()[0]
         ]
         flat += int(mean[-1] >= mean[0])
         if (mean[-1] - mean[0]) > worst:
             worst = mean[-1] - mean[0]
-            texts = [f"least: {_spell(mean[0])} to {_spell(mean[-1])} ({dataset}, {method}{given})"]
+            texts = [
+                f"least: {_spell(shown[0])} to {_spell(shown[-1])} ({dataset}, {method}{given})"
+            ]
     if not curves:
         raise Missing(f"this run has no curve along {along} with two points")
     holds = flat == 0 and (steps - rises) / steps >= share

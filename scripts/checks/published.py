@@ -4,7 +4,8 @@ import math
 
 from checks.implied import implied_epsilon
 from checks.results import Missing
-from checks.verdicts import ABSOLUTE, Sample, prediction_interval, verdict
+from checks.verdicts import ABSOLUTE, Sample, prediction_interval, sd_of, verdict
+from dp import metrics
 from study import canonical
 from study.published import QUANTITIES, expand, look_up
 
@@ -133,6 +134,10 @@ def _ours(results, spec, item):
         end: float(found.get(column.removesuffix("_mean") + end, math.nan))
         for end in ("_low", "_high", "_sd_folds")
     }
+    if column.removesuffix("_mean") + "_sd_folds" not in found:
+        folds = int(found.get("folds", 0))
+        half = max(beside["_high"] - found[column], found[column] - beside["_low"])
+        beside["_sd_folds"] = sd_of(half, folds)
     return {
         "mean": float(found[column]),
         "low": beside["_low"],
@@ -143,15 +148,18 @@ def _ours(results, spec, item):
     }
 
 
-def _implied(results, item, error):
+def _implied(results, item, value):
     """Columns of the epsilon at which this implementation has a published error."""
     if not results.experiment.methods[item["method"]]["private"]:
         return {}
     curve = results.cells(
         datasets=item["dataset"], methods=item["method"], train_size=item["train_size"]
     )
+    metric = item["column"].removesuffix("_mean")
+    sign = -1 if metric in metrics.RISING else 1  # its curve is then that of an error
+    ends = ("_mean", "_low", "_high") if sign == 1 else ("_mean", "_high", "_low")
     found = implied_epsilon(
-        *(curve[column] for column in ("epsilon", "error_mean", "error_low", "error_high")), error
+        curve["epsilon"], *(sign * curve[metric + end] for end in ends), sign * value
     )
     if found is None:
         return {"implied": "no curve: fewer than two epsilons were run"}

@@ -29,6 +29,15 @@ class Sample(NamedTuple):
     replicates: int
 
 
+def sd_of(half, replicates):
+    """Standard deviation of replicates, of which the 95 % interval of the mean has that half width."""
+    if replicates < 2 or math.isnan(half):
+        return math.nan
+    from scipy.special import stdtrit
+
+    return half * math.sqrt(replicates) / float(stdtrit(replicates - 1, (1 + CONFIDENCE) / 2))
+
+
 def prediction_interval(ours, replicates, printed_sd=None, limits=(-math.inf, math.inf)):
     """(low, high) that covers the mean of a new run of the same process with 95 % probability.
 

@@ -44,6 +44,10 @@ def privacy_loss_1d(mechanism, epsilon, n_lambda, bound=1.0, loss="logistic", **
         raise ValueError(f"n lambda and the bound must be positive, not {n_lambda} and {bound}")
     if not mechanism.private:
         return math.inf
+    if margin.residual:
+        raise ValueError(
+            f"no density in one dimension is known for {margin.name}, a loss of residuals"
+        )
     # Both families depend on n and lambda by their product alone: n = 1 stands for every n.
     if hasattr(mechanism, "tilt"):
         pairs.check_tilts(mechanism)

@@ -5,6 +5,7 @@ import numpy as np
 from dp.errors import Refused
 
 BLOCK_ROWS = 65536  # rows simulated, or converted to float64 and checked, at a time
+NUMBERS = "numbers"  # in place of a number of classes: targets are numbers in [-1, 1]
 ROUNDING = 1e-12  # relative excess of a computed norm that is rounding, not a broken bound
 
 
@@ -208,15 +209,14 @@ def _at_most(X, bound):
 def check_rows(X, y, bound, classes=None):
     """Raise unless every row obeys the public bound and every label is of the public classes.
 
-    classes: None for labels -1 and 1; a number for labels 0 .. classes - 1. Noise calibrated to a
+    classes: None for labels -1 and 1; a number for labels 0 .. classes - 1; NUMBERS for targets that are
+    numbers in [-1, 1]. Noise calibrated to a
     bound that the data break protects nobody, so nothing is released.
     """
     X, y = as_rows(X), np.asarray(y)
     if X.ndim != 2 or len(X) == 0 or y.shape != (len(X),):
         raise Refused(f"data must be X (n, d) with n > 0 and y (n,), not {X.shape} and {y.shape}")
-    if not np.isin(y, (-1, 1) if classes is None else np.arange(classes)).all():
-        expected = "-1 or 1" if classes is None else f"integers from 0 to {classes - 1}"
-        raise Refused(f"labels must be {expected}")
+    check_labels(y, classes)
     norms = row_norms(X)
     if not np.isfinite(norms).all():
         raise Refused(f"row {int(np.argmin(np.isfinite(norms)))} has a value that is not finite")
@@ -226,6 +226,18 @@ def check_rows(X, y, bound, classes=None):
             f"row {worst} has norm {norms[worst]:.6g}, over the public bound {bound:.6g}: "
             f"normalise or clip the rows first"
         )
+
+
+def check_labels(y, classes=None):
+    """Raise unless labels or targets are what they may be, see `check_rows`. Whole numbers are labels."""
+    if classes == NUMBERS and y.dtype.kind == "f":
+        if not (np.abs(y) <= 1).all():
+            raise Refused("targets must be numbers from -1 to 1")
+    elif classes in (None, NUMBERS):
+        if not ((y == 1) | (y == -1)).all():
+            raise Refused("labels must be -1 or 1")
+    elif not np.isin(y, np.arange(classes)).all():
+        raise Refused(f"labels must be integers from 0 to {classes - 1}")
 
 
 def check_coordinates(X, bound):

@@ -132,6 +132,11 @@ def regression(weights, X, y, intercept=0.0, unit=1.0):
     return found
 
 
+def mean_squared_error(weights, X, y, intercept=0.0):
+    """Of targets in [-1, 1], for each of the weights: `error_rate`'s place where there are no classes."""
+    return regression(weights, X, y, intercept)["mse"]
+
+
 def regularised_risk(weights, X, y, lam, loss="logistic", l1=0.0):
     """mean_i loss(z_i) + lam/2 ||w||^2 + l1 ||w||_1 for each of the weights (restarts, d).
 

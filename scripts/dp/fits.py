@@ -47,7 +47,7 @@ def sum_intercept_path(X, y, lams, loss="logistic", tolerance=1e-9, max_iteratio
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
-    if not (np.min(y) < 0 < np.max(y)):
+    if not loss.residual and not (np.min(y) < 0 < np.max(y)):
         raise Refused("with one class alone a free intercept has no finite minimiser")
     used = np.append(np.flatnonzero(np.any(X, axis=0)), d)
     rows = np.ones((n, len(used)))

@@ -1,7 +1,8 @@
 """Full-batch gradient descent of linear classifiers, clipped per example and noisy where asked.
 
 All restarts descend at once. Logistic loss: labels in {-1, 1}, weights (restarts, d). Softmax loss:
-labels 0, .., K - 1, weights (restarts, d, K).
+labels 0, .., K - 1, weights (restarts, d, K). Losses of residuals: targets that are numbers in [-1, 1],
+weights (restarts, d).
 """
 
 import math
@@ -9,16 +10,16 @@ import math
 import numpy as np
 
 from dp import losses
+from dp.data import NUMBERS
 from dp.errors import Refused
 
-LOSSES = ("logistic", "softmax")
-LOGISTIC = losses.get("logistic")
+LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() if loss.residual))
 
 
 def classes_of(loss, classes):
-    """The number of classes that labels are checked against: None for logistic loss, -1 and 1."""
-    if loss == "logistic":
-        return None
+    """What `dp.data.check_rows` compares labels with: the number of classes for softmax loss."""
+    if loss != "softmax":
+        return NUMBERS if losses.get(loss).residual else None
     if classes is None or classes < 2:
         raise Refused(f"softmax loss needs the public number of classes, at least 2, not {classes}")
     return classes
@@ -29,9 +30,10 @@ def _residuals(X, y, W, loss):
     restarts, d, K = W.shape
     scores = (X @ W.transpose(1, 0, 2).reshape(d, restarts * K)).reshape(len(X), restarts, K)
     scores = scores.transpose(1, 0, 2)
-    if loss == "logistic":
-        z = scores[:, :, 0] * y
-        return LOGISTIC.value(z), (LOGISTIC.derivative(z) * y)[:, :, None]
+    if loss != "softmax":
+        loss = losses.get(loss)
+        z = loss.arguments(scores[:, :, 0], y)
+        return loss.value(z), (loss.derivative(z) * loss.signs(y))[:, :, None]
     shifted = scores - scores.max(axis=2, keepdims=True)
     exponential = np.exp(shifted)
     total = exponential.sum(axis=2, keepdims=True)
@@ -83,7 +85,7 @@ def descend(
     at the start and after every step.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y)
-    K = classes_of(loss, classes) or 1
+    K = classes_of(loss, classes) if loss == "softmax" else 1
     y = y.astype(int) if loss == "softmax" else y.astype(float)
     shape = (X.shape[1], K)
     W = np.zeros((restarts, *shape))
@@ -98,4 +100,4 @@ def descend(
             gradient = gradient + sigma * rng.standard_normal(W.shape)
         W = W - learning_rate * (gradient + lam * W)
     trace[:, -1] = _residuals(X, y, W, loss)[0].mean(axis=1)
-    return (W[:, :, 0] if loss == "logistic" else W), trace
+    return (W if loss == "softmax" else W[:, :, 0]), trace

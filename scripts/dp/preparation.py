@@ -31,15 +31,16 @@ class Later(NamedTuple):
 class Table(NamedTuple):
     """Rows on their way to a mechanism.
 
-    X: (n, d) numbers, integers until a step needs floats. y: (n,) labels, -1 and 1, or the index of
-    a class of `classes`. columns: d names. bound: the public bound on ||x||_2 that the steps so far
-    ensure, infinite where none does. train_rows: how many of the first rows are training rows, on
-    which a step may be fitted; the others are an official test part (None: all are training rows).
-    classes: names of the classes, () where the labels are -1 and 1. pair: names of the labels -1 and
-    1, where they are known. groups: column names of each
-    categorical feature that is one-hot, of which every row has one 1 and otherwise zeros. later:
-    steps still to be applied to X; columns and bounds are those after them. coordinate_bound: the
-    public bound on every |x_j|, infinite where none is known but the one that follows from `bound`.
+    X: (n, d) numbers, integers until a step needs floats. y: (n,) labels, -1 and 1, or the index of a
+    class of `classes`, or numbers in [-1, 1]: then target is (name, low, high), of what they were.
+    columns: d names. bound: the public bound on ||x||_2 that the steps so far ensure, infinite where
+    none does. train_rows: how many of the first rows are training rows, on which a step may be fitted;
+    the others are an official test part (None: all are training rows). classes: names of the classes,
+    () where the labels are -1 and 1. pair: names of the labels -1 and 1, where they are known. groups:
+    column names of each categorical feature that is one-hot, of which every row has one 1 and otherwise
+    zeros. later: steps still to be applied to X; columns and bounds are those after them.
+    coordinate_bound: the public bound on every |x_j|, infinite where none is known but the one that
+    follows from `bound`.
     """
 
     X: np.ndarray
@@ -52,6 +53,7 @@ class Table(NamedTuple):
     groups: tuple = ()
     later: Later = Later()
     coordinate_bound: float = np.inf
+    target: tuple = ()
 
 
 class Step(NamedTuple):

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from dp import accelerated, losses, quasi_newton
-from dp.data import ROUNDING, as_rows, row_norms
+from dp.data import NUMBERS, ROUNDING, as_rows, check_labels, row_norms
 from dp.errors import Refused
 from dp.passes import EPS, Direct, Implicit
 
@@ -185,15 +185,6 @@ def check_certifiable(n, d, lam, bound=1.0, loss="logistic", tolerance=1e-9, til
         )
 
 
-def check_labels(y, loss):
-    """Raise ValueError unless the labels, or the targets of a residual loss, are what it takes."""
-    if not losses.get(loss).residual:
-        if not ((y == 1) | (y == -1)).all():
-            raise Refused("labels must be -1 or 1")
-    elif y.dtype.kind not in "fi" or not (np.abs(y) <= 1).all():
-        raise Refused("targets must be numbers from -1 to 1")
-
-
 def _checked(X, y, lam, linear, loss, initial, tolerance):
     """The arguments as arrays; W (restarts, d) is a copy of the starting points."""
     loss = losses.get(loss)
@@ -202,7 +193,7 @@ def _checked(X, y, lam, linear, loss, initial, tolerance):
         raise ValueError(f"X must be (n, d) and y (n,), n and d > 0, not {X.shape} and {y.shape}")
     if X.dtype.kind not in "fiub":
         raise ValueError(f"X must hold real numbers, not {X.dtype}")
-    check_labels(y, loss)
+    check_labels(y, NUMBERS if loss.residual else None)
     if not (np.isfinite(lam) & (lam > 0)).all():
         raise ValueError(f"lambda must be finite and > 0, not {lam}")
     if not tolerance >= 0:

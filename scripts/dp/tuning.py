@@ -5,15 +5,17 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.accounting import REPLACE_ONE, Guarantee
+from dp.errors import Refused
 from dp.evaluation import error_rate
 from dp.solvers import minimise
 
 
-def cross_validate(X, y, grid, folds, loss="logistic"):
+def cross_validate(X, y, grid, folds, loss="logistic", measure=error_rate):
     """Test error of the L2-regularised minimiser for every lambda and fold.
 
     grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. Every fold solves all
     lambdas at once. Returns errors (m, folds), NaN where a fit failed, and the fits' status.
+    measure: error_rate or mean_squared_error of `dp.evaluation`.
 
     A choice made from these errors depends on all rows: made on private rows it spends privacy that
     nobody accounts for.
@@ -24,9 +26,7 @@ def cross_validate(X, y, grid, folds, loss="logistic"):
         none = np.zeros((len(grid), X.shape[1]))
         weights, info = minimise(X[train], y[train], grid, linear=none, loss=loss)
         status[:, k] = info["status"]
-        errors[:, k] = np.where(
-            info["status"] == "ok", error_rate(weights, X[test], y[test]), np.nan
-        )
+        errors[:, k] = np.where(info["status"] == "ok", measure(weights, X[test], y[test]), np.nan)
     return errors, status
 
 
@@ -68,6 +68,8 @@ def private_tuning(X, y, grid, mechanism, *, epsilon, rng, delta=0.0, bound=1.0,
 
     grid: (m,) positive lambdas. options: of the mechanism. Returns a `PrivateChoice`.
     """
+    if not np.isin(y, (-1, 1)).all():
+        raise Refused("private tuning counts mistakes, and targets that are numbers have none")
     parts = np.array_split(rng.permutation(len(X)), len(grid) + 1)
     if not len(parts[-1]):
         raise ValueError(

@@ -1,17 +1,20 @@
-"""Test error against the training size, or against epsilon, one curve per method."""
+"""Test error, or another metric, against the training size, or against epsilon, one curve per method."""
 
 import numpy as np
 import pandas as pd
 
+from dp import metrics
 from plots import style
 from study import published
 
+LEAST = {"r2": -1.0}  # of a metric's axis
 WITHIN = 5  # entries of a legend that find room among the curves; a longer one stands beside them
 
 
 def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows.
 
+    options["metric"]: another of `dp.metrics` than the error (r2 of targets that are numbers).
     options["beside"]: the legend stands there, for curves and bands that leave no room for it.
     """
     axes, fig = _curves(experiment, spec, frame, "train_size")
@@ -27,6 +30,7 @@ def learning_curve(experiment, spec, frame):
 def epsilon_curve(experiment, spec, frame):
     """Mean error with 95 % bands against epsilon; methods without privacy as a level line.
 
+    options["metric"]: as of `learning_curve`.
     options["published"]: the values that the source printed, dotted lines in their methods' colours;
     where a curve crosses its line is the epsilon that the value implies.
     """
@@ -82,8 +86,20 @@ def _legend(fig, axes, beside=False, **look):
         axes.legend(**look)
 
 
+def _metric(frame):
+    """The error where there are classes, R^2 where targets are numbers."""
+    if frame["error_mean"].notna().any() or frame["r2_mean"].isna().all():
+        return "error"
+    return "r2"
+
+
 def _curves(experiment, spec, frame, along):
     fig, axes = style.figure()
+    metric = spec["options"].get("metric") or _metric(frame)
+    columns = (along, *(metric + end for end in metrics.ENDS))
+    # R^2 may be as far below 0 as one likes, which would leave no room for what is above
+    least = LEAST.get(metric, -np.inf)
+    cut = bool((frame[metric + "_low"] < least).any())
     datasets = frame["dataset"].unique()
     shown = set(frame["method"])
     looks = style.looks({m: method for m, method in experiment.methods.items() if m in shown})
@@ -94,22 +110,22 @@ def _curves(experiment, spec, frame, along):
             rows = rows.sort_values(along)
             if rows.empty:
                 continue
-            x, y, low, high = (
-                rows[column].to_numpy()
-                for column in (along, "error_mean", "error_low", "error_high")
-            )
+            x, y, low, high = (rows[column].to_numpy() for column in columns)
             if along == "epsilon" and np.isinf(x).all() and len(private):
                 # A method without privacy has one value, whatever epsilon is.
                 x = np.array([private.min(), private.max()])
                 y, low, high = (np.repeat(values[:1], 2) for values in (y, low, high))
             name = look["label"] + (f", {dataset}" if len(datasets) > 1 else "")
-            axes.plot(x, y, clip_on=False, **{**look, "label": name})
+            axes.plot(x, y, clip_on=cut, **{**look, "label": name})
             axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
     _printed(experiment, spec, axes, looks, datasets)
-    axes.set_ylabel("test error")
+    axes.set_ylabel(metrics.TITLES[metric])
     if spec["options"]["log_error"]:
-        style.log_errors(axes, frame["error_mean"])
-    else:
+        style.log_errors(axes, frame[metric + "_mean"])
+    elif cut:
+        axes.set_ylim(bottom=least)
+        axes.set_ylabel(f"{metrics.TITLES[metric]} (from {least:g} on)")
+    elif metrics.ALL[metric][0] == 0:
         axes.set_ylim(bottom=0)
     axes.set_title(spec["title"], loc="left")
     title = style.replicates(experiment, frame) + ",\n95 % interval over them"

@@ -1,5 +1,6 @@
 """What a mechanism's `guarantee` and `release` are given, made in one place: both get the same."""
 
+from dp.errors import Refused
 from study import jobs
 
 
@@ -9,6 +10,11 @@ def of_mechanism(mechanism, meta, options, **cell):
     meta: what the data's preparation wrote down, with every public fact that the mechanism uses.
     options: the mechanism's. cell: epsilon, delta, and lam where it is known.
     """
+    if "target" in meta and not mechanism.takes_numbers(options):
+        raise Refused(
+            f"{mechanism.name} learns classes with these options, and the target "
+            f"{meta['target']['column']!r} is a number"
+        )
     return {**cell, "bound": meta["bound"], **mechanism.of_data(meta), **options}
 
 

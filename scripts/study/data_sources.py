@@ -147,7 +147,22 @@ def _check_kind(source):
 
 
 def _check_labels(entry):
-    """Two classes by `positive`, or more, of which the names are known."""
+    """Two classes by `positive`, or more, of which the names are known, or a target that is a number."""
+    if "target" in entry:
+        for key in ("label", "positive", "classes"):
+            if key in entry:
+                raise ValueError(f"has both 'target' (a number) and {key!r} (classes); keep one")
+        if not {"csv", "sklearn"} & entry["source"].keys():
+            raise ValueError("target: is for 'csv' and 'sklearn' only")
+        bundled = entry["source"].get("sklearn")
+        if bundled and bundled not in readers.BUNDLED_OPTIONS:
+            raise ValueError(f"target: scikit-learn's {bundled} has classes; use 'positive'")
+        low, high = entry["target"]["bounds"]
+        if not low < high:
+            raise ValueError(f"target.bounds: {low} is not below {high}")
+        if any("binary" in step for step in entry["steps"]):
+            raise ValueError("steps: 'binary' chooses among classes, and the target is a number")
+        return
     if "simulate" in entry["source"]:
         return
     if "positive" in entry and "classes" in entry:
@@ -167,11 +182,12 @@ def _check_columns(entry):
             raise ValueError(f"{key}: {'are' if key == 'categories' else 'is'} for 'csv' only")
     if "csv" not in source:
         return
-    if "label" not in entry:
-        raise ValueError("the key 'label' is missing")
+    label = readers.label_column(entry)
+    if label is None:
+        raise ValueError("the key 'label' is missing (or 'target', a column of numbers)")
     for key in ("bounds", "categories"):
-        if entry["label"] in entry.get(key, {}):
-            raise ValueError(f"{key}: the label {entry['label']!r} is no feature")
+        if label in entry.get(key, {}):
+            raise ValueError(f"{key}: the label {label!r} is no feature")
     both = set(entry.get("bounds", {})) & set(entry.get("categories", {}))
     if both:
         raise ValueError(f"categories: {min(both)!r} has bounds too; a column is one or the other")
@@ -192,8 +208,8 @@ def _missing_problem(entry, column, value):
             return f"{value!r} is neither 'drop' nor a listed category{_nearest(value, known)}"
     elif column == "*" and value != "drop":
         return f"every other column takes 'drop' alone, not {value!r}"
-    elif column not in ("*", entry["label"]):
-        if bounds is not None and column not in bounds:
+    elif "target" in entry or column not in ("*", entry["label"]):
+        if bounds is not None and column not in (*bounds, readers.label_column(entry)):
             return f"no such column is read{_nearest(column, [*bounds, *categories])}"
         if value != "drop" and isinstance(value, str):
             return f"must be 'drop' or a number, not {value!r}"
@@ -256,7 +272,7 @@ def public_facts(entry):
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
-    if not classes and "positive" not in entry:
+    if not classes and not {"positive", "target"} & entry.keys():
         classes = readers.BUNDLED_CLASSES.get(source.get("sklearn"), ())
     if any("binary" in step for step in entry["steps"]):
         classes = ()
@@ -272,6 +288,7 @@ def public_facts(entry):
         "coordinate_bound": table.coordinate_bound if own else None,
         "columns": table.columns,
         "labels": dict(enumerate(classes)),
+        **({"target": entry["target"]} if "target" in entry else {}),
     }
 
 
@@ -326,7 +343,7 @@ def many_classes(entry):
     """Whether a data set's labels are of more than two classes after its steps."""
     chosen = any("binary" in step for step in entry["steps"])
     simulated = entry["source"].get("simulate", "mixture") != "mixture"
-    return not (simulated or "positive" in entry or chosen)
+    return not (simulated or {"positive", "target"} & entry.keys() or chosen)
 
 
 def _nearest(name, valid):

@@ -3,6 +3,7 @@
 Every function raises what `fail(key, text)` makes of the key and what is wrong with it.
 """
 
+from dp import losses
 from dp.data import simulation_rows, smallest_training_fold
 from dp.mechanisms import MECHANISMS
 from study import arguments, data_sources, kinds
@@ -11,6 +12,7 @@ from study import arguments, data_sources, kinds
 def check(experiment, fail, datasets):
     """All of them. datasets: every data set's configuration by name."""
     _check_classes(experiment, fail, datasets)
+    _check_targets(experiment, fail, datasets)
     _check_sizes(experiment, fail, datasets)
     _check_entries(experiment, fail)
     _check_mechanisms(experiment, fail, datasets)
@@ -29,6 +31,26 @@ def _check_classes(experiment, fail, datasets):
                 f"{mechanism} learns two classes, but {cell.dataset} has more; choose two with the "
                 f"step 'binary'",
             )
+
+
+def _check_targets(experiment, fail, datasets):
+    """Where a target is a number, lambda is tuned by a loss of residuals, and not privately."""
+    numbers = [name for name in experiment.datasets if "target" in datasets[name]]
+    tune = experiment.values.get("tune")
+    if not numbers or not tune:
+        return
+    if not losses.get(tune["loss"]).residual:
+        known = [name for name, loss in losses.LOSSES.items() if loss.residual]
+        raise fail(
+            "tune.loss",
+            f"{tune['loss']} is for classes, and the target of {numbers[0]} is a number: give one of "
+            f"{', '.join(known)}",
+        )
+    if "default" not in tune.get("private_tuning", {"default": None}):
+        raise fail(
+            "tune.private_tuning",
+            f"counts mistakes, and the target of {numbers[0]} is a number: give a `default`",
+        )
 
 
 def _check_public(experiment, fail, datasets):

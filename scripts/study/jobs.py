@@ -7,6 +7,7 @@ import math
 import sys
 
 from dp.data import reshuffle, split_folds
+from dp.evaluation import error_rate, mean_squared_error
 from dp.seeds import generator
 from study.files import read_json
 from study.prepared import Prepared
@@ -111,6 +112,11 @@ def _simulations(arguments, data):
         axes = (arguments.experiment, arguments.dataset, simulation, "simulation")
         rng = generator(arguments.seed, *axes)
         yield reshuffle(len(data.y), rng, has_test="X_test" in data)
+
+
+def measure(meta):
+    """What tuning and searches compare: of classes the error, of numbers the mean squared error."""
+    return mean_squared_error if "target" in meta else error_rate
 
 
 def public_rows(path):

@@ -80,7 +80,7 @@ FIGURES = {
     "learning_curve": Kind(
         "plots.curves",
         "learning_curve",
-        options={"log_error": False, "log_size": False, "beside": False},
+        options={"log_error": False, "log_size": False, "beside": False, "metric": None},
     ),
     "decision_regions": Kind("plots.pretraining", "decision_regions", inputs="analysis"),
     "loss_traces": Kind("plots.pretraining", "loss_traces", inputs="analysis"),
@@ -99,7 +99,7 @@ FIGURES = {
     "epsilon_curve": Kind(
         "plots.curves",
         "epsilon_curve",
-        options={"log_error": False, "log_epsilon": False, "published": None},
+        options={"log_error": False, "log_epsilon": False, "published": None, "metric": None},
     ),
     "folds": Kind("plots.folds", "folds", inputs="data"),
     "plane": Kind("plots.plane", "plane", inputs="data"),

@@ -20,6 +20,8 @@ BUNDLED_CLASSES = {
     "iris": ("setosa", "versicolor", "virginica"),
     "wine": ("class_0", "class_1", "class_2"),
 }
+# Options of scikit-learn's loaders: measurements as they were taken.
+BUNDLED_OPTIONS = {"diabetes": {"scaled": False}}
 
 FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a table's source
 
@@ -41,14 +43,15 @@ def read(entry, dataset, counts=None):
     if "csv" in source:
         X, labels, columns = read_csv(
             source["csv"],
-            entry["label"],
+            label_column(entry),
             entry.get("bounds"),
+            numbers="target" in entry,
             categories=entry.get("categories"),
             missing=entry.get("missing"),
             counts=counts,
             **_format(source),
         )
-        where = f"{table_files(source)[0]}: column {entry['label']!r}"
+        where = f"{table_files(source)[0]}: column {label_column(entry)!r}"
     elif "idx" in source:
         X, labels, columns, train_rows = read_images(source["idx"])
         where = f"{dataset} ({source['idx']['labels']})"
@@ -63,6 +66,8 @@ def read(entry, dataset, counts=None):
         )
     groups = one_hot_columns(entry)
     table = Table(X, labels, tuple(columns), train_rows=train_rows, groups=groups)
+    if "target" in entry:
+        return table._replace(**target(labels, entry["target"]))
     if "positive" in entry:
         return table._replace(
             y=two_classes(labels, entry["positive"], where),
@@ -70,6 +75,21 @@ def read(entry, dataset, counts=None):
         )
     classes = entry.get("classes") or BUNDLED_CLASSES[source["sklearn"]]
     return table._replace(y=class_numbers(labels, classes, where), classes=tuple(classes))
+
+
+def label_column(entry):
+    """The column that holds the label, or the target that is a number; None where no key names one."""
+    return entry["target"]["column"] if "target" in entry else entry.get("label")
+
+
+def target(values, spec):
+    """`Table`'s y and target: numbers clipped to public bounds, which become [-1, 1].
+
+    Every number by itself, so it costs no privacy.
+    """
+    low, high = spec["bounds"]
+    y = 2 * ((np.clip(np.asarray(values, dtype=float), low, high) - low) / (high - low)) - 1
+    return {"y": y, "target": (spec["column"], low, high)}
 
 
 def one_hot_columns(entry):
@@ -151,7 +171,7 @@ def _format(source):
 def check_columns(entry):
     """Raise ValueError unless the first lines of an entry's tables hold the columns that it names."""
     source = entry["source"]
-    named = entry["label"], entry.get("bounds"), entry.get("categories")
+    named = label_column(entry), entry.get("bounds"), entry.get("categories")
     names = source.get("names")
     for path in table_files(source):
 
@@ -176,14 +196,25 @@ def count_rows(source):
     )
 
 
-def read_csv(path, label, columns=None, *, categories=None, missing=None, counts=None, **format):
+def read_csv(
+    path,
+    label,
+    columns=None,
+    *,
+    numbers=False,
+    categories=None,
+    missing=None,
+    counts=None,
+    **format,
+):
     """X, labels and feature names of a table, or of several (a sequence of paths) one after the other.
 
-    label: the label's column. columns: the numeric features to read; all others where not given.
-    categories: categorical features, column name -> its public list of categories, each of which
-    becomes a feature "name=category" of zeros and ones. missing: column name (or "*", every other) ->
-    what its missing cells become, a number, a category or a label; "drop" leaves the row out. counts: a
-    Counter of such cells by column, and of "rows dropped". format: see `study.readers_table`.
+    label: the label's column; numbers: whether it holds numbers. columns: the numeric features to read;
+    all others where not given. categories: categorical features, column name -> its public list of
+    categories, each of which becomes a feature "name=category" of zeros and ones. missing: column name
+    (or "*", every other) -> what its missing cells become, a number, a category or a label; "drop"
+    leaves the row out. counts: a Counter of such cells by column, and of "rows dropped". format: see
+    `study.readers_table`.
 
     A missing column, a repeated name, a short or long row, an empty or non-numeric cell, an unknown
     category and a value that is not finite raise ValueError with file, column and row (the first line
@@ -218,7 +249,7 @@ def read_csv(path, label, columns=None, *, categories=None, missing=None, counts
             for name, known in categories.items():
                 X[np.arange(len(rows)), place + block.take(name, _category(known), int)] = 1.0
                 place += len(known)
-            found = block.take(label, _label, object)
+            found = block.take(label, *((_number, float) if numbers else (_label, object)))
             if block.problems:
                 raise ValueError(f"{path}: {min(block.problems)[1]}")
             counts.update(block.counts)
@@ -349,14 +380,16 @@ def _label(text):
 
 
 def read_sklearn(name, features=None):
-    """X, class names and feature names of a data set that comes with scikit-learn.
+    """X, class names (numbers, of a target) and feature names of data that come with scikit-learn.
 
     features: the ones to keep, in this order; all where None.
     """
     from sklearn import datasets  # 1.8 s to import: only for these data sets
 
-    bunch = getattr(datasets, f"load_{name}")()
-    names = [str(bunch.target_names[k]) for k in bunch.target]
+    bunch = getattr(datasets, f"load_{name}")(**BUNDLED_OPTIONS.get(name, {}))
+    names = bunch.target
+    if "target_names" in bunch:
+        names = [str(bunch.target_names[k]) for k in bunch.target]
     # Pixels are whole numbers from 0 to 16: a byte each, as in an image file.
     X = np.asarray(bunch.data, dtype=np.uint8 if name == "digits" else float)
     columns = [str(c) for c in bunch.feature_names]

@@ -159,6 +159,8 @@ def test_rows_beyond_the_bound_and_other_labels_are_refused(name, break_row, bre
     X[0] *= break_row
     y = y.astype(float)
     y[1] *= break_label
+    if break_label == 0 and MECHANISMS[name].takes_numbers({}):
+        pytest.skip("0 is one of the numbers that it takes")
     with np.errstate(invalid="ignore"), pytest.raises(ValueError):
         MECHANISMS[name].release(X, y, rng=generator(1), **common(name))
 

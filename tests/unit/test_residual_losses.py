@@ -111,15 +111,18 @@ def test_labels_are_targets_as_well(loss, restarts):
     np.testing.assert_allclose(as_labels, as_numbers, atol=1e-7)
 
 
-@pytest.mark.parametrize("y", [[0.5, 1.01], [0.1, np.nan], [0.2, np.inf], ["a", "b"]])
+@pytest.mark.parametrize("y", [[0.5, 1.01], [0.1, np.nan], [0.2, np.inf]])
 def test_targets_beyond_their_range_are_refused(y):
     with pytest.raises(ValueError, match=r"^targets must be numbers from -1 to 1$"):
         minimise(np.ones((2, 1)), np.array(y), 0.1, loss="log_cosh")
 
 
-def test_a_margin_loss_takes_no_numbers():
+@pytest.mark.parametrize(
+    ("y", "loss"), [([0.5, 1.0], "logistic"), ([0, 1], "log_cosh"), (["a", "b"], "log_cosh")]
+)
+def test_a_margin_loss_takes_no_numbers_and_whole_numbers_are_labels(y, loss):
     with pytest.raises(ValueError, match=r"^labels must be -1 or 1$"):
-        minimise(np.ones((2, 1)), np.array([0.5, 1.0]), 0.1)
+        minimise(np.ones((2, 1)), np.array(y), 0.1, loss=loss)
 
 
 # ---- certificates on every data set

@@ -36,8 +36,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp import losses
 from dp.accounting import Guarantee
-from dp.data import Rows, check_coordinates, check_rows
+from dp.data import NUMBERS, Rows, check_coordinates, check_rows
 from dp.errors import Failed, Refused
 from dp.mechanisms.options import Between, NonNegative, Optional, Positive, Whole, did_you_mean
 
@@ -95,6 +96,9 @@ class Mechanism:
     # Those of FACTS that it uses: a public bound on every |x_j| (None: what follows from `bound`), the
     # public number of classes of data with labels 0, 1, .. (None: labels in {-1, 1}).
     facts: tuple = ()
+    # Whether the proof holds for targets that are numbers in [-1, 1]; of one with an option `loss` where
+    # that is of residuals.
+    numbers = False
     # Name of the non-private fit (`dp.fits`) that the mechanism perturbs, starts from or is compared
     # with, if any: given to `release` as `fit` = (weights, info), it is not computed again.
     fit: str | None = None
@@ -135,8 +139,14 @@ class Mechanism:
         """Raise `Refused` for values that are each valid, but not together, or not with this n and d."""
 
     def _classes(self, p):
-        """Number of classes of the labels 0, 1, .. that y must have; None for labels -1 and 1."""
-        return None
+        """Number of classes of the labels 0, 1, .. that y must have; None for labels -1 and 1, and
+        `dp.data.NUMBERS` for numbers in [-1, 1]."""
+        return NUMBERS if self.takes_numbers(vars(p)) else None
+
+    def takes_numbers(self, options):
+        """Whether targets may be numbers in [-1, 1] with these options, the others at their defaults."""
+        loss = (self.defaults() | options).get("loss")
+        return self.numbers and (loss is None or losses.get(loss).residual)
 
     def shared_fit(self, options):
         """Name of the fit that the method uses with these options: `fit`, unless options choose it."""

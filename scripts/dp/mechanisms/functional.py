@@ -6,12 +6,14 @@ beta-part linear and alpha-part quadratic,
     -beta y x.w + alpha (x.w)^2        squared loss: alpha = 1, beta = 2
                                        logistic loss, truncated Taylor series: alpha = 1/8, beta = 1/2
 
-(its constant is y^2 or log 2, the same for all labels in {-1, 1}, and is not released). The sum over
+(its constant, y^2 or log 2, moves no minimiser and is not released). The sum over
 records has one coefficient per distinct monomial; each gets one draw of noise.
 
 Two records x, x' with M = xx' - x'x'' (the difference of their outer products) and L = yx - y'x'
 change the coefficients by alpha sum_jk |M_jk| + beta ||L||_1 in L1, whatever signs: w_j w_k, j < k,
-has coefficient 2 alpha x_j x_k, which is the two entries of M.
+has coefficient 2 alpha x_j x_k, which is the two entries of M. For squared loss targets may be numbers
+in [-1, 1]: M and L are affine in y and in y', so that a norm of the change is convex in either and
+largest at -1 or 1, and the sensitivities for labels are those for numbers.
 """
 
 import math
@@ -189,6 +191,7 @@ class FunctionalLaplace(_Functional):
     steps of Adam on the noisy polynomial from zero, which may stop far from its minimum.
     """
 
+    numbers = True
     options = SENSITIVITY | SOLVER | REPAIR | ADAM
     _guarantee = _Functional._laplace_guarantee
     _noise = _Functional._laplace_noise
@@ -203,6 +206,7 @@ class FunctionalGaussian(_Functional):
     """
 
     delta = "needed"
+    numbers = True
     options = {"calibration": Choice("analytic", "classical")} | SOLVER | REPAIR | ADAM
 
     def _guarantee(self, n, d, p):
@@ -256,4 +260,5 @@ class NoiselessLinear(TruncatedLogistic):
     its few steps come without any noise.
     """
 
+    numbers = True
     loss = "squared"

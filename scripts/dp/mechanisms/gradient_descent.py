@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from dp import gradient_descent
+from dp import gradient_descent, losses
 from dp.accounting import (
     REPLACE_ONE,
     Guarantee,
@@ -13,7 +13,7 @@ from dp.accounting import (
     gaussian_sigma,
     none,
 )
-from dp.data import check_rows
+from dp.data import NUMBERS, check_rows
 from dp.errors import Refused
 from dp.evaluation import error_rate
 from dp.mechanisms import Mechanism, Release, register
@@ -41,10 +41,14 @@ class _Descent(Mechanism):
     reports = ("train_error",)
 
     def _check_together(self, n, d, p):
-        if p.classes is not None and p.loss == "logistic":
+        if p.classes is not None and p.loss != "softmax":
             raise Refused(
-                f"logistic loss is for labels in {{-1, 1}}, not {p.classes} classes: use softmax"
+                f"{p.loss} loss is not for labels in {{-1, 1}}, not {p.classes} classes: use softmax"
             )
+
+    def takes_numbers(self, options):
+        loss = options.get("loss", "logistic")
+        return loss != "softmax" and losses.get(loss).residual
 
     def _classes(self, p):
         return gradient_descent.classes_of(p.loss, p.classes)
@@ -82,7 +86,10 @@ class _Descent(Mechanism):
         weights, trace = gradient_descent.descend(
             X, y, restarts=descents, rng=rng, initial=start, **noise, **settings
         )
-        info = {"loss": trace, "train_error": error_rate(weights, X, y)}
+        error = np.full(descents, np.nan)  # of classes
+        if self._classes(p) != NUMBERS or np.isin(y, (-1, 1)).all():
+            error = error_rate(weights, X, y)
+        info = {"loss": trace, "train_error": error}
         same = draws // descents
         return Release(
             np.repeat(weights, same, axis=0),
@@ -105,7 +112,8 @@ class DPGradientDescent(_Descent):
       "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)): the claimed epsilon, and the one
                    that the exact curve gives, which is larger where epsilon is not small
 
-    loss: "logistic" (labels in {-1, 1}) or "softmax" (labels 0, 1, ..; `classes` of the data).
+    loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..; `classes` of the data), or one of
+    residuals, of targets in [-1, 1]; whatever it is, clipping bounds an example's gradient.
     pretrain: start from `public_iterations` steps of gradient descent, without noise or clipping,
     on the data set's public rows: a function of public data costs nothing.
     """

@@ -35,6 +35,7 @@ class LaplaceCoordinates(_Coordinates):
     sensitivity, which the L2 bound allows to be sqrt(d) times as large.
     """
 
+    numbers = True
     fit = "l2"
 
     def _guarantee(self, n, d, p):
@@ -76,6 +77,7 @@ class LaplaceCoordinatesSum(_Coordinates):
 class LaplaceL1(_Coordinates):
     """The repair: lambda beside the mean loss, no free intercept, and the L1 sensitivity paid for."""
 
+    numbers = True
     fit = "l2"
 
     def scale(self, n, d, p):

@@ -20,6 +20,7 @@ class NonPrivate(Mechanism):
     """
 
     private = False
+    numbers = True
     fit = "l2"
     in_blocks = True
     options = {"loss": Loss(), "penalty": Choice("l2", "l1", "elastic_net")}
@@ -59,6 +60,7 @@ class NonPrivateSum(Mechanism):
     """The minimiser of `dp.fits.sum_intercept`, its free intercept in info["intercept"] (restarts,)."""
 
     private = False
+    numbers = True
     fit = "sum_intercept"
     reports = ("weights_mean", "weights_variance")
     options = {"loss": Loss()}

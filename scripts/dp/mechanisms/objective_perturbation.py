@@ -38,20 +38,31 @@ def margin_loss(loss):
 def exact_epsilon(epsilon_b, n_lambda, bound=1.0, loss="logistic"):
     """Supremum of the privacy loss when b ~ Gamma(d, 2 kappa R / epsilon_b) tilts the objective.
 
-    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(y_i w.x_i) y_i x_i), and w has
-    density proportional to exp(-epsilon_b ||b(w)|| / (2 kappa R)) |det db/dw|. Replacing (x, y) by
-    (x', y') moves ||b|| by at most R(|l'| + |l'*|), l'* at the new record, and by the determinant of
-    a rank-one update multiplies the Jacobian by at most 1 + l'' R^2 / (n lam), at least
-    1 / (1 + l''* R^2 / (n lam)). The worst new record has |l'*| = kappa and l''* = 0, so the loss is
-    at most sup over z of epsilon_b/2 (1 + |l'(z)|/kappa) + log(1 + l''(z) R^2 / (n lam)), which
-    is reached in the limit for d >= 2 (for d = 1 it is an upper bound).
+    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z_i = y_i w.x_i,
+    and w has density proportional to exp(-epsilon_b ||b(w)|| / (2 kappa R)) |det db/dw|. Replacing (x,
+    y) by (x', y') moves ||b|| by at most R(|l'| + |l'*|), l'* at the new record, and by the determinant
+    of a rank-one update multiplies the Jacobian by at most 1 + l'' R^2 / (n lam), at least 1 / (1 +
+    l''* R^2 / (n lam)). The worst new record has |l'*| = kappa and l''* = 0, so the loss is at most sup
+    over z of epsilon_b/2 (1 + |l'(z)|/kappa) + log(1 + l''(z) R^2 / (n lam)), which is reached in the
+    limit for d >= 2 (for d = 1 it is an upper bound).
 
     Logistic loss: |l'| = s, l'' = s (1 - s), s in [0, 1]. Huber hinge: l'' = c wherever 0 < |l'| < 1,
     so the supremum is at |l'| = 1. Other losses: the same expression with sup l'' is an upper bound.
     A subclass of either is another loss.
+
+    Losses of residuals have slopes of either sign, but the bound has their sizes alone, and the same two
+    determinants: it is the same expression, reached in the same limit (x' near -x, with w.x' far beyond).
+    Log-cosh: |l'| = kappa t, l'' = 1 - t^2, t in [0, 1); it is epsilon_b where n lam epsilon_b >= 4 R^2.
+    Huber's: l'' = 1 up to |l'| = kappa, as of the hinge.
     """
     margin = margin_loss(loss)
     ratio = bound * bound / n_lambda
+    if type(margin) is losses.LogCosh:
+        # Stationary point of epsilon_b/2 (1 + t) + log(1 + (1 - t^2) r), which is concave where r > 0:
+        # epsilon_b/2 (1 + r (1 - t^2)) = 2 r t, a quadratic in t, solved without cancellation.
+        root = math.sqrt(4 * ratio * ratio + epsilon_b**2 * ratio * (1 + ratio))
+        t = min(1.0, epsilon_b * (1 + ratio) / (2 * ratio + root))
+        return epsilon_b / 2 * (1 + t) + math.log1p((1 - t * t) * ratio)
     if type(margin) is not losses.Logistic:  # a subclass may have other slopes
         return epsilon_b + math.log1p(margin.c * ratio)
 
@@ -119,6 +130,7 @@ class Plan(NamedTuple):
 class _Tilted(Mechanism):
     """w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, as `tilt` of a subclass says."""
 
+    numbers = True
     fit = "l2"
     in_blocks = True
 

@@ -23,8 +23,10 @@ def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
 
     The objective is lam-strongly convex, and replacing one record changes its gradient by at most
     2 kappa R / n, so the exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri,
-    Monteleoni, Sarwate, JMLR 12, 2011, corollary 8). A point whose gradient norm is at most tau is
-    within tau/lam of the minimiser: two such points differ by another 2 tau/lam.
+    Monteleoni, Sarwate, JMLR 12, 2011, corollary 8), whatever the signs of the two records' slopes: it
+    holds for residuals of targets that are numbers as for margins of labels. A point whose gradient
+    norm is at most tau is within tau/lam of the minimiser: two such points differ by another
+    2 tau/lam.
 
     tolerance: tau, the gradient norm to which the minimiser is certified on every data set.
     """
@@ -98,6 +100,7 @@ class OutputPerturbation(Perturbed):
     feature is an ordinary regularised coordinate.
     """
 
+    numbers = True
     fit = "l2"
     options = {"loss": Loss(), "tolerance": NonNegative(1e-9)}
 

@@ -27,7 +27,10 @@ def loss_range(loss, reach):
     """D = sup |l(z) - l(z')| over margins z, z' in [-reach, reach], reach = rho R.
 
     Squared loss (1 - z)^2/2: largest (1 + reach)^2/2, least 0 where z = 1 is reached and
-    (1 - reach)^2/2 otherwise. Logistic loss: l(-reach) - l(reach) = reach.
+    (1 - reach)^2/2 otherwise. For targets y that are numbers in [-1, 1] (s - y)^2/2, s = w.x, has a larger
+    range, but the density has no part in y^2/2, which does not depend on w. Of what is left, s^2/2 - y s,
+    two records' difference is affine in either target, so it is largest for targets -1 and 1: the same D.
+    Logistic loss: l(-reach) - l(reach) = reach.
     """
     if loss == "logistic":
         return reach
@@ -69,7 +72,7 @@ class PosteriorSampling(Mechanism):
     """
 
     needs_lambda = False
-
+    numbers = True
     options = {
         "loss": Choice("squared", "logistic"),
         "radius": Positive(1.0),

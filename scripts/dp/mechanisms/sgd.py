@@ -47,6 +47,8 @@ class _SGD(Mechanism):
     info["scale"]: (restarts,), of the noise on each batch's sum of gradients, 0 without noise.
     """
 
+    numbers = True
+
     needs_rng = True
 
     def _scale(self, p):
@@ -186,7 +188,8 @@ class DPSGD(_SGD):
     Gamma(D, 2 clip/epsilon') noise, D the number of weights with the bias, makes the pass
     epsilon'-DP, because batches are disjoint and fixed independently of the data (Song, Chaudhuri,
     Sarwate, GlobalSIP 2013; McSherry, SIGMOD 2009). Passes compose: k of them cost k epsilon'.
-    Whatever the rows, clipping bounds the gradients, after projection and with the bias column.
+    Whatever the rows, targets and loss, clipping bounds the gradients, after projection and with the bias
+    column.
     """
 
     options = OPTIONS | {"accounting": Choice("composed", "as_published")}

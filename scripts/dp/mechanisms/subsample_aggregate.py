@@ -18,7 +18,7 @@ class SubsampleAggregate(Mechanism):
     """Mean of k regularised fits on disjoint parts, each clipped to a ball, plus noise.
 
     A record lies in one part, and its part's fit stays in the ball of radius B around the public
-    centre 0, so replacing it moves the mean by at most 2B/k whatever the fit does (Nissim,
+    centre 0, so replacing it moves the mean by at most 2B/k whatever the fit and the targets are (Nissim,
     Raskhodnikova, Smith, STOC 2007; Smith, STOC 2011, with clipping). Part j is a block of
     consecutive rows, a partition that depends on n and k alone.
 
@@ -27,6 +27,7 @@ class SubsampleAggregate(Mechanism):
     """
 
     delta = "optional"
+    numbers = True
     options = {"loss": Loss(), "parts": Optional(Whole()), "radius": Positive(1.0)}
 
     def _check_together(self, n, d, p):

@@ -6,6 +6,10 @@ Replace-one, ||x||_2 <= R, labels in {-1, 1}, M = xx' - x'x'', L = yx - y'x', k 
 2 R, and both together by sqrt(2 R^4 + 2 R^2 - 2 k^2 + 2 k), largest at k = 1/2: sqrt(2) (R^2 + 1/2)
 where R^2 >= 1/2, at k = R^2 otherwise: 2 R. The smallest eigenvalue of X'X moves by at most R^2,
 since M has one eigenvalue of either sign, both at most R^2 in size.
+
+Targets y that are numbers in [-1, 1] change none of this: (M, L) is affine in y and in y', so that any
+norm of it is convex in either and largest at -1 or 1. (For |y| <= Y the joint sensitivity is
+sqrt(2 R^4 + 2 Y^2 R^2 + Y^4/2) where Y^2 <= 2 R^2, else 2 Y R.)
 """
 
 import math
@@ -20,7 +24,7 @@ from dp.noise import gaussian
 
 
 def joint_sensitivity(bound=1.0):
-    """L2 sensitivity of (X'X, X'y), Frobenius and Euclidean norms together, for labels in {-1, 1}."""
+    """L2 sensitivity of (X'X, X'y), Frobenius and Euclidean norms together, for y in [-1, 1]."""
     return math.sqrt(2) * (bound**2 + 0.5) if bound**2 >= 0.5 else 2 * bound
 
 
@@ -34,6 +38,7 @@ class SufficientStatistics(Mechanism):
 
     delta = "needed"
     needs_lambda = False
+    numbers = True
     options = {"repair": Choice(*quadratics.REPAIRS)}
 
     def _guarantee(self, n, d, p):
@@ -78,6 +83,7 @@ class AdaSSP(Mechanism):
 
     delta = "needed"
     needs_lambda = False
+    numbers = True
     options = {
         "calibration": Choice("analytic", "published"),
         "failure_probability": Between(0.05, low=0, high=1),

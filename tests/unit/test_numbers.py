@@ -1,0 +1,303 @@
+"""Targets that are numbers: which mechanisms take them, and whether their sensitivities hold."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize as search
+
+from dp import losses, quadratics
+from dp.evaluation import regression
+from dp.mechanisms import MECHANISMS
+from dp.mechanisms.functional import (
+    coordinate_sensitivity,
+    gaussian_sensitivity,
+    l2_sensitivity,
+)
+from dp.mechanisms.objective_perturbation import calibrate, exact_epsilon
+from dp.mechanisms.output_perturbation import sensitivity
+from dp.mechanisms.posterior_sampling import loss_range
+from dp.mechanisms.sufficient_statistics import joint_sensitivity
+from dp.seeds import generator
+from dp.solvers import minimise
+
+# With the options they need; all others refuse.
+TAKERS = {
+    "functional_laplace": {},
+    "functional_gaussian": {"delta": 1e-5},
+    "noiseless_linear": {},
+    "sufficient_statistics": {"delta": 1e-5},
+    "adassp": {"delta": 1e-5},
+    "subsample_aggregate": {"loss": "squared"},
+    "posterior_sampling": {},
+    "output_perturbation": {"loss": "huber_residual"},
+    "laplace_coordinates": {"loss": "log_cosh"},
+    "laplace_l1": {"loss": "log_cosh"},
+    "objective_perturbation": {"loss": "log_cosh"},
+    "objective_perturbation_cm08": {"loss": "log_cosh"},
+    "dp_sgd": {"loss": "squared"},
+    "sgd": {"loss": "squared"},
+    "dp_gd": {"loss": "squared", "delta": 1e-5},
+    "gradient_descent": {"loss": "squared"},
+    "nonprivate": {"loss": "squared"},
+    "nonprivate_sum": {"loss": "squared"},
+}
+
+
+def problem(n=4000, d=3):
+    rng = generator(1, "numbers")
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, np.clip(X @ [0.5, -0.3, 0.4] + 0.1 * rng.standard_normal(n), -1, 1)
+
+
+def settings(name):
+    privacy = {"epsilon": 4.0} if MECHANISMS[name].private else {}
+    return {"lam": 0.003, **privacy, **TAKERS[name]}
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_regression_comes_near_to_the_fit_without_privacy(name):
+    X, y = problem()
+    mechanism = MECHANISMS[name]
+    assert mechanism.takes_numbers(TAKERS[name])
+    release = mechanism.release(X, y, restarts=40, rng=generator(2, name), **settings(name))
+    r2 = regression(release.weights, X, y, release.info.get("intercept", 0.0))["r2"]
+    best = regression(minimise(X, y, 0.003, loss="squared")[0], X, y)["r2"][0]
+    assert (release.status == "ok").all()
+    assert 0.8 * best < np.median(r2) <= best + 0.01
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_targets_beyond_the_public_range_release_nothing(name):
+    X, y = problem(50)
+    for wrong in (1.0001, -2, np.nan, np.inf):
+        bad = np.where(np.arange(50) == 7, wrong, y)
+        with pytest.raises(ValueError, match="targets must be numbers from -1 to 1"):
+            MECHANISMS[name].release(X, bad, rng=generator(3), **settings(name))
+
+
+@pytest.mark.parametrize("name", sorted(set(MECHANISMS) - set(TAKERS)))
+def test_the_others_refuse_in_one_sentence(name):
+    mechanism = MECHANISMS[name]
+    X, y = problem(50)
+    delta = {"delta": 1e-5} if mechanism.delta == "needed" else {}
+    privacy = {"epsilon": 1.0} if mechanism.private else {}
+    assert not mechanism.takes_numbers({})
+    with pytest.raises(ValueError, match=r"^labels must be -1 or 1$"):
+        mechanism.release(X, y, lam=0.1, rng=generator(4), **privacy, **delta)
+
+
+@pytest.mark.parametrize("name", ["nonprivate", "output_perturbation", "dp_sgd", "dp_gd"])
+def test_a_margin_loss_is_for_classes(name):
+    assert not MECHANISMS[name].takes_numbers({})
+    with pytest.raises(ValueError, match=r"^labels must be -1 or 1$"):
+        MECHANISMS[name].release(
+            *problem(50), rng=generator(5), **(settings(name) | {"loss": "logistic"})
+        )
+
+
+# ---- sensitivities by search over neighbours
+
+
+def record(rng, d, bound):
+    """A row within the bound, most often on it, and a target, at times at an end of its range."""
+    x = rng.standard_normal(d)
+    x *= bound * rng.choice([1, 1, rng.random()]) / np.linalg.norm(x)
+    return x, rng.choice([-1.0, 1.0, rng.uniform(-1, 1)])
+
+
+def ascend(gap, d, bound, rng):
+    """The largest gap(record, other) that random starts and a local search find."""
+
+    def records(theta):
+        parts = []
+        for part in np.split(theta, 2):
+            norm = np.linalg.norm(part[:d])
+            parts.append((part[:d] * min(1, bound / max(norm, 1e-300)), math.sin(part[d])))
+        return parts
+
+    best = 0.0
+    for _ in range(6):
+        start = np.concatenate([np.append(*_angles(record(rng, d, bound))) for _ in range(2)])
+        found = search(
+            lambda theta: -gap(*records(theta)), start, method="Nelder-Mead",
+            options={"maxiter": 3000, "xatol": 1e-9, "fatol": 1e-12, "adaptive": True},
+        )  # fmt: skip
+        best = max(best, -found.fun)
+    return best
+
+
+def _angles(pair):
+    return pair[0], math.asin(pair[1])
+
+
+def statistics_gap(first, second):
+    (x, y), (x2, y2) = first, second
+    M, L = np.outer(x, x) - np.outer(x2, x2), y * x - y2 * x2
+    return math.sqrt((M**2).sum() + (L**2).sum())
+
+
+@pytest.mark.parametrize("bound", [0.4, 0.7, 1.0, 2.0])
+def test_joint_sensitivity_of_sufficient_statistics(bound):
+    found = ascend(statistics_gap, 2, bound, generator(6, bound))
+    assert found <= joint_sensitivity(bound) * (1 + 1e-9)
+    assert found >= 0.999 * joint_sensitivity(bound)
+    formula = math.sqrt(2 * bound**4 + 2 * bound**2 + 0.5) if 2 * bound**2 >= 1 else 2 * bound
+    assert joint_sensitivity(bound) == pytest.approx(formula)
+
+
+def coefficients(x, y):
+    """Of y^2 - 2 y x.w + (x.w)^2 by monomial, without the constant, written out."""
+    rows, columns = np.triu_indices(len(x))
+    return np.concatenate([-2 * y * x, x[rows] * x[columns] * np.where(rows == columns, 1, 2)])
+
+
+@pytest.mark.parametrize("bound", [0.3, 1.0, 2.0])
+def test_sensitivities_of_the_functional_mechanism(bound):
+    def gap(order):
+        return lambda a, b: np.linalg.norm(coefficients(*a) - coefficients(*b), order)
+
+    rng = generator(7, bound)
+    found = ascend(gap(2), 2, bound, rng)
+    assert 0.999 * gaussian_sensitivity(bound) <= found <= gaussian_sensitivity(bound) * (1 + 1e-9)
+    assert ascend(gap(1), 2, bound, rng) <= l2_sensitivity(2, bound) * (1 + 1e-9)
+    worst = 0.0
+    for _ in range(4000):  # a cube of coordinates, its corners first of all
+        x, x2 = (np.clip(2 * rng.standard_normal(2), -1, 1) for _ in range(2))
+        y, y2 = np.clip(2 * rng.standard_normal(2), -1, 1)
+        worst = max(worst, gap(1)((x, y), (x2, y2)))
+    assert 0.9 * coordinate_sensitivity(2) < worst <= coordinate_sensitivity(2)
+
+
+def test_quadratics_are_those_of_residuals():
+    X, y = problem(20)
+    gram, moment = quadratics.moments(X, y)
+    w = np.array([0.3, -1.0, 2.0])
+    total = w @ gram @ w - 2 * moment @ w + y @ y
+    assert total == pytest.approx(((y - X @ w) ** 2).sum())
+
+
+@pytest.mark.parametrize("loss", ["huber_residual", "log_cosh"])
+def test_random_neighbours_of_a_minimiser_stay_within_its_sensitivity(loss):
+    rng, worst = generator(8, loss), 0.0
+    for _ in range(300):
+        n, d = int(rng.integers(1, 12)), int(rng.integers(1, 4))
+        lam, bound, tau = (
+            10 ** rng.uniform(-2, 1),
+            10 ** rng.uniform(-0.5, 0.5),
+            10 ** rng.uniform(-2, 0),
+        )
+        kind = losses.get(loss, tau=tau)
+        records = [record(rng, d, bound) for _ in range(n + 1)]
+        X, y = np.array([x for x, _ in records]), np.array([y for _, y in records])
+        sides = [np.arange(n), np.append(np.arange(n - 1), n)]
+        w = [minimise(X[rows], y[rows], lam, loss=kind, tolerance=1e-12)[0][0] for rows in sides]
+        share = np.linalg.norm(w[0] - w[1]) / sensitivity(n, lam, bound, kind, tolerance=1e-11)
+        worst = max(worst, share)
+    assert 0.9 < worst <= 1
+
+
+@pytest.mark.parametrize("reach", [0.2, 0.9, 1.0, 2.5])
+def test_range_of_what_depends_on_the_weights(reach):
+    """Of s^2/2 - y s over scores and targets: what the posterior's density has of a record."""
+    s, y = np.meshgrid(np.linspace(-reach, reach, 801), np.linspace(-1, 1, 801))
+    values = s * s / 2 - y * s
+    assert values.max() - values.min() <= loss_range("squared", reach) * (1 + 1e-12)
+    assert values.max() - values.min() == pytest.approx(loss_range("squared", reach), rel=1e-4)
+
+
+def test_posterior_densities_of_neighbours_differ_by_at_most_epsilon():
+    rng, epsilon, radius, worst = generator(9), 1.0, 0.5, 0.0
+    grid = np.linspace(-radius, radius, 4001)
+    gamma = epsilon / (2 * loss_range("squared", radius))
+
+    def log_density(x, y):
+        log = -gamma * ((y[:, None] - x[:, None] * grid) ** 2 / 2).sum(axis=0)
+        return log - log.max() - math.log(np.trapezoid(np.exp(log - log.max()), grid))
+
+    for _ in range(300):
+        n = int(rng.integers(1, 9))
+        x, y = rng.choice([-1, 1, rng.uniform(-1, 1)], n + 1), rng.uniform(-1, 1, n + 1)
+        y[-2:] = rng.choice([-1, 1, rng.uniform(-1, 1)], 2)
+        sides = [
+            log_density(x[rows], y[rows]) for rows in (np.arange(n), np.append(np.arange(n - 1), n))
+        ]
+        worst = max(worst, np.abs(sides[0] - sides[1]).max())
+    assert 0.4 * epsilon < worst <= epsilon
+
+
+# ---- objective perturbation
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("n_lambda", [0.01, 1.0, 30.0, 400.0])
+@pytest.mark.parametrize("tau", [0.1, 1.0])
+def test_the_supremum_is_that_of_slopes_and_curvatures(epsilon, n_lambda, tau):
+    bound = 1.3
+    z = np.concatenate([np.linspace(0, 40 * tau, 400_001), [np.inf]])
+    for name in ("log_cosh", "huber_residual"):
+        loss = losses.get(name, tau=tau)
+        slope, curvature = loss.derivative(z), loss.curvature(z)
+        table = epsilon / 2 * (1 + slope / tau) + np.log1p(curvature * bound**2 / n_lambda)
+        found = exact_epsilon(epsilon, n_lambda, bound, loss)
+        assert table.max() <= found * (1 + 1e-12)
+        assert found == pytest.approx(table.max(), rel=1e-6)
+        free = name == "log_cosh" and n_lambda * epsilon >= 4 * bound**2
+        assert (found <= epsilon * (1 + 1e-12)) == free
+
+
+def log_density(w, X, y, n_lambda, loss, scale):
+    """Of the exact minimiser at w, but for a constant, written out."""
+    slope, curvature = (f(X @ w - y) for f in (loss.derivative, loss.curvature))
+    tilt = n_lambda * w + slope @ X
+    jacobian = (X.T * curvature) @ X + n_lambda * np.eye(len(w))
+    return np.linalg.slogdet(jacobian)[1] - np.linalg.norm(tilt) / scale
+
+
+@pytest.mark.parametrize("calibration", ["cms11", "single_log", "supremum"])
+@pytest.mark.parametrize("name", ["log_cosh", "huber_residual"])
+def test_no_neighbours_exceed_epsilon(name, calibration):
+    """By a search over records, targets and released points in two dimensions."""
+    rng, tau = generator(10, name, calibration), 0.3
+    loss = losses.get(name, tau=tau)
+    for epsilon, n_lambda in ((0.5, 20.0), (2.0, 0.5)):
+        epsilon_b, ridge = calibrate(epsilon, 10, n_lambda / 10, 1.0, loss, calibration)
+        scale, strength = 2 * tau / epsilon_b, n_lambda + 10 * ridge
+        worst = 0.0
+        for _ in range(4000):
+            records = [record(rng, 2, 1.0) for _ in range(4)]
+            X, y = np.array([x for x, _ in records]), np.array([y for _, y in records])
+            w = rng.standard_normal(2) * 10 ** rng.uniform(-1, 2)
+            both = [
+                log_density(w, X[rows], y[rows], strength, loss, scale)
+                for rows in ([0, 1, 2], [0, 1, 3])
+            ]
+            worst = max(worst, abs(both[0] - both[1]))
+        assert 0.5 * epsilon < worst <= epsilon * (1 + 1e-9)
+
+
+def test_the_supremum_is_approached():
+    """x' near -x, far along a direction in which x does not move: slopes kappa t and -kappa add up."""
+    loss, epsilon, n_lambda = losses.get("log_cosh", tau=0.3), 1.0, 0.5
+    t = 0.6
+    r = 0.3 * math.atanh(t)
+    delta = 1e-3
+    # w.x = r with target 0, and w.x' = -r + (large): x' = -x turned a little towards u
+    x, other = np.array([1.0, 0.0]), np.array([-math.cos(delta), math.sin(delta)])
+    w = np.array([r, 1e5])
+    scale = 2 * 0.3 / epsilon
+    # One more record takes n lam w away: the tilt is near 0 but for a pull along x.
+    gaps = []
+    for pull in (-1.0, 1.0):
+
+        def density(X, pull=pull):
+            slope, curvature = (f(X @ w) for f in (loss.derivative, loss.curvature))
+            tilt = slope @ X + pull * 50 * np.array([1.0, 0.0])
+            jacobian = (X.T * curvature) @ X + n_lambda * np.eye(2)
+            return np.linalg.slogdet(jacobian)[1] - np.linalg.norm(tilt) / scale
+
+        gaps.append(density(x[None]) - density(other[None]))
+    expected = epsilon / 2 * (1 + t) + math.log1p((1 - t * t) / n_lambda)
+    assert max(gaps) == pytest.approx(expected, rel=1e-2)
+    assert max(gaps) <= exact_epsilon(epsilon, n_lambda, 1.0, loss) * (1 + 1e-6)

@@ -267,6 +267,31 @@ def linear_part():
     )
 
 
+@pair
+def opposite_target():
+    """A record whose target, a number, goes from one end of its range to the other, and one at 0."""
+    return Pair(
+        sides=_replace(np.array([[1.0], [0.0]]), [1.0, 0.3], 0, label=-1.0),
+        arguments={"lam": 0.5, "bound": 1.0},
+        reason="X'y moves by the whole of its sensitivity, 2R, and so does the minimiser of a robust loss, "
+        "by 2 kappa R/(n lambda), because the residual stays where the loss is linear",
+        exact=shift_loss,
+    )
+
+
+@pair
+def opposite_residual():
+    """One record in one dimension, whose target goes from -1 to 1, n lambda = 0.1."""
+    return Pair(
+        sides=_replace(np.array([[1.0]]), [-1.0], 0, label=1.0),
+        arguments={"lam": 0.1, "bound": 1.0, "loss": "log_cosh"},
+        reason="near w = -1 one residual is where the loss bends and the other where it is linear, with a "
+        "slope of the other sign: the tilts differ and so do the Jacobians",
+        statistic=tilt_log_ratio,
+        exact=tilt_loss_1d,
+    )
+
+
 def _saturated(direction, others, sine, lam):
     """Others drive w far along the last axis; two opposite records meet slopes near -1 there."""
     size = others + 1, len(direction) + 1
@@ -443,8 +468,12 @@ def flipped_label():
 
 
 def _replace(X, y, index, row=None, label=None):
-    """((X, y), (X', y')) with the record at `index` given another row, another label or both."""
-    X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=np.int8)
+    """((X, y), (X', y')) with the record at `index` given another row, another label or both.
+
+    Whole numbers in y are labels, others targets.
+    """
+    X, y = np.asarray(X, dtype=float), np.asarray(y)
+    y = y if y.dtype.kind == "f" else y.astype(np.int8)
     other = X.copy(), y.copy()
     if row is not None:
         other[0][index] = row

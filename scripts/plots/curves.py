@@ -86,16 +86,9 @@ def _legend(fig, axes, beside=False, **look):
         axes.legend(**look)
 
 
-def _metric(frame):
-    """The error where there are classes, R^2 where targets are numbers."""
-    if frame["error_mean"].notna().any() or frame["r2_mean"].isna().all():
-        return "error"
-    return "r2"
-
-
 def _curves(experiment, spec, frame, along):
     fig, axes = style.figure()
-    metric = spec["options"].get("metric") or _metric(frame)
+    metric = spec["options"].get("metric") or metrics.of(frame)
     columns = (along, *(metric + end for end in metrics.ENDS))
     # R^2 may be as far below 0 as one likes, which would leave no room for what is above
     least = LEAST.get(metric, -np.inf)

@@ -12,24 +12,22 @@ from checks import published as comparisons
 from checks import source as source_file
 from checks import statements
 from checks.results import Results
+from dp import metrics
 from study import kinds, paths
 from study.canonical import epsilon, number, sequence
 from study.experiment import data_path
 from study.files import read_json
 
+METRICS = tuple(f"{name}_mean" for name in metrics.ALL if name != "error")
 SHOWN = (
     *("dataset", "method", "train_size", "epsilon", "lambda", "error_mean", "error_low"),
-    *("error_high", "error_sd", "epsilon_claimed", "epsilon_proven", "delta_proven", "status"),
+    *("error_high", "error_sd", *METRICS),
+    *("epsilon_claimed", "epsilon_proven", "delta_proven", "status"),
 )
 # What every row of results.csv has, and rows of missing cells lack.
 SUMMARISED = (
-    "folds",
-    "error_mean",
-    "error_sd",
-    "error_sd_folds",
-    "error_low",
-    "error_high",
-    "status",
+    *("folds", "error_sd", "error_sd_folds", "status"),
+    *(name + end for name in metrics.ALL for end in metrics.ENDS),
 )
 LARGEST_DOWNLOAD = 2_000_000  # bytes of one CSV that the page carries
 
@@ -132,7 +130,8 @@ class Gathered:
         if not self.cells:
             return [], []
         frame = self.frame
-        columns = [name for name in SHOWN if name in frame]
+        empty = {name for name in METRICS if name in frame and frame[name].isna().all()}
+        columns = [name for name in SHOWN if name in frame and name not in empty]
         shown = frame[columns].copy()
         for name in ("epsilon", "epsilon_claimed", "epsilon_proven"):
             if name in shown:
@@ -213,21 +212,25 @@ class Gathered:
 
     def _ends(self, spec):
         cells = {tuple(cell) for cell in self.experiment.entry_cells(spec)}
-        frame = self.frame[self.frame["error_mean"].notna()]
-        keys = frame[["dataset", "method", "train_size", "epsilon"]].itertuples(
+        keys = self.frame[["dataset", "method", "train_size", "epsilon"]].itertuples(
             index=False, name=None
         )
-        frame = frame.loc[[key in cells for key in keys]]
+        frame = self.frame.loc[[key in cells for key in keys]]
+        name = spec.get("options", {}).get("metric") or metrics.of(frame)
+        metric, what = f"{name}_mean", metrics.TITLES[name].replace("$", "")
+        frame = frame[frame[metric].notna()]
         parts = []
         for (_, method), rows in frame.groupby(["dataset", "method"], sort=False):
             rows = rows.sort_values(["train_size", "epsilon"])
-            first, last = rows["error_mean"].iloc[0], rows["error_mean"].iloc[-1]
+            first, last = rows[metric].iloc[0], rows[metric].iloc[-1]
             parts.append(
                 f"{method.replace('_', ' ')} {first:.3g}"
                 + (f" to {last:.3g}" if len(rows) > 1 else "")
             )
         return (
-            f" Errors from the first to the last point: {'; '.join(parts[:12])}." if parts else ""
+            f" The {what} from the first to the last point: {'; '.join(parts[:12])}."
+            if parts
+            else ""
         )
 
     def tables(self):

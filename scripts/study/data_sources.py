@@ -163,6 +163,9 @@ def _check_labels(entry):
         if any("binary" in step for step in entry["steps"]):
             raise ValueError("steps: 'binary' chooses among classes, and the target is a number")
         return
+    if entry["source"].get("sklearn") in readers.BUNDLED_OPTIONS:
+        name = entry["source"]["sklearn"]
+        raise ValueError(f"scikit-learn's {name} is learnt by regression: use 'target'")
     if "simulate" in entry["source"]:
         return
     if "positive" in entry and "classes" in entry:

@@ -1,14 +1,19 @@
-"""Test error of every cell, as papers print it and with its interval."""
+"""Test error, or what takes its place, of every cell, as papers print it and with its interval."""
 
+from dp import metrics
 from study.canonical import epsilon
 
-COLUMNS = (
-    *("dataset", "method", "train_size", "epsilon", "error_mean", "error_sd_folds", "error_sd"),
-    *("error_low", "error_high", "status"),
-)
+CELL = ("dataset", "method", "train_size", "epsilon")
+SPREADS = ("error_mean", "error_sd_folds", "error_sd", "error_low", "error_high")
 
 
 def errors(experiment, spec, frame):
-    """One row per cell: mean, standard deviation over folds and over all draws, 95 % interval."""
+    """One row per cell: mean, standard deviation over folds and over all draws, 95 % interval.
+
+    Of targets that are numbers r2, mse and mae with their intervals.
+    """
     frame = frame.assign(epsilon=frame["epsilon"].map(epsilon))
-    return COLUMNS, frame[list(COLUMNS)].itertuples(index=False)
+    numbers = [name + end for name in ("r2", "mse", "mae") for end in metrics.ENDS]
+    shown = [name for name in (*SPREADS, *numbers) if frame[name].notna().any()]
+    columns = (*CELL, *(shown or SPREADS), "status")
+    return columns, frame[list(columns)].itertuples(index=False)

@@ -174,3 +174,35 @@ def test_a_pickles_checksum_reaches_whoever_reads_it():
         {"csv": "https://b.example/t.pkl", "sha256": "5" * 64}, files=files, label="y", positive=1
     )
     assert entry["source"]["sha256"] == files["mine-t.pkl"]["sha256"] == "5" * 64
+
+
+TARGET = {"target": {"column": "visits", "bounds": [0, 20]}}
+
+
+@pytest.mark.parametrize(
+    ("source", "entry", "match"),
+    [
+        ({"csv": "bank.zip"}, {**TARGET, "label": "y"}, "both 'target' .* and 'label'"),
+        ({"csv": "bank.zip"}, {**TARGET, "positive": 1}, "both 'target' .* and 'positive'"),
+        (IDX, TARGET, "target: is for 'csv' and 'sklearn' only"),
+        ({"sklearn": "wine"}, TARGET, "scikit-learn's wine has classes"),
+        (
+            {"csv": "bank.zip"},
+            {"target": {"column": "visits", "bounds": [20, 20]}},
+            "target.bounds: 20 is not below 20",
+        ),
+        ({"csv": "bank.zip"}, {**TARGET, "bounds": {"visits": [0, 1]}}, "'visits' is no feature"),
+        ({"csv": "bank.zip"}, {**TARGET, "missing": {"visits": "none"}}, "'drop' or a number"),
+        ({"sklearn": "diabetes"}, {"positive": 1}, "learnt by regression"),
+    ],
+)
+def test_targets_that_cannot_be_meant(source, entry, match):
+    with pytest.raises(ValueError, match=match):
+        resolve(source, **entry)
+
+
+def test_a_target_that_is_a_number():
+    entry = resolve({"csv": "bank.zip"}, **TARGET, missing={"visits": 0})
+    assert not data_sources.many_classes(entry)
+    facts = data_sources.public_facts(entry)
+    assert facts["target"] == TARGET["target"] and facts["labels"] == {}

@@ -369,3 +369,32 @@ def test_parquet(tmp_path):
     path.write_bytes(b"PAR1")
     with pytest.raises(ValueError, match="cannot be read"):
         read(str(path))
+
+
+def test_a_target_is_clipped_to_its_bounds_and_mapped(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("age,visits\n20,0\n30,5\n40,20\n50,77\n60,-3\n")
+    entry = {
+        "source": {"csv": str(path)},
+        "target": {"column": "visits", "bounds": [0, 20]},
+        "bounds": {"age": [0, 100]},
+    }
+    table = readers.read(entry, "mine")
+    assert table.y.tolist() == [-1, -0.5, 1, 1, -1]
+    assert table.target == ("visits", 0, 20) and table.classes == () and table.columns == ("age",)
+    path.write_text("age,visits\n20,many\n")
+    with pytest.raises(ValueError, match="column 'visits', row 2: 'many' is not a number"):
+        readers.read(entry, "mine")
+
+
+def test_a_target_that_comes_with_scikit_learn():
+    from sklearn.datasets import load_diabetes
+
+    entry = {
+        "source": {"sklearn": "diabetes"},
+        "target": {"column": "progression", "bounds": [0, 350]},
+    }
+    table = readers.read(entry, "diabetes")
+    bunch = load_diabetes(scaled=False)
+    assert (bunch.data == table.X).all()
+    assert table.y == pytest.approx(bunch.target / 175 - 1)

@@ -115,10 +115,16 @@ def looks(methods):
     return found
 
 
+def canvas(width=6.4, height=4.2):
+    """An empty figure in the project's style."""
+    mpl.rcParams.update(PARAMETERS)
+    return plt.figure(figsize=(width, height), layout="constrained")
+
+
 def figure(width=6.4, height=4.2, **subplots):
     """Figure and axes in the project's style."""
-    mpl.rcParams.update(PARAMETERS)
-    return plt.subplots(figsize=(width, height), layout="constrained", **subplots)
+    fig = canvas(width, height)
+    return fig, fig.subplots(**subplots)
 
 
 def sequence(count):
@@ -134,11 +140,23 @@ def replicates(experiment, frame):
     return text + (f" x {draws} draws" if draws > 1 else "")
 
 
-def plain_ticks(axes, sizes):
+def sizes(axes, values, narrow=False):
+    """Training sizes on an axis; on a logarithmic one, a few of the sizes themselves, written out.
+
+    narrow: the axes are a third as wide as a figure of their own.
+    """
+    if axes.get_xscale() == "log":
+        plain_ticks(axes, values, 0.3 if narrow else 0.12)
+        return
+    axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(4 if narrow else 8, integer=True))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+
+def plain_ticks(axes, sizes, share=0.12):
     """Training sizes on a logarithmic axis: a few of the sizes themselves, written out."""
     sizes = sorted(set(sizes), reverse=True)
-    # labels no closer than an eighth of the axis or so
-    apart = max(1.6, (sizes[0] / sizes[-1]) ** 0.12)
+    # labels no closer than this share of the axis or so
+    apart = max(1.6, (sizes[0] / sizes[-1]) ** share)
     chosen = [sizes[0]]
     for size in sizes[1:]:
         if size * apart <= chosen[-1]:

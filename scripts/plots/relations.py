@@ -1,0 +1,102 @@
+"""Curves with bands from the columns of a frame: few of them on common axes, many in a panel each."""
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.lines import Line2D
+
+from plots import style
+
+WITHIN = 5  # curves that are told apart on common axes; more get a panel each
+BAND = ("error_low", "error_high")
+OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
+PRINTED = {"linestyle": (0, (1, 1.5)), "linewidth": 1.2}
+
+
+def relation(
+    spec,
+    frame,
+    looks,
+    x,
+    y="error_mean",
+    band=BAND,
+    labels=("training rows", "test error"),
+    log="",
+    note="",
+    behind=(),
+    printed=(),
+    beside=False,
+):
+    """Figure of one curve per value of frame["curve"], drawn as looks[value] says, over its band.
+
+    The band lies between two columns, which are drawn as they are; None: no band. More than WITHIN
+    curves get a panel each, with those of `behind` drawn in it again and all others in grey.
+    labels: of the axes. log: "x", "y" or both. note: the legend's title. printed: pairs of a curve and
+    a level at which it gets a dotted line. beside: the legend stands there; curves leave it no room.
+    """
+    import seaborn.objects as so  # its import takes as long as all others of this job
+
+    front = [name for name in looks if name not in behind]
+    panels = front if len(looks) > WITHIN and len(front) > 1 else [""]
+    many = len(panels) > 1
+    columns = 2 if len(panels) in (2, 4) else min(len(panels), 3)
+    shown = frame.merge(pd.DataFrame({"panel": panels}), how="cross")
+    own = ~shown["curve"].isin(front) | (shown["curve"] == shown["panel"]) | (not many)
+    shown["others"] = shown[y].where(~own)
+    shown[y] = shown[y].where(own)
+
+    plot = so.Plot(shown, x=x, y=y, color="curve", marker="curve", linestyle="curve")
+    plot = plot.label(x=labels[0].split(" (")[0] if many else labels[0], y=labels[1])
+    if many:
+        plot = plot.facet("panel", order=panels, wrap=columns)
+        plot = plot.label(title=lambda name: looks[name]["label"])
+        plain = dict.fromkeys(("color", "marker", "linestyle")) | {"group": "curve"}
+        plot = plot.add(so.Line(**OTHERS), y="others", legend=False, **plain)
+    if band:
+        plot = plot.add(so.Band(alpha=0.15), ymin=band[0], ymax=band[1], legend=False)
+    plot = plot.add(so.Line({"clip_on": many}), legend=False)
+    for part in ("color", "marker", "linestyle"):
+        plot = plot.scale(**{part: {name: look[part] for name, look in looks.items()}})
+    fig = style.canvas()
+    look = {"axes.titlelocation": "left", "axes.titlesize": "medium" if many else "large"}
+    plot.theme(mpl.rcParams | look).on(fig).plot()
+
+    for axes, panel in zip(fig.axes, panels, strict=True):
+        for name, level in printed:
+            if panel in ("", name):
+                axes.axhline(level, color=looks[name]["color"], **PRINTED)
+        if "y" in log:
+            style.log_errors(axes, frame[y])
+        else:
+            axes.set_ylim(bottom=0)
+        if "x" in log:
+            axes.set_xscale("log")
+        if x == "train_size":
+            style.sizes(axes, frame[x], narrow=many)
+        else:
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    explained = [Line2D([], [], **look) for name, look in looks.items() if name not in panels]
+    if printed:
+        explained.append(Line2D([], [], color="#555555", label="value published", **PRINTED))
+    if many:
+        fig.set_size_inches(0.6 + 3.1 * columns, 1.4 + 2.2 * -(-len(panels) // columns))
+        fig.suptitle(spec["title"], x=0.01, ha="left")
+        explained.append(Line2D([], [], label="other panels' curves", **OTHERS))
+        look = {"handles": explained, "title": note, "alignment": "left", "title_fontsize": "small"}
+        if len(panels) % columns:
+            fig.legend(loc="lower right", **look)  # where a panel is missing
+        else:
+            fig.legend(loc="outside lower left", ncols=4, **look)
+    else:
+        fig.axes[0].set_title(spec["title"], loc="left")
+        legend(fig, explained, note, beside)
+    return fig
+
+
+def legend(fig, handles, note="", beside=False):
+    """Among the curves, or beside them where that is asked for or it is long."""
+    look = {"handles": handles, "title": note, "alignment": "left", "title_fontsize": "small"}
+    if beside or len(handles) > WITHIN:
+        fig.set_size_inches(9.2, 4.2)
+        fig.legend(loc="outside right upper", **look)
+    else:
+        fig.axes[0].legend(**look)

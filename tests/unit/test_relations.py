@@ -1,0 +1,98 @@
+"""Curves and bands lie where the columns of a frame say, alone and in panels."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+
+from plots import style
+from plots.curves import epsilon_curve, learning_curve
+from plots.relations import OTHERS
+
+GREY = OTHERS["color"].lower()
+NAMES = ["nonprivate", "output_perturbation", "objective_perturbation", "dp_sgd", "adassp"]
+NAMES += ["posterior_sampling"]
+METHODS = {
+    name: {"mechanism": name, "private": name != "nonprivate", "options": {}} for name in NAMES
+}
+EXPERIMENT = SimpleNamespace(name="study", methods=METHODS, values={"folds": 5}, published={})
+OPTIONS = {"log_size": False, "log_epsilon": False, "log_error": False, "published": None}
+SPEC = {"title": "A title", "options": OPTIONS}
+
+
+def cells(methods, along, values):
+    """Errors whose intervals are of all widths, and not symmetric."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for method in methods:
+        for value in values if METHODS[method]["private"] or along != "epsilon" else [np.inf]:
+            mean, below, above = rng.uniform(0.2, 0.4), rng.uniform(0, 0.1), rng.uniform(0, 0.3)
+            row = {"method": method, "dataset": "data", "train_size": 100, "epsilon": 1.0}
+            row |= {along: value, "error_mean": mean, "folds": 5, "restarts": 3}
+            rows.append(row | {"error_low": mean - below, "error_high": mean + above})
+    return pd.DataFrame(rows)
+
+
+def bands(axes):
+    """Colour -> (x, low, high) of the bands that are drawn."""
+    found = {}
+    for patch in axes.patches:
+        lower, upper = np.split(patch.get_path().vertices[: 2 * (len(patch.get_xy()) // 2)], 2)
+        assert to_hex(patch.get_facecolor()) not in found
+        found[to_hex(patch.get_facecolor())] = (*lower.T, upper[::-1, 1])
+    return found
+
+
+def lines(axes):
+    return {to_hex(line.get_color()): line.get_xydata().T for line in axes.lines}
+
+
+def expected(frame, method, along):
+    rows = frame[frame["method"] == method].sort_values(along)
+    columns = (along, "error_mean", "error_low", "error_high")
+    return style.MECHANISMS[method][1].lower(), [rows[column].to_numpy() for column in columns]
+
+
+@pytest.mark.parametrize(
+    ("draw", "along", "values"),
+    [(learning_curve, "train_size", [300, 100, 200]), (epsilon_curve, "epsilon", [1.0, 0.1, 0.5])],
+)
+@pytest.mark.parametrize("count", [3, 6])
+def test_lines_and_bands_are_the_columns(draw, along, values, count):
+    frame = cells(NAMES[:count], along, values)
+    fig = draw(EXPERIMENT, SPEC, frame)
+    private = NAMES[1:count]
+    assert len(fig.axes) == (1 if count == 3 else len(private))
+    for k, method in enumerate(private):
+        axes = fig.axes[0 if count == 3 else k]
+        colour, (x, mean, low, high) = expected(frame, method, along)
+        np.testing.assert_allclose(lines(axes)[colour], (x, mean))
+        np.testing.assert_allclose(bands(axes)[colour], (x, low, high))
+        if count == 6:
+            assert set(bands(axes)) == {colour, "#000000"}
+            grey = [line for line in axes.lines if to_hex(line.get_color()) == GREY]
+            drawn = {tuple(line.get_ydata()) for line in grey}
+            others = [name for name in private if name != method]
+            assert drawn == {tuple(expected(frame, name, along)[1][1]) for name in others}
+            assert axes.get_title() + axes.get_title("left") == style.name(method)
+
+
+def test_a_method_without_privacy_is_level_over_all_epsilons():
+    frame = cells(NAMES[:2], "epsilon", [0.1, 0.5, 1.0])
+    axes = epsilon_curve(EXPERIMENT, SPEC, frame).axes[0]
+    plain = frame[frame["method"] == "nonprivate"].iloc[0]
+    np.testing.assert_array_equal(lines(axes)["#000000"], ([0.1, 1.0], [plain["error_mean"]] * 2))
+    _, low, high = bands(axes)["#000000"]
+    assert set(low) == {plain["error_low"]} and set(high) == {plain["error_high"]}
+
+
+def test_a_cell_without_an_interval_keeps_its_mean():
+    frame = cells(NAMES[:2], "train_size", [100, 200, 300])
+    rows = (frame["method"] == "output_perturbation") & (frame["train_size"] == 200)
+    frame.loc[rows, ["error_low", "error_high"]] = np.nan
+    axes = learning_curve(EXPERIMENT, SPEC, frame).axes[0]
+    colour, (x, mean, _, _) = expected(frame, "output_perturbation", "train_size")
+    np.testing.assert_array_equal(lines(axes)[colour], (x, mean))
+    np.testing.assert_array_equal(bands(axes)[colour][0], [100, 300])

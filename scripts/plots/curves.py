@@ -1,10 +1,9 @@
 """Test error against the training size, or against epsilon, one curve per method."""
 
-import numpy as np
 import pandas as pd
 
 from plots import style
-from plots.relations import legend, relation
+from plots.relations import legend, level, relation
 from study import published
 
 # Axis: the options that make it logarithmic.
@@ -25,13 +24,8 @@ def epsilon_curve(experiment, spec, frame):
     options["published"]: the values that the source printed, dotted lines in their methods' colours;
     where a curve crosses its line is the epsilon that the value implies.
     """
-    private = np.isfinite(frame["epsilon"])
-    if private.any():
-        # A method without privacy has one value, whatever epsilon is.
-        ends = frame.loc[private, "epsilon"].agg(["min", "max"])
-        frame = pd.concat([frame[private], *(frame[~private].assign(epsilon=end) for end in ends)])
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
-    return _curves(experiment, spec, frame, "epsilon", label)
+    return _curves(experiment, spec, level(frame), "epsilon", label)
 
 
 def tuning_curve(experiment, spec, paths):

@@ -1,9 +1,12 @@
 """Families of learning curves, one per epsilon, and errors against the epsilon that is proven."""
 
+import itertools
+
 import numpy as np
 
 from dp.mechanisms import MECHANISMS
 from plots import style
+from plots.relations import BAND, level, relation
 from study import arguments
 from study.canonical import epsilon as canonical
 from study.experiment import Cell, data_path
@@ -13,100 +16,75 @@ from study.files import read_json
 def epsilon_family(experiment, spec, frame):
     """Test error, or the width of its 95 % interval, against training rows: one curve per epsilon.
 
-    Methods without privacy are black. Options: log (both axes), show ("error" or "width"),
-    from_size (training sizes below it are left out).
+    Several private methods have a panel per epsilon instead. Methods without privacy are black.
+    Options: log (both axes), show ("error" or "width"), from_size (training sizes below it are left out).
     """
     options = spec["options"]
-    fig, axes = style.figure()
-    if options["from_size"]:
-        frame = frame[frame["train_size"] >= options["from_size"]]
+    frame = frame[frame["train_size"] >= (options["from_size"] or 0)]
+    frame = frame.assign(curve=frame["method"], width=frame["error_high"] - frame["error_low"])
     finite = sorted(e for e in frame["epsilon"].unique() if np.isfinite(e))
-    colours = dict(zip(finite, style.sequence(len(finite)), strict=True))
-    labels = [m for m in experiment.methods if m in set(frame["method"])]
-    private = [m for m in labels if experiment.methods[m]["private"]]
-    looks = style.looks(experiment.methods)
-    lines = dict(zip(private, ("-", "--", ":"), strict=False))
-    plain = dict(zip([m for m in labels if m not in private], ("--", ":", "-."), strict=False))
-    for method in labels:
-        for value in (*finite, np.inf):
-            rows = frame[(frame["method"] == method) & (frame["epsilon"] == value)]
-            if rows.empty:
-                continue
-            rows = rows.sort_values("train_size")
-            name = looks[method]["label"]
-            if np.isfinite(value):
-                several = f"{name}, " if len(private) > 1 else ""
-                look = {"color": colours[value], "linestyle": lines[method]}
-                look |= {"marker": style.MARKERS[finite.index(value) % len(style.MARKERS)]}
-                name = rf"{several}$\varepsilon$ = {canonical(value)}"
-            else:
-                look = {"color": "#000000", "linestyle": plain[method], "linewidth": 2}
-            x = rows["train_size"].to_numpy()
-            low, high = rows["error_low"].to_numpy(), rows["error_high"].to_numpy()
-            if options["show"] == "width":
-                axes.plot(x, high - low, label=name, **look)
-                continue
-            axes.plot(x, rows["error_mean"].to_numpy(), label=name, **look)
-            axes.fill_between(x, low, high, color=look["color"], alpha=0.12, linewidth=0)
-    axes.set_xlabel("training rows")
-    axes.set_ylabel(
-        "test error" if options["show"] == "error" else "width of the 95 % interval of the error"
-    )
-    if options["log"]:
-        axes.set_xscale("log")
-        if options["show"] == "error":
-            style.log_errors(axes, frame["error_mean"])
-        else:
-            axes.set_yscale("log")
-        style.plain_ticks(axes, frame["train_size"])
+    names = {value: rf"$\varepsilon$ = {canonical(value)}" for value in finite}
+    methods = {m: v for m, v in experiment.methods.items() if m in set(frame["method"])}
+    behind = [m for m in methods if not methods[m]["private"]]
+    looks = style.looks(methods)
+    for method, line in zip(behind, ("--", ":", "-."), strict=False):
+        looks[method] |= {"color": "#000000", "marker": "", "linestyle": line}
+    if len(methods) > len(behind) + 1:
+        frame["panel"] = frame["epsilon"].map(names)
     else:
-        axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.set_title(spec["title"], loc="left")
-    axes.legend(
-        title=style.replicates(experiment, frame),
-        title_fontsize="small",
-        fontsize="small",
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
+        frame["curve"] = frame["epsilon"].map(names).fillna(frame["method"])
+        looks = {method: looks[method] for method in behind} | {
+            names[value]: {
+                "label": names[value],
+                "color": colour,
+                "marker": marker,
+                "linestyle": "-",
+            }
+            for value, colour, marker in zip(
+                finite, style.sequence(len(finite)), itertools.cycle(style.MARKERS), strict=False
+            )
+        }
+    error = options["show"] == "error"
+    return relation(
+        spec,
+        frame,
+        looks,
+        "train_size",
+        y="error_mean" if error else "width",
+        band=BAND if error else None,
+        labels=("training rows", "test error" if error else "width of the 95 % interval"),
+        log="xy" if options["log"] else "",
+        note=style.replicates(experiment, frame) + (",\n95 % interval over them" if error else ""),
+        behind=behind,
+        beside=True,
     )
-    fig.set_size_inches(7.6, 4.4)
-    return fig
 
 
 def proven_curve(experiment, spec, frame):
     """Test error against the epsilon that is proven of each method, where one is.
 
     A method whose proven epsilon is larger than the source's moves to the right; one without a finite
-    epsilon is a band at the right edge that no epsilon belongs to.
+    epsilon is not drawn but named. Methods without privacy have one value, whatever epsilon is.
     """
-    fig, axes = style.figure(7.2, 4.4)
-    looks = style.looks(experiment.methods)
-    unproven = []
-    for method, look in looks.items():
-        rows = frame[frame["method"] == method].sort_values("epsilon")
-        if rows.empty:
-            continue
-        if not experiment.methods[method]["private"]:
-            axes.axhline(rows["error_mean"].iloc[0], **{**look, "marker": ""})
-            continue
-        proven = np.array([_proven(experiment, row) for row in rows.to_dict("records")])
-        if not np.isfinite(proven).all():
-            unproven.append(look["label"])
-            continue
-        axes.plot(proven, rows["error_mean"], **look)
-        low, high = rows["error_low"], rows["error_high"]
-        axes.fill_between(proven, low, high, color=look["color"], alpha=0.15, linewidth=0)
-    axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(r"proven $\varepsilon$ (replace-one)")
-    axes.set_ylabel("test error")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    methods = {m: v for m, v in experiment.methods.items() if m in set(frame["method"])}
+    looks, private = style.looks(methods), frame["method"].map(lambda m: methods[m]["private"])
+    proven = [_proven(experiment, row) for row in frame[private].to_dict("records")]
+    frame = frame.assign(curve=frame["method"])
+    frame.loc[private, "epsilon"] = proven
+    unproven = set(frame.loc[private & np.isinf(frame["epsilon"]), "method"])
+    lost = [f"no finite $\\varepsilon$: {looks.pop(m)['label']}" for m in methods if m in unproven]
     size = int(frame["train_size"].max())
-    axes.set_title(f"{spec['title']}, {size:,} training rows", loc="left")
-    title = "\n".join(f"no finite $\\varepsilon$: {name}" for name in unproven)
-    axes.legend(title=title or None, title_fontsize="small", fontsize="small", alignment="left")
-    return fig
+    return relation(
+        spec | {"title": f"{spec['title']}, {size:,} training rows"},
+        level(frame[~frame["method"].isin(unproven)]),
+        looks,
+        "epsilon",
+        labels=(r"proven $\varepsilon$ (replace-one)", "test error"),
+        log="x",
+        note="\n".join(lost),
+        behind=[m for m in looks if not methods[m]["private"]],
+        beside=True,
+    )
 
 
 def _proven(experiment, row):

@@ -1,12 +1,14 @@
 """Curves with bands from the columns of a frame: few of them on common axes, many in a panel each."""
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
 from plots import style
 
-WITHIN = 5  # curves that are told apart on common axes; more get a panel each
+TOGETHER = 4  # curves, without baselines, that are told apart on common axes
+WITHIN = 5  # entries of a legend that find room among the curves
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
 PRINTED = {"linestyle": (0, (1, 1.5)), "linewidth": 1.2}
@@ -28,27 +30,33 @@ def relation(
 ):
     """Figure of one curve per value of frame["curve"], drawn as looks[value] says, over its band.
 
-    The band lies between two columns, which are drawn as they are; None: no band. More than WITHIN
-    curves get a panel each, with those of `behind` drawn in it again and all others in grey.
+    The band lies between two columns, which are drawn as they are; None: no band. More than TOGETHER
+    curves get a panel each, with those of `behind` drawn in it again and all others in grey. A column
+    "panel" says instead where each row is drawn; rows without one, in all panels.
     labels: of the axes. log: "x", "y" or both. note: the legend's title. printed: pairs of a curve and
     a level at which it gets a dotted line. beside: the legend stands there; curves leave it no room.
     """
     import seaborn.objects as so  # its import takes as long as all others of this job
 
     front = [name for name in looks if name not in behind]
-    panels = front if len(looks) > WITHIN and len(front) > 1 else [""]
+    each = "panel" not in frame and len(front) > TOGETHER
+    if each:
+        frame = frame.assign(panel=frame["curve"].where(frame["curve"].isin(front)))
+    panels = front if each else [*frame["panel"].dropna().unique()] if "panel" in frame else [""]
     many = len(panels) > 1
     columns = 2 if len(panels) in (2, 4) else min(len(panels), 3)
-    shown = frame.merge(pd.DataFrame({"panel": panels}), how="cross")
-    own = ~shown["curve"].isin(front) | (shown["curve"] == shown["panel"]) | (not many)
-    shown["others"] = shown[y].where(~own)
-    shown[y] = shown[y].where(own)
+    shown = frame.merge(pd.DataFrame({"place": panels}), how="cross")
+    if many:
+        own = shown["panel"].isna() | (shown["panel"] == shown["place"])
+        shown["others"] = shown[y].where(~own)
+        shown[y] = shown[y].where(own)
 
     plot = so.Plot(shown, x=x, y=y, color="curve", marker="curve", linestyle="curve")
     plot = plot.label(x=labels[0].split(" (")[0] if many else labels[0], y=labels[1])
     if many:
-        plot = plot.facet("panel", order=panels, wrap=columns)
-        plot = plot.label(title=lambda name: looks[name]["label"])
+        plot = plot.facet("place", order=panels, wrap=columns)
+        plot = plot.label(title=lambda panel: looks[panel]["label"] if each else panel)
+    if each:
         plain = dict.fromkeys(("color", "marker", "linestyle")) | {"group": "curve"}
         plot = plot.add(so.Line(**OTHERS), y="others", legend=False, **plain)
     if band:
@@ -62,7 +70,7 @@ def relation(
 
     for axes, panel in zip(fig.axes, panels, strict=True):
         for name, level in printed:
-            if panel in ("", name):
+            if panel == name or not each:
                 axes.axhline(level, color=looks[name]["color"], **PRINTED)
         if "y" in log:
             style.log_errors(axes, frame[y])
@@ -80,16 +88,24 @@ def relation(
     if many:
         fig.set_size_inches(0.6 + 3.1 * columns, 1.4 + 2.2 * -(-len(panels) // columns))
         fig.suptitle(spec["title"], x=0.01, ha="left")
-        explained.append(Line2D([], [], label="other panels' curves", **OTHERS))
+        if each:
+            explained.append(Line2D([], [], label="other panels' curves", **OTHERS))
         look = {"handles": explained, "title": note, "alignment": "left", "title_fontsize": "small"}
         if len(panels) % columns:
             fig.legend(loc="lower right", **look)  # where a panel is missing
         else:
-            fig.legend(loc="outside lower left", ncols=4, **look)
+            fig.legend(loc="outside lower left", ncols=columns, **look)
     else:
-        fig.axes[0].set_title(spec["title"], loc="left")
+        fig.axes[0].set_title(", ".join(filter(None, (spec["title"], panels[0]))), loc="left")
         legend(fig, explained, note, beside)
     return fig
+
+
+def level(frame):
+    """The rows without privacy at the least and the largest epsilon: their value is that of all."""
+    private = np.isfinite(frame["epsilon"])
+    ends = frame.loc[private, "epsilon"].agg(["min", "max"]) if private.any() else [np.inf]
+    return pd.concat([frame[private], *(frame[~private].assign(epsilon=end) for end in ends)])
 
 
 def legend(fig, handles, note="", beside=False):

@@ -148,7 +148,9 @@ def sizes(axes, values, narrow=False):
     if axes.get_xscale() == "log":
         plain_ticks(axes, values, 0.3 if narrow else 0.12)
         return
-    axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(4 if narrow else 8, integer=True))
+    axes.xaxis.set_major_locator(
+        mpl.ticker.MaxNLocator(4 if narrow else "auto", steps=[1, 2, 2.5, 5, 10])
+    )
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from plots import style
+from plots import families, style
 from plots.curves import epsilon_curve, learning_curve
+from plots.families import epsilon_family
 from plots.relations import OTHERS
 
 GREY = OTHERS["color"].lower()
@@ -96,3 +97,61 @@ def test_a_cell_without_an_interval_keeps_its_mean():
     colour, (x, mean, _, _) = expected(frame, "output_perturbation", "train_size")
     np.testing.assert_array_equal(lines(axes)[colour], (x, mean))
     np.testing.assert_array_equal(bands(axes)[colour][0], [100, 300])
+
+
+def family(methods, epsilons, **options):
+    parts = [cells(["nonprivate"], "train_size", [100, 200]).assign(epsilon=np.inf)]
+    for value in epsilons:
+        parts.append(cells(methods, "train_size", [100, 200]).assign(epsilon=value))
+        columns = ["error_mean", "error_low", "error_high"]
+        parts[-1][columns] *= 1 + value  # no two curves are equal
+    options = {"log": False, "show": "error", "from_size": None} | options
+    frame = pd.concat(parts, ignore_index=True)
+    return frame, epsilon_family(EXPERIMENT, SPEC | {"options": options}, frame)
+
+
+@pytest.mark.parametrize("show", ["error", "width"])
+@pytest.mark.parametrize("epsilons", [[0.1, 1.0], [0.1, 0.2, 0.5, 1.0, 10.0]])
+def test_a_family_has_a_curve_or_a_panel_per_epsilon(show, epsilons):
+    frame, fig = family(["output_perturbation"], epsilons, show=show)
+    assert len(fig.axes) == (1 if len(epsilons) == 2 else len(epsilons))
+    for value, colour in zip(epsilons, map(to_hex, style.sequence(len(epsilons))), strict=True):
+        axes = fig.axes[epsilons.index(value) if len(fig.axes) > 1 else 0]
+        rows = frame[frame["epsilon"] == value]
+        if show == "width":
+            np.testing.assert_allclose(
+                lines(axes)[colour][1], rows["error_high"] - rows["error_low"]
+            )
+            assert not bands(axes)
+        else:
+            np.testing.assert_allclose(lines(axes)[colour][1], rows["error_mean"])
+            np.testing.assert_allclose(
+                bands(axes)[colour], rows[["train_size", "error_low", "error_high"]].T
+            )
+
+
+def test_several_methods_of_a_family_meet_in_a_panel_per_epsilon():
+    frame, fig = family(NAMES[1:4], [0.1, 1.0])
+    for axes, value in zip(fig.axes, [0.1, 1.0], strict=True):
+        assert set(lines(axes)) == {style.MECHANISMS[name][1].lower() for name in NAMES[:4]}
+        for method in NAMES[1:4]:
+            colour, (x, mean, low, high) = expected(
+                frame[frame["epsilon"] == value], method, "train_size"
+            )
+            np.testing.assert_allclose(lines(axes)[colour], (x, mean))
+            np.testing.assert_allclose(bands(axes)[colour], (x, low, high))
+
+
+def test_errors_move_to_the_epsilon_that_is_proven(monkeypatch):
+    proven = {"output_perturbation": 2.0, "objective_perturbation": np.inf}
+    monkeypatch.setattr(families, "_proven", lambda _, row: row["epsilon"] * proven[row["method"]])
+    frame = cells(NAMES[:3], "epsilon", [0.1, 1.0])
+    fig = families.proven_curve(EXPERIMENT, SPEC, frame)
+    (axes,) = fig.axes
+    colour, (x, mean, low, high) = expected(frame, "output_perturbation", "epsilon")
+    np.testing.assert_allclose(lines(axes)[colour], (2 * x, mean))
+    np.testing.assert_allclose(bands(axes)[colour], (2 * x, low, high))
+    np.testing.assert_allclose(lines(axes)["#000000"][0], 2 * x)
+    assert set(lines(axes)) == {colour, "#000000"}
+    (legend,) = fig.legends
+    assert legend.get_title().get_text().endswith("objective perturbation, repaired")

@@ -44,7 +44,7 @@ def relation(
         frame = frame.assign(panel=frame["curve"].where(frame["curve"].isin(front)))
     panels = front if each else [*frame["panel"].dropna().unique()] if "panel" in frame else [""]
     many = len(panels) > 1
-    columns = 2 if len(panels) in (2, 4) else min(len(panels), 3)
+    columns = style.columns(len(panels))
     shown = frame.merge(pd.DataFrame({"place": panels}), how="cross")
     if many:
         own = shown["panel"].isna() | (shown["panel"] == shown["place"])

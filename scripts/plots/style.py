@@ -127,6 +127,11 @@ def figure(width=6.4, height=4.2, **subplots):
     return fig, fig.subplots(**subplots)
 
 
+def columns(panels):
+    """Columns of a figure of so many panels."""
+    return 2 if panels in (2, 4) else min(panels, 3)
+
+
 def sequence(count):
     """Colours of an ordered family, dark to light, told apart in greyscale: part of viridis."""
     return [mpl.colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]

@@ -104,6 +104,12 @@ FIGURES = {
     "folds": Kind("plots.folds", "folds", inputs="data"),
     "plane": Kind("plots.plane", "plane", inputs="data"),
     "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
+    "search_grid": Kind(
+        "plots.grids",
+        "search_grid",
+        inputs="searches",
+        options={"x": "batch", "y": "lambda", "show": "wins"},
+    ),
     "digit_images": Kind("plots.images", "digit_images", inputs="data"),
     "farthest_images": Kind("plots.images", "farthest_images", inputs="data", options={"count": 5}),
     "pixel_density": Kind("plots.images", "pixel_density", inputs="data", options={"bins": 64}),

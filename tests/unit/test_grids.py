@@ -1,0 +1,79 @@
+"""Heat maps of searches show sums and means of the searches' own files."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from plots.grids import search_grid
+from study.experiment import Cell
+
+EXPERIMENT = SimpleNamespace(
+    name="study",
+    methods={
+        "dp_sgd": {"mechanism": "dp_sgd", "title": "private"},
+        "sgd": {"mechanism": "sgd", "title": "plain"},
+    },
+)
+
+
+@pytest.fixture
+def searches(tmp_path):
+    """Cells -> files of searches over 3 x 2 values and a third option; sgd's has one value less."""
+    rng, found = np.random.default_rng(1), {}
+    for method, epsilon in (("dp_sgd", 0.1), ("dp_sgd", 1.0), ("sgd", np.inf)):
+        for size in (90, 180):
+            rows = [
+                {"lambda": lam, "batch": batch, "rate": rate}
+                for lam in ([1, 0.1, 1e-20] if method == "dp_sgd" else [1, 0.1])
+                for batch in (50, 5)
+                for rate in (1, 2)
+            ]
+            table = pd.DataFrame(rows)
+            table["error_mean"] = rng.uniform(0.1, 0.5, len(rows))
+            table["wins"] = rng.integers(0, 4, len(rows))
+            cell = Cell("digits", method, size, epsilon)
+            found[cell] = tmp_path / f"{method}-{size}-{epsilon}.csv"
+            table.to_csv(found[cell], index=False)
+    return found
+
+
+def spec(**options):
+    return {"title": "A title", "options": {"x": "batch", "y": "lambda", "show": "wins"} | options}
+
+
+@pytest.mark.parametrize("show", ["wins", "error_mean"])
+def test_a_map_has_every_pair_of_its_searches(searches, show):
+    fig = search_grid(EXPERIMENT, spec(show=show), searches)
+    maps = [axes for axes in fig.axes if axes.get_visible()]
+    titles = [axes.get_title("left") for axes in maps]
+    assert titles == [r"private, $\varepsilon$ = 0.1", r"private, $\varepsilon$ = 1", "plain"]
+    for axes, (method, epsilon) in zip(
+        maps, [("dp_sgd", 0.1), ("dp_sgd", 1.0), ("sgd", np.inf)], strict=True
+    ):
+        tables = [
+            pd.read_csv(path)
+            for cell, path in searches.items()
+            if (cell.method, cell.epsilon) == (method, epsilon)
+        ]
+        drawn = np.ma.filled(axes.collections[0].get_array().reshape(3, 2), np.nan)
+        texts = iter([text.get_text() for text in axes.texts])
+        for row, lam in enumerate([1, 0.1, 1e-20]):
+            for column, batch in enumerate([5, 50]):
+                pairs = [t[(t["lambda"] == lam) & (t["batch"] == batch)][show] for t in tables]
+                if method == "sgd" and lam == 1e-20:
+                    assert np.isnan(drawn[row, column])
+                    continue
+                value = (
+                    sum(p.sum() for p in pairs)
+                    if show == "wins"
+                    else np.mean([p.min() for p in pairs])
+                )
+                assert drawn[row, column] == pytest.approx(value)
+                assert next(texts) == (f"{value:.3g}" if value else "")
+
+
+def test_an_option_that_was_not_searched_is_named(searches):
+    with pytest.raises(ValueError, match="has no column 'clip'"):
+        search_grid(EXPERIMENT, spec(x="clip"), searches)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from plots import style
+from plots.relations import relation
 
 LINES = (
     *(("#000000", "-"), ("#0072B2", "--"), ("#D55E00", ":")),
@@ -32,42 +33,34 @@ def component_scatter(experiment, spec, path):
 
 
 def _scatter(axes, panel):
-    scores, y = panel["scores"], panel["y"]
-    looks = dict(zip(panel["labels"], zip(style.TEN, style.MARKERS, strict=True), strict=False))
-    # Classes take turns, an eighth of each at a time, so that none lies on top of all others.
-    size = float(np.clip(9000 / len(y), 1.5, 14))
-    for start in range(8):
-        for label, (colour, marker) in looks.items():
-            rows = np.flatnonzero(y == label)[start::8]
-            axes.scatter(
-                scores[rows, 0],
-                scores[rows, 1],
-                s=size,
-                marker=marker,
-                color=colour,
-                alpha=0.6,
-                linewidths=0,
-                rasterized=True,
-                label=None,
-            )
-    for label, name in zip(panel["labels"], panel["names"], strict=True):
-        centre = scores[y == label].mean(axis=0)
+    import seaborn  # its import takes as long as all others of this job
+
+    names = dict(zip(panel["labels"], map(str, panel["names"]), strict=True))
+    colours = dict(zip(names.values(), style.TEN, strict=False))
+    frame = pd.DataFrame(panel["scores"][:, :2], columns=["first", "second"])
+    frame["class"] = [names[label] for label in panel["y"]]
+    seaborn.scatterplot(
+        frame.sample(frac=1, random_state=0),  # no class lies on top of all others
+        **{"x": "first", "y": "second", "hue": "class", "style": "class", "ax": axes},
+        hue_order=list(names.values()),
+        style_order=list(names.values()),
+        palette=colours,
+        markers=style.MARKERS[: len(names)],
+        s=float(np.clip(9000 / len(frame), 1.5, 14)),
+        **{"alpha": 0.6, "linewidth": 0, "rasterized": True},
+    )
+    for name, centre in frame.groupby("class")[["first", "second"]].mean().iterrows():
         axes.annotate(
-            str(name),
+            name,
             centre,
-            ha="center",
-            va="center",
-            fontsize=12,
-            fontweight="bold",
-            color=looks[label][0],
+            **{"ha": "center", "va": "center", "fontsize": 12, "fontweight": "bold"},
+            color=colours[name],
             path_effects=[style.halo()],
             zorder=5,
         )
-    handles = [
-        axes.scatter([], [], s=30, marker=marker, color=colour, label=str(name))
-        for (colour, marker), name in zip(looks.values(), panel["names"], strict=True)
-    ]
-    axes.legend(handles=handles, title="class", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    legend = axes.legend(title="class", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    for handle in legend.legend_handles:
+        handle.set(alpha=1, markersize=6)
     first, second = panel["explained"][:2]
     axes.set_xlabel(f"first component ({first:.1%} of the variance)")
     axes.set_ylabel(f"second component ({second:.1%})")
@@ -77,22 +70,15 @@ def _scatter(axes, panel):
 def explained_variance_curve(experiment, spec, path):
     """Share of the variance that the first components explain together, one curve per data set."""
     frame = pd.read_csv(path)
-    fig, axes = style.figure()
-    names = spec.get("datasets", list(frame["dataset"].unique()))
-    for name, (colour, line) in zip(names, LINES, strict=False):
-        rows = frame[frame["dataset"] == name]
-        two = rows.loc[rows["components"] == 2, "explained"].item()
-        axes.plot(
-            rows["components"],
-            rows["explained"],
-            color=colour,
-            linestyle=line,
-            label=f"{rows['title'].iloc[0]}: two explain {two:.1%}",
-        )
-    axes.set_xlabel("number of principal components")
-    axes.set_ylabel("share of the variance explained")
-    axes.set_xlim(left=0)
-    axes.set_ylim(0, 1.02)
-    axes.set_title(spec["title"], loc="left")
-    axes.legend(loc="lower right")
+    frame = frame[frame["dataset"].isin(spec.get("datasets", frame["dataset"]))]
+    two = frame[frame["components"] == 2].set_index("dataset")
+    looks = {
+        name: {"label": f"{row.title}: two explain {row.explained:.1%}", "color": colour}
+        | {"marker": "", "linestyle": line}
+        for (name, row), (colour, line) in zip(two.iterrows(), LINES, strict=False)
+    }
+    labels = ("number of principal components", "share of the variance explained")
+    frame = frame.assign(curve=frame["dataset"])
+    fig = relation(spec, frame, looks, "components", "explained", None, labels, together=len(LINES))
+    fig.axes[0].set(xlim=(0, None), ylim=(0, 1.02))
     return fig

@@ -122,27 +122,25 @@ def pixel_density(experiment, spec, paths):
 
 def distance_violins(experiment, spec, paths):
     """Distribution, per class, of the images' Euclidean distance to the mean of their class."""
+    import seaborn  # its import takes as long as all others of this job
+
     (path,) = paths.values()
     images = Images(path)
     distances = distances_to_class_mean(images.X, images.y)
     fig, axes = style.figure(7.2, 4.2)
-    places = np.arange(len(images.names))
-    groups = [distances[images.of(label)] for label in images.names]
-    violins = axes.violinplot(groups, places, widths=0.85, showextrema=False, points=200)
-    for body in violins["bodies"]:
-        body.set(facecolor="#56B4E9", edgecolor="#0072B2", alpha=0.7, linewidth=0.8)
-    low, middle, high = (np.array([np.quantile(g, q) for g in groups]) for q in (0.25, 0.5, 0.75))
-    axes.vlines(places, low, high, color="#0072B2", linewidth=4, label="middle half")
-    axes.plot(
-        places, middle, "o", color="white", markersize=4, markeredgecolor="#000000", label="median"
+    seaborn.violinplot(
+        {name: distances[images.of(label)] for label, name in images.names.items()},
+        ax=axes,
+        **{"color": "#56B4E9", "linecolor": "#0072B2", "linewidth": 0.8, "saturation": 1},
+        inner_kws={"box_width": 5, "whis_width": 0},
+        cut=0,
+        density_norm="width",
     )
-    axes.set_xticks(places, list(images.names.values()))
-    axes.set_xlabel("class")
+    axes.set_xlabel("class (dark: the middle half, white: the median)")
     axes.set_ylabel("Euclidean distance to the class mean,\nin units of a pixel's value")
     axes.set_ylim(bottom=0)
     axes.grid(visible=False, axis="x")
     axes.set_title(f"{spec['title']}: {images.title}", loc="left")
-    axes.legend(loc="lower right")
     return fig
 
 

@@ -5,31 +5,25 @@ import textwrap
 import numpy as np
 
 from plots import style
+from plots.relations import relation
 
 
 def discarded_features(experiment, spec, draws):
     """Number of features whose weight is below 1e-100 against training rows, mean and range."""
-    fig, axes = style.figure(7.6, 4.2)
-    looks = style.looks(_shown(experiment, draws))
-    for method, look in looks.items():
-        rows = draws[draws["method"] == method]
-        groups = rows.groupby("train_size")["discarded"]
-        mean, low, high = groups.mean(), groups.min(), groups.max()
-        axes.plot(mean.index, mean, **look)
-        axes.fill_between(mean.index, low, high, color=look["color"], alpha=0.15, linewidth=0)
-    axes.set_xscale("log")
-    style.plain_ticks(axes, draws["train_size"])
-    axes.set_ylim(bottom=-0.02 * max(1, draws["discarded"].max()))
-    axes.set_xlabel("training rows")
-    axes.set_ylabel("discarded features")
-    axes.set_title(spec["title"], loc="left")
-    axes.legend(
-        title="mean and range over simulations",
-        title_fontsize="small",
-        loc="upper left",
-        bbox_to_anchor=(1, 1),
+    counts = draws.groupby(["method", "train_size"])["discarded"].agg(["mean", "min", "max"])
+    counts = counts.reset_index().assign(curve=lambda rows: rows["method"])
+    return relation(
+        spec,
+        counts,
+        style.looks(_shown(experiment, draws)),
+        "train_size",
+        y="mean",
+        band=("min", "max"),
+        labels=("training rows", "discarded features"),
+        log="x",
+        note="mean and range over simulations",
+        beside=True,
     )
-    return fig
 
 
 def heaviest_pixels(experiment, spec, path):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from plots import style
+from plots.relations import relation
 from tables.pretraining import by_column
 
 PLAIN, PRETRAINED, NONE = "#0072B2", "#D55E00", "#000000"
@@ -74,33 +75,31 @@ def pretraining(experiment, spec, frame):
 
 def loss_traces(experiment, spec, path):
     """Mean training loss against the iteration; with noise, a band that holds 95 % of the draws."""
-    fig, axes = style.figure(width=6.8)
-    traces = pd.read_csv(path)
-    traces["epsilon"] = traces["epsilon"].astype(float)
-    for (method, epsilon), rows in traces.groupby(["method", "epsilon"], sort=False):
+    frame, looks = pd.read_csv(path), {}
+    frame["curve"] = frame["method"] + frame["epsilon"].astype(str)
+    for curve, method, epsilon in (
+        frame[["curve", "method", "epsilon"]].drop_duplicates().to_numpy()
+    ):
         options = experiment.methods[method]
-        colour = PRETRAINED if options["options"].get("pretrain") else PLAIN
         private = np.isfinite(epsilon)
         name = options.get("title", method) + (rf", $\varepsilon$ = {epsilon:g}" if private else "")
-        axes.plot(
-            *(rows["iteration"], rows["loss_mean"]),
-            color=colour,
-            linestyle="-" if private else "--",
-            label=name,
-        )
-        if private:
-            axes.fill_between(
-                *(rows["iteration"], rows["loss_low"], rows["loss_high"]),
-                color=colour,
-                alpha=0.15,
-                linewidth=0,
-            )
-    axes.set_xlabel("iteration")
-    axes.set_ylabel("mean training loss")
-    axes.set_ylim(bottom=0)
-    axes.set_title(spec["title"], loc="left")
-    axes.legend(fontsize="small", title="bands: 95 % of the draws", title_fontsize="small")
-    return fig
+        looks[curve] = {
+            "label": name,
+            "color": PRETRAINED if options["options"].get("pretrain") else PLAIN,
+            "marker": "",
+            "linestyle": "-" if private else "--",
+        }
+    return relation(
+        spec,
+        frame,
+        looks,
+        "iteration",
+        y="loss_mean",
+        band=("loss_low", "loss_high"),
+        labels=("iteration", "mean training loss"),
+        behind=[curve for curve, look in looks.items() if look["linestyle"] == "--"],
+        note="bands: 95 % of the draws",
+    )
 
 
 def decision_regions(experiment, spec, path):

@@ -27,10 +27,11 @@ def relation(
     behind=(),
     printed=(),
     beside=False,
+    together=TOGETHER,
 ):
     """Figure of one curve per value of frame["curve"], drawn as looks[value] says, over its band.
 
-    The band lies between two columns, which are drawn as they are; None: no band. More than TOGETHER
+    The band lies between two columns, which are drawn as they are; None: no band. More than `together`
     curves get a panel each, with those of `behind` drawn in it again and all others in grey. A column
     "panel" says instead where each row is drawn; rows without one, in all panels.
     labels: of the axes. log: "x", "y" or both. note: the legend's title. printed: pairs of a curve and
@@ -39,7 +40,7 @@ def relation(
     import seaborn.objects as so  # its import takes as long as all others of this job
 
     front = [name for name in looks if name not in behind]
-    each = "panel" not in frame and len(front) > TOGETHER
+    each = "panel" not in frame and len(front) > together
     if each:
         frame = frame.assign(panel=frame["curve"].where(frame["curve"].isin(front)))
     panels = front if each else [*frame["panel"].dropna().unique()] if "panel" in frame else [""]

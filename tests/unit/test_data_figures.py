@@ -9,7 +9,7 @@ import pytest
 from analyses.classes import class_counts
 from analyses.components import explained_variance, first_components
 from dp.preparation import prepare
-from plots import components, images
+from plots import components, images, weights
 from study import readers
 from study.files import write_json
 from tables import data as tables
@@ -76,8 +76,11 @@ def test_violins_have_the_classes_quartiles(digits):
     fig = images.distance_violins(EXPERIMENT, TITLE, {"digits": paths["digits"]})
     axes = fig.axes[0]
     rows = ten.X[ten.y == 7].astype(float)
-    expected = np.median(np.linalg.norm(rows - rows.mean(axis=0), axis=1))
-    assert axes.lines[0].get_ydata()[7] == pytest.approx(expected)
+    distances = np.linalg.norm(rows - rows.mean(axis=0), axis=1)
+    drawn = [line.get_ydata() for line in axes.lines if (np.abs(line.get_xdata() - 7) < 0.5).all()]
+    _, box, median = drawn  # and, first, a whisker of no width
+    np.testing.assert_allclose(box, np.quantile(distances, [0.25, 0.75]))
+    assert median == pytest.approx(np.median(distances))
     assert [text.get_text() for text in axes.get_xticklabels()] == list("0123456789")
 
 
@@ -117,3 +120,26 @@ def test_class_counts(digits, tmp_path):
     assert columns == ("dataset", "part", *"0123456789", "all")
     assert rows[0] == ("digits", "train", *np.bincount(ten.y), 1797)
     assert rows[1] == ("digits_4_9", "train", *[""] * 4, 181, *[""] * 4, 180, 361)
+
+
+def test_boxes_are_quartiles_of_weights_and_noise(tmp_path):
+    rng = np.random.default_rng(1)
+    arrays = {"sizes": [50, 90], "epsilons": [0.1, 10.0]}
+    arrays |= {"weights": rng.normal(size=(2, 30)), "noise": rng.normal(size=(2, 2, 30))}
+    arrays["weights"][0, :7] = 0
+    np.savez(tmp_path / "weights.npz", **arrays)
+    fig = weights.weights_and_noise(EXPERIMENT, TITLE, tmp_path / "weights.npz")
+    for k, (top, bottom) in enumerate(zip(fig.axes[:2], fig.axes[2:], strict=True)):
+        values = [*arrays["noise"][k], arrays["weights"][k]]
+        magnitudes = [np.abs(v[v != 0]) for v in values]
+        # Between two order statistics, a quartile is taken on the scale that is drawn.
+        for axes, shown, there, back in (
+            (top, values, np.arcsinh, np.sinh),
+            (bottom, magnitudes, np.log, np.exp),
+        ):
+            for patch, of in zip(axes.patches, shown, strict=True):
+                edges = patch.get_path().vertices[:, 1]
+                quartiles = back(np.quantile(there(of), [0.25, 0.75]))
+                np.testing.assert_allclose([edges.min(), edges.max()], quartiles)
+        assert top.get_title("left") == f"{arrays['sizes'][k]} training rows"
+        assert [t.get_text() for t in bottom.get_xticklabels()] == ["0.1", "10", "weights"]

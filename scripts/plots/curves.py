@@ -1,19 +1,24 @@
-"""Test error against the training size, or against epsilon, one curve per method."""
+"""Test error, or another metric, against the training size or epsilon, one curve per method."""
+
+import math
 
 import pandas as pd
 
+from dp import metrics
 from plots import style
 from plots.relations import legend, level, relation
 from study import published
 
 # Axis: the options that make it logarithmic.
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
+LEAST = {"r2": -1.0}  # of a metric's axis: R^2 may be as far below 0 as one likes
 
 
 def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows.
 
     options["beside"]: the legend stands there, for curves and bands that leave no room for it.
+    options["metric"]: another of `dp.metrics` than the error (r2 of targets that are numbers).
     """
     return _curves(experiment, spec, frame, "train_size", "training rows")
 
@@ -63,6 +68,12 @@ def tuning_curve(experiment, spec, paths):
 def _curves(experiment, spec, frame, along, label):
     """Curves of all methods, and of each data set where there are several."""
     options, shown = spec["options"], set(frame["method"])
+    metric = options.get("metric") or metrics.of(frame)
+    mean, *band = (metric + end for end in metrics.ENDS)
+    title, bottom = metrics.TITLES[metric], 0 if metrics.ALL[metric][0] == 0 else None
+    if (frame[band[0]] < LEAST.get(metric, -math.inf)).any():
+        bottom = LEAST[metric]
+        title = f"{title} (from {bottom:g} on)"
     methods = {m: method for m, method in experiment.methods.items() if m in shown}
     datasets = frame["dataset"].unique()
     looks = {}
@@ -82,7 +93,10 @@ def _curves(experiment, spec, frame, along, label):
         frame.assign(curve=frame["method"] + "/" + frame["dataset"]),
         looks,
         along,
-        labels=(label, "test error"),
+        mean,
+        band=band,
+        labels=(label, title),
+        bottom=bottom,
         log="".join(axis for axis, of in AXES.items() if any(options.get(name) for name in of)),
         note=style.replicates(experiment, frame) + ",\n95 % interval over them",
         behind=[name for name in looks if not methods[name.split("/")[0]]["private"]],

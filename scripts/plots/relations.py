@@ -23,6 +23,7 @@ def relation(
     band=BAND,
     labels=("training rows", "test error"),
     log="",
+    bottom=0,
     note="",
     behind=(),
     printed=(),
@@ -34,8 +35,9 @@ def relation(
     The band lies between two columns, which are drawn as they are; None: no band. More than `together`
     curves get a panel each, with those of `behind` drawn in it again and all others in grey. A column
     "panel" says instead where each row is drawn; rows without one, in all panels.
-    labels: of the axes. log: "x", "y" or both. note: the legend's title. printed: pairs of a curve and
-    a level at which it gets a dotted line. beside: the legend stands there; curves leave it no room.
+    labels: of the axes. log: "x", "y" or both. bottom: of a linear y axis, None for its own choice. note:
+    the legend's title. printed: pairs of a curve and a level at which it gets a dotted line. beside: the
+    legend stands there; curves leave it no room.
     """
     import seaborn.objects as so  # its import takes as long as all others of this job
 
@@ -62,7 +64,7 @@ def relation(
         plot = plot.add(so.Line(**OTHERS), y="others", legend=False, **plain)
     if band:
         plot = plot.add(so.Band(alpha=0.15), ymin=band[0], ymax=band[1], legend=False)
-    plot = plot.add(so.Line({"clip_on": many}), legend=False)
+    plot = plot.add(so.Line({"clip_on": many or bool(bottom)}), legend=False)
     for part in ("color", "marker", "linestyle"):
         plot = plot.scale(**{part: {name: look[part] for name, look in looks.items()}})
     fig = style.canvas()
@@ -75,8 +77,8 @@ def relation(
                 axes.axhline(level, color=looks[name]["color"], **PRINTED)
         if "y" in log:
             style.log_errors(axes, frame[y])
-        else:
-            axes.set_ylim(bottom=0)
+        elif bottom is not None:
+            axes.set_ylim(bottom=bottom)
         if "x" in log:
             axes.set_xscale("log")
         if x == "train_size":

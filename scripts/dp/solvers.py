@@ -157,9 +157,12 @@ def least_tolerance(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
     Asked for half of a tolerance that is four times the rounding, what it returns has a gradient norm of
     at most the tolerance in exact arithmetic too. It gets there whatever the data are, since where
     Newton's method gives up gradient descent goes on (`dp.accelerated`), of at most 10^7 steps as long
-    as c R^2 is at most 10^10 lambda; infinite beyond.
+    as c R^2 is at most 10^10 lambda; infinite beyond. Infinite too for so many columns that rounding at
+    the weights, which may be tolerance/lambda longer than the minimiser, could take a quarter of the
+    tolerance beside the quarter that `rounding` takes at the minimiser.
     """
-    if not losses.get(loss).c * bound * bound <= STEEPEST * lam:
+    smooth = losses.get(loss).c * bound * bound
+    if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
         return math.inf
     return 4 * rounding(n, d, lam, bound, loss, tilt)
 

@@ -218,3 +218,16 @@ def test_a_record_has_a_bounded_share_where_margins_overflow(name, options):
     for release in releases:
         assert set(release.status) == {"ok"}
         assert np.abs(release.weights).max() > 1e250
+
+
+def test_rounding_at_the_weights_is_counted_where_there_are_millions_of_columns():
+    """Weights are up to tolerance/lambda longer than the minimiser, and so is a margin's error."""
+    for d in (10**4, 10**6):
+        lam = 0.25 / solvers.STEEPEST * (1 + 1e-9)
+        least = solvers.least_tolerance(2, d, lam)
+        if math.isinf(least):
+            assert d == 10**6
+            continue
+        size = math.sqrt(2 * lam * math.log(2)) / lam + least / lam
+        error = np.finfo(float).eps / 2 * d * 0.25 * size  # of the margins alone
+        assert error <= least / 2

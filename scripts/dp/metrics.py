@@ -23,4 +23,5 @@ TITLES = {
 
 def of(frame):
     """The error where there are classes, R^2 where targets are numbers; frame: of results.csv."""
-    return "r2" if frame["error_mean"].isna().all() and frame["r2_mean"].notna().any() else "error"
+    numbers = "r2_mean" in frame and frame["r2_mean"].notna().any()
+    return "r2" if numbers and frame["error_mean"].isna().all() else "error"

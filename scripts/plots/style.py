@@ -82,7 +82,8 @@ def looks(methods):
     """Label -> {label, color, marker, linestyle} for an experiment's methods, for `Axes.plot`.
 
     methods: label -> {mechanism, title, ...}. A mechanism's first method has the mechanism's own
-    look; further variants of it take spare ones.
+    look; further variants of it take spare ones, and so does a mechanism whose colour and line another
+    one has here already.
     """
     found, used = {}, set()
     taken = {
@@ -97,14 +98,18 @@ def looks(methods):
     baselines = iter(BASELINES)
     for label, method in methods.items():
         known = MECHANISMS.get(method["mechanism"])
-        if known and method["mechanism"] not in used:
+        own = known and (known[1], known[3])
+        if known and not {method["mechanism"], own} & used:
             name, colour, marker, line = known
-            used.add(method["mechanism"])
+            used |= {method["mechanism"], own}
         elif method["mechanism"] == "nonprivate":
             name, marker = label.replace("_", " "), ""
             colour, line = next(baselines, BASELINES[-1])
         else:
             name, line = label.replace("_", " "), "--"
+            if known and method["mechanism"] not in used:
+                name = known[0]
+            used.add(method["mechanism"])
             colour, marker = next(spare, ("#555555", "."))
         found[label] = {
             "label": method.get("title", name),

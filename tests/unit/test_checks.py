@@ -8,6 +8,7 @@ import pytest
 from checks import cells, privacy, source, statements
 from checks.published import compare
 from checks.results import Missing, Results
+from dp import metrics
 from study.experiment import Experiment
 from study.published import expand
 
@@ -69,6 +70,24 @@ def test_similar_takes_the_worst_point():
     assert cells.similar(CURVES, method="good", other="bad", within=0.16).holds
     outcome = cells.similar(CURVES, method="good", other="bad", within=0.1)
     assert not outcome.holds and outcome.number == pytest.approx(0.15)
+
+
+def test_metrics_other_than_the_error_are_not_confined_to_0_and_1():
+    made = results([("a", "good", 100, e, 0.5, 0.01) for e in (0.1, 1.0, 10.0)])
+    r2 = pd.Series([-3.0, 0.2, 0.4])
+    made.frame = made.frame.assign(
+        error_mean=math.nan, r2_mean=r2, r2_low=r2 - 0.1, r2_high=r2 + 0.1
+    )
+    assert metrics.of(made.frame) == "r2" and metrics.of(CURVES.frame) == "error"
+    below = cells.level(made, methods="good", epsilon=0.1, column="r2_mean", at_most=0)
+    assert below.holds and below.decided_by.startswith("r2 -3 ")
+    assert not cells.level(made, methods="good", epsilon=0.1, column="r2_mean", at_least=0).holds
+    rising = cells.monotone(made, along="epsilon", metric="r2")
+    assert rising.holds and "-3 to 0.4" in rising.decided_by
+    with pytest.raises(Missing):
+        cells.level(made, methods="good", epsilon=0.1)
+    with pytest.raises(Missing, match="no column 'auc_mean'"):
+        cells.level(made, methods="good", column="auc_mean")
 
 
 def test_level_and_its_limits():

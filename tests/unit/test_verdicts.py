@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from checks.implied import crossing, falling, implied_epsilon
-from checks.verdicts import Sample, prediction_interval, verdict
+from checks.verdicts import Sample, prediction_interval, sd_of, verdict
 
 
 def test_prediction_interval_by_hand():
@@ -15,6 +15,12 @@ def test_prediction_interval_by_hand():
     low, high = prediction_interval(Sample(0.30, 0.02, 5), 5)
     assert low == pytest.approx(0.30 - 0.0351196, abs=1e-6)
     assert high == pytest.approx(0.30 + 0.0351196, abs=1e-6)
+
+
+def test_the_spread_behind_an_interval():
+    low, high = stats.t.interval(0.95, 4, loc=0.3, scale=0.02 / math.sqrt(5))
+    assert sd_of((high - low) / 2, 5) == pytest.approx(0.02)
+    assert math.isnan(sd_of(math.nan, 5)) and math.isnan(sd_of(0.1, 1))
 
 
 def test_prediction_interval_with_a_printed_sd_is_welchs():

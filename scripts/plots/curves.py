@@ -2,11 +2,13 @@
 
 import math
 
+from itertools import cycle
+
 import pandas as pd
 
 from dp import metrics
 from plots import style
-from plots.relations import legend, level, relation
+from plots.relations import level, relation
 from study import published
 
 # Axis: the options that make it logarithmic.
@@ -35,38 +37,32 @@ def epsilon_curve(experiment, spec, frame):
 
 def tuning_curve(experiment, spec, paths):
     """Non-private cross-validation error against lambda, with the ties and the published value."""
-    fig, axes = style.figure()
-    for (dataset, path), (colour, marker) in zip(
-        paths.items(), zip(style.SPARE, style.SPARE_MARKERS, strict=True), strict=False
-    ):
-        tuning = pd.read_csv(path)
-        best = tuning[tuning["best"] == 1]
-        look = {"color": colour, "marker": marker}
-        axes.plot(tuning["lambda"], tuning["error_mean"], label=dataset, alpha=0.7, **look)
-        axes.plot(
-            best["lambda"],
-            best["error_mean"],
-            linestyle="",
-            markersize=9,
-            markerfacecolor="none",
-            label=f"{dataset}, best ({len(best)} tied)" if len(best) > 1 else f"{dataset}, best",
-            **look,
+    frame = pd.concat(pd.read_csv(path).assign(curve=name) for name, path in paths.items())
+    best = frame[frame["best"] == 1].groupby("curve")
+    looks = {
+        name: {"label": f"{name}, {len(best.get_group(name))} best", "linestyle": "-"}
+        | {"color": colour, "marker": marker}
+        for name, colour, marker in zip(
+            paths, cycle(style.SPARE), cycle(style.SPARE_MARKERS), strict=False
         )
+    }
+    labels = (r"regularisation $\lambda$", "cross-validation error, without privacy")
+    note = "hollow: the least error"
     if experiment.values.get("lambda_published"):
-        axes.axvline(
-            experiment.lambda_published, color="#555555", linestyle=":", label="published value"
-        )
-    axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(r"regularisation $\lambda$")
-    axes.set_ylabel("cross-validation error, without privacy")
-    axes.set_title(spec["title"], loc="left")
-    legend(fig, axes.get_legend_handles_labels()[0])
+        note += ",\ndotted line: the published value"
+    fig = relation(
+        spec, frame, looks, "lambda", band=None, labels=labels, log="x", note=note, together=99
+    )
+    for name, rows in best:
+        look = looks[name] | {"linestyle": "", "markersize": 9, "markerfacecolor": "none"}
+        fig.axes[0].plot(rows["lambda"], rows["error_mean"], **look)
+    if experiment.values.get("lambda_published"):
+        fig.axes[0].axvline(experiment.lambda_published, color="#555555", linestyle=":")
     return fig
 
 
 def _curves(experiment, spec, frame, along, label):
-    """Curves of all methods, and of each data set where there are several."""
+    """Curves of all methods; several data sets have a panel each."""
     options, shown = spec["options"], set(frame["method"])
     metric = options.get("metric") or metrics.of(frame)
     mean, *band = (metric + end for end in metrics.ENDS)
@@ -75,23 +71,14 @@ def _curves(experiment, spec, frame, along, label):
         bottom = LEAST[metric]
         title = f"{title} (from {bottom:g} on)"
     methods = {m: method for m, method in experiment.methods.items() if m in shown}
-    datasets = frame["dataset"].unique()
-    looks = {}
-    for method, look in style.looks(methods).items():
-        for dataset in datasets:
-            name = look["label"] + (f", {dataset}" if len(datasets) > 1 else "")
-            looks[f"{method}/{dataset}"] = look | {"label": name}
-    printed = [
-        (f"{value.method}/{value.dataset}", value.value)
-        for value in published.values(experiment, options.get("published"))
-        if value.dataset in datasets
-        and value.method in methods
-        and methods[value.method]["private"]
-    ]
+    frame = frame.assign(curve=frame["method"])
+    if frame["dataset"].nunique() > 1:
+        frame["panel"] = frame["dataset"]
+    behind = [m for m in methods if not methods[m]["private"]]
     return relation(
         spec,
-        frame.assign(curve=frame["method"] + "/" + frame["dataset"]),
-        looks,
+        frame,
+        style.looks(methods),
         along,
         mean,
         band=band,
@@ -99,7 +86,10 @@ def _curves(experiment, spec, frame, along, label):
         bottom=bottom,
         log="".join(axis for axis, of in AXES.items() if any(options.get(name) for name in of)),
         note=style.replicates(experiment, frame) + ",\n95 % interval over them",
-        behind=[name for name in looks if not methods[name.split("/")[0]]["private"]],
-        printed=printed,
-        beside=options.get("beside", False),
+        behind=behind,
+        printed=[
+            (value.method, value.dataset, value.value)
+            for value in published.values(experiment, options.get("published"))
+            if value.dataset in set(frame["dataset"]) and value.method in shown - {*behind}
+        ],
     )

@@ -1,7 +1,5 @@
 """Families of learning curves, one per epsilon, and errors against the epsilon that is proven."""
 
-import itertools
-
 import numpy as np
 
 from dp.mechanisms import MECHANISMS
@@ -33,20 +31,10 @@ def epsilon_family(experiment, spec, frame):
         frame["panel"] = frame["epsilon"].map(names)
     else:
         frame["curve"] = frame["epsilon"].map(names).fillna(frame["method"])
-        looks = {method: looks[method] for method in behind} | {
-            names[value]: {
-                "label": names[value],
-                "color": colour,
-                "marker": marker,
-                "linestyle": "-",
-            }
-            for value, colour, marker in zip(
-                finite, style.sequence(len(finite)), itertools.cycle(style.MARKERS), strict=False
-            )
-        }
+        looks = {method: looks[method] for method in behind} | style.ordered(names.values())
     error = options["show"] == "error"
     return relation(
-        spec,
+        spec | {"options": options | {"beside": True}},
         frame,
         looks,
         "train_size",
@@ -56,7 +44,6 @@ def epsilon_family(experiment, spec, frame):
         log="xy" if options["log"] else "",
         note=style.replicates(experiment, frame) + (",\n95 % interval over them" if error else ""),
         behind=behind,
-        beside=True,
     )
 
 
@@ -83,7 +70,6 @@ def proven_curve(experiment, spec, frame):
         log="x",
         note="\n".join(lost),
         behind=[m for m in looks if not methods[m]["private"]],
-        beside=True,
     )
 
 

@@ -22,7 +22,6 @@ def discarded_features(experiment, spec, draws):
         labels=("training rows", "discarded features"),
         log="x",
         note="mean and range over simulations",
-        beside=True,
     )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from plots import style
-from plots.relations import relation
+from plots.relations import level, relation
 from tables.pretraining import by_column
 
 PLAIN, PRETRAINED, NONE = "#0072B2", "#D55E00", "#000000"
@@ -14,62 +14,46 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 def pretraining(experiment, spec, frame):
     """Training accuracy against epsilon, with and without pre-training; published values hollow."""
-    fig, axes = style.figure(width=6.8)
     printed = by_column(experiment, spec["options"]["published"])
-    private = np.sort(frame.loc[np.isfinite(frame["epsilon"]), "epsilon"].unique())
-    ends = np.array([private.min() / 1.5, private.max() * 1.5])
-    for side, colour, marker, name in (
-        ("plain", PLAIN, "o", "from zero"),
-        ("pretrained", PRETRAINED, "s", "pre-trained"),
-    ):
-        for method in spec["options"][side]:
-            rows = frame[frame["method"] == method].sort_values("epsilon")
-            y, low, high = (
-                100 * (1 - rows[key].to_numpy())
-                for key in ("train_error_mean", "train_error_high", "train_error_low")
-            )
-            if experiment.methods[method]["private"]:
-                axes.errorbar(
-                    *(rows["epsilon"], y),
-                    yerr=(y - low, high - y),
-                    color=colour,
-                    marker=marker,
-                    capsize=2,
-                    label=name,
-                )
-            else:
-                axes.plot(
-                    *(ends, np.repeat(y, 2)),
-                    color=colour,
-                    linestyle="--",
-                    label=f"{name}, without privacy",
-                )
-        theirs = {epsilon: value for epsilon, value in printed[side].items() if epsilon < np.inf}
-        if theirs:
-            axes.plot(
-                *(list(theirs), list(theirs.values())),
-                linestyle="",
-                marker=marker,
-                markersize=7,
-                markerfacecolor="none",
-                color=colour,
-                label=f"published, {name}",
-            )
-    axes.set_xscale("log")
-    axes.set_xlim(*ends)
-    axes.set_ylim(0, 100)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    meaning = "claimed" if any(printed.values()) else "privacy parameter"
-    axes.set_xlabel(rf"{meaning} $\varepsilon$")
-    axes.set_ylabel("training accuracy, percent")
-    folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
-    axes.set_title(spec["title"], loc="left")
-    axes.legend(
-        title=f"mean of {folds} folds x {restarts} draws,\n95 % interval over folds",
-        alignment="left",
-        title_fontsize="small",
-        fontsize="small",
+    frame = level(frame).assign(curve=lambda rows: rows["method"])
+    for column in ("mean", "low", "high"):
+        frame[column] = 100 * (1 - frame[f"train_error_{column}"])
+    sides, looks = (
+        (("plain", PLAIN, "o", "from zero"), ("pretrained", PRETRAINED, "s", "pre-trained")),
+        {},
     )
+    for side, colour, marker, name in sides:
+        for method in spec["options"][side]:
+            private = experiment.methods[method]["private"]
+            looks[method] = {
+                "label": name if private else f"{name}, without privacy",
+                "color": colour,
+            }
+            looks[method] |= (
+                {"marker": marker, "linestyle": "-"}
+                if private
+                else {"marker": "", "linestyle": "--"}
+            )
+    folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
+    note = f"mean of {folds} folds x {restarts} draws,\n95 % interval over folds"
+    some = any(printed.values())
+    name = "claimed" if some else "privacy parameter"
+    fig = relation(
+        spec,
+        frame[frame["method"].isin(looks)],
+        looks,
+        "epsilon",
+        y="mean",
+        band=("low", "high"),
+        labels=(rf"{name} $\varepsilon$", "training accuracy, percent"),
+        log="x",
+        note=note + (",\nhollow: published" if some else ""),
+    )
+    fig.axes[0].set_ylim(0, 100)
+    for side, colour, marker, _ in sides:
+        theirs = {epsilon: value for epsilon, value in printed[side].items() if epsilon < np.inf}
+        look = {"linestyle": "", "marker": marker, "markersize": 7, "markerfacecolor": "none"}
+        fig.axes[0].plot([*theirs], [*theirs.values()], color=colour, **look)
     return fig
 
 

@@ -9,6 +9,7 @@ from plots import style
 
 TOGETHER = 4  # curves, without baselines, that are told apart on common axes
 WITHIN = 5  # entries of a legend that find room among the curves
+PARTS = ("color", "marker", "linestyle")  # of a look, for seaborn
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
 PRINTED = {"linestyle": (0, (1, 1.5)), "linewidth": 1.2}
@@ -27,7 +28,6 @@ def relation(
     note="",
     behind=(),
     printed=(),
-    beside=False,
     together=TOGETHER,
 ):
     """Figure of one curve per value of frame["curve"], drawn as looks[value] says, over its band.
@@ -35,9 +35,9 @@ def relation(
     The band lies between two columns, which are drawn as they are; None: no band. More than `together`
     curves get a panel each, with those of `behind` drawn in it again and all others in grey. A column
     "panel" says instead where each row is drawn; rows without one, in all panels.
-    labels: of the axes. log: "x", "y" or both. bottom: of a linear y axis, None for its own choice. note:
-    the legend's title. printed: pairs of a curve and a level at which it gets a dotted line. beside: the
-    legend stands there; curves leave it no room.
+    labels: of the axes. log: "x", "y" or both. bottom: of a linear y axis, None for its own choice.
+    note: the legend's title. printed: triples of a curve, a data set and a level at which it gets a
+    dotted line. spec["options"]["beside"]: the legend stands there, where curves leave it no room.
     """
     import seaborn.objects as so  # its import takes as long as all others of this job
 
@@ -54,27 +54,26 @@ def relation(
         shown["others"] = shown[y].where(~own)
         shown[y] = shown[y].where(own)
 
-    plot = so.Plot(shown, x=x, y=y, color="curve", marker="curve", linestyle="curve")
+    plot = so.Plot(shown, x=x, y=y, **dict.fromkeys(PARTS, "curve"))
     plot = plot.label(x=labels[0].split(" (")[0] if many else labels[0], y=labels[1])
     if many:
         plot = plot.facet("place", order=panels, wrap=columns)
         plot = plot.label(title=lambda panel: looks[panel]["label"] if each else panel)
     if each:
-        plain = dict.fromkeys(("color", "marker", "linestyle")) | {"group": "curve"}
+        plain = dict.fromkeys(PARTS) | {"group": "curve"}
         plot = plot.add(so.Line(**OTHERS), y="others", legend=False, **plain)
     if band:
         plot = plot.add(so.Band(alpha=0.15), ymin=band[0], ymax=band[1], legend=False)
     plot = plot.add(so.Line({"clip_on": many or bool(bottom)}), legend=False)
-    for part in ("color", "marker", "linestyle"):
-        plot = plot.scale(**{part: {name: look[part] for name, look in looks.items()}})
+    plot = plot.scale(**{p: {name: looks[name][p] for name in looks} for p in PARTS})
     fig = style.canvas()
     look = {"axes.titlelocation": "left", "axes.titlesize": "medium" if many else "large"}
     plot.theme(mpl.rcParams | look).on(fig).plot()
 
     for axes, panel in zip(fig.axes, panels, strict=True):
-        for name, level in printed:
-            if panel == name or not each:
-                axes.axhline(level, color=looks[name]["color"], **PRINTED)
+        for name, dataset, value in printed:
+            if panel in ("", name, dataset):
+                axes.axhline(value, color=looks[name]["color"], **PRINTED)
         if "y" in log:
             style.log_errors(axes, frame[y])
         elif bottom is not None:
@@ -88,19 +87,24 @@ def relation(
     explained = [Line2D([], [], **look) for name, look in looks.items() if name not in panels]
     if printed:
         explained.append(Line2D([], [], color="#555555", label="value published", **PRINTED))
+    if each:
+        explained.append(Line2D([], [], label="other panels' curves", **OTHERS))
+    look = {"handles": explained, "title": note, "alignment": "left", "title_fontsize": "small"}
     if many:
         fig.set_size_inches(0.6 + 3.1 * columns, 1.4 + 2.2 * -(-len(panels) // columns))
         fig.suptitle(spec["title"], x=0.01, ha="left")
-        if each:
-            explained.append(Line2D([], [], label="other panels' curves", **OTHERS))
-        look = {"handles": explained, "title": note, "alignment": "left", "title_fontsize": "small"}
-        if len(panels) % columns:
-            fig.legend(loc="lower right", **look)  # where a panel is missing
-        else:
-            fig.legend(loc="outside lower left", ncols=columns, **look)
+        missing = len(panels) % columns  # the legend takes a missing panel's place
+        where = (
+            {"loc": "lower right"} if missing else {"loc": "outside lower left", "ncols": columns}
+        )
+        fig.legend(**look, **where)
+        return fig
+    fig.axes[0].set_title(", ".join(filter(None, (spec["title"], panels[0]))), loc="left")
+    if spec.get("options", {}).get("beside") or len(explained) > WITHIN:
+        fig.set_size_inches(9.2, 4.2)
+        fig.legend(loc="outside right upper", **look)
     else:
-        fig.axes[0].set_title(", ".join(filter(None, (spec["title"], panels[0]))), loc="left")
-        legend(fig, explained, note, beside)
+        fig.axes[0].legend(**look)
     return fig
 
 
@@ -109,13 +113,3 @@ def level(frame):
     private = np.isfinite(frame["epsilon"])
     ends = frame.loc[private, "epsilon"].agg(["min", "max"]) if private.any() else [np.inf]
     return pd.concat([frame[private], *(frame[~private].assign(epsilon=end) for end in ends)])
-
-
-def legend(fig, handles, note="", beside=False):
-    """Among the curves, or beside them where that is asked for or it is long."""
-    look = {"handles": handles, "title": note, "alignment": "left", "title_fontsize": "small"}
-    if beside or len(handles) > WITHIN:
-        fig.set_size_inches(9.2, 4.2)
-        fig.legend(loc="outside right upper", **look)
-    else:
-        fig.axes[0].legend(**look)

@@ -142,6 +142,19 @@ def sequence(count):
     return [mpl.colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]
 
 
+def ordered(names):
+    """Name -> look, as of `looks`, for an ordered family of curves."""
+    return {
+        name: {
+            "label": name,
+            "color": colour,
+            "marker": MARKERS[k % len(MARKERS)],
+            "linestyle": "-",
+        }
+        for k, (name, colour) in enumerate(zip(names, sequence(len(names)), strict=True))
+    }
+
+
 def replicates(experiment, frame):
     """What a mean is over, for a legend: "12 simulations x 10 draws"."""
     what = "folds" if "folds" in experiment.values else "simulations"

@@ -135,8 +135,10 @@ def test_the_scheme_has_the_sizes_that_the_folds_have(tmp_path):
 
     path = simulated(tmp_path / "a.npz", simulate="separable")
     fig = folds(Experiment("v", {"folds": 7}), {"title": "folds"}, {"a": path})
-    drawn = [int(text.get_text()) for text in fig.axes[0].texts[:7]]
-    assert drawn == [len(test) for _, test in split_folds(60, 7, np.random.default_rng(1))]
+    words = [text.get_text() for text in fig.axes[0].texts]
+    sizes = [len(test) for _, test in split_folds(60, 7, np.random.default_rng(1))]
+    of = [["test" if part == fold else "train" for part in range(7)] for fold in range(7)]
+    assert words == [f"{word}\n{n}" for row in of for word, n in zip(row, sizes, strict=True)]
     style.plt.close(fig)
 
 

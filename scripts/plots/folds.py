@@ -26,6 +26,7 @@ def folds(experiment, spec, paths):
     seaborn.heatmap(tested, annot=words, fmt="", ax=axes, **look)
     axes.set_yticks(np.arange(count) + 0.5, [f"fold {k + 1}" for k in range(count)], rotation=0)
     axes.set_xticks([])
+    axes.grid(visible=False)
     axes.tick_params(length=0)
     axes.set_xlabel(f"the {rows:,} rows, shuffled once, in {count} parts")
     axes.set_title(spec["title"], loc="left")

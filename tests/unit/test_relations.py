@@ -153,5 +153,4 @@ def test_errors_move_to_the_epsilon_that_is_proven(monkeypatch):
     np.testing.assert_allclose(bands(axes)[colour], (2 * x, low, high))
     np.testing.assert_allclose(lines(axes)["#000000"][0], 2 * x)
     assert set(lines(axes)) == {colour, "#000000"}
-    (legend,) = fig.legends
-    assert legend.get_title().get_text().endswith("objective perturbation, repaired")
+    assert axes.get_legend().get_title().get_text().endswith("objective perturbation, repaired")

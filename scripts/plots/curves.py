@@ -1,7 +1,6 @@
 """Test error, or another metric, against the training size or epsilon, one curve per method."""
 
 import math
-
 from itertools import cycle
 
 import pandas as pd

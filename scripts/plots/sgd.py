@@ -42,45 +42,6 @@ def searched_settings(experiment, spec, paths):
     return fig
 
 
-def searched_pairs(experiment, spec, paths):
-    """lambda against batch size: how often each pair won a simulation, over all training sizes."""
-    values = sorted({cell.epsilon for cell in paths})
-    fig, grid = style.figure(
-        3.3 * len(values) + 0.4, 3.8, ncols=len(values), sharex=True, sharey=True, squeeze=False
-    )
-    for axes, value, colour in zip(grid[0], values, _colours(values), strict=True):
-        frames = [pd.read_csv(path) for cell, path in paths.items() if cell.epsilon == value]
-        wins = pd.concat(frames).groupby(["lambda", "batch"])["wins"].sum().reset_index()
-        wins = wins[wins["wins"] > 0]
-        axes.scatter(
-            wins["batch"],
-            wins["lambda"],
-            s=500 * wins["wins"] / wins["wins"].max(),
-            color=colour,
-            alpha=0.6,
-            edgecolor="#000000",
-            linewidth=0.6,
-        )
-        for row in wins.nlargest(3, "wins").itertuples():
-            axes.annotate(
-                f"{row.wins}",
-                (row.batch, row[1]),
-                ha="center",
-                va="center",
-                fontsize=8,
-                path_effects=[style.halo()],
-            )
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.margins(0.15)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.set_title(_name(value), loc="left")
-    fig.supxlabel("batch size")
-    fig.supylabel(r"$\lambda$")
-    fig.suptitle(f"{spec['title']} (numbers: the three largest counts)", x=0.01, ha="left")
-    return fig
-
-
 def iterations(experiment, spec, path):
     """Objective and gradient norm against the iteration, one curve per epsilon."""
     frame = pd.read_csv(path)

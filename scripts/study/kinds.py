@@ -130,7 +130,6 @@ FIGURES = {
     "proven_curve": Kind("plots.families", "proven_curve"),
     "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
     "searched_settings": Kind("plots.sgd", "searched_settings", inputs="searches"),
-    "searched_pairs": Kind("plots.sgd", "searched_pairs", inputs="searches"),
     "option_curve": Kind(
         "plots.options",
         "option_curve",

@@ -31,7 +31,7 @@ MECHANISMS = {
     "subsample_aggregate": ("subsample and aggregate", "#009E73", "h", "-"),
     "posterior_sampling": ("posterior sampling", "#CC79A7", "*", "-"),
     "gradient_descent": ("gradient descent, without privacy", "#000000", "", "-."),
-    "dp_gd": ("private gradient descent", "#CC79A7", "p", "-"),
+    "dp_gd": ("private gradient descent", "#0072B2", "p", "-"),
     "nonprivate_sum": ("without privacy, free intercept", "#000000", "", ":"),
     "laplace_coordinates": ("Laplace per weight, as written", "#D55E00", "v", "-"),
     "laplace_coordinates_sum": ("Laplace per weight, as run", "#CC79A7", "D", "--"),

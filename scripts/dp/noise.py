@@ -56,6 +56,15 @@ def gaussian(dimension, sigma, size, rng):
     return sigma * rng.standard_normal((size, dimension))
 
 
+def gaussian_reach(dimension):
+    """A norm that `gaussian` of sigma 1 exceeds with a probability of at most e^-60 = 9e-27.
+
+    A normal vector's norm exceeds sqrt(d) + t with a probability of at most e^(-t^2/2) (Boucheron,
+    Lugosi, Massart, Concentration Inequalities, 2013, theorem 5.6).
+    """
+    return np.sqrt(dimension) + np.sqrt(120)
+
+
 def _check(dimension, scale):
     if not dimension >= 1 or dimension != int(dimension):
         raise Refused(f"noise needs a whole dimension of at least 1, not {dimension}")

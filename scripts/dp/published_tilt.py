@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.accounting import gaussian_sigma, renyi_epsilon
+from dp.errors import Refused
 from dp.profiles import gaussian_profile
 
 
@@ -47,7 +48,7 @@ def amp(epsilon, delta, n, slope=1.0, curvature=None, share=None):
     epsilon_p = (amp_share(epsilon) if share is None else share) * epsilon_obj
     rest = epsilon_obj - epsilon_p
     if not 0 < rest < 1:
-        raise ValueError(f"AMP leaves {rest:.6g} for the Jacobian; its proof needs 0 to 1")
+        raise Refused(f"AMP leaves {rest:.6g} for the Jacobian; its proof needs 0 to 1")
     n_lambda = 2 * curvature / rest
     gradient_norm = 1 / n**2
 
@@ -129,8 +130,8 @@ def redberg(
     Rényi divergences. Their constants: rows of norm 1 and an intercept.
     """
     gauss = gaussian_sigma(epsilon, delta, slope)
-    n_lambda = 2 * curvature / epsilon
-    while True:
+    start = n_lambda = 2 * curvature / epsilon
+    while n_lambda < 1000 * start:
         mu = 2 * gradient_norm / n_lambda / sigma_output
 
         def private(sigma, n_lambda=n_lambda, mu=mu):
@@ -145,3 +146,7 @@ def redberg(
         if private(largest * gauss):
             return Tilt(n_lambda, _sigma(private, gauss), sigma_output, gradient_norm)
         n_lambda *= 1.05
+    raise Refused(
+        f"at epsilon = {epsilon:g} the calibration of Redberg, Koskela and Wang finds no Lambda for output "
+        f"noise of standard deviation {sigma_output:g}: give more of it"
+    )

@@ -182,7 +182,7 @@ def test_noise_is_never_calibrated_to_a_bound_that_the_data_break(name, n, d, bo
     row = rng.integers(n)
     X[row] *= bound * (1 + excess) / np.linalg.norm(X[row])
     y = np.where(np.arange(n) % 2, -1, 1)
-    arguments = common(name, bound=bound)
+    arguments = common(name, bound=bound, lam=bound**2)  # some need n lambda above R^2
     with pytest.raises(ValueError, match=r"bound|norm"):
         MECHANISMS[name].release(X, y, rng=rng, **arguments)
     X[row] /= 2 * (1 + excess)

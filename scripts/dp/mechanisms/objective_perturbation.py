@@ -8,7 +8,7 @@ With a gradient norm of at most tau at w, strong convexity gives ||e|| <= tau/(l
 data sets' errors differ by at most 2 tau/(lam + ridge), and given w* noise of norm ~
 Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w* + e + z an (s epsilon)-DP release. w* itself costs
 what b's law makes it cost, calibrated to (1 - s) epsilon. Both together cost the sum, by adaptive
-composition, and w + z is a part of both. The share s is public: see `_Tilted.share`.
+composition, and w + z is a part of both. The share s is public: see `Tilted.share`.
 """
 
 import math
@@ -125,14 +125,16 @@ class Plan(NamedTuple):
     ridge: float
     scale: float
     output_scale: float
+    tolerance: float
 
 
-class _Tilted(Mechanism):
+class Tilted(Mechanism):
     """w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, as `tilt` of a subclass says."""
 
     numbers = True
     fit = "l2"
     in_blocks = True
+    law = staticmethod(l2_laplace)  # of the tilt and of the output noise
 
     def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic", **options):
         """(epsilon_b, ridge) for an exact minimiser: b ~ Gamma(d, 2 kappa R / epsilon_b), lam + ridge."""
@@ -179,7 +181,7 @@ class _Tilted(Mechanism):
         reach = scale * l2_laplace_reach(d)
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance, tilt=reach)
         output_scale = 2 * tolerance / ((p.lam + ridge) * share * p.epsilon)
-        return Plan(share, left, epsilon_b, ridge, scale, output_scale)
+        return Plan(share, left, epsilon_b, ridge, scale, output_scale, tolerance)
 
     def _paid(self, plan, d, tolerance):
         """The part of a reason that both forms share."""
@@ -194,7 +196,7 @@ class _Tilted(Mechanism):
     def _release(self, X, y, p, draws, rng):
         """The given fit is where the solver starts.
 
-        The solver is asked for half of `tolerance`; rounding stays below the other half. Were a restart
+        The solver is asked for half of the tolerance; rounding stays below the other half. Were a restart
         not certified nevertheless, it would release zeros, with its status.
         """
         n, d = X.shape
@@ -203,12 +205,12 @@ class _Tilted(Mechanism):
             X,
             y,
             p.lam + plan.ridge,
-            linear=l2_laplace(d, plan.scale, draws, rng),
-            loss=p.loss,
+            linear=self.law(d, plan.scale, draws, rng),
+            loss=getattr(p, "loss", "logistic"),
             initial=None if p.fit is None else p.fit[0][0],
-            tolerance=p.tolerance / 2,
+            tolerance=plan.tolerance / 2,
         )
-        weights += l2_laplace(d, plan.output_scale, draws, rng)
+        weights += self.law(d, plan.output_scale, draws, rng)
         return Release(
             np.where((info["status"] == "ok")[:, None], weights, 0.0),
             info["status"],
@@ -222,7 +224,7 @@ class _Tilted(Mechanism):
 
 
 @register("objective_perturbation")
-class ObjectivePerturbation(_Tilted):
+class ObjectivePerturbation(Tilted):
     """The repaired form (CMS11 algorithm 2), for any loss that states kappa and c."""
 
     options = {
@@ -245,7 +247,7 @@ class ObjectivePerturbation(_Tilted):
 
 
 @register("objective_perturbation_cm08")
-class ObjectivePerturbationCM08(_Tilted):
+class ObjectivePerturbationCM08(Tilted):
     """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), no account of the Jacobian.
 
     epsilon is what the output noise's share leaves of the whole one.

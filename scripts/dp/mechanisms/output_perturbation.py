@@ -3,12 +3,13 @@
 import numpy as np
 
 from dp import losses
-from dp.accounting import REPLACE_ONE, Guarantee
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
 from dp.errors import Refused
 from dp.fits import FITS, fit_options
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Loss, NonNegative
-from dp.noise import l2_laplace
+from dp.mechanisms.options import Choice, Loss, NonNegative
+from dp.noise import gaussian, l2_laplace
+from dp.profiles import Gaussian
 from dp.solvers import check_certifiable
 
 # Of a certificate's norm, in reasons.
@@ -117,3 +118,39 @@ class OutputPerturbation(Perturbed):
             f"norm of the noise ~ Gamma({d}, {scale:.6g})"
         )
         return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)
+
+
+@register("output_perturbation_gaussian")
+class GaussianOutputPerturbation(OutputPerturbation):
+    """w + z, z Gaussian: the minimiser's L2 sensitivity over the Gaussian-DP parameter mu.
+
+    Under add-remove Lambda = n lambda beside the sum of the losses is a public number, the same with or
+    without a record, which moves the minimiser by at most kappa R / Lambda; certified points of n and
+    n + 1 records lie within n tau/Lambda and (n + 1) tau/Lambda of theirs.
+    """
+
+    delta = "needed"
+    law = staticmethod(gaussian)
+    options = OutputPerturbation.options | {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
+
+    def _sensitivity(self, n, p):
+        if p.adjacency == REPLACE_ONE:
+            return sensitivity(n, p.lam, p.bound, p.loss, p.tolerance)
+        moved = sensitivity(n, p.lam, p.bound, p.loss) / 2
+        return moved + (2 + 1 / n) * p.tolerance / p.lam
+
+    def scale(self, n, d, p):
+        """Standard deviation of the noise."""
+        return self._sensitivity(n, p) / gaussian_mu(p.epsilon, p.delta)
+
+    def _guarantee(self, n, d, p):
+        """(epsilon, delta)-DP: mu-Gaussian DP, exactly (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7)."""
+        mu, public = gaussian_mu(p.epsilon, p.delta), ""
+        if p.adjacency == ADD_REMOVE:
+            public = f"; Lambda = n lambda = {n * p.lam:.6g} is public, the same with or without a record"
+        reason = (
+            f"the certified minimiser's L2 sensitivity is at most {self._sensitivity(n, p):.6g}, tau = "
+            f"{p.tolerance:g} the gradient norm that {EVERYWHERE}; noise of standard deviation "
+            f"{self.scale(n, d, p):.6g} makes it Gaussian DP with mu = {mu:.6g}{public}"
+        )
+        return Guarantee(p.epsilon, p.epsilon, p.delta, p.adjacency, reason, Gaussian(mu))

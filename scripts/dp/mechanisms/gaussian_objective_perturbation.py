@@ -1,0 +1,190 @@
+"""Objective perturbation with a Gaussian tilt: with the best accounting that is known, and as published.
+
+Logistic loss. `dp.gaussian_tilt` proves what an exact minimiser gives away; the solver's point near it
+is paid for by Gaussian output noise, as `dp.mechanisms.objective_perturbation` argues for its own:
+given the exact minimiser, the point w moves by at most 2 tau/lambda between neighbours of one size. Under
+add-remove the larger data set has n + 1 records, its sum a gradient of norm at most (n + 1) tau, and
+Lambda = n lambda beside the sums, a public number, is that of both: 2 tau/lambda + tau/(n lambda).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dp import gaussian_tilt, published_tilt
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
+from dp.errors import Refused
+from dp.mechanisms import register
+from dp.mechanisms.objective_perturbation import Tilted
+from dp.mechanisms.options import Between, Choice, NonNegative, Positive
+from dp.noise import gaussian, gaussian_reach
+from dp.profiles import Curve, symmetric
+from dp.solvers import check_certifiable
+
+MOST_NOISE = 50  # times what a free Jacobian needs: a release with more would tell nothing
+
+
+class Plan(NamedTuple):
+    """Standard deviations `scale` of the tilt b, beside the sum of the losses, and `output_scale` of the
+    output noise, of Gaussian parameter `mu_output`; a `ridge` beside lam; the certified `tolerance`."""
+
+    scale: float
+    output_scale: float
+    mu_output: float
+    ridge: float
+    tolerance: float
+    adjacency: str
+
+
+def moved(n, lam, tolerance, adjacency):
+    """How far the errors of neighbours' certified points can differ: see the module's text."""
+    return (2 + (adjacency == ADD_REMOVE) / n) * tolerance / lam
+
+
+class _GaussianTilt(Tilted):
+    """w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, b and z Gaussian."""
+
+    delta = "needed"
+    law = staticmethod(gaussian)
+
+    def _checked_plan(self, n, d, p, plan):
+        """The plan, if every data set's minimiser is certified; tilts as long as e^-60 are neglected."""
+        for reach in (0.0, plan.scale * gaussian_reach(d)):
+            lam = p.lam + plan.ridge
+            check_certifiable(n, d, lam, p.bound, "logistic", plan.tolerance, tilt=reach)
+        return plan
+
+    def _profile(self, n, p, plan):
+        """Of tilt and output noise together, an upper bound in both directions."""
+        parts = p.bound / plan.scale, plan.mu_output, p.bound**2 / (n * (p.lam + plan.ridge))
+
+        def delta(epsilon):
+            return np.vectorize(
+                lambda e: gaussian_tilt.composed_delta(e, *parts, plan.adjacency), otypes=[float]
+            )(epsilon)
+
+        return Curve(symmetric(delta))
+
+    def _paid(self, n, p, plan):
+        """The part of a reason that all forms share."""
+        fixed = f"Lambda = n lambda = {n * (p.lam + plan.ridge):.6g} beside the sum of the losses"
+        if plan.adjacency == ADD_REMOVE:
+            fixed += " (a public number, the same with or without a record)"
+        return (
+            f"tilt of standard deviation {plan.scale:.6g}, {fixed}; a point of gradient norm at most "
+            f"tau = {plan.tolerance:g} is found on every data set (a premise: settings in which rounding "
+            f"or passes could prevent it are refused), and noise of standard deviation "
+            f"{plan.output_scale:.6g} on it is a Gaussian release with mu = {plan.mu_output:.6g}"
+        )
+
+
+@register("gaussian_objective_perturbation")
+class GaussianObjectivePerturbation(_GaussianTilt):
+    """Its Jacobian is free where n lambda is large enough: then it costs what Gaussian noise costs.
+
+    From n lambda = R^2/(epsilon/2 + mu^2/4) on (replace-one; add-remove: R^2/(epsilon + mu^2/2)) the
+    tilt's standard deviation is the Gaussian mechanism's own, 2R/mu (R/mu). Below, it is raised to what
+    the profile asks for. `dp.gaussian_tilt` has the proofs.
+
+    output: share of the Gaussian parameter mu that the output noise takes: a share s raises the tilt's
+    standard deviation by s^2/2.
+    """
+
+    options = {
+        "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
+        "tolerance": NonNegative(1e-9),
+        "output": Between(0.03, low=0, high=1),
+    }
+
+    def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):
+        """lambda from public numbers alone, with a free Jacobian: `dp.gaussian_tilt.rule_lambda`."""
+        p = self.defaults() | options
+        return gaussian_tilt.rule_lambda(
+            n, d, epsilon, delta, bound, adjacency=p["adjacency"], output=p["output"]
+        )
+
+    def _plan(self, n, d, p):
+        check_certifiable(n, d, p.lam, p.bound, "logistic", p.tolerance)
+        settings = {"bound": p.bound, "adjacency": p.adjacency}
+        free = gaussian_tilt.sigma_where_free(p.epsilon, p.delta, **settings)
+        over = gaussian_tilt.tilt_delta(p.epsilon, MOST_NOISE * free, n * p.lam, **settings)
+        if over > p.delta:
+            raise Refused(
+                f"at n lambda = {n * p.lam:.3g} the Jacobian asks for more than {MOST_NOISE} times the "
+                f"Gaussian mechanism's noise: give a larger lambda, such as that of the rule"
+            )
+        sigma, mu_output = gaussian_tilt.with_output_noise(
+            p.epsilon, p.delta, n * p.lam, output=p.output, **settings
+        )
+        output_scale = moved(n, p.lam, p.tolerance, p.adjacency) / mu_output
+        plan = Plan(sigma, output_scale, mu_output, 0.0, p.tolerance, p.adjacency)
+        return self._checked_plan(n, d, p, plan)
+
+    def _guarantee(self, n, d, p):
+        """(epsilon, delta)-DP, the profile of `dp.gaussian_tilt` composed with the output noise's."""
+        plan = self._plan(n, d, p)
+        least = (1 if p.adjacency == ADD_REMOVE else 2) * p.bound / plan.scale
+        least = gaussian_tilt.least_regularisation(p.epsilon, least, p.bound, p.adjacency)
+        free = "the Jacobian is free" if n * p.lam >= least else "the Jacobian is paid for"
+        return Guarantee(
+            p.epsilon,
+            p.epsilon,
+            p.delta,
+            p.adjacency,
+            f"{self._paid(n, p, plan)}; {free}: n lambda is {n * p.lam / least:.3g} times the threshold",
+            self._profile(n, p, plan),
+        )
+
+
+class _Published(_GaussianTilt):
+    """Lambda is the source's own, or n lam where that is larger; what is proven is found as above."""
+
+    needs_lambda = False
+
+    def _published(self, n, p):
+        """`dp.published_tilt.Tilt`, its gradient norm that of the mean objective; and the adjacency."""
+        raise NotImplementedError
+
+    def _plan(self, n, d, p):
+        found, adjacency = self._published(n, p)
+        ridge = max(0.0, found.n_lambda / n - p.lam)
+        mu = moved(n, p.lam + ridge, found.gradient_norm, adjacency) / found.sigma_output
+        plan = Plan(found.sigma, found.sigma_output, mu, ridge, found.gradient_norm, adjacency)
+        return self._checked_plan(n, d, p, plan)
+
+    def _guarantee(self, n, d, p):
+        """The source's (epsilon, delta) as claimed; proven is epsilon of the composed profile at delta."""
+        plan = self._plan(n, d, p)
+        profile = self._profile(n, p, plan)
+        proven = profile.epsilon(p.delta)
+        reason = (
+            f"{self._paid(n, p, plan)}; with the Jacobian's share found exactly, both are together "
+            f"({proven:.6g}, {p.delta:g})-DP"
+        )
+        return Guarantee(p.epsilon, proven, p.delta, plan.adjacency, reason, profile)
+
+
+@register("amp")
+class AMP(_Published):
+    """Approximate minima perturbation as published (Iyengar et al., IEEE S&P 2019), nothing to tune."""
+
+    def _published(self, n, p):
+        found = published_tilt.amp(p.epsilon, p.delta, n, p.bound)
+        larger = max(1.0, n * p.lam / found.n_lambda)  # its output noise falls with Lambda
+        return found._replace(sigma_output=found.sigma_output / larger), REPLACE_ONE
+
+
+@register("objective_perturbation_redberg")
+class Redberg(_Published):
+    """As published by Redberg, Koskela, Wang (NeurIPS 2023): add-remove, Lambda by their calibration.
+
+    sigma_output: standard deviation of the output noise. gradient_norm: of the *summed* objective.
+    """
+
+    options = {"sigma_output": Positive(0.15), "gradient_norm": NonNegative(5e-4)}
+
+    def _published(self, n, p):
+        found = published_tilt.redberg(
+            p.epsilon, p.delta, p.bound, p.bound**2 / 4, p.sigma_output, p.gradient_norm
+        )
+        return found._replace(gradient_norm=found.gradient_norm / n), ADD_REMOVE

@@ -5,10 +5,13 @@ Every epsilon and delta here is an upper bound: dp_accounting discretises losses
 """
 
 import math
+from functools import lru_cache
 
-from dp.accounting import REPLACE_ONE, Guarantee, gaussian_epsilon
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_mu
+from dp.profiles import Losses
 
 GRID = 1e-4  # spacing of discretised privacy losses
+LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise distributions are too long to compose
 GRIDS = 20_000  # points that a distribution should have at most: large losses get a wider spacing
 
 
@@ -71,28 +74,56 @@ def gaussian_steps(sigma, steps, delta, contribution=1.0, sampling=1.0, adjacenc
     sampling: each record enters a step independently with this probability (Poisson sampling).
     Shuffled or fixed batches are not that, and get sampling 1 with one step per pass.
     """
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    relations = {
-        REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
-        "add-remove": NeighboringRelation.ADD_OR_REMOVE_ONE,
-    }
-    if adjacency not in relations:
-        raise ValueError(f"adjacency is one of {', '.join(relations)}, not {adjacency!r}")
     if not 0 < sampling <= 1 or not 0 < delta < 1:
         raise ValueError(f"sampling and delta lie in (0, 1] and (0, 1), not {sampling}, {delta}")
+    if adjacency not in (REPLACE_ONE, ADD_REMOVE):
+        raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
     if sampling == 1:  # exactly one Gaussian release of sqrt(steps) times the sensitivity
         moved = contribution * (2 if adjacency == REPLACE_ONE else 1) * math.sqrt(steps)
         return gaussian_epsilon(sigma, delta, moved)
+    return sampled_steps(sigma / contribution, steps, sampling, adjacency).epsilon(delta)
+
+
+def sampled_steps(multiplier, steps, sampling, adjacency=REPLACE_ONE, spacing=GRID):
+    """The `dp.profiles.Losses` of `gaussian_steps`. multiplier: sigma/C; sampling: in (0, 1)."""
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    relation = NeighboringRelation.REPLACE_ONE
+    if adjacency == ADD_REMOVE:
+        relation = NeighboringRelation.ADD_OR_REMOVE_ONE
     distribution = pld.from_gaussian_mechanism(
-        standard_deviation=sigma,
-        sensitivity=contribution,
-        value_discretization_interval=GRID,
+        standard_deviation=multiplier,
+        value_discretization_interval=spacing,
         sampling_prob=sampling,
-        neighboring_relation=relations[adjacency],
+        neighboring_relation=relation,
     )
-    return float(distribution.self_compose(steps).get_epsilon_for_delta(delta))
+    return Losses(distribution.self_compose(steps))
+
+
+@lru_cache(maxsize=256)
+def sampled_multiplier(epsilon, delta, steps, sampling, adjacency=REPLACE_ONE):
+    """(multiplier, profile): about the least sigma/C with which `sampled_steps` is (epsilon, delta)-DP.
+
+    On the private side of a root to a relative 1e-4, with distributions as coarse as epsilon allows.
+    """
+    spacing = max(GRID, min(1e-2, epsilon / 1000))
+    # without sampling more noise is needed; and an outcome of one step has a loss of 1/multiplier^2 or so
+    high = math.sqrt(steps) * (2 if adjacency == REPLACE_ONE else 1) / gaussian_mu(epsilon, delta)
+    low, found = high, sampled_steps(high, steps, sampling, adjacency, spacing)
+    best = high, found
+    while low > LEAST_MULTIPLIER and found.epsilon(delta) <= epsilon:
+        high, best = low, (low, found)
+        low = max(low / 2, LEAST_MULTIPLIER)
+        found = sampled_steps(low, steps, sampling, adjacency, spacing)
+    while high - low > 1e-4 * high and high > LEAST_MULTIPLIER:
+        middle = math.sqrt(low * high)
+        found = sampled_steps(middle, steps, sampling, adjacency, spacing)
+        if found.epsilon(delta) <= epsilon:
+            high, best = middle, (middle, found)
+        else:
+            low = middle
+    return best
 
 
 def laplace_coordinates_delta(dimension, ratio, epsilons):

@@ -62,6 +62,21 @@ def mean_gradient(X, y, W, loss, clip=None):
     return value.mean(axis=1), gradient.reshape(X.shape[1], restarts, K).transpose(1, 0, 2) / n
 
 
+def sampled_gradient(X, y, W, loss, clip, sampling, rng):
+    """The sum of clipped gradients of a Poisson batch of each restart's own over the *expected* size.
+
+    Every example is in a batch independently with probability `sampling`. The size that came out is a
+    secret; the expected one, sampling times n, is public.
+    """
+    gradient = np.zeros(W.shape)
+    for r in range(len(W)):
+        batch = np.flatnonzero(rng.random(len(X)) < sampling)
+        if len(batch):
+            _, mean = mean_gradient(X[batch], y[batch], W[r : r + 1], loss, clip)
+            gradient[r] = mean[0] * (len(batch) / (sampling * len(X)))
+    return gradient
+
+
 def descend(
     X,
     y,
@@ -76,13 +91,16 @@ def descend(
     restarts=1,
     rng=None,
     initial=None,
+    precondition=None,
+    sampling=None,
 ):
     """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
 
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient,
     drawn from rng. initial: (d,) or (d, K), the same for all restarts; zeros where not given.
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
-    at the start and after every step.
+    at the start and after every step. precondition: (restarts, d, d), multiplies the gradients. sampling:
+    of Poisson batches (`sampled_gradient`), in place of all rows; then no loss is found but the last.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     K = classes_of(loss, classes) if loss == "softmax" else 1
@@ -93,11 +111,15 @@ def descend(
         if np.size(initial) != math.prod(shape):
             raise Refused(f"initial weights must have shape {shape}, not {np.shape(initial)}")
         W += np.reshape(initial, shape)
-    trace = np.empty((restarts, iterations + 1))
+    trace = np.full((restarts, iterations + 1), np.nan)
     for step in range(iterations):
-        trace[:, step], gradient = mean_gradient(X, y, W, loss, clip)
+        if sampling is None:
+            trace[:, step], gradient = mean_gradient(X, y, W, loss, clip)
+        else:
+            gradient = sampled_gradient(X, y, W, loss, clip, sampling, rng)
         if sigma > 0:
             gradient = gradient + sigma * rng.standard_normal(W.shape)
-        W = W - learning_rate * (gradient + lam * W)
+        ascent = gradient + lam * W
+        W = W - learning_rate * (ascent if precondition is None else precondition @ ascent)
     trace[:, -1] = _residuals(X, y, W, loss)[0].mean(axis=1)
     return (W if loss == "softmax" else W[:, :, 0]), trace

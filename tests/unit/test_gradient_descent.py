@@ -236,3 +236,147 @@ def test_bad_data():
         MECHANISM.release(X, y[:-1], **good)
     with pytest.raises(ValueError, match="initial"):
         MECHANISM.release(X, y, initial=np.zeros(4), **good)
+
+
+# ---- the last iterate alone
+
+LAST = {"accounting": "last_iterate", "lam": 0.1, "learning_rate": 1 / 0.35}
+
+
+@pytest.mark.parametrize(
+    ("lam", "steps", "relative"),
+    [(1e-1, 100, 0.245), (1e-1, 1000, 0.077), (1e-2, 100, 0.700), (1e-2, 1000, 0.226), (1e-3, 1000, 0.695)],
+)  # fmt: skip
+def test_noise_for_the_last_iterate_relative_to_composition(lam, steps, relative):
+    """Published factors at a learning rate of 1/(lambda + 1/4)."""
+    p = {"epsilon": 1.0, "delta": 1e-6, "lam": lam, "iterations": steps}
+    p["learning_rate"] = 1 / (lam + 0.25)
+    scales = [
+        MECHANISM.sigma(500, MECHANISM.parameters(500, 3, **p, accounting=accounting))
+        for accounting in ("composition", "last_iterate")
+    ]
+    assert scales[1] / scales[0] == pytest.approx(relative, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"lam": 0.0}, "not below 1"),
+        ({"learning_rate": 6.0}, "not below 1"),
+        ({"loss": "softmax", "classes": 3}, "clipped softmax"),
+    ],
+)
+def test_where_no_contraction_is_proven_it_is_composition(changes, why):
+    p = LAST | changes | {"epsilon": 1.0, "delta": 1e-6}
+    last = MECHANISM.guarantee(500, 3, **p)
+    assert why in last.reason
+    sigma = [
+        MECHANISM.sigma(500, MECHANISM.parameters(500, 3, **p | {"accounting": accounting}))
+        for accounting in ("composition", "last_iterate")
+    ]
+    assert sigma[0] == sigma[1]
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_last_iterate_of_a_linear_objective_is_exact(adjacency):
+    """Where each step is w -> c w + what moves by s, plus noise, the last iterate's law is normal."""
+    n, T, lam, rate = 500, 30, 0.1, 2.0
+    p = {"epsilon": 1.0, "delta": 1e-6, "lam": lam, "iterations": T, "learning_rate": rate}
+    p |= {"accounting": "last_iterate", "adjacency": adjacency}
+    sigma = MECHANISM.sigma(n, MECHANISM.parameters(n, 3, **p))
+    c = 1 - rate * lam
+    assert c >= abs(1 - rate * (lam + 0.25))
+    moved = (2 if adjacency == "replace-one" else 1) / n
+    shift, spread = (
+        moved * sum(c**k for k in range(T)),
+        math.sqrt(sum(c ** (2 * k) for k in range(T))),
+    )
+    from dp.accounting import gaussian_mu
+
+    assert shift / (sigma * spread) == pytest.approx(gaussian_mu(1.0, 1e-6), rel=1e-9)
+
+
+def test_the_last_iterate_tells_nothing_of_earlier_ones():
+    X, y = rows()
+    p = {"epsilon": 1.0, "delta": 1e-6, "iterations": 5}
+    release = MECHANISM.release(X, y, rng=generator(1), **LAST, **p)
+    assert "loss" not in release.info and "train_error" in release.info
+    assert "loss" in MECHANISM.release(X, y, rng=generator(1), **p).info
+
+
+def test_the_rule_of_steps_needs_no_data():
+    assert MECHANISM.rule_steps(36_177, 104, 1.0, 1e-6) == {
+        "iterations": 840, "learning_rate": 4.0, "clip": 1.0,
+    }  # fmt: skip
+    assert MECHANISM.rule_steps(100, 400, 0.1, 1e-6, 2.0)["iterations"] == 1
+    assert MECHANISM.rule_steps(100, 400, 0.1, 1e-6, 2.0)["learning_rate"] == 1.0
+    softmax = MECHANISM.rule_steps(10**6, 4, 1.0, 1e-6, loss="softmax")
+    assert softmax == {
+        "iterations": 1000,
+        "learning_rate": 2.0,
+        "clip": pytest.approx(math.sqrt(2)),
+    }
+
+
+def test_adding_a_record_needs_half_of_the_noise():
+    sigma = [
+        MECHANISM.sigma(
+            50, MECHANISM.parameters(50, 3, epsilon=1.0, delta=1e-6, adjacency=adjacency)
+        )
+        for adjacency in ("replace-one", "add-remove")
+    ]
+    assert sigma[0] == pytest.approx(2 * sigma[1])
+    guarantee = MECHANISM.guarantee(50, 3, epsilon=1.0, delta=1e-6, adjacency="add-remove")
+    assert guarantee.adjacency == "add-remove" and "C/n = 0.02 " in guarantee.reason
+
+
+# ---- Poisson batches
+
+POISSON = MECHANISMS["dp_sgd_poisson"]
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(("epsilon", "steps", "sampling"), [(1.0, 100, 0.05), (8.0, 20, 0.2)])
+def test_poisson_noise_by_an_independent_accountant(adjacency, epsilon, steps, sampling):
+    """Rényi divergences of dp_accounting bound the same steps a little less tightly."""
+    from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent, rdp
+
+    p = {"epsilon": epsilon, "delta": 1e-5, "iterations": steps, "sampling": sampling, "clip": 0.7}
+    guarantee = POISSON.guarantee(400, 3, adjacency=adjacency, **p)
+    release = POISSON.release(*rows(400), rng=generator(1), adjacency=adjacency, **p)
+    multiplier = release.info["scale"] * sampling * 400 / 0.7
+    assert guarantee.profile.epsilon(1e-5) == pytest.approx(epsilon, rel=1e-3)
+    assert guarantee.profile.epsilon(1e-5) <= epsilon
+    if adjacency == "add-remove":
+        accountant = rdp.RdpAccountant(neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE)
+        event = PoissonSampledDpEvent(sampling, GaussianDpEvent(multiplier))
+        loose = accountant.compose(event, steps).get_epsilon(1e-5)
+        assert epsilon < loose < 1.25 * epsilon
+    one = POISSON.parameters(400, 3, **p | {"sampling": 1}, adjacency=adjacency)
+    assert multiplier < POISSON._noise(one)[0]
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "softmax"])
+def test_poisson_batches_are_divided_by_their_expected_size(loss):
+    """Their mean is the full gradient; a batch of secret size is divided by a public one."""
+    X, y = rows(50, classes=3 if loss == "softmax" else None)
+    W = generator(1).standard_normal((1, 3, 3 if loss == "softmax" else 1))
+    _, full = gradient_descent.mean_gradient(X, y, W, loss, 0.5)
+    many = np.repeat(W, 4000, axis=0)
+    found = gradient_descent.sampled_gradient(X, y, many, loss, 0.5, 0.2, generator(2))
+    error = found.std(axis=0) / math.sqrt(4000)
+    assert (np.abs(found.mean(axis=0) - full[0]) < 5 * error).all()
+    whole = gradient_descent.sampled_gradient(X, y, W, loss, 0.5, 1.0, generator(2))
+    np.testing.assert_allclose(whole, full, atol=1e-15)
+    none = gradient_descent.sampled_gradient(X, y, W, loss, 0.5, 1e-12, generator(2))
+    assert not none.any()
+
+
+def test_squared_loss_by_finite_differences():
+    X, y = rows()
+    W = generator(1).standard_normal((2, 3, 1))
+    value, gradient = gradient_descent.mean_gradient(X, y, W, "squared")
+    for r in range(2):
+        residual = X @ W[r, :, 0] - y
+        assert value[r] == pytest.approx((residual**2).mean() / 2)
+        np.testing.assert_allclose(gradient[r, :, 0], X.T @ residual / len(X))

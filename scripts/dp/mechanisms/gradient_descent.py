@@ -4,12 +4,14 @@ import math
 
 import numpy as np
 
-from dp import gradient_descent, losses
+from dp import gradient_descent, last_iterate, losses
 from dp.accounting import (
+    ADD_REMOVE,
     REPLACE_ONE,
     Guarantee,
     classical_gaussian_sigma,
     gaussian_epsilon,
+    gaussian_mu,
     gaussian_sigma,
     none,
 )
@@ -18,6 +20,8 @@ from dp.errors import Refused
 from dp.evaluation import error_rate
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Flag, Positive, Whole
+from dp.profiles import Gaussian
+from dp.sensitivities import vector_sum
 
 LOSS = {"loss": Choice(*gradient_descent.LOSSES)}
 STEPS = {
@@ -28,22 +32,16 @@ STEPS = {
 }
 
 
-class _Descent(Mechanism):
-    """`initial`, where it is given, takes the place of pre-training.
-
-    info["loss"], the mean training loss of every iterate, and info["train_error"] are diagnostics that
-    no guarantee covers.
-    """
+class Classifier(Mechanism):
+    """Learns labels -1 and 1, by softmax loss 0, .., K - 1, or numbers; p.loss is among its options."""
 
     needs_lambda = False
-    uses_public_rows = True
     facts = ("classes",)  # of the softmax loss
-    reports = ("train_error",)
 
     def _check_together(self, n, d, p):
         if p.classes is not None and p.loss != "softmax":
             raise Refused(
-                f"{p.loss} loss is not for labels in {{-1, 1}}, not {p.classes} classes: use softmax"
+                f"{p.loss} loss is not for {p.classes} classes: use softmax"
             )
 
     def takes_numbers(self, options):
@@ -52,6 +50,17 @@ class _Descent(Mechanism):
 
     def _classes(self, p):
         return gradient_descent.classes_of(p.loss, p.classes)
+
+
+class _Descent(Classifier):
+    """`initial`, where it is given, takes the place of pre-training.
+
+    info["loss"], the mean training loss of every iterate, and info["train_error"] are diagnostics that
+    no guarantee covers.
+    """
+
+    uses_public_rows = True
+    reports = ("train_error",)
 
     def _start(self, p, settings):
         """Weights that gradient descent without privacy finds on the public rows."""
@@ -90,6 +99,8 @@ class _Descent(Mechanism):
         if self._classes(p) != NUMBERS or np.isin(y, (-1, 1)).all():
             error = error_rate(weights, X, y)
         info = {"loss": trace, "train_error": error}
+        if getattr(p, "accounting", None) == "last_iterate":
+            del info["loss"]  # nothing but the last iterate is released
         same = draws // descents
         return Release(
             np.repeat(weights, same, axis=0),
@@ -106,6 +117,14 @@ class DPGradientDescent(_Descent):
     Replacing one record changes the mean by at most 2C/n. T Gaussian releases of that sensitivity
     at standard deviation sigma compose exactly to one, mu = sqrt(T) 2C/(n sigma) (Dong, Roth, Su,
     JRSS B 84, 2022, corollary 3.3). It is tight for all iterates, an upper bound for the last alone.
+    Under add-remove the sums are divided by a public n, and a record moves them by C: half of that.
+
+    accounting:
+      "composition"   as if all iterates were released
+      "last_iterate"  of the last one alone where `dp.last_iterate` proves less for it: rows within R, a
+                      convex smooth loss that clipping leaves one, lambda > 0, a learning rate below
+                      2/(lambda + curvature); it tells no loss of earlier iterates. Under add-remove its
+                      proof needs the step of one data set alone to contract, that of the n records.
 
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
@@ -119,25 +138,54 @@ class DPGradientDescent(_Descent):
     """
 
     delta = "needed"
-    options = LOSS | {"noise": Choice("analytic", "published"), "clip": Positive(1.0)} | STEPS
+    options = (
+        LOSS
+        | {"noise": Choice("analytic", "published"), "clip": Positive(1.0)}
+        | STEPS
+        | {
+            "accounting": Choice("composition", "last_iterate"),
+            "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
+        }
+    )
+
+    def rule_steps(self, n, d, epsilon, delta, bound=1.0, loss="logistic"):
+        """Options from public numbers alone: T = min(1000, n mu/sqrt(d)), 1/curvature, no clipping."""
+        mu = gaussian_mu(epsilon, delta)
+        largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)
+        return {
+            "iterations": last_iterate.rule_steps(n, d, mu),
+            "learning_rate": 1 / smoothness,
+            "clip": largest / 2,
+        }
+
+    def _unit(self, n, p):
+        """mu at a standard deviation of 1, and how it was found where that is not by composition."""
+        composed = math.sqrt(p.iterations) * vector_sum(p.clip, p.adjacency) / n
+        if p.accounting == "composition":
+            return composed, ""
+        steps = p.iterations, 1.0, p.learning_rate, p.lam, p.loss, p.bound, p.clip
+        mu, how = last_iterate.dp_gd_mu(n, *steps)
+        return min(composed, mu / (2 if p.adjacency == ADD_REMOVE else 1)), f"; {how}"
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP for all iterates together."""
-        sigma = self.sigma(n, p)
-        mu = math.sqrt(p.iterations) * 2 * p.clip / (n * sigma)
+        """(epsilon, delta)-DP for all iterates together, or for the last."""
+        sigma, moved = self.sigma(n, p), vector_sum(p.clip, p.adjacency)
+        mu, how = self._unit(n, p)
+        mu = mu / sigma if how else math.sqrt(p.iterations) * moved / (n * sigma)
         proven = p.epsilon if p.noise == "analytic" else gaussian_epsilon(1 / mu, p.delta)
         reason = (
-            f"{p.iterations} Gaussian steps of sensitivity 2C/n = {2 * p.clip / n:.6g} and standard "
-            f"deviation {sigma:.6g} compose to Gaussian DP with mu = {mu:.6g}; {p.noise} noise"
+            f"{p.iterations} Gaussian steps of sensitivity {'2C/n' if moved > p.clip else 'C/n'} = "
+            f"{moved / n:.6g} and standard deviation {sigma:.6g} compose to Gaussian DP with mu = "
+            f"{mu:.6g}; {p.noise} noise{how}"
         )
         if p.pretrain:
             reason += "; it starts from weights that public rows alone determine"
-        return Guarantee(p.epsilon, proven, p.delta, REPLACE_ONE, reason)
+        return Guarantee(p.epsilon, proven, p.delta, p.adjacency, reason, Gaussian(mu))
 
     def sigma(self, n, p):
         """Standard deviation of the noise on every coordinate of the mean gradient."""
         calibrate = gaussian_sigma if p.noise == "analytic" else classical_gaussian_sigma
-        return calibrate(p.epsilon, p.delta, math.sqrt(p.iterations) * 2 * p.clip / n)
+        return calibrate(p.epsilon, p.delta, self._unit(n, p)[0])
 
     def _noise(self, n, p):
         return {"clip": p.clip, "sigma": self.sigma(n, p)}

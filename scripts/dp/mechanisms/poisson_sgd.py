@@ -1,0 +1,84 @@
+"""Stochastic gradient descent on Poisson batches, with Gaussian noise (Abadi et al., CCS 2016)."""
+
+import math
+
+import numpy as np
+
+from dp import composition, gradient_descent
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
+from dp.errors import Refused
+from dp.mechanisms import Release, register
+from dp.mechanisms.gradient_descent import LOSS, Classifier
+from dp.mechanisms.options import Between, Choice, Positive, Whole
+from dp.profiles import Gaussian
+from dp.sensitivities import vector_sum
+
+
+@register("dp_sgd_poisson")
+class PoissonSGD(Classifier):
+    """w <- w - rate ((sum of clipped gradients + noise)/(q n) + lambda w) over batches by chance.
+
+    Every record is in a step's batch independently with probability q = `sampling`; q n, the size that
+    is expected, is public, and the size that came out, which is not, divides nothing. One step is the
+    Poisson-subsampled Gaussian mechanism with noise of standard deviation C times `multiplier`; all
+    steps compose by privacy loss distributions (`dp.composition.sampled_multiplier`), q = 1 exactly.
+    Batches by shuffling are not that: no such amplification is proven of them.
+    """
+
+    delta = "needed"
+    options = LOSS | {
+        "sampling": Between(0.05, low=0, high=1 + 1e-12),
+        "iterations": Whole(300),
+        "learning_rate": Positive(2.0),
+        "clip": Positive(1.0),
+        "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
+    }
+
+    def _check_together(self, n, d, p):
+        super()._check_together(n, d, p)
+        if not 0.01 <= p.epsilon <= 100 and p.sampling < 1:
+            raise Refused(
+                f"privacy loss distributions are composed for an epsilon of 0.01 to 100, not "
+                f"{p.epsilon:g}: take sampling 1"
+            )
+
+    def _noise(self, p):
+        """(standard deviation over C, of the noise on a batch's sum; the profile of all steps)."""
+        if p.sampling >= 1:
+            mu = gaussian_mu(p.epsilon, p.delta)
+            return vector_sum(1.0, p.adjacency) * math.sqrt(p.iterations) / mu, Gaussian(mu)
+        return composition.sampled_multiplier(
+            p.epsilon, p.delta, p.iterations, p.sampling, p.adjacency
+        )
+
+    def _guarantee(self, n, d, p):
+        """(epsilon, delta)-DP of all iterates together."""
+        multiplier, profile = self._noise(p)
+        reason = (
+            f"{p.iterations} sums of gradients clipped to {p.clip:g} over Poisson batches of probability "
+            f"{p.sampling:g}, divided by {p.sampling * n:g}, the public size that is expected; noise on "
+            f"the quotient of standard deviation {self._scale(n, p):.6g}, on the sum {multiplier:.6g} "
+            f"times the clipping norm; composed by a privacy loss distribution"
+        )
+        return Guarantee(p.epsilon, p.epsilon, p.delta, p.adjacency, reason, profile)
+
+    def _scale(self, n, p):
+        return self._noise(p)[0] * p.clip / (p.sampling * n)
+
+    def _release(self, X, y, p, draws, rng):
+        scale = self._scale(len(X), p)
+        weights, _ = gradient_descent.descend(
+            X,
+            y,
+            iterations=p.iterations,
+            learning_rate=p.learning_rate,
+            loss=p.loss,
+            classes=p.classes,
+            lam=p.lam,
+            clip=p.clip,
+            sigma=scale,
+            restarts=draws,
+            rng=rng,
+            sampling=p.sampling if p.sampling < 1 else None,
+        )
+        return Release(weights, np.full(draws, "ok"), {"scale": scale})

@@ -6,6 +6,8 @@ uses the noisy coefficients and public numbers alone.
 
 import numpy as np
 
+from dp.noise import gaussian
+
 REPAIRS = ("ridge", "trim", "none")
 
 
@@ -46,6 +48,18 @@ def isotropic(values, d):
     E[:, rows, columns] = values[:, d:] * np.where(rows == columns, 1.0, np.sqrt(0.5))
     E[:, columns, rows] = E[:, rows, columns]
     return E, values[:, :d]
+
+
+def noisy_inverse(A, sigma, ridge, draws, rng):
+    """Inverses (draws, d, d) of a positive semidefinite A with isotropic noise, made definite again.
+
+    sigma: on the diagonal. Eigenvalues below 0 are moved there, then `ridge` > 0 is added to all.
+    """
+    d = len(A)
+    E, _ = isotropic(gaussian(coefficients(d), sigma, draws, rng), d)
+    values, vectors = np.linalg.eigh(A + E)
+    inverse = 1 / (np.maximum(values, 0.0) + ridge)
+    return (vectors * inverse[:, None, :]) @ vectors.transpose(0, 2, 1)
 
 
 def solve(A, b, deviation=0.0, repair="ridge"):

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
+from dp.accounting import gaussian_epsilon
 from dp.fits import shared_fit
-from dp.noise import l2_laplace, laplace
+from dp.noise import gaussian, l2_laplace, laplace
 
 
 class Pair(NamedTuple):
@@ -171,14 +172,17 @@ def order_of_law(mechanism):
 def shift_loss(pair, mechanism, **arguments):
     """Exact for a minimiser plus noise with density exp(-||z|| / scale): the minimisers' distance / scale.
 
-    The norm is that of the mechanism's `law`.
+    The norm is that of the mechanism's `law`. Gaussian noise: epsilon at the given delta, of a Gaussian
+    release with mu = distance / scale.
     """
-    order, d = order_of_law(mechanism), pair.size[1]
+    normal = getattr(mechanism, "law", None) is gaussian and arguments.get("delta", 0.0) > 0
+    order, d = 2 if normal else order_of_law(mechanism), pair.size[1]
     first, second = minimisers(pair, mechanism, **arguments)
     X, y = pair.sides[0]
     fit = shared_fit(mechanism.fit, X, y, **arguments)
     release = mechanism.release(X, y, rng=np.random.default_rng(0), fit=fit, **arguments)
-    return float(np.linalg.norm((first - second)[:d], order) / release.info["scale"])
+    shift = float(np.linalg.norm((first - second)[:d], order) / release.info["scale"])
+    return gaussian_epsilon(1.0, arguments["delta"], shift) if normal and shift else shift
 
 
 def released_column(column):
@@ -192,13 +196,22 @@ def released_column(column):
     return factory
 
 
-def check_tilts(mechanism):
-    """Raise `Unsuited` unless a mechanism tilts its objective by noise of the law l2_laplace."""
+# Law of a tilt -> log of its density at b, up to a constant, and its scale.
+TILTS = {
+    l2_laplace: lambda b, scale: -np.linalg.norm(b, axis=1) / scale,
+    gaussian: lambda b, sigma: -np.einsum("ij,ij->i", b, b) / (2 * sigma**2),
+}
+
+
+def check_tilts(mechanism, laws=(l2_laplace,)):
+    """Raise `Unsuited` unless a mechanism tilts its objective by noise of one of these laws."""
     if not hasattr(mechanism, "tilt"):
         raise Unsuited(f"{mechanism.name} has no `tilt`, a random linear term in its objective")
-    if getattr(mechanism, "law", l2_laplace) is not l2_laplace:
-        law = mechanism.law.__name__
-        raise Unsuited(f"{mechanism.name} tilts by {law}, and densities are known for l2_laplace")
+    if getattr(mechanism, "law", l2_laplace) not in laws:
+        known = " and ".join(each.__name__ for each in laws)
+        raise Unsuited(
+            f"{mechanism.name} tilts by {mechanism.law.__name__}, and densities are known for {known}"
+        )
 
 
 def for_tilts(function):
@@ -206,36 +219,48 @@ def for_tilts(function):
 
     @wraps(function)
     def checked(pair, mechanism, *rest, **arguments):
-        check_tilts(mechanism)
+        check_tilts(mechanism, tuple(TILTS))
         return function(pair, mechanism, *rest, **arguments)
 
     return checked
 
 
+def tilt_plan(pair, mechanism, delta=0.0, **arguments):
+    """The mechanism's plan for a pair's rows, of which a pure one takes no delta."""
+    spent = {} if mechanism.delta == "none" else {"delta": delta}
+    return mechanism.plan(*pair.size, **spent, **arguments)
+
+
 @for_tilts
-def tilt_log_ratio(pair, mechanism, epsilon, lam, bound=1.0, loss="logistic", delta=0.0, **options):
-    """Objective perturbation: log of the ratio of both sides' densities at w, by change of variables.
+def tilt_log_densities(pair, mechanism, **arguments):
+    """Objective perturbation: log densities at w (m, d) of both sides' exact minimisers, up to a constant.
 
-    The densities are those of the exact minimiser, which the release approaches but for its output noise.
-
-    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z as in `dp.losses`
-    (of a residual loss without y_i), of density exp(-||b|| / scale); |det db/dw| is that of n lam I +
+    The release approaches these but for its output noise. The tilt that makes w the minimiser is b(w) =
+    -(n lam w + sum_i l'(z_i) y_i x_i), z as in `dp.losses` (of a residual loss without y_i), of a
+    density in `TILTS`; |det db/dw| is that of n lam I +
     sum_i l'' x_i x_i'.
     """
     n, d = pair.size
-    plan = mechanism.plan(n, d, epsilon=epsilon, lam=lam, bound=bound, loss=loss, **options)
-    margin = losses.get(loss)
-    n_lambda = n * (lam + plan.ridge)
+    plan = tilt_plan(pair, mechanism, **arguments)
+    margin = losses.get(arguments.get("loss", "logistic"))
+    n_lambda = n * ((arguments.get("lam") or 0.0) + plan.ridge)
+    of_tilt = TILTS[getattr(mechanism, "law", l2_laplace)]
 
     def log_density(weights, X, y):
         z = margin.arguments(weights @ X.T, y)
         b = n_lambda * weights + (margin.derivative(z) * margin.signs(y)) @ X
         jacobian = np.einsum("ri,ij,ik->rjk", margin.curvature(z), X, X) + n_lambda * np.eye(d)
-        norm = np.linalg.norm(b, axis=1)
-        return np.linalg.slogdet(jacobian)[1] - norm / plan.scale
+        return np.linalg.slogdet(jacobian)[1] + of_tilt(b, plan.scale)
+
+    return lambda weights: [log_density(weights, X, y) for X, y in pair.sides]
+
+
+def tilt_log_ratio(pair, mechanism, **arguments):
+    """Log of the ratio of both sides' densities: `tilt_log_densities`."""
+    densities = tilt_log_densities(pair, mechanism, **arguments)
 
     def statistic(weights):
-        first, second = (log_density(weights, X, y) for X, y in pair.sides)
+        first, second = densities(weights)
         return {"log density ratio": first - second}
 
     return statistic
@@ -243,12 +268,23 @@ def tilt_log_ratio(pair, mechanism, epsilon, lam, bound=1.0, loss="logistic", de
 
 def tilt_loss_1d(pair, mechanism, **arguments):
     """In one dimension: the largest log density ratio of minimisers on a fine grid, and the share of
-    epsilon that the output noise takes, which that noise may add to it."""
-    ratio = tilt_log_ratio(pair, mechanism, **arguments)
+    epsilon that the output noise takes, which that noise may add to it. Gaussian tilts: epsilon at the
+    given delta of exact minimisers, the larger of both directions' integrals on the grid."""
+    densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
-    largest = np.abs(ratio(w)["log density ratio"]).max()
-    plan = mechanism.plan(*pair.size, **{k: v for k, v in arguments.items() if k != "delta"})
-    return float(largest + plan.share * arguments["epsilon"])
+    first, second = densities(w)
+    if getattr(mechanism, "law", l2_laplace) is not gaussian:
+        plan = tilt_plan(pair, mechanism, **arguments)
+        return float(np.abs(first - second).max() + plan.share * arguments["epsilon"])
+    width = np.gradient(w[:, 0])
+    p, q = (np.exp(each - each.max()) * width for each in (first, second))
+    p, q = p / p.sum(), q / q.sum()
+    low, high = 0.0, 100.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        over = max(np.maximum(a - math.exp(middle) * b, 0).sum() for a, b in ((p, q), (q, p)))
+        low, high = (middle, high) if over > arguments["delta"] else (low, middle)
+    return high
 
 
 # ---- the pairs
@@ -372,6 +408,28 @@ def _curvature(n_lambda):
         statistic=tilt_log_ratio,
         exact=tilt_loss_1d,
     )
+
+
+@pair
+def pulled():
+    """One record at 1, or at 0, in one dimension, and 60 that pull its margin far below 0."""
+    X = np.full((61, 1), -0.5)
+    X[0] = 1
+    return Pair(
+        sides=_replace(X, np.ones(61), 0, row=[0.0]),
+        arguments={"lam": 2 / 61, "bound": 1.0},
+        reason="the others keep the record's slope near 1, where it has no curvature: beside one at 0, "
+        "which is like none, it shifts the tilt by nearly R, and the Jacobian hides nothing of that",
+        statistic=tilt_log_ratio,
+        exact=tilt_loss_1d,
+    )
+
+
+@pair
+def saturated_few():
+    """1000 records in two dimensions, of which one turns around where both have slopes near 1."""
+    sides, arguments = _saturated(np.ones(1), others=999, sine=0.5, lam=2 / 1000)
+    return Pair(sides, arguments, SATURATED, tilt_log_ratio)
 
 
 @pair

@@ -42,6 +42,13 @@ MECHANISMS = {
     "dp_distributed_lasso": ("distributed lasso, Gaussian noise", "#E69F00", "<", "-"),
     "lasso_output_perturbation": ("lasso output perturbation, as run", "#D55E00", "X", "-"),
     "elastic_net_output_perturbation": ("elastic net output perturbation", "#CC79A7", ">", "-"),
+    "gaussian_objective_perturbation": ("objective perturbation, Gaussian", "#D55E00", "*", "-"),
+    "output_perturbation_gaussian": ("output perturbation, Gaussian", "#0072B2", "<", "-"),
+    "preconditioned_gd": ("preconditioned gradient descent", "#009E73", "p", "-"),
+    "dp_newton": ("private Newton", "#CC79A7", "h", "-"),
+    "dp_sgd_poisson": ("SGD, Poisson batches", "#8C564B", "v", "-"),
+    "amp": ("AMP, as published", "#E69F00", "H", "-"),
+    "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
 }
 # For mechanisms and variants without an entry above, in the order in which they come.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from dp import losses, pairs
-from dp.accounting import REPLACE_ONE, Guarantee
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp.errors import Refused
 from dp.fits import shared_fit
 from dp.mechanisms import MECHANISMS, Mechanism
@@ -251,7 +251,24 @@ def guarantee(mechanism, pair, epsilon, delta=0.0, **options):
                 f"this pair is for mechanisms that take {key!r}, and {mechanism.name} does not: choose "
                 f"another pair"
             )
-    return mechanism.guarantee(*pair.size, **_spent(mechanism, epsilon, delta), **arguments)
+    found = mechanism.guarantee(*pair.size, **_spent(mechanism, epsilon, delta), **arguments)
+    if found.adjacency == ADD_REMOVE:
+        _check_removes(pair)
+    return found
+
+
+def _check_removes(pair):
+    """Raise `Refused` unless on one side of the pair a record's row is 0, which is like no record.
+
+    It has no gradient and no curvature, and both sides have the size that is public.
+    """
+    (X, y), (X_other, y_other) = pair.sides
+    changed = (X_other != X).any(axis=1) | (np.asarray(y) != y_other)
+    if X[changed].any() and X_other[changed].any():
+        raise Refused(
+            "this pair replaces a record, and the guarantee is for adding or removing one: choose a pair "
+            "with a row of zeros in its place"
+        )
 
 
 def _spent(mechanism, epsilon, delta):

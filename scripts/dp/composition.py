@@ -108,10 +108,14 @@ def sampled_multiplier(epsilon, delta, steps, sampling, adjacency=REPLACE_ONE):
     On the private side of a root to a relative 1e-4, with distributions as coarse as epsilon allows.
     """
     spacing = max(GRID, min(1e-2, epsilon / 1000))
-    # without sampling more noise is needed; and an outcome of one step has a loss of 1/multiplier^2 or so
+    # without sampling no less noise is needed, but for what a coarse distribution adds
     high = math.sqrt(steps) * (2 if adjacency == REPLACE_ONE else 1) / gaussian_mu(epsilon, delta)
-    low, found = high, sampled_steps(high, steps, sampling, adjacency, spacing)
-    best = high, found
+    high = max(high, LEAST_MULTIPLIER)
+    found = sampled_steps(high, steps, sampling, adjacency, spacing)
+    while found.epsilon(delta) > epsilon:
+        high *= 1.02
+        found = sampled_steps(high, steps, sampling, adjacency, spacing)
+    low, best = high, (high, found)
     while low > LEAST_MULTIPLIER and found.epsilon(delta) <= epsilon:
         high, best = low, (low, found)
         low = max(low / 2, LEAST_MULTIPLIER)

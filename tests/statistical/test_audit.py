@@ -735,3 +735,13 @@ def test_exact_curve_of_the_free_jacobian(epsilon):
 
     assert worst(threshold) == pytest.approx(1.0, abs=5e-3)
     assert 1.2 < worst(threshold / 2) < 1.4
+
+
+def test_a_guarantee_for_removal_is_attacked_where_a_record_is_removed():
+    for name in ("opposite_corner", "saturated_few"):
+        with pytest.raises(ValueError, match="row of zeros"):
+            audit.guarantee(
+                MECHANISMS["dp_gd"], name, 1.0, 1e-5, adjacency="add-remove", iterations=1
+            )
+    found = audit.guarantee(MECHANISMS["dp_gd"], "curvature", 1.0, 1e-5, adjacency="add-remove")
+    assert found.adjacency == "add-remove"

@@ -140,6 +140,7 @@ class _Published(_GaussianTilt):
     """Lambda is the source's own, or n lam where that is larger; what is proven is found as above."""
 
     needs_lambda = False
+    fit = None  # which would need a lambda
 
     def _published(self, n, p):
         """`dp.published_tilt.Tilt`, its gradient norm that of the mean objective; and the adjacency."""

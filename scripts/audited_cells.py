@@ -62,7 +62,7 @@ def audited(cell, attacks):
     usable = [
         attack
         for attack in attacks
-        if all(float(attack[key]) <= float(cell[key]) * (1 + 1e-9) for key in stated)
+        if all(bound(attack[key]) <= bound(cell[key]) * (1 + 1e-9) for key in stated)
         and float(attack["delta"]) == float(cell["delta"])
     ]
     if not usable:
@@ -71,6 +71,11 @@ def audited(cell, attacks):
     where = f"{best['attack']} at epsilon {best['epsilon']}, n = {best['n']}, d = {best['d']}"
     together = f"one of {best['family']} attacks whose bounds hold together"
     return best["epsilon_audited"], f"{where}; {together}"
+
+
+def bound(text):
+    """An upper bound: infinite where none is known."""
+    return float(text or "inf")
 
 
 if __name__ == "__main__":

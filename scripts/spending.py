@@ -54,8 +54,8 @@ def main():
 
 
 def excess(guarantee):
-    """How many times the claimed epsilon is proven; infinite without a guarantee."""
-    if math.isinf(guarantee.epsilon):
+    """How many times the claimed epsilon is proven; infinite where none is."""
+    if not math.isfinite(guarantee.epsilon):
         return math.inf
     return guarantee.epsilon / guarantee.claimed_epsilon * (1 - 1e-12)  # equal up to rounding
 

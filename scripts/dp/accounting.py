@@ -18,8 +18,9 @@ class Guarantee(NamedTuple):
     """A privacy statement: what the source claims, and what is proven of the mechanism as it runs.
 
     claimed_epsilon: the source's own epsilon. epsilon, delta: what holds, epsilon may be infinite
-    (no guarantee). adjacency: which pairs of data sets. reason: why, in a sentence. profile: where it
-    is known, all of delta(epsilon) that is proven, a `dp.profiles.Profile`; (epsilon, delta) lies on it.
+    (no guarantee), both NaN where nothing is proven. adjacency: which pairs of data sets. reason: why,
+    in a sentence. profile: where it is known, all of delta(epsilon) that is proven, a
+    `dp.profiles.Profile`; (epsilon, delta) lies on it.
     """
 
     claimed_epsilon: float
@@ -33,6 +34,18 @@ class Guarantee(NamedTuple):
 def none(claimed_epsilon, reason, adjacency=REPLACE_ONE):
     """No finite epsilon, whatever the claim."""
     return Guarantee(claimed_epsilon, math.inf, 0.0, adjacency, reason)
+
+
+def unproven(guarantee):
+    """What a mechanism claims that nobody has proven: neither an epsilon nor that there is none."""
+    reason = f"claimed by its author, not proven here: {guarantee.reason}"
+    return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
+
+
+def largest_bound(values):
+    """The largest of several proven bounds; NaN where one of them is not proven."""
+    values = list(values)
+    return math.nan if any(map(math.isnan, values)) else max(values)
 
 
 def after_preparation(guarantee, looked_at_private_rows):
@@ -49,7 +62,9 @@ def after_preparation(guarantee, looked_at_private_rows):
         delta=0.0,
         profile=None,
         reason=f"{steps} looked at the private rows without noise; alone the mechanism has "
-        f"epsilon {guarantee.epsilon:.6g}: {guarantee.reason}",
+        f"epsilon {guarantee.epsilon:.6g}: {guarantee.reason}".replace(
+            "epsilon nan", "none proven"
+        ),
     )
 
 

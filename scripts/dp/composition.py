@@ -7,7 +7,14 @@ Every epsilon and delta here is an upper bound: dp_accounting discretises losses
 import math
 from functools import lru_cache
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_mu
+from dp.accounting import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Guarantee,
+    gaussian_epsilon,
+    gaussian_mu,
+    largest_bound,
+)
 from dp.profiles import Losses
 
 GRID = 1e-4  # spacing of discretised privacy losses
@@ -48,10 +55,11 @@ def sequence(guarantees, delta=0.0):
         epsilon = min(epsilon, optimal) if delta >= total_delta else optimal
         total_delta = delta
     reason = " + ".join(f"{guarantee.epsilon:.6g}" for guarantee in guarantees)
+    reason = reason.replace("nan", "nothing proven")
     return Guarantee(
         claimed,
         epsilon,
-        min(total_delta, 1.0) if math.isfinite(epsilon) else 0.0,
+        0.0 if math.isinf(epsilon) else min(total_delta, 1.0),
         guarantees[0].adjacency,
         f"{reason} in sequence: " + "; ".join(guarantee.reason for guarantee in guarantees),
     )
@@ -62,7 +70,7 @@ def disjoint(guarantees):
     guarantees = list(guarantees)
     if len({guarantee.adjacency for guarantee in guarantees}) != 1:
         raise ValueError("only guarantees for the same adjacency compose")
-    largest = [max(values) for values in list(zip(*guarantees, strict=True))[:3]]
+    largest = map(largest_bound, list(zip(*guarantees, strict=True))[:3])
     reasons = "; ".join(guarantee.reason for guarantee in guarantees)
     return Guarantee(*largest, guarantees[0].adjacency, f"from disjoint records: {reasons}")
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, Guarantee
+from dp.accounting import REPLACE_ONE, Guarantee, largest_bound
 from dp.errors import Refused
 from dp.evaluation import error_rate
 from dp.solvers import minimise
@@ -92,8 +92,8 @@ def private_tuning(X, y, grid, mechanism, *, epsilon, rng, delta=0.0, bound=1.0,
         index,
         Guarantee(
             max(epsilon, *(cost.claimed_epsilon for cost in costs)),
-            max(epsilon, *(cost.epsilon for cost in costs)),
-            max(cost.delta for cost in costs),
+            largest_bound([epsilon, *(cost.epsilon for cost in costs)]),
+            largest_bound(cost.delta for cost in costs),
             REPLACE_ONE,
             reason,
         ),

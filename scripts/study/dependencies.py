@@ -10,7 +10,16 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from dp.mechanisms import added_folder
+
 ROOT = Path(__file__).resolve().parents[1]  # scripts/, which is on the path of every job
+
+
+def roots():
+    """ROOT, and the folder around a study's own mechanisms."""
+    added = added_folder()
+    return [ROOT] if added is None else [ROOT, added.parent]
+
 
 # Where the first line of a function's docstring is shown to users: it is part of the result there.
 SHOWN = ("dp/preparation.py", "plots/")
@@ -42,13 +51,16 @@ def imports(path):
 def module_files(name):
     """The file of a project module and the __init__.py of the packages around it; () for others."""
     parts = name.split(".")
-    found = []
-    for depth in range(1, len(parts) + 1):
-        base = ROOT.joinpath(*parts[:depth])
-        file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
-        if file.is_file():
-            found.append(file)
-    return found
+    for root in roots():
+        found = []
+        for depth in range(1, len(parts) + 1):
+            base = root.joinpath(*parts[:depth])
+            file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+            if file.is_file():
+                found.append(file)
+        if found:
+            return found
+    return []
 
 
 def sources(script, *modules):
@@ -109,7 +121,8 @@ def _has_docstring(node):
 
 @cache
 def _code(path):
-    name = path.relative_to(ROOT).as_posix()
+    root = next(root for root in roots() if path.is_relative_to(root))
+    name = path.relative_to(root).as_posix()
     code = canonical_code(_tree(path), summaries=name.startswith(SHOWN))
     return hashlib.sha256(f"{name}\0{code}".encode()).digest()
 

@@ -58,9 +58,9 @@ def test_a_mechanism_without_an_entry_is_attacked_all_the_same(monkeypatch):
         def _check_together(self, n, d, p):
             Whole(least=10).check("n", n)
 
-    files = dict.fromkeys(("own", "gaussian", "large"), "own")
-    files |= mechanisms._files()
-    monkeypatch.setattr(mechanisms, "_files", lambda: files)
+    files = dict.fromkeys(("own", "gaussian", "large"), "dp.mechanisms.own")
+    files |= mechanisms._files(None)
+    monkeypatch.setattr(mechanisms, "_files", lambda added: files)
     for name, kind in (("own", Own), ("gaussian", Gaussian), ("large", Large)):
         monkeypatch.setitem(MECHANISMS._loaded, name, kind())
         MECHANISMS[name].name = name

@@ -148,3 +148,15 @@ def test_exact_rows():
     gaussian = [r["epsilon"] for r in rows if r["what"].startswith("epsilon at this delta")]
     assert gaussian == pytest.approx([0.751, 10.394], abs=5e-4)
     assert max(r["epsilon"] for r in rows if r["mechanism"] == "laplace_coordinates") == 28
+
+
+def test_nothing_is_proven_of_a_whole_with_an_unproven_part():
+    """max() alone would pass over NaN, and state the proven part's epsilon of both."""
+    unproven = accounting.unproven(guarantee(0.1, 1e-6))
+    for order in ([unproven, guarantee(0.5)], [guarantee(0.5), unproven]):
+        for compose in (composition.sequence, composition.disjoint):
+            total = compose(order)
+            assert math.isnan(total.epsilon) and math.isnan(total.delta)
+            assert total.claimed_epsilon == pytest.approx(0.6 if "in seq" in total.reason else 0.5)
+    void = accounting.after_preparation(unproven, ["standardise"])
+    assert math.isinf(void.epsilon) and "none proven" in void.reason

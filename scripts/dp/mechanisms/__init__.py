@@ -17,6 +17,9 @@ goes in before the two functions see it, and what comes out.
 
 `MECHANISMS["my_mechanism"]` imports that file and no other: a job pays only for the mechanism it
 runs, and depends on no other mechanism's source.
+
+The environment variable DP_MECHANISMS names a folder of further such files, whose mechanisms are added:
+what they claim is not proven here.
 """
 
 import copy
@@ -24,6 +27,7 @@ import importlib
 import math
 import os
 import re
+import sys
 import traceback
 from collections import deque
 from collections.abc import Mapping
@@ -37,13 +41,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.accounting import Guarantee
+from dp.accounting import Guarantee, unproven
 from dp.data import NUMBERS, Rows, check_coordinates, check_rows
 from dp.errors import Failed, Refused
 from dp.mechanisms.options import Between, NonNegative, Optional, Positive, Whole, did_you_mean
 
 # Public facts from the data's preparation that a mechanism may take beside `bound`.
 FACTS = {"coordinate_bound": Optional(Positive()), "classes": Optional(Whole(least=2))}
+ADDED = "DP_MECHANISMS"
 # Of epsilon, lambda and bound: even their fourth powers and reciprocals are far from a float's limits.
 ORDINARY = Between(low=1e-50, high=1e50)
 
@@ -91,6 +96,8 @@ class Mechanism:
     # Whether lambda must be a number > 0; otherwise it may be 0 or None, and p.lam is 0 for None.
     needs_lambda = True
     private = True
+    # Whether what `_guarantee` states is proven, and not only claimed: not of mechanisms that are added.
+    proven = True
     # Whether a mechanism without privacy draws at random all the same.
     needs_rng = False
     # Those of FACTS that it uses: a public bound on every |x_j| (None: what follows from `bound`), the
@@ -161,7 +168,7 @@ class Mechanism:
             guarantee = self._guarantee(n, d, p)
             if not isinstance(guarantee, Guarantee):
                 raise TypeError(f"it returns {type(guarantee).__name__}, not a Guarantee")
-        return guarantee
+        return guarantee if self.proven else unproven(guarantee)
 
     def release(self, X, y, *, restarts=1, rng=None, fit=None, all_rows=None, **arguments):
         """`Release` of `restarts` independent draws for rows X (n, d) and labels y (n,).
@@ -371,17 +378,27 @@ def register(name):
     return decorate
 
 
+def added_folder():
+    """The folder of further mechanisms; None where there is none."""
+    return Path(os.environ[ADDED]) if os.environ.get(ADDED) else None
+
+
 @cache
-def _files():
-    """Mechanism name -> module name, from the lines `@register("name")`, without importing."""
+def _files(added):
+    """Mechanism name -> module name, from the lines `@register("name")`, without importing.
+
+    added: a folder of further files, which are modules of the package that its name is.
+    """
     found = {}
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        if path.name == "__init__.py":
-            continue
-        for name in re.findall(r'^@register\("(\w+)"\)', path.read_text(), flags=re.MULTILINE):
-            if name in found:
-                raise ValueError(f"mechanism {name!r} is registered in two files of {path.parent}")
-            found[name] = path.stem
+    for folder, package in ((Path(__file__).parent, __name__), (added, added and added.name)):
+        for path in sorted(folder.glob("*.py")) if folder else ():
+            if path.name == "__init__.py":
+                continue
+            text = path.read_text(encoding="utf-8")
+            for name in re.findall(r'^@register\("(\w+)"\)', text, flags=re.MULTILINE):
+                if name in found:
+                    raise Refused(f"{path}: another file registers a mechanism {name!r} too")
+                found[name] = f"{package}.{path.stem}"
     return found
 
 
@@ -391,22 +408,30 @@ class _Mechanisms(Mapping):
 
     def __getitem__(self, name):
         if name not in self._loaded:
-            importlib.import_module(f"dp.mechanisms.{_files()[name]}")
+            module = self.module(name)
+            if name in self.added():
+                sys.path.append(str(added_folder().resolve().parent))
+            importlib.import_module(module)
+            self._loaded[name].proven = name not in self.added()
         return self._loaded[name]
 
     def __contains__(self, name):
-        return name in _files()
+        return name in _files(added_folder())
 
     def __iter__(self):
-        return iter(_files())
+        return iter(_files(added_folder()))
 
     def __len__(self):
-        return len(_files())
+        return len(_files(added_folder()))
 
     @staticmethod
     def module(name):
         """Name of the module that a mechanism's file is, without importing it."""
-        return f"dp.mechanisms.{_files()[name]}"
+        return _files(added_folder())[name]
+
+    def added(self):
+        """Names of the mechanisms that are not among those of this package."""
+        return [name for name in self if not self.module(name).startswith(f"{__name__}.")]
 
 
 MECHANISMS = _Mechanisms()

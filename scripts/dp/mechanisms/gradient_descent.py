@@ -40,9 +40,7 @@ class Classifier(Mechanism):
 
     def _check_together(self, n, d, p):
         if p.classes is not None and p.loss != "softmax":
-            raise Refused(
-                f"{p.loss} loss is not for {p.classes} classes: use softmax"
-            )
+            raise Refused(f"{p.loss} loss is not for {p.classes} classes: use softmax")
 
     def takes_numbers(self, options):
         loss = options.get("loss", "logistic")

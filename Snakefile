@@ -3,7 +3,10 @@ from snakemake.utils import min_version
 min_version("9.9")
 
 
-configfile: "config/config.yaml"
+# What it leaves out, or all, is as shipped: see `study.config.load`.
+if os.path.exists("config/config.yaml"):
+
+    configfile: "config/config.yaml"
 
 
 include: "workflow/rules/common.smk"
@@ -20,7 +23,8 @@ include: "workflow/rules/hooks.smk"
 
 
 rule all:
-    default_target: True
+    # Another workflow that uses this as a module has targets of its own.
+    default_target: not MODULE
     input:
         [path for name in CONFIG["experiments"] for path in results_of(name)],
         ledger_files() if AUDITS.values["enabled"] else [],

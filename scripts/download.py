@@ -6,22 +6,21 @@ import yaml
 
 from study import downloads, jobs, paths
 
-FILES = paths.HOME / "config/files.yaml"
-
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--name", required=True, help="the file's name at its addresses")
     parser.add_argument("--sha256", help="what the content must have")
     parser.add_argument(
-        "--url", action="append", help=f"an address; those of {FILES} if none is given"
+        "--url", action="append", help="an address; those of config/files.yaml if none is given"
     )
     parser.add_argument("--out", required=True)
     arguments = parser.parse_args()
 
-    known = (
-        {} if arguments.url else yaml.safe_load(FILES.read_text(encoding="utf-8"))[arguments.name]
-    )
+    known = {}
+    for path in () if arguments.url else paths.configuration("files.yaml"):
+        known |= yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    known = known.get(arguments.name, {})
     wanted = downloads.Wanted(
         arguments.name,
         tuple(arguments.url or known["urls"]),

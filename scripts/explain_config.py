@@ -30,6 +30,9 @@ Written by `python scripts/explain_config.py > config/README.md` from the schema
 | `config/published/<name>.yaml` | facts, claims and known defects of one source each |
 | `config/smoke.yaml` | an overlay: every experiment at toy size |
 
+A study in a folder of its own may have each of them in its own `config/`, none of which it needs; what is
+there adds to these or takes the place of what it names.
+
 **Overlays** are given on the command line and change `config/config.yaml`:
 
     snakemake --cores 2 --configfile config/smoke.yaml my_changes.yaml -- cm08

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from reporting import costs, forecast
-from reporting.plan import CONFIG, configuration, planned
+from reporting.plan import configuration, planned
 from study import jobs, paths
 from study.config import ConfigError, load
 from study.files import read_json, write_csv
@@ -35,8 +35,7 @@ def main():
 
 
 def show(arguments):
-    config = configuration(arguments.configfile)
-    _, experiments, _ = load(config, [*arguments.configfile, CONFIG])
+    _, experiments, _ = load(*configuration(arguments.configfile))
     experiments = {name: experiment.values for name, experiment in experiments.items()}
     jobs_to_run = [
         forecast.job(job.rule, job.experiment, job.path, experiments)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from study import jobs
+from study import jobs, paths
 from study.canonical import epsilon
 from study.experiment import Experiment
 from study.files import write_csv, write_json
@@ -25,7 +25,7 @@ def main():
     parser.add_argument("--out-json", required=True)
     arguments = parser.parse_args()
 
-    experiment = arguments.experiment
+    experiment, study = arguments.experiment, paths.in_study()
     rows = []
     for cell in experiment.cells():
         path = Path(experiment.run_path(cell).replace("/runs/", "/benchmarks/run/")).with_suffix("")
@@ -53,7 +53,8 @@ def main():
             "python": platform.python_version(),
             "interpreter": sys.executable,
             "packages": {package: version(package) for package in PACKAGES},
-            **commit(),
+            **commit(paths.HOME),
+            **({f"study_{key}": value for key, value in commit(".").items()} if study else {}),
             "configuration": experiment.values,
         },
     )
@@ -67,11 +68,12 @@ def read_benchmark(path):
         return next(csv.DictReader(handle, delimiter="\t"), {})
 
 
-def commit():
-    """The checked-out commit, and whether files differ from it; empty outside a git checkout."""
+def commit(folder):
+    """A folder's checked-out commit, and whether files differ from it; empty outside a git checkout."""
 
     def git(*words):
-        done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
+        words = ["git", "-C", folder, *words]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
         return done.stdout.strip() if done.returncode == 0 else None
 
     try:

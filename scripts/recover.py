@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from study import alive
+from study import alive, paths
 
 PATIENCE = 300  # seconds that cancelled jobs may take to end
 
@@ -95,15 +95,15 @@ def main():
     if arguments in (["-h"], ["--help"]):
         print(__doc__)
         return
-    if not Path("Snakefile").exists():
-        sys.exit("recover: start it in the project's folder, where the Snakefile is")
+    if paths.snakefile() and not Path(".snakemake").exists():
+        sys.exit("recover: start it in the folder of the run: there is no .snakemake here")
     folder = Path.cwd()
     refuse_beside_a_live_run(folder)
     if in_use(("squeue", "--noheader", "--me"), "slurm_logs", "sbatch-*.log"):
         cancel(lambda: slurm_jobs(job_prefix(folder)), "scancel")
     if in_use(("bjobs", "-noheader"), "lsf_logs"):
         cancel(lambda: lsf_jobs(folder), "bkill")
-    snakemake = [sys.executable, "-m", "snakemake"]
+    snakemake = [sys.executable, "-m", "snakemake", *paths.snakefile()]
     print("recover: unlocking and resuming ...", flush=True)
     if subprocess.run([*snakemake, "--unlock", *arguments], check=False).returncode:
         sys.exit("recover: the folder could not be unlocked; see the lines above")

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from study import canonical, paths
 
-FOLDER = paths.HOME / "config/published"
 EMPTY = {"settings": {}, "tables": {}, "claims": [], "defects": []}  # where a file has none
 
 
@@ -71,7 +70,12 @@ def read_table(path):
     return table
 
 
-def with_tables(values, folder=FOLDER):
+def files():
+    """Key -> file of every source; a study's own takes the place of a shipped one."""
+    return {path.stem: path for path in paths.configuration("published/*.yaml")}
+
+
+def with_tables(values, folder):
     """`values` with every table that names a CSV file replaced by its content."""
     tables = {
         name: read_table(folder / table)
@@ -86,5 +90,6 @@ def read(key):
     """The `Source` of a file that was validated by `study.sources`."""
     import yaml
 
-    values = EMPTY | yaml.safe_load((FOLDER / f"{key}.yaml").read_text(encoding="utf-8"))
-    return Source(key, values["short"], with_tables(values))
+    path = files()[key]
+    values = EMPTY | yaml.safe_load(path.read_text(encoding="utf-8"))
+    return Source(key, values["short"], with_tables(values, path.parent))

@@ -268,12 +268,12 @@ class Gathered:
 
     def changes(self):
         """Settings of this run that are not those of the experiment's own file, in words."""
-        path = paths.HOME / f"config/experiments/{self.experiment.name}.yaml"
-        if not path.exists():
+        files = paths.configuration(f"experiments/{self.experiment.name}.yaml")
+        if not files:
             return ""
         import yaml
 
-        own, found = yaml.safe_load(path.read_text(encoding="utf-8")), []
+        own, found = yaml.safe_load(files[-1].read_text(encoding="utf-8")), []
         for key in ("datasets", "folds", "simulations", "restarts"):
             if key in own and own[key] != self.experiment.values.get(key):
                 found.append(f"{key} {self.experiment.values.get(key)} instead of {own[key]}")

@@ -211,7 +211,7 @@ def _sources(experiments):
             for row in experiment["verdicts"][section]:
                 decided[row["id"]] = row
     found = []
-    for path in sorted(source_file.FOLDER.glob("*.yaml")):
+    for path in source_file.files().values():
         source = source_file.read(path.stem)
         rows = []
         for section in STATEMENTS:

@@ -10,8 +10,6 @@ from typing import NamedTuple
 from study import paths
 from study.config import ConfigError, read_yaml
 
-CONFIG = paths.HOME / "config/config.yaml"
-
 # Rules whose files in a folder are all made by one job.
 ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending")
 
@@ -30,14 +28,16 @@ class Planned(NamedTuple):
 
 
 def configuration(configfiles=()):
-    """The configuration with its overlays, as Snakemake merges them; this process has its results."""
+    """The configuration with its overlays, as Snakemake merges them, and the files that it is from;
+    this process has its results."""
     from snakemake.utils import update_config
 
-    config = read_yaml(CONFIG)
-    for path in configfiles:
+    own = [path for path in [Path("config/config.yaml")] if path.exists()]
+    config = {}
+    for path in (*own, *configfiles):
         update_config(config, read_yaml(path))
     paths.use(str(config.get("results", paths.results())))
-    return config
+    return config, [*configfiles, *own]
 
 
 def planned(configfiles=(), targets=()):
@@ -46,7 +46,8 @@ def planned(configfiles=(), targets=()):
         configuration(configfiles)
     except ConfigError as error:
         raise ValueError(error) from None
-    command = [sys.executable, "-m", "snakemake", "--nolock", "--summary"]
+    command = [sys.executable, "-m", "snakemake", *paths.snakefile()]
+    command += ["--nolock", "--summary"]
     if configfiles:
         command += ["--configfile", *configfiles]
     done = subprocess.run([*command, "--", *targets], capture_output=True, text=True, check=False)

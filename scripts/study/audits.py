@@ -10,7 +10,6 @@ from dp.mechanisms import MECHANISMS
 from study import canonical, paths
 from study.config import ConfigError, merge, nearest, read_yaml, validate
 
-AUDIT = paths.HOME / "config/audit.yaml"
 EXACT = ("objective_perturbation_cm08", "objective_perturbation", "output_perturbation")
 
 
@@ -59,17 +58,29 @@ class Audits:
         return attack
 
 
-def load(config):
+def load(config, experiments=None):
     """`Audits` of config/audit.yaml with the changes of the `audit` section of `config`.
 
-    Every name, option and epsilon is checked: raises ConfigError.
+    experiments: only mechanisms that these run are attacked, a study's own, and those that its own
+    config/audit.yaml names; all where not given. Every name, option and epsilon is checked: raises
+    ConfigError.
     """
-    changes = config.get("audit") or {}
-    where = f"{AUDIT}, with the changes of `audit` in the configuration" if changes else str(AUDIT)
-    listed = read_yaml(AUDIT)
-    values = validate(merge(listed, changes), "audit", where)
+    changes, files = config.get("audit") or {}, paths.configuration("audit.yaml")
+    where = " and ".join(map(str, files))
+    where += ", with the changes of `audit` in the configuration" if changes else ""
+    shipped, *own = (*map(read_yaml, files), changes)
+    listed, concerned = set(shipped["mechanisms"]), {*MECHANISMS, *CONTROLS}
+    if experiments is not None:
+        concerned = {m["mechanism"] for each in experiments for m in each.methods.values()}
+        concerned |= {*MECHANISMS.added(), *CONTROLS}
+        attacks = shipped["mechanisms"].items()
+        shipped["mechanisms"] = {name: each for name, each in attacks if name in concerned}
+    for change in own:
+        shipped = merge(shipped, change)
+    values = validate(shipped, "audit", where)
     for name in MECHANISMS:
-        if name not in {**listed["mechanisms"], **values["mechanisms"]} and find(name).private:
+        known = listed | values["mechanisms"].keys()
+        if name in concerned - known and find(name).private:
             values["mechanisms"] |= _default(name, values)
     names = [*MECHANISMS, *CONTROLS]
     for name, attacks in values["mechanisms"].items():

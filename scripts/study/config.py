@@ -6,6 +6,7 @@ Every problem is a `ConfigError`: one sentence with the file, the key and the ne
 import math
 import re
 
+from dp.mechanisms import MECHANISMS
 from study import data_sources, paths
 from study.resolve import experiment
 from study.validation import (
@@ -23,8 +24,7 @@ from study.validation import (
 
 __all__ = ["ConfigError", "check_own_files", "load", "merge", "nearest", "read_yaml", "validate"]
 
-DATASETS = paths.HOME / "config/datasets.yaml"
-EXPERIMENTS = paths.HOME / "config/experiments"
+SHIPPED = paths.HOME / "config"
 RULES = paths.HOME / "workflow/rules"
 
 # Keys of each kind of simulation; a key that its data set would ignore is refused.
@@ -35,21 +35,25 @@ SIMULATIONS = {
 }
 
 
-def load(config, files=()):
+def load(config, files=(), other="--config"):
     """Experiments by name and data sets by name, from Snakemake's merged config.
 
-    files: the configuration files that were merged (`workflow.configfiles`), for messages. Raises
-    ConfigError.
+    What it leaves out is as shipped; a study with experiments of its own makes those, unless it lists
+    others. files: the configuration files that were merged (`workflow.configfiles`), for messages;
+    other: what to call the place of keys that are in none of them. Raises ConfigError.
     """
     # Read again, because a key that stands twice is lost when Snakemake merges.
     files = {file: read_yaml(file) for file in files}
 
     def where(path=()):
-        return origin(path, files, config)
+        return origin(path, files, config, other)
 
-    config = validate(dict(config), "config", where)
-    datasets, config["files"] = _datasets()
+    _import_mechanisms()
     available = {path.stem: path for path in experiment_files()}
+    own = [name for name, path in available.items() if not path.is_relative_to(SHIPPED)]
+    shipped = read_yaml(SHIPPED / "config.yaml") | ({"experiments": own} if own else {})
+    config = validate(_over(shipped, config), "config", where)
+    datasets, config["files"] = _datasets()
     for key in ("experiments", "settings"):
         for name in config[key]:
             if name not in available:
@@ -79,7 +83,31 @@ def load(config, files=()):
 
 def experiment_files():
     """Files of config/experiments/; a name that begins with a dot or _ is none (a template)."""
-    return [path for path in sorted(EXPERIMENTS.glob("*.yaml")) if path.name[0] not in "._"]
+    files = paths.configuration("experiments/*.yaml")
+    return [path for path in files if path.name[0] not in "._"]
+
+
+def _over(defaults, values):
+    """Mappings merged, other values replaced; null is a value like any other, as Snakemake merges."""
+    both = {**defaults, **values}
+    for key in defaults.keys() & values.keys():
+        if isinstance(defaults[key], dict) and isinstance(values[key], dict):
+            both[key] = _over(defaults[key], values[key])
+    return both
+
+
+def _import_mechanisms():
+    """Raise ConfigError unless those of the study's own can be imported."""
+    try:
+        added = MECHANISMS.added()
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    for name in added:
+        try:
+            MECHANISMS[name]
+        except Exception as error:
+            file = f"{MECHANISMS.module(name).replace('.', '/')}.py"
+            raise ConfigError(f"{file}: {type(error).__name__}: {error}") from None
 
 
 def _rule_names():
@@ -89,39 +117,43 @@ def _rule_names():
 
 def _datasets():
     """Data sets by name, and the files to download by name."""
-    files = validate(read_yaml(data_sources.FILES), "files", data_sources.FILES)
-    datasets = validate(read_yaml(DATASETS), "datasets", DATASETS)
+    files, datasets, origins = {}, {}, {}
+    for path in paths.configuration("files.yaml"):
+        files |= validate(read_yaml(path), "files", path)
+    for path in paths.configuration("datasets.yaml"):
+        found = validate(read_yaml(path), "datasets", path)
+        datasets |= found
+        origins |= dict.fromkeys(found, path)
     for name, entry in datasets.items():
+        file = origins[name]
         source = entry["source"]
         simulated = {"columns", "holdout", *(key for keys in SIMULATIONS.values() for key in keys)}
         needed = SIMULATIONS.get(source.get("simulate"), ())
         for key in needed:
             if key not in source:
-                raise problem(DATASETS, f"{name}.source", f"the key {key!r} is missing")
+                raise problem(file, f"{name}.source", f"the key {key!r} is missing")
         takes = {"rows", *needed, *(["holdout"] if "simulate" in source else [])}
         for key in sorted(simulated - takes):
             if source.get(key):
                 what = source.get("simulate") or " and ".join(set(source) & set(data_sources.KINDS))
-                raise problem(DATASETS, f"{name}.source", f"{what or 'it'} takes no {key!r}")
+                raise problem(file, f"{name}.source", f"{what or 'it'} takes no {key!r}")
         for key in ("features", "first"):
             if key in source and "sklearn" not in source:
-                raise problem(
-                    DATASETS, f"{name}.source", f"{key!r} is for scikit-learn's data only"
-                )
+                raise problem(file, f"{name}.source", f"{key!r} is for scikit-learn's data only")
         if source.get("first", 0) > source.get("rows", math.inf):
             text = f"'first' is more than its {source['rows']} rows"
-            raise problem(DATASETS, f"{name}.source", text)
+            raise problem(file, f"{name}.source", text)
         for number, step in enumerate(entry["steps"]):
             for step_name, options in step.items():
                 key = f"{name}.steps[{number}].{step_name}"
-                check_text_numbers(options or {}, DATASETS, key)
+                check_text_numbers(options or {}, file, key)
                 for column, pair in (options or {}).items():
                     if step_name.startswith("scale_") and not _is_pair(pair):
-                        raise problem(DATASETS, f"{key}.{column}", "must be two numbers: [a, b]")
+                        raise problem(file, f"{key}.{column}", "must be two numbers: [a, b]")
         for column, (low, high) in entry.get("bounds", {}).items():
             if not low < high:
                 text = f"must be [low, high] with low < high, not [{low}, {high}]"
-                raise problem(DATASETS, f"{name}.bounds.{column}", text)
+                raise problem(file, f"{name}.bounds.{column}", text)
         try:
             data_sources.resolve(name, entry, files)
         except ValueError as error:
@@ -131,10 +163,11 @@ def _datasets():
 
 def _in_entry(name, error):
     """The ConfigError of a data set's entry; `error` may begin with the key at fault."""
+    file = next(f for f in reversed(paths.configuration("datasets.yaml")) if name in read_yaml(f))
     key, colon, text = str(error).partition(": ")
     if colon and " " not in key:
-        return problem(DATASETS, f"{name}.{key}", text)
-    return problem(DATASETS, name, str(error))
+        return problem(file, f"{name}.{key}", text)
+    return problem(file, name, str(error))
 
 
 def check_own_files(experiments, datasets, files):

@@ -1,17 +1,42 @@
 """Every path that the rules and their jobs share, each spelled once.
 
-What the workflow comes with (code, schemas, shipped configuration) lies below HOME. What a study makes
-lies below `results()`, seen from the folder that Snakemake works in.
+What the workflow comes with (code, schemas, shipped configuration) lies below HOME. What a study has of
+its own, and makes below `results()`, is seen from the folder that Snakemake works in.
 """
 
 import os
 from pathlib import Path
 from typing import NamedTuple
 
-HOME = Path()
+_CHECKOUT = Path(__file__).resolve().parents[2]
+HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
+# Jobs find the workflow through the environment: in a parameter, its place would be a reason to rerun.
+HOME_VARIABLE = "DP_HOME"
 RAW = "data/raw"  # downloads, which are the same for all results
 # The environment tells jobs where results are: in a parameter, a folder's name would be a reason to rerun.
 VARIABLE = "DP_RESULTS"
+
+
+def in_study():
+    """Whether this is a study's folder, not the workflow's own."""
+    return Path() != HOME
+
+
+def configuration(pattern):
+    """Files of config/ that match, the shipped ones and then the study's, which add to them or
+    override them."""
+    folders = [HOME / "config", *([Path("config")] if in_study() else [])]
+    return [path for folder in folders for path in sorted(folder.glob(pattern))]
+
+
+def snakefile():
+    """What tells Snakemake the Snakefile, in a study's folder that has none."""
+    here = any(Path(name).exists() for name in ("Snakefile", "workflow/Snakefile"))
+    return [] if here else ["--snakefile", str(HOME / "Snakefile")]
+
+
+if in_study() and Path("mechanisms").is_dir():
+    os.environ["DP_MECHANISMS"] = "mechanisms"  # a study's own: see `dp.mechanisms`
 
 
 def use(folder):
@@ -86,6 +111,7 @@ MADE = Place("{folder}", "logs", "made", "json")
 ATTACK = Place("audit", "runs", "{mechanism}/{label}/eps={epsilon}")
 ATTACKS = Place("audit", "", "{mechanism}")
 LEDGER = Place("audit", "", "ledger")  # its figure: png, pdf
+HELD = Place("audit", "claims", "held")  # of a study's own mechanisms
 EXACT = Place("audit", "", "exact")
 SPENDING = Place("audit", "", "spending")
 SPENDING_OF = Place("audit", "experiments", "{experiment}")

@@ -22,13 +22,22 @@ HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
 
 def words(files, values):
     """What calls a configuration. files: the overlays; values: what --config gave."""
-    here = Path.cwd()
-    files = [Path(file) for file in files]
-    files = [str(f.relative_to(here) if f.is_relative_to(here) else f) for f in files]
+    files = [_called(Path(file)) for file in files]
     given = [f"{key}={v if isinstance(v, str) else json.dumps(v)}" for key, v in values.items()]
-    return shlex.join(
+    given = [shlex.quote(word) for word in given]
+    return " ".join(
         [*(["--configfile", *files] if files else []), *(["--config", *given] if given else [])]
     )
+
+
+def _called(file):
+    """A configuration file as seen from here; the workflow's, by a name that stays when it moves."""
+    home = paths.HOME.resolve()
+    if file.is_relative_to(Path.cwd()):
+        return shlex.quote(str(file.relative_to(Path.cwd())))
+    if file.is_relative_to(home):
+        return f'"${paths.HOME_VARIABLE}"/{shlex.quote(str(file.relative_to(home)))}'
+    return shlex.quote(str(file))
 
 
 def of_experiment(experiment, seed):

@@ -10,8 +10,8 @@ from checks import options
 from checks import source as source_file
 from dp.mechanisms import MECHANISMS
 from dp.preparation import STEPS
-from study import families, kinds
-from study.config import EXPERIMENTS, ConfigError, nearest, read_yaml, validate
+from study import families, kinds, paths
+from study.config import ConfigError, experiment_files, nearest, read_yaml, validate
 from study.published import expand, look_up
 from study.validation import check_text_numbers, kind_of, merge, wrong_type
 
@@ -19,7 +19,7 @@ from study.validation import check_text_numbers, kind_of, merge, wrong_type
 def load():
     """Key -> `checks.source.Source` of every file in config/published. Raises ConfigError."""
     sources = {}
-    for path in sorted(source_file.FOLDER.glob("*.yaml")):
+    for path in source_file.files().values():
         values = validate(read_yaml(path), "published", str(path))
         if values["key"] != path.stem:
             raise ConfigError(f"{path}: key: must be {path.stem!r}, the file's name")
@@ -29,7 +29,7 @@ def load():
                 twice = next(name for name in ids if ids.count(name) > 1)
                 raise ConfigError(f"{path}: {section}: the id {twice!r} stands twice")
         try:
-            values = source_file.with_tables(values)
+            values = source_file.with_tables(values, path.parent)
         except ValueError as error:
             raise ConfigError(str(error)) from None
         for name, table in values["tables"].items():
@@ -41,9 +41,9 @@ def load():
 
 def files(key):
     """The files that hold a source's facts."""
-    path = source_file.FOLDER / f"{key}.yaml"
+    path = source_file.files()[key]
     tables = read_yaml(path).get("tables", {}).values()
-    return [str(path), *(str(source_file.FOLDER / t) for t in tables if isinstance(t, str))]
+    return [path, *(path.parent / table for table in tables if isinstance(table, str))]
 
 
 def check(experiments, sources, datasets):
@@ -55,14 +55,15 @@ def check(experiments, sources, datasets):
     config/, and all data sets, are valid too. A check that names a family of methods becomes one of its
     members.
     """
-    names = _names(experiments)
+    files = {path.stem: path for path in experiment_files()}
+    names = _names(experiments, files)
     members = {
         name: {family: found["members"] for family, found in each.values["families"].items()}
         for name, each in experiments.items()
         if "families" in each.values
     }
     for name, experiment in experiments.items():
-        where = f"{EXPERIMENTS}/{name}.yaml"
+        where = str(files.get(name, name))
         if not any(experiment.values[key] for key in ("published", "claims", "defects")):
             continue
         source = experiment.values.get("source")
@@ -83,13 +84,12 @@ def check(experiments, sources, datasets):
                     entry["checks"] = list(itertools.chain(*checks))
 
 
-def _names(experiments):
+def _names(experiments, files):
     """Experiment -> section -> the names that it, its own file and the overlays in config/ hold there."""
-    overlays = [read_yaml(path) for path in sorted(EXPERIMENTS.parent.glob("*.yaml"))]
+    overlays = [read_yaml(path) for path in paths.configuration("*.yaml")]
     names = {}
     for name, experiment in experiments.items():
-        path = EXPERIMENTS / f"{name}.yaml"
-        found = [experiment.values, read_yaml(path) if path.exists() else {}]
+        found = [experiment.values, read_yaml(files[name]) if name in files else {}]
         found += [_below(overlay, "settings", name) for overlay in overlays]
         names[name] = {
             key: list(dict.fromkeys(label for values in found for label in _below(values, key)))

@@ -69,16 +69,16 @@ def in_file(path):
     return lambda key=(): str(path)
 
 
-def origin(path, files, config):
+def origin(path, files, config, other="--config"):
     """The file that a key of Snakemake's merged configuration comes from.
 
     path: the key's parts, the last of which may exist in no file. files: name -> content of
     `workflow.configfiles`, the overlays in the order given (a later one wins) and then the default.
-    "--config" where the value is from none of them.
+    `other` where the value is from none of them.
     """
     names = list(files)
     merged = _follow(config, path)[0]
-    deepest, found = 1, "--config"
+    deepest, found = 1, other
     for file in [*reversed(names[:-1]), *names[-1:]]:
         value, depth = _follow(files[file], path)
         if depth == len(path) and not isinstance(value, dict) and repr(value) != repr(merged):

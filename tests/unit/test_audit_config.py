@@ -113,10 +113,10 @@ def test_refused(changes, match):
 def experiment(tmp_path, monkeypatch, private):
     from study import config
 
-    values = yaml.safe_load(config.EXPERIMENTS.joinpath("wdbc.yaml").read_text())
+    values = yaml.safe_load(config.SHIPPED.joinpath("experiments/wdbc.yaml").read_text())
     values["tune"]["private_tuning"] = private
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(values))
-    monkeypatch.setattr(config, "EXPERIMENTS", tmp_path)
+    monkeypatch.setattr(config, "experiment_files", lambda: [tmp_path / "study.yaml"])
     return load(copy.deepcopy({"seed": 1, "experiments": ["study"]}))[1]["study"]
 
 

@@ -16,7 +16,7 @@ def experiment(tmp_path, monkeypatch):
 
     def load(**values):
         (tmp_path / "study.yaml").write_text(yaml.safe_dump({"title": "A study"} | values))
-        monkeypatch.setattr(config, "EXPERIMENTS", tmp_path)
+        monkeypatch.setattr(config, "experiment_files", lambda: [tmp_path / "study.yaml"])
         return config.load({"seed": 1, "experiments": ["study"]})[1]["study"]
 
     return load

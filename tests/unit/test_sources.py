@@ -188,13 +188,13 @@ def test_a_source_needs_neither_settings_nor_defects(tmp_path, monkeypatch):
     (tmp_path / "made.yaml").write_text(
         "key: made\nshort: M\ntables: {t: {row: [1]}}\nclaims: [{id: a, says: x}]\n"
     )
-    monkeypatch.setattr(source, "FOLDER", tmp_path)
+    monkeypatch.setattr(source, "files", lambda: {"made": tmp_path / "made.yaml"})
     loaded = sources.load()["made"]
     assert loaded.values == source.read("made").values
     assert loaded.values["settings"] == {} and loaded.statements("defects") == {}
     (tmp_path / "made.yaml").write_text("key: made\nshort: M\n")
     assert sources.load()["made"].values == source.read("made").values
-    assert sources.files("made") == [str(tmp_path / "made.yaml")]
+    assert sources.files("made") == [tmp_path / "made.yaml"]
 
 
 @pytest.mark.parametrize(
@@ -216,6 +216,6 @@ def test_published_files_are_validated(tmp_path, monkeypatch, text, message):
     key = text.partition(":")[0]
     whole.pop(key, None)
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(whole) + text)
-    monkeypatch.setattr(source, "FOLDER", tmp_path)
+    monkeypatch.setattr(source, "files", lambda: {"made": tmp_path / "made.yaml"})
     with pytest.raises(ConfigError, match=message):
         sources.load()

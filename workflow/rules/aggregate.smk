@@ -35,7 +35,7 @@ rule aggregate:
             "aggregate.py", *mechanism_modules(experiment_of(wildcards))
         ),
     shell:
-        "python scripts/aggregate.py --experiment {params.experiment:q} --seed {params.seed}"
+        'python "$DP_HOME/scripts/aggregate.py" --experiment {params.experiment:q} --seed {params.seed}'
         " --out {output} 2> {log}"
 
 
@@ -60,5 +60,5 @@ rule provenance:
         seed=CONFIG["seed"],
         library=digest("provenance.py"),
     shell:
-        "python scripts/provenance.py --experiment {params.experiment:q} --seed {params.seed}"
+        'python "$DP_HOME/scripts/provenance.py" --experiment {params.experiment:q} --seed {params.seed}'
         " --out-timing {output.timing} --out-json {output.json} 2> {log}"

@@ -32,7 +32,7 @@ rule attack:
         seed=CONFIG["seed"],
         library=lambda wildcards: digest("audit.py", *attack_modules(wildcards.mechanism)),
     shell:
-        "python scripts/audit.py --mechanism {wildcards.mechanism} --label {wildcards.label}"
+        'python "$DP_HOME/scripts/audit.py" --mechanism {wildcards.mechanism} --label {wildcards.label}'
         " --attack {params.attack:q} --epsilon {wildcards.epsilon} --seed {params.seed}"
         " --out {output} 2> {log}"
 
@@ -53,7 +53,7 @@ rule attacks_of_mechanism:
     params:
         library=digest("ledger.py"),
     shell:
-        "python scripts/ledger.py {input} --out {output} 2> {log}"
+        'python "$DP_HOME/scripts/ledger.py" {input} --out {output} 2> {log}'
 
 
 rule ledger:
@@ -72,7 +72,28 @@ rule ledger:
     params:
         library=digest("ledger.py"),
     shell:
-        "python scripts/ledger.py {input} --out {output} 2> {log}"
+        'python "$DP_HOME/scripts/ledger.py" {input} --out {output} 2> {log}'
+
+
+# Fails where an attack refutes a claim: for the tests of those who write mechanisms.
+rule claims_held:
+    input:
+        paths.LEDGER(),
+        own=[paths.ATTACKS(mechanism=mechanism) for mechanism in own_mechanisms()],
+    output:
+        paths.HELD(),
+    log:
+        paths.HELD.log(),
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(20),
+        runtime=minutes(),
+    params:
+        library=digest("ledger.py"),
+    shell:
+        'python "$DP_HOME/scripts/ledger.py" {input.own} --strict --out {output} 2> {log}'
 
 
 rule exact_losses:
@@ -90,7 +111,7 @@ rule exact_losses:
         settings=json.dumps(AUDITS.values["exact"], sort_keys=True),
         library=digest("exact.py", *(MECHANISMS.module(name) for name in audits.EXACT)),
     shell:
-        "python scripts/exact.py --settings {params.settings:q} --out {output} 2> {log}"
+        'python "$DP_HOME/scripts/exact.py" --settings {params.settings:q} --out {output} 2> {log}'
 
 
 rule spending_of_experiment:
@@ -115,7 +136,7 @@ rule spending_of_experiment:
             "spending.py", *mechanism_modules(experiment_of(wildcards))
         ),
     shell:
-        "python scripts/spending.py --experiment {params.experiment:q} --out {output} 2> {log}"
+        'python "$DP_HOME/scripts/spending.py" --experiment {params.experiment:q} --out {output} 2> {log}'
 
 
 rule spending:
@@ -134,7 +155,7 @@ rule spending:
     params:
         library=digest("ledger.py"),
     shell:
-        "python scripts/ledger.py {input} --out {output} 2> {log}"
+        'python "$DP_HOME/scripts/ledger.py" {input} --out {output} 2> {log}'
 
 
 rule audited_cells:
@@ -158,7 +179,7 @@ rule audited_cells:
     params:
         library=digest("audited_cells.py", *map(MECHANISMS.module, MECHANISMS)),
     shell:
-        "python scripts/audited_cells.py {input.results} --ledger {input.ledger}"
+        'python "$DP_HOME/scripts/audited_cells.py" {input.results} --ledger {input.ledger}'
         " --out {output} 2> {log}"
 
 
@@ -179,4 +200,4 @@ rule ledger_figure:
     params:
         library=digest("ledger_figure.py"),
     shell:
-        "python scripts/ledger_figure.py {input} --out {output} 2> {log}"
+        'python "$DP_HOME/scripts/ledger_figure.py" {input} --out {output} 2> {log}'

@@ -5,9 +5,12 @@ import os
 import re
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
-sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
+# The workflow's own place, whichever folder it works in and whichever Snakefile uses it.
+HERE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
+sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 
 from study import audits, canonical, data_sources, downloads, kinds, paths, records, sources
 from study.config import ConfigError, check_own_files, load
@@ -18,12 +21,33 @@ from dp.mechanisms import MECHANISMS
 
 # Jobs call `python`: the one that runs Snakemake, unless a conda environment puts its own first.
 os.environ.update(
-    PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    {
+        "PATH": os.pathsep.join(
+            [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        ),
+        paths.HOME_VARIABLE: str(paths.HOME.resolve()),
+    }
 )
 
+# As a module, Snakemake gives `config` alone: overlays and config/config.yaml are the other workflow's.
+MODULE = not workflow.modifier.is_main_snakefile()
+modifier = workflow.modifier.path_modifier
+while modifier is not None:
+    if modifier.prefix or modifier.modifies_prefixes:
+        sys.exit(
+            "error: this module takes neither prefix nor replace_prefix, since its jobs spell paths "
+            "themselves: choose the folder of its results by the key `results` of its config"
+        )
+    modifier = modifier.inner_modifier
+
 try:
-    CONFIG, EXPERIMENTS, DATASETS = load(config, workflow.configfiles)
-    AUDITS = audits.load(CONFIG)
+    files = [] if MODULE else workflow.configfiles
+    CONFIG, EXPERIMENTS, DATASETS = load(
+        config, files, "the module's config" if MODULE else "--config"
+    )
+    # A study audits its own mechanisms, the checkout all.
+    listed = [EXPERIMENTS[name] for name in CONFIG["experiments"]]
+    AUDITS = audits.load(CONFIG, listed if MODULE or paths.in_study() else None)
     sources.check(EXPERIMENTS, sources.load(), DATASETS)
     # Without its file Snakemake would take a data set that was prepared from another for up to date. A
     # computing node may not see the file, and a report shows what was computed of it.
@@ -36,6 +60,12 @@ except ConfigError as error:
 
 # The words that give Snakemake this configuration.
 CONFIGURATION = records.words(workflow.overwrite_configfiles, workflow.config_settings.config)
+if MODULE and getattr(workflow, "dp_results", CONFIG["results"]) != CONFIG["results"]:
+    sys.exit(
+        f"error: two modules with results in {workflow.dp_results} and {CONFIG['results']}: all "
+        "experiments of one workflow share a folder of results, so give both the same"
+    )
+workflow.dp_results = CONFIG["results"]
 paths.use(CONFIG["results"])
 
 
@@ -164,11 +194,22 @@ def entry_inputs(wildcards, section):
         paths = [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
     else:
         paths = list(experiment.entry_paths(entry, kind.inputs).values())
-    if kind.printed or entry["options"].get("published"):
-        paths += sources.files(experiment.source)
     if kind.describes_data:
         paths += [data_path(name, "json") for name in entry.get("datasets", experiment.datasets)]
     return paths
+
+
+@cache
+def facts(experiment):
+    """What the files of an experiment's source hold: their place may be another tomorrow."""
+    return data_sources.content(sources.files(experiment.source))
+
+
+def entry_facts(wildcards, section):
+    """The same, of a table, figure or analysis that shows printed values."""
+    entry, kind = entry_of(wildcards, section)
+    printed = kind.printed or entry["options"].get("published")
+    return facts(experiment_of(wildcards)) if printed else ""
 
 
 def entry_configuration(wildcards, section):
@@ -231,7 +272,7 @@ def check_inputs(wildcards):
     """Files that the claims, or the defects, of an experiment are decided from."""
     experiment = experiment_of(wildcards)
     checks = checks_of(experiment, wildcards.section)
-    files = {path: None for path in sources.files(experiment.source)}
+    files = {}
     if any(kinds.CHECKS[check["kind"]].inputs == "results" for check in checks):
         files[paths.CELLS(experiment=experiment.name)] = None
     for check in checks:
@@ -260,7 +301,6 @@ def comparison_inputs(wildcards):
             if any(not spec.get("analysis") and not spec.get("table") for spec in specs)
             else []
         ),
-        *sources.files(experiment.source),
         *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
         *(
             paths.TABLE(experiment=experiment.name, name=name)
@@ -324,6 +364,11 @@ def results_of(name):
     ]
 
 
+def own_mechanisms():
+    """The study's own mechanisms that are attacked."""
+    return [name for name in MECHANISMS.added() if name in AUDITS.mechanisms]
+
+
 def ledger_files():
     """Every file that the audit ends with."""
     return [
@@ -332,6 +377,7 @@ def ledger_files():
         paths.SPENDING(),
         paths.AUDITED_CELLS(),
         paths.LEDGER("png"),
+        *([paths.HELD()] if AUDITS.values["strict"] and own_mechanisms() else []),
         *(paths.ATTACKS(mechanism=mechanism) for mechanism in AUDITS.mechanisms),
     ]
 

@@ -28,7 +28,7 @@ rule download:
         # its checksum fixes is the same.
         source=lambda wildcards: download_arguments(wildcards.file),
     shell:
-        "python scripts/download.py --name {wildcards.file:q} {params.source} --out {output} 2> {log}"
+        'python "$DP_HOME/scripts/download.py" --name {wildcards.file:q} {params.source} --out {output} 2> {log}'
 
 
 rule prepare:
@@ -60,10 +60,10 @@ rule prepare:
         seed=CONFIG["seed"],
         library=digest("prepare.py"),
     shell:
-        "python scripts/prepare.py --dataset {params.name} --entry {params.entry:q}"
+        'python "$DP_HOME/scripts/prepare.py" --dataset {params.name} --entry {params.entry:q}'
         " --seed {params.seed} --out-npz {output.npz} --out-json {output.json} 2> {log}"
 
 
 # Copied from a cache there is nothing to measure, and Snakemake refuses a rule with both.
 if workflow.enable_cache:
-    workflow.get_rule("prepare")._benchmark = None
+    rules.prepare.rule._benchmark = None

@@ -19,10 +19,11 @@ rule analyse:
         runtime=minutes(5),
     params:
         experiment=lambda wildcards: entry_configuration(wildcards, "analyses"),
+        facts=lambda wildcards: entry_facts(wildcards, "analyses"),
         seed=CONFIG["seed"],
         library=lambda wildcards: entry_library(wildcards, "analyses", "analyse.py"),
     shell:
-        "python scripts/analyse.py --experiment {params.experiment:q} --name {wildcards.name}"
+        'python "$DP_HOME/scripts/analyse.py" --experiment {params.experiment:q} --name {wildcards.name}'
         " --seed {params.seed} --out {output} 2> {log}"
 
 
@@ -49,9 +50,10 @@ rule table:
         runtime=minutes(),
     params:
         experiment=lambda wildcards: entry_configuration(wildcards, "tables"),
+        facts=lambda wildcards: entry_facts(wildcards, "tables"),
         library=lambda wildcards: entry_library(wildcards, "tables", "table.py"),
     shell:
-        "python scripts/table.py --experiment {params.experiment:q} --name {wildcards.name}"
+        'python "$DP_HOME/scripts/table.py" --experiment {params.experiment:q} --name {wildcards.name}'
         " --out {output} 2> {log}"
 
 
@@ -79,7 +81,8 @@ rule figure:
         runtime=minutes(),
     params:
         experiment=lambda wildcards: entry_configuration(wildcards, "figures"),
+        facts=lambda wildcards: entry_facts(wildcards, "figures"),
         library=lambda wildcards: entry_library(wildcards, "figures", "figure.py"),
     shell:
-        "python scripts/figure.py --experiment {params.experiment:q} --name {wildcards.name}"
+        'python "$DP_HOME/scripts/figure.py" --experiment {params.experiment:q} --name {wildcards.name}'
         " --out {output} 2> {log}"

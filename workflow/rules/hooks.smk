@@ -15,7 +15,7 @@ def begin(dag):
     jobs = list(dag.needrun_jobs(exclude_finished=False))
     folders = {folder: made_of(folder) for folder in map(folder_of, jobs) if folder}
     said = [records.refusal(folder, CONFIGURATION, made) for folder, made in folders.items()]
-    if any(job.rule.name == "report" for job in jobs):
+    if any(paths.REPORT() in job.output for job in jobs):
         said.append(records.refused_page(paths.REPORT(), CONFIGURATION, CONFIG["experiments"]))
     if any(said):
         sys.exit(f"error: {next(filter(None, said))}")
@@ -37,10 +37,13 @@ def interrupt(number, frame):
 
 
 def folder_of(job):
-    """The folder of results, of an experiment or of the audit, whose cells may depend on a job."""
-    if job.rule.name == "attack":
-        return "audit"
-    return job.wildcards.get("experiment")
+    """The folder of results, of an experiment or of the audit, that a job writes to; None for others,
+    such as those of a workflow that uses this as a module."""
+    for path in map(Path, job.output):
+        if path.is_relative_to(paths.results()):
+            folder = path.relative_to(paths.results()).parts[0]
+            return folder if folder == "audit" or folder in EXPERIMENTS else None
+    return None
 
 
 def made_of(folder):
@@ -102,14 +105,15 @@ def refresh_report(dag, success):
     there is one in any case, of what there is.
     """
     jobs = set(dag.needrun_jobs(exclude_finished=False))
-    if success and any(job.rule.name in ("report", "partial_report") for job in jobs):
+    made = {str(path) for job in jobs for path in (*job.output, *job.log)}
+    if success and made & {paths.REPORT(), paths.REPORT.log("partial")}:
         return
     page = records.page(paths.REPORT()) or {"configuration": None, "experiments": {}}
     own = page["configuration"] == CONFIGURATION
     outdated = bool({*page["experiments"], "audit"}.intersection(map(folder_of, jobs)))
     written = None
     if not success:
-        concerned = {job.wildcards.get("experiment") for job in dag.jobs}
+        concerned = set(map(folder_of, dag.jobs))
         there = page["experiments"] if own else filter(has_results, CONFIG["experiments"])
         written = report_what_there_is({*concerned, *there})
     elif outdated and own:

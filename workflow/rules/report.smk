@@ -25,16 +25,6 @@ rule report:
         results=[path for name in CONFIG["experiments"] for path in results_of(name)],
         ledger=ledger_files() if AUDITS.values["enabled"] else [],
         configuration=expand(paths.CONFIGURATION(), experiment=CONFIG["experiments"]),
-        sources=[
-            path
-            for name in CONFIG["experiments"]
-            if "source" in EXPERIMENTS[name].values
-            for path in sources.files(EXPERIMENTS[name].source)
-        ],
-        template=[
-            str(paths.HOME / "workflow/report" / name)
-            for name in ("report.html.j2", "report.css", "report.js")
-        ],
     output:
         html=report(
             paths.REPORT(),
@@ -55,6 +45,12 @@ rule report:
         stand_ins=all_stand_ins(),
         seed=CONFIG["seed"],
         of=CONFIGURATION,
+        facts=[
+            facts(EXPERIMENTS[name])
+            for name in CONFIG["experiments"]
+            if "source" in EXPERIMENTS[name].values
+        ],
+        template=data_sources.content(sorted((paths.HOME / "workflow/report").glob("report.*"))),
         library=digest(
             "report.py",
             *sorted(
@@ -66,7 +62,7 @@ rule report:
             ),
         ),
     shell:
-        "python scripts/report.py --configuration {input.configuration} --seed {params.seed}"
+        'python "$DP_HOME/scripts/report.py" --configuration {input.configuration} --seed {params.seed}'
         " --of={params.of:q} --stand-ins {params.stand_ins:q} --out-html {output.html} --out-costs {output.costs} 2> {log}"
 
 

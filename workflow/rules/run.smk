@@ -26,7 +26,7 @@ rule fit:
         seed=CONFIG["seed"],
         library=digest("fit.py"),
     shell:
-        "python scripts/fit.py --data {input.data} --meta {input.meta}"
+        'python "$DP_HOME/scripts/fit.py" --data {input.data} --meta {input.meta}'
         " --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
         " {params.split} --train-size {wildcards.size} --seed {params.seed}"
         " --lam {params.lam} --fit {params.fit} --options {params.options:q} --out {output} 2> {log}"
@@ -55,7 +55,7 @@ rule run:
             "run.py", MECHANISMS.module(method_of(wildcards)["mechanism"])
         ),
     shell:
-        "python scripts/run.py --data {input.data}"
+        'python "$DP_HOME/scripts/run.py" --data {input.data}'
         " --fit {input.fit} --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
         " --method {wildcards.method} --train-size {wildcards.size} --epsilon {wildcards.epsilon}"
         " {params.settings} --out {output} 2> {log}"

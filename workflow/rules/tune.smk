@@ -24,7 +24,7 @@ rule tune:
         seed=CONFIG["seed"],
         library=lambda wildcards: digest("tune.py", *private_tuning_modules(wildcards)),
     shell:
-        "python scripts/tune.py --data {input.data} --meta {input.meta} {params.private} --experiment {wildcards.experiment}"
+        'python "$DP_HOME/scripts/tune.py" --data {input.data} --meta {input.meta} {params.private} --experiment {wildcards.experiment}'
         " --dataset {wildcards.dataset} --loss {params.tune[loss]}"
         " --grid {params.tune[grid][low]} {params.tune[grid][high]} {params.tune[grid][values]}"
         " --folds {params.tune[folds]} --seed {params.seed}"
@@ -59,7 +59,7 @@ rule search:
             "search.py", MECHANISMS.module(searched_method(wildcards)["mechanism"])
         ),
     shell:
-        "python scripts/search.py --data {input.data} --meta {input.meta}"
+        'python "$DP_HOME/scripts/search.py" --data {input.data} --meta {input.meta}'
         " --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
         " --search {wildcards.search} --grid {params.search:q} --mechanism {params.mechanism}"
         " --options {params.options:q} {params.split} --train-size {wildcards.size}"

@@ -26,10 +26,11 @@ rule compare:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
             *("source", "datasets", "methods", "sweeps", "analyses", "tables", "published"),
         ),
+        facts=lambda wildcards: facts(experiment_of(wildcards)),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
         library=digest("compare.py"),
     shell:
-        "python scripts/compare.py --experiment {params.experiment:q}"
+        'python "$DP_HOME/scripts/compare.py" --experiment {params.experiment:q}'
         " --stand-ins {params.stand_ins:q} --out {output} 2> {log}"
 
 
@@ -61,8 +62,9 @@ rule check:
             *("source", "datasets", "methods", "sweeps", "analyses", "tables", "published"),
             wildcards.section,
         ),
+        facts=lambda wildcards: facts(experiment_of(wildcards)),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
         library=lambda wildcards: digest("check.py", *check_modules(wildcards)),
     shell:
-        "python scripts/check.py --experiment {params.experiment:q} --section {wildcards.section}"
+        'python "$DP_HOME/scripts/check.py" --experiment {params.experiment:q} --section {wildcards.section}'
         " --stand-ins {params.stand_ins:q} --out {output} 2> {log}"

@@ -1,0 +1,74 @@
+"""Mechanisms of a folder that DP_MECHANISMS names: registered, hashed, and stated as unproven."""
+
+import math
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from dp.errors import Refused
+from dp.mechanisms import MECHANISMS
+from dp.tuning import private_tuning
+from project import ROOT
+from study import dependencies
+
+HELPER = "\nfrom mechanisms.helper import LARGEST\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A study's folder with the template's mechanism and a module that it imports."""
+    shutil.copytree(ROOT / "workflow/template/mechanisms", tmp_path / "mechanisms")
+    file = tmp_path / "mechanisms/noisy_mean.py"
+    file.write_text(file.read_text() + HELPER)
+    (tmp_path / "mechanisms/helper.py").write_text("LARGEST = 1\n")
+    monkeypatch.setenv("DP_MECHANISMS", str(tmp_path / "mechanisms"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    caches = (dependencies.digest, dependencies.imports, dependencies._code, dependencies._tree)
+    yield tmp_path
+    MECHANISMS._loaded.pop("noisy_mean", None)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mechanisms"]:
+        del sys.modules[name]
+    for cached in caches:
+        cached.cache_clear()
+
+
+def test_what_it_states_is_claimed_and_not_proven(folder):
+    assert MECHANISMS.added() == ["noisy_mean"] and "adassp" in MECHANISMS
+    mechanism = MECHANISMS["noisy_mean"]
+    stated = mechanism.guarantee(10, 2, epsilon=0.5)
+    assert stated.claimed_epsilon == 0.5 and "not proven here" in stated.reason
+    assert math.isnan(stated.epsilon) and math.isnan(stated.delta)
+    assert MECHANISMS["adassp"].proven
+    X, y = np.full((60, 2), 0.5), np.ones(60)
+    settings = {"epsilon": 0.5, "rng": np.random.default_rng(0)}
+    chosen = private_tuning(X, y, [0.1, 1.0], mechanism, **settings)
+    assert math.isnan(chosen.guarantee.epsilon)  # not the selection's own 0.5
+
+
+def test_its_digest_follows_its_code_wherever_it_is(folder, tmp_path_factory, monkeypatch):
+    module = MECHANISMS.module("noisy_mean")
+    assert module == "mechanisms.noisy_mean"
+
+    def digest():
+        dependencies.digest.cache_clear()
+        dependencies.imports.cache_clear()
+        dependencies._code.cache_clear()
+        dependencies._tree.cache_clear()
+        return dependencies.digest("run.py", module)
+
+    first = digest()
+    assert first != dependencies.digest("run.py")
+    elsewhere = shutil.copytree(folder, tmp_path_factory.mktemp("moved") / "study")
+    monkeypatch.setenv("DP_MECHANISMS", str(elsewhere / "mechanisms"))
+    assert digest() == first
+    (elsewhere / "mechanisms/helper.py").write_text("LARGEST = 2\n")
+    assert digest() != first
+
+
+def test_a_name_is_registered_once(folder):
+    text = (folder / "mechanisms/noisy_mean.py").read_text()
+    (folder / "mechanisms/again.py").write_text(text)
+    with pytest.raises(Refused, match=r"noisy_mean.py: another file registers .* 'noisy_mean' too"):
+        MECHANISMS.added()

@@ -1,0 +1,26 @@
+"""The mean of y x with noise: a direction between two classes."""
+
+from dp.accounting import REPLACE_ONE, Guarantee
+from dp.mechanisms import Mechanism, register
+from dp.mechanisms.options import Positive
+from dp.noise import l2_laplace
+
+
+@register("noisy_mean")
+class NoisyMean(Mechanism):
+    """w = stretch (mean of y x + z), z ~ Gamma(d, 2R/(n epsilon)).
+
+    For a mechanism of a library, import it here and call it in `_release`.
+    """
+
+    needs_lambda = False
+    options = {"stretch": Positive(1.0)}
+
+    def _guarantee(self, n, d, p):
+        reason = f"one record moves the mean by at most 2R/n = {2 * p.bound / n:.6g}"
+        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)
+
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        noise = l2_laplace(d, 2 * p.bound / (n * p.epsilon), draws, rng)
+        return p.stretch * (y @ X / n + noise)

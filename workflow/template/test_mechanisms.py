@@ -1,0 +1,26 @@
+"""The mechanisms of this folder keep the workflow's contract, and no attack refutes what they claim.
+
+DP_HOME must name the workflow's checkout.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+HOME = Path(os.environ["DP_HOME"])
+
+
+def run(*words):
+    environment = os.environ | {"DP_MECHANISMS": "mechanisms"}
+    subprocess.run([sys.executable, "-m", *map(str, words)], cwd=HERE, env=environment, check=True)
+
+
+def test_mechanisms():
+    files = sorted((HERE / "mechanisms").glob("*.py"))
+    names = [name for f in files for name in re.findall(r'@register\("(\w+)"\)', f.read_text())]
+    contract = HOME / "tests/unit/test_mechanisms.py"
+    run("pytest", "-q", "-p", "no:cacheprovider", contract, "-k", " or ".join(names))
+    run("snakemake", "--snakefile", HOME / "Snakefile", "--cores", 2, "--", "audit")

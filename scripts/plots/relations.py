@@ -77,7 +77,8 @@ def relation(
         if "y" in log:
             style.log_errors(axes, frame[y])
         elif bottom is not None:
-            axes.set_ylim(bottom=bottom)
+            # what is cut off below leaves no room of its own above
+            axes.set_ylim(bottom, frame[band[1]].max() + 0.05 if bottom else None)
         if "x" in log:
             axes.set_xscale("log")
         if x == "train_size":

@@ -56,11 +56,17 @@ def downloads(*overlays):
     for name in ("config", *overlays):
         update_config(merged, yaml.safe_load(Path(f"config/{name}.yaml").read_text()))
     values, experiments, datasets = config.load(merged)
+    files = yaml.safe_load(Path("config/files.yaml").read_text())
+    carried = {  # by packages that are installed with the workflow
+        f"data/raw/{name}"
+        for name, file in files.items()
+        if file["urls"][0].startswith("installed:")
+    }
     needed = {}
     for name in values["experiments"]:
         sources = [datasets[dataset]["source"] for dataset in experiments[name].datasets]
         needed[name] = {path for source in sources for path in source.get("idx", {}).values()}
-        needed[name] |= {source["csv"] for source in sources if "csv" in source}
+        needed[name] |= {source["csv"] for source in sources if "csv" in source} - carried
     return needed
 
 

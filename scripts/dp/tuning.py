@@ -81,6 +81,11 @@ def private_tuning(X, y, grid, mechanism, *, epsilon, rng, delta=0.0, bound=1.0,
     for k, (lam, rows) in enumerate(zip(grid, parts, strict=True)):
         arguments = {"epsilon": epsilon, "delta": delta, "lam": lam, "bound": bound, **options}
         costs.append(mechanism.guarantee(len(rows), X.shape[1], **arguments))
+        if costs[-1].adjacency != REPLACE_ONE:
+            raise Refused(
+                f"private tuning is proven for {REPLACE_ONE}, and {mechanism.name} is private for "
+                f"{costs[-1].adjacency}: choose another mechanism or adjacency"
+            )
         weights = mechanism.release(X[rows], y[rows], rng=rng, **arguments).weights
         mistakes[k] = error_rate(weights, X[last], y[last])[0] * len(last)
     index = exponential_mechanism(-mistakes, epsilon, 1.0, rng)

@@ -170,3 +170,14 @@ def test_results_state_the_total(tmp_path, monkeypatch, private, holdout, total)
         assert "exponential mechanism" in guarantee.reason
     free = holdout and private is None
     assert ("taken as public: the holdout rows" in guarantee.reason) == free
+
+
+def test_private_tuning_is_for_replacing_a_record_alone():
+    X, y = np.full((400, 2), 0.5), np.where(np.arange(400) % 2, 1, -1)
+    given = {"epsilon": 1.0, "delta": 1e-5, "rng": generator(1)}
+    choice = tuning.private_tuning(X, y, [0.1, 1.0], MECHANISMS["amp"], **given)
+    assert choice.guarantee.adjacency == REPLACE_ONE
+    with pytest.raises(ValueError, match="private for add-remove"):
+        tuning.private_tuning(
+            X, y, [0.1, 1.0], MECHANISMS["objective_perturbation_redberg"], **given
+        )

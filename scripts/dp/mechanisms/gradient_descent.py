@@ -23,6 +23,9 @@ from dp.mechanisms.options import Choice, Flag, Positive, Whole
 from dp.profiles import Gaussian
 from dp.sensitivities import vector_sum
 
+# Of sums of a number of records that adjacency does not hide, in reasons.
+PUBLIC_SIZE = "; sums are divided by n, a public number, the same with or without a record"
+
 LOSS = {"loss": Choice(*gradient_descent.LOSSES)}
 STEPS = {
     "iterations": Whole(100),
@@ -176,6 +179,8 @@ class DPGradientDescent(_Descent):
             f"{moved / n:.6g} and standard deviation {sigma:.6g} compose to Gaussian DP with mu = "
             f"{mu:.6g}; {p.noise} noise{how}"
         )
+        if p.adjacency == ADD_REMOVE:
+            reason += PUBLIC_SIZE
         if p.pretrain:
             reason += "; it starts from weights that public rows alone determine"
         return Guarantee(p.epsilon, proven, p.delta, p.adjacency, reason, Gaussian(mu))

@@ -13,7 +13,7 @@ import numpy as np
 from dp import gradient_descent, last_iterate, sensitivities
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.gradient_descent import Classifier
+from dp.mechanisms.gradient_descent import PUBLIC_SIZE, Classifier
 from dp.mechanisms.options import Between, Choice, Optional, Whole
 from dp.noise import gaussian
 from dp.profiles import Gaussian
@@ -69,6 +69,7 @@ class PreconditionedGradientDescent(Classifier):
             f"one Gaussian release of a matrix, standard deviation {matrix:.6g}, and {steps} of mean "
             f"gradients, standard deviation {gradient:.6g}, compose to Gaussian DP with mu = {mu:.6g}"
         )
+        reason += PUBLIC_SIZE if p.adjacency == ADD_REMOVE else ""
         return Guarantee(p.epsilon, p.epsilon, p.delta, p.adjacency, reason, Gaussian(mu))
 
     def _release(self, X, y, p, draws, rng):
@@ -133,6 +134,7 @@ class DPNewton(Mechanism):
             f"{gradient:.6g}), of the Hessian's trace ({trace:.6g}) and of the direction (mu = "
             f"{direction:.6g}), compose to Gaussian DP with mu = {mu:.6g}"
         )
+        reason += PUBLIC_SIZE if p.adjacency == ADD_REMOVE else ""
         return Guarantee(p.epsilon, p.epsilon, p.delta, p.adjacency, reason, Gaussian(mu))
 
     def _release(self, X, y, p, draws, rng):

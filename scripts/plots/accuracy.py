@@ -24,12 +24,7 @@ def accuracy_panels(experiment, spec, frame):
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     fig, grid = style.figure(
-        width=5.2 * columns,
-        height=3.9 * rows,
-        nrows=rows,
-        ncols=columns,
-        sharey=True,
-        squeeze=False,
+        5.2 * columns, 3.9 * rows, nrows=rows, ncols=columns, sharey=True, squeeze=False
     )
     printed = {}  # method -> where it stands -> value
     for value in published.values(experiment, spec["options"]["published"]):

@@ -73,8 +73,7 @@ def explained_variance_curve(experiment, spec, path):
     frame = frame[frame["dataset"].isin(spec.get("datasets", frame["dataset"]))]
     two = frame[frame["components"] == 2].set_index("dataset")
     looks = {
-        name: {"label": f"{row.title}: two explain {row.explained:.1%}", "color": colour}
-        | {"marker": "", "linestyle": line}
+        name: style.look(f"{row.title}: two explain {row.explained:.1%}", colour, line=line)
         for (name, row), (colour, line) in zip(two.iterrows(), LINES, strict=False)
     }
     labels = ("number of principal components", "share of the variance explained")

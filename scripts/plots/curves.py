@@ -39,8 +39,7 @@ def tuning_curve(experiment, spec, paths):
     frame = pd.concat(pd.read_csv(path).assign(curve=name) for name, path in paths.items())
     best = frame[frame["best"] == 1].groupby("curve")
     looks = {
-        name: {"label": f"{name}, {len(best.get_group(name))} best", "linestyle": "-"}
-        | {"color": colour, "marker": marker}
+        name: style.look(f"{name}, {len(best.get_group(name))} best", colour, marker)
         for name, colour, marker in zip(
             paths, cycle(style.SPARE), cycle(style.SPARE_MARKERS), strict=False
         )

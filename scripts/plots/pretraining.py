@@ -9,7 +9,6 @@ from tables.pretraining import by_column
 
 PLAIN, PRETRAINED, NONE = "#0072B2", "#D55E00", "#000000"
 CLASSES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def pretraining(experiment, spec, frame):
@@ -18,22 +17,14 @@ def pretraining(experiment, spec, frame):
     frame = level(frame).assign(curve=lambda rows: rows["method"])
     for column in ("mean", "low", "high"):
         frame[column] = 100 * (1 - frame[f"train_error_{column}"])
-    sides, looks = (
-        (("plain", PLAIN, "o", "from zero"), ("pretrained", PRETRAINED, "s", "pre-trained")),
-        {},
-    )
+    sides = (("plain", PLAIN, "o", "from zero"), ("pretrained", PRETRAINED, "s", "pre-trained"))
+    looks = {}
     for side, colour, marker, name in sides:
         for method in spec["options"][side]:
-            private = experiment.methods[method]["private"]
-            looks[method] = {
-                "label": name if private else f"{name}, without privacy",
-                "color": colour,
-            }
-            looks[method] |= (
-                {"marker": marker, "linestyle": "-"}
-                if private
-                else {"marker": "", "linestyle": "--"}
-            )
+            if experiment.methods[method]["private"]:
+                looks[method] = style.look(name, colour, marker)
+            else:
+                looks[method] = style.look(f"{name}, without privacy", colour, line="--")
     folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
     note = f"mean of {folds} folds x {restarts} draws,\n95 % interval over folds"
     some = any(printed.values())
@@ -67,12 +58,8 @@ def loss_traces(experiment, spec, path):
         options = experiment.methods[method]
         private = np.isfinite(epsilon)
         name = options.get("title", method) + (rf", $\varepsilon$ = {epsilon:g}" if private else "")
-        looks[curve] = {
-            "label": name,
-            "color": PRETRAINED if options["options"].get("pretrain") else PLAIN,
-            "marker": "",
-            "linestyle": "-" if private else "--",
-        }
+        colour = PRETRAINED if options["options"].get("pretrain") else PLAIN
+        looks[curve] = style.look(name, colour, line="-" if private else "--")
     return relation(
         spec,
         frame,
@@ -91,15 +78,9 @@ def decision_regions(experiment, spec, path):
     with np.load(path) as arrays:
         found = {name: arrays[name] for name in arrays.files}
     methods, epsilons, weights = found["methods"], found["epsilons"], found["weights"]
-    fig, grid = style.figure(
-        width=3.1 * len(epsilons),
-        height=3.1 * len(methods),
-        nrows=len(methods),
-        ncols=len(epsilons),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-    )
+    rows, columns = len(methods), len(epsilons)
+    shape = {"nrows": rows, "ncols": columns, "sharex": True, "sharey": True, "squeeze": False}
+    fig, grid = style.figure(3.1 * columns, 3.1 * rows, **shape)
     X, y = found["X"], found["y"]
     limits = _limits(X)
     for row, method in enumerate(methods):
@@ -199,7 +180,7 @@ def _scatter(axes, X, y, classes, size):
             *X[y == label, :2].T,
             s=size,
             color=CLASSES[label % len(CLASSES)],
-            marker=MARKERS[label % len(MARKERS)],
+            marker=style.MARKERS[label % len(style.MARKERS)],
             linewidth=0,
             label=f"class {name}",
         )

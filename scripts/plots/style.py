@@ -85,8 +85,13 @@ def name(mechanism):
     return MECHANISMS[mechanism][0] if mechanism in MECHANISMS else mechanism.replace("_", " ")
 
 
+def look(label, colour, marker="", line="-"):
+    """How a curve is drawn and named, for `Axes.plot`."""
+    return {"label": label, "color": colour, "marker": marker, "linestyle": line}
+
+
 def looks(methods):
-    """Label -> {label, color, marker, linestyle} for an experiment's methods, for `Axes.plot`.
+    """Label -> `look` for an experiment's methods.
 
     methods: label -> {mechanism, title, ...}. A mechanism's first method has the mechanism's own
     look; further variants of it take spare ones, and so does a mechanism whose colour and line another
@@ -118,12 +123,7 @@ def looks(methods):
                 name = known[0]
             used.add(method["mechanism"])
             colour, marker = next(spare, ("#555555", "."))
-        found[label] = {
-            "label": method.get("title", name),
-            "color": colour,
-            "marker": marker,
-            "linestyle": line,
-        }
+        found[label] = look(method.get("title", name), colour, marker, line)
     return found
 
 
@@ -152,12 +152,7 @@ def sequence(count):
 def ordered(names):
     """Name -> look, as of `looks`, for an ordered family of curves."""
     return {
-        name: {
-            "label": name,
-            "color": colour,
-            "marker": MARKERS[k % len(MARKERS)],
-            "linestyle": "-",
-        }
+        name: look(name, colour, MARKERS[k % len(MARKERS)])
         for k, (name, colour) in enumerate(zip(names, sequence(len(names)), strict=True))
     }
 

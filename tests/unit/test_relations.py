@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex
 from plots import families, style
 from plots.curves import epsilon_curve, learning_curve
 from plots.families import epsilon_family
+from plots.pretraining import PRETRAINED, pretraining
 from plots.relations import OTHERS
 
 GREY = OTHERS["color"].lower()
@@ -154,3 +155,16 @@ def test_errors_move_to_the_epsilon_that_is_proven(monkeypatch):
     np.testing.assert_allclose(lines(axes)["#000000"][0], 2 * x)
     assert set(lines(axes)) == {colour, "#000000"}
     assert axes.get_legend().get_title().get_text().endswith("objective perturbation, repaired")
+
+
+def test_training_accuracy_has_the_bands_of_the_training_error():
+    frame = cells(NAMES[:2], "epsilon", [0.1, 1.0])
+    frame = frame.rename(columns=lambda name: name.replace("error_", "train_error_"))
+    options = {"plain": ["nonprivate"], "pretrained": ["output_perturbation"], "published": None}
+    fig = pretraining(EXPERIMENT, SPEC | {"options": options}, frame)
+    rows = frame[frame["method"] == "output_perturbation"]
+    low, mean, high = (100 * (1 - rows[f"train_error_{end}"]) for end in ("high", "mean", "low"))
+    colour = PRETRAINED.lower()
+    np.testing.assert_allclose(lines(fig.axes[0])[colour], (rows["epsilon"], mean))
+    _, *drawn = bands(fig.axes[0])[colour]
+    np.testing.assert_allclose(np.sort(drawn, axis=0), (low, high))

@@ -41,7 +41,7 @@ def pretraining(experiment, spec, frame):
         note=note + (",\nhollow: published" if some else ""),
     )
     fig.axes[0].set_ylim(0, 100)
-    for side, colour, marker, _ in sides:
+    for side, colour, marker, _ in sides if some else ():
         theirs = {epsilon: value for epsilon, value in printed[side].items() if epsilon < np.inf}
         look = {"linestyle": "", "marker": marker, "markersize": 7, "markerfacecolor": "none"}
         fig.axes[0].plot([*theirs], [*theirs.values()], color=colour, **look)

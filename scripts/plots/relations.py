@@ -77,8 +77,9 @@ def relation(
         if "y" in log:
             style.log_errors(axes, frame[y])
         elif bottom is not None:
-            # what is cut off below leaves no room of its own above
-            axes.set_ylim(bottom, frame[band[1]].max() + 0.05 if bottom else None)
+            axes.set_ylim(bottom=bottom)
+            if bottom:  # what lies below it took room above, too
+                axes.set_ylim(top=frame[band[1] if band else y].max() + 0.05)
         if "x" in log:
             axes.set_xscale("log")
         if x == "train_size":

@@ -45,6 +45,7 @@ class _GaussianTilt(Tilted):
     """w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, b and z Gaussian."""
 
     delta = "needed"
+    numbers = False  # its loss is the logistic one
     law = staticmethod(gaussian)
 
     def _checked_plan(self, n, d, p, plan):

@@ -134,3 +134,20 @@ def test_noisy_inverses_are_definite_and_isotropic():
     wild = noisy_inverse(A, 5.0, 0.5, 500, generator(1))
     values = np.linalg.eigvalsh(wild)
     assert values.min() > 0 and values.max() <= 2.0 + 1e-9
+
+
+@pytest.mark.parametrize("name", ["preconditioned_gd", "dp_newton"])
+@pytest.mark.parametrize("hessian", ["upper_bound", "exact"])
+def test_overflow_of_one_records_margin_moves_no_more_than_its_share(name, hessian):
+    """Infinite products of both signs are no number: without a bound it would be every weight."""
+    from dp import gradient_descent
+    from dp.mechanisms.second_order import gradient_norm
+
+    X, y = np.array([[0.6, 0.8], [0.0, 0.5]]), np.array([1, -1])
+    W = np.array([[[1e308], [-1e308]]]) * 1.7
+    p = MECHANISMS[name].parameters(2, 2, epsilon=1.0, delta=1e-6)
+    with np.errstate(all="ignore"):
+        _, gradient = gradient_descent.mean_gradient(X * 2, y, W, "logistic", gradient_norm(p))
+        weights = _weights(np.array([np.nan, np.inf, -np.inf]), hessian)
+    assert np.isfinite(gradient).all() and np.linalg.norm(gradient) <= 1.0
+    assert ((weights >= 0) & (weights <= 0.25)).all()

@@ -22,10 +22,14 @@ from dp.quadratics import noisy_inverse
 ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
 
 
+def gradient_norm(p, loss="logistic"):
+    """Of a record's gradient at most. Clipping to it changes none but where scores overflow."""
+    return last_iterate.constants(loss, 0.0, p.bound)[0] / 2
+
+
 def gradient_sum(p, loss="logistic"):
     """L2 sensitivity of a sum of gradients."""
-    norm = last_iterate.constants(loss, 0.0, p.bound)[0] / 2
-    return sensitivities.vector_sum(norm, p.adjacency)
+    return sensitivities.vector_sum(gradient_norm(p, loss), p.adjacency)
 
 
 @register("preconditioned_gd")
@@ -86,6 +90,7 @@ class PreconditionedGradientDescent(Classifier):
             loss=p.loss,
             classes=p.classes,
             lam=p.lam,
+            clip=gradient_norm(p, p.loss),
             sigma=sigma,
             restarts=draws,
             rng=rng,
@@ -143,7 +148,9 @@ class DPNewton(Mechanism):
         y, squares = np.asarray(y, dtype=float), np.einsum("nd,nd->n", X, X)
         W = np.zeros((draws, d))
         for _ in range(p.iterations):
-            _, gradient = gradient_descent.mean_gradient(X, y, W[:, :, None], "logistic")
+            _, gradient = gradient_descent.mean_gradient(
+                X, y, W[:, :, None], "logistic", gradient_norm(p)
+            )
             gradient = gradient[:, :, 0] + gaussian(d, sigma, draws, rng) + p.lam * W
             weights = _weights(W @ X.T, p.hessian)
             trace = weights @ squares / n + gaussian(1, trace_sigma, draws, rng)[:, 0]
@@ -163,6 +170,7 @@ class DPNewton(Mechanism):
 
 def _weights(z, hessian):
     """Of the records in the Hessian, or in its upper bound, at margins z: in [0, 1/4]."""
+    z = np.nan_to_num(z)  # where products overflow: a record's share stays bounded
     if hessian == "exact":
         s = (1 + np.tanh(z / 2)) / 2
         return s * (1 - s)

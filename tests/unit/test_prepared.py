@@ -105,14 +105,16 @@ def test_releases_from_rows_read_in_blocks(name):
     """The same bits as from an array, which is never made."""
     X, y = problem(500, 4)
     order = np.flatnonzero(np.arange(500) % 5)
-    arguments = {"lam": 0.05} | ({"epsilon": 0.7} if MECHANISMS[name].private else {})
-    fit = shared_fit(MECHANISMS[name].fit, X[order], y[order], lam=0.05)
+    mechanism = MECHANISMS[name]
+    arguments = {"lam": 0.05} | ({"epsilon": 0.7} if mechanism.private else {})
+    if mechanism.delta == "needed":
+        arguments["delta"] = 1e-5
+    if mechanism.fit:
+        arguments["fit"] = shared_fit(mechanism.fit, X[order], y[order], lam=0.05)
     results = []
     for rows in (X[order], Unread(X, order)):
         rng = np.random.default_rng(4)
-        release = MECHANISMS[name].release(
-            rows, y[order], rng=rng, restarts=3, fit=fit, **arguments
-        )
+        release = mechanism.release(rows, y[order], rng=rng, restarts=3, **arguments)
         results.append(release)
         assert (release.status == "ok").all()
         results[-1] = (

@@ -45,6 +45,7 @@ def test_cells_of_another_configuration_are_not_replaced(edited):
     edited.snakemake(*TINY, "--", "results/cm08/runs/cm08_separable/nonprivate/n=100/eps=inf.csv")
 
 
+@pytest.mark.slow
 def test_a_report_says_whose_it_is_and_follows_a_run_of_one_experiment(edited):
     assert records.page(edited / REPORT) == {"configuration": CALLED, "experiments": {"cm08": 5}}
     assert f"changed by <code>{CALLED}</code>" in page(edited) and STALE not in page(edited)
@@ -66,6 +67,7 @@ def test_a_report_says_whose_it_is_and_follows_a_run_of_one_experiment(edited):
     assert STALE not in page(edited)
 
 
+@pytest.mark.slow
 def test_a_whole_report_is_not_replaced_by_one_of_fewer_experiments(tmp_path):
     shown = '{"configuration": "", "experiments": {"cm08": 9, "wdbc": 2, "patton": 0}}'
     report = tmp_path / "report.html"

@@ -2,6 +2,8 @@
 
 import csv
 
+import pytest
+
 STUDY = """
 title: "Options as axes"
 datasets: [wdbc_row_norm]
@@ -26,6 +28,7 @@ figures:
 """
 
 
+@pytest.mark.slow
 def test_a_varied_option_is_a_column_and_an_axis(fresh):
     project = fresh("options")
     project.write("config/experiments/options.yaml", STUDY)

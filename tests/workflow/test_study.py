@@ -15,6 +15,8 @@ import pytest
 from project import ROOT, Project
 from reporting.page import badge_class
 
+pytestmark = pytest.mark.slow  # runs of whole studies
+
 EXPERIMENT = """
 title: "A study"
 source: a_paper
@@ -219,7 +221,6 @@ def test_what_a_module_refuses(other, settings, more, message):
     assert message in output and "Traceback" not in output
 
 
-@pytest.mark.slow
 def test_a_cache_is_shared_by_a_study_and_a_module(made, other, tmp_path):
     (tmp_path / "cache").mkdir()
     study = new(tmp_path / "study", made.home)
@@ -235,7 +236,6 @@ def test_a_cache_is_shared_by_a_study_and_a_module(made, other, tmp_path):
         study.home.rename(made.home)
 
 
-@pytest.mark.slow
 def test_a_cluster_finds_the_workflow(made, tmp_path):
     """Jobs and the profile's helper script by the workflow's place, from a study's folder."""
     study = new(tmp_path / "study", made.home)
@@ -292,7 +292,6 @@ def rows(path):
         return list(csv.DictReader(handle))
 
 
-@pytest.mark.slow
 def test_the_template_as_printed(templated):
     assert re.search(r"\b1 passed in\b", templated.output)
     cells = rows(templated / "results/my_study/results.csv")
@@ -311,7 +310,6 @@ def test_the_template_as_printed(templated):
     assert "Nothing to be done" in templated.snakemake("-n")
 
 
-@pytest.mark.slow
 def test_an_edited_mechanism_reruns_its_own_and_a_moved_one_nothing(templated, tmp_path):
     study = templated.duplicate(tmp_path / "moved")
     assert "Nothing to be done" in study.snakemake("-n")

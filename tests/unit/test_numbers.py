@@ -34,7 +34,6 @@ TAKERS = {
     "laplace_coordinates": {"loss": "log_cosh"},
     "laplace_l1": {"loss": "log_cosh"},
     "objective_perturbation": {"loss": "log_cosh"},
-    "objective_perturbation_cm08": {"loss": "log_cosh"},
     "output_perturbation_gaussian": {"loss": "log_cosh", "delta": 1e-5},
     "dp_sgd_poisson": {"loss": "squared", "delta": 1e-5},
     "dp_sgd": {"loss": "squared"},

@@ -250,9 +250,11 @@ class ObjectivePerturbation(Tilted):
 class ObjectivePerturbationCM08(Tilted):
     """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), no account of the Jacobian.
 
-    epsilon is what the output noise's share leaves of the whole one.
+    epsilon is what the output noise's share leaves of the whole one. The source claims it for losses of
+    margins alone, so that targets that are numbers are refused.
     """
 
+    numbers = False
     options = {"loss": Loss(), "tolerance": NonNegative(1e-9)}
 
     def _guarantee(self, n, d, p):

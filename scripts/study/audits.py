@@ -69,12 +69,14 @@ def load(config, experiments=None):
     where = " and ".join(map(str, files))
     where += ", with the changes of `audit` in the configuration" if changes else ""
     shipped, *own = (*map(read_yaml, files), changes)
-    listed, concerned = set(shipped["mechanisms"]), {*MECHANISMS, *CONTROLS}
+    attacks = shipped.get("mechanisms")
+    attacks = attacks if isinstance(attacks, dict) else {}  # the schema will say what is wrong
+    listed, concerned = set(attacks), {*MECHANISMS, *CONTROLS}
     if experiments is not None:
         concerned = {m["mechanism"] for each in experiments for m in each.methods.values()}
         concerned |= {*MECHANISMS.added(), *CONTROLS}
-        attacks = shipped["mechanisms"].items()
-        shipped["mechanisms"] = {name: each for name, each in attacks if name in concerned}
+        for name in listed - concerned:
+            del attacks[name]
     for change in own:
         shipped = merge(shipped, change)
     values = validate(shipped, "audit", where)

@@ -21,13 +21,14 @@ def folder(tmp_path, monkeypatch):
     """A study's folder with the template's mechanism and a module that it imports."""
     shutil.copytree(ROOT / "workflow/template/mechanisms", tmp_path / "mechanisms")
     file = tmp_path / "mechanisms/noisy_mean.py"
-    file.write_text(file.read_text() + HELPER)
+    file.write_text(file.read_text().replace("noisy_mean", "added_mean") + HELPER)
+    file.rename(tmp_path / "mechanisms/added_mean.py")  # README's own has the template's name
     (tmp_path / "mechanisms/helper.py").write_text("LARGEST = 1\n")
     monkeypatch.setenv("DP_MECHANISMS", str(tmp_path / "mechanisms"))
     monkeypatch.setattr(sys, "path", [*sys.path])
     caches = (dependencies.digest, dependencies.imports, dependencies._code, dependencies._tree)
     yield tmp_path
-    MECHANISMS._loaded.pop("noisy_mean", None)
+    MECHANISMS._loaded.pop("added_mean", None)
     for name in [name for name in sys.modules if name.partition(".")[0] == "mechanisms"]:
         del sys.modules[name]
     for cached in caches:
@@ -35,8 +36,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_what_it_states_is_claimed_and_not_proven(folder):
-    assert MECHANISMS.added() == ["noisy_mean"] and "adassp" in MECHANISMS
-    mechanism = MECHANISMS["noisy_mean"]
+    assert MECHANISMS.added() == ["added_mean"] and "adassp" in MECHANISMS
+    mechanism = MECHANISMS["added_mean"]
     stated = mechanism.guarantee(10, 2, epsilon=0.5)
     assert stated.claimed_epsilon == 0.5 and "not proven here" in stated.reason
     assert math.isnan(stated.epsilon) and math.isnan(stated.delta)
@@ -48,8 +49,8 @@ def test_what_it_states_is_claimed_and_not_proven(folder):
 
 
 def test_its_digest_follows_its_code_wherever_it_is(folder, tmp_path_factory, monkeypatch):
-    module = MECHANISMS.module("noisy_mean")
-    assert module == "mechanisms.noisy_mean"
+    module = MECHANISMS.module("added_mean")
+    assert module == "mechanisms.added_mean"
 
     def digest():
         dependencies.digest.cache_clear()
@@ -68,7 +69,7 @@ def test_its_digest_follows_its_code_wherever_it_is(folder, tmp_path_factory, mo
 
 
 def test_a_name_is_registered_once(folder):
-    text = (folder / "mechanisms/noisy_mean.py").read_text()
+    text = (folder / "mechanisms/added_mean.py").read_text()
     (folder / "mechanisms/again.py").write_text(text)
-    with pytest.raises(Refused, match=r"noisy_mean.py: another file registers .* 'noisy_mean' too"):
+    with pytest.raises(Refused, match=r"added_mean.py: another file registers .* 'added_mean' too"):
         MECHANISMS.added()

@@ -70,6 +70,6 @@ def test_its_digest_follows_its_code_wherever_it_is(folder, tmp_path_factory, mo
 
 def test_a_name_is_registered_once(folder):
     text = (folder / "mechanisms/added_mean.py").read_text()
-    (folder / "mechanisms/again.py").write_text(text)
+    (folder / "mechanisms/a_copy.py").write_text(text)
     with pytest.raises(Refused, match=r"added_mean.py: another file registers .* 'added_mean' too"):
         MECHANISMS.added()

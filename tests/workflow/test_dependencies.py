@@ -89,6 +89,8 @@ def check(project):
     """Every captured job's files are in `sources` of the modules whose digest its rule recorded."""
     seen, unknown = set(), set()
     for job in jobs(project.captured):
+        if job["script"] == "download.py":
+            continue  # its checksum fixes what it makes, whatever the code
         modules = modules_by_name(job)
         known = {path.relative_to(SCRIPTS).as_posix() for path in sources(job["script"], *modules)}
         output = next(a for a in itertools.pairwise(job["arguments"]) if a[0].startswith("--out"))
@@ -107,7 +109,6 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="it fails, and why is not known yet: a digest may lack a file")
 def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
     project = fresh("smoke")
     project.captured = tmp_path

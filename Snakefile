@@ -3,7 +3,7 @@ from snakemake.utils import min_version
 min_version("9.9")
 
 
-# What it leaves out, or all, is as shipped: see `study.config.load`.
+# What it leaves out, or all, is as shipped: see `study.configuration.config.load`.
 if os.path.exists("config/config.yaml"):
 
     configfile: "config/config.yaml"

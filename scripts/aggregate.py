@@ -5,15 +5,15 @@ import json
 
 from dp import metrics
 from dp.accounting import Guarantee, after_preparation, given_that
-from dp.composition import disjoint, sequence
 from dp.mechanisms import MECHANISMS
-from study import jobs
+from dp.privacy.composition import disjoint, sequence
 from study.arguments import guarantee, of_cell
 from study.canonical import epsilon
-from study.experiment import Cell, Experiment, data_path
-from study.families import shown
-from study.files import read_json, write_csv
-from study.summary import cells_frame
+from study.configuration.experiment import Cell, Experiment, data_path
+from study.configuration.families import shown
+from study.jobs import script
+from study.jobs.files import read_json, write_csv
+from study.jobs.summary import cells_frame
 
 COLUMNS = (
     *("experiment", "dataset", "method", "mechanism", "options", "train_size", "epsilon", "delta"),
@@ -90,4 +90,4 @@ class Guarantees:
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

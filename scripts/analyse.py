@@ -2,8 +2,8 @@
 
 import argparse
 
-from study import jobs
-from study.entries import Entry
+from study.jobs import script
+from study.jobs.entries import Entry
 
 
 def main():
@@ -18,4 +18,4 @@ def main():
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from dp.mechanisms import MECHANISMS
-from study import jobs
-from study.files import write_csv
+from study.jobs import script
+from study.jobs.files import write_csv
 
 STATED = (
     *("experiment", "dataset", "method", "mechanism", "train_size", "epsilon", "delta"),
@@ -79,4 +79,4 @@ def bound(text):
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

@@ -3,12 +3,12 @@
 import argparse
 import json
 
-from checks import source as source_file
 from checks.published import COLUMNS, compare
 from checks.results import Results
-from study import jobs
-from study.experiment import Experiment
-from study.files import write_csv
+from study import facts as source_file
+from study.configuration.experiment import Experiment
+from study.jobs import script
+from study.jobs.files import write_csv
 
 
 def main():
@@ -29,4 +29,4 @@ def main():
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

@@ -4,7 +4,9 @@ import argparse
 
 import yaml
 
-from study import downloads, jobs, paths
+from study import paths
+from study.data import downloads
+from study.jobs import script
 
 
 def main():
@@ -31,4 +33,4 @@ def main():
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

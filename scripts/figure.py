@@ -3,8 +3,8 @@
 import argparse
 
 from plots import style
-from study import jobs
-from study.entries import Entry
+from study.jobs import script
+from study.jobs.entries import Entry
 
 
 def main():
@@ -19,4 +19,4 @@ def main():
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

@@ -4,21 +4,21 @@ import argparse
 
 import numpy as np
 
-from dp.fits import FITS, fit_each
-from study import jobs
-from study.files import atomic
+from dp.solvers.fits import FITS, fit_each
+from study.jobs import folds, script
+from study.jobs.files import atomic
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    jobs.add_data_arguments(parser)
+    script.add_data_arguments(parser)
     parser.add_argument("--fit", choices=sorted(FITS), required=True)
-    parser.add_argument("--options", type=jobs.parse_options, default={}, help="JSON")
+    parser.add_argument("--options", type=script.parse_options, default={}, help="JSON")
     parser.add_argument("--out", required=True, help=".npz: weights, gradient_norm, status")
     arguments = parser.parse_args()
 
-    lam = jobs.read_lambda(arguments.lam)
-    trains = (train for train, _ in jobs.training_folds(arguments, in_blocks=True))
+    lam = script.read_lambda(arguments.lam)
+    trains = (train for train, _ in folds.training_folds(arguments, in_blocks=True))
     fits = list(fit_each(arguments.fit, trains, lam, **arguments.options))
     with atomic(arguments.out, "wb") as handle:
         np.savez(
@@ -30,4 +30,4 @@ def main():
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

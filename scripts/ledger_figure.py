@@ -6,7 +6,7 @@ import pandas as pd
 
 from plots import style
 from plots.ledger import ledger
-from study import jobs
+from study.jobs import script
 
 
 def main():
@@ -19,4 +19,4 @@ def main():
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

@@ -6,12 +6,13 @@ from collections import Counter
 
 import numpy as np
 
-from dp import data
-from dp.components import BLOCK_ROWS
-from dp.preparation import Table, prepare
+from dp.data import examples
+from dp.data.components import BLOCK_ROWS
+from dp.data.preparation import Table, prepare
 from dp.seeds import generator
-from study import jobs, readers
-from study.files import atomic, write_json
+from study.data import readers
+from study.jobs import script
+from study.jobs.files import atomic, write_json
 
 
 def main():
@@ -20,7 +21,9 @@ def main():
     parser.add_argument("--entry", type=json.loads, required=True, help="its entry, as JSON")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument(
-        "--out-npz", required=True, help="X (n, d), y (n,), separator (d,); study.prepared reads it"
+        "--out-npz",
+        required=True,
+        help="X (n, d), y (n,), separator (d,); study.data.prepared reads it",
     )
     parser.add_argument("--out-json", required=True)
     arguments = parser.parse_args()
@@ -126,18 +129,18 @@ def split(table, holdout, public):
 
 def check(table, parts):
     """The largest norm of a training row; raises for rows or labels that no mechanism may be given."""
-    classes = data.NUMBERS if table.target else len(table.classes) or None
+    classes = examples.NUMBERS if table.target else len(table.classes) or None
     largest = 0.0
     for part, (X, y) in parts.items():
         # Test rows are not protected: only a step fitted on others can make one longer.
         bound = np.finfo(float).max if part == "_test" else table.bound
-        for rows in data.slices(max(1, len(y)), BLOCK_ROWS):
+        for rows in examples.slices(max(1, len(y)), BLOCK_ROWS):
             floats = table.later.apply(X[rows])
-            data.check_rows(floats, y[rows], bound, classes)
+            examples.check_rows(floats, y[rows], bound, classes)
             if part != "_test":
-                data.check_coordinates(floats, table.coordinate_bound)
+                examples.check_coordinates(floats, table.coordinate_bound)
             if part == "":
-                largest = max(largest, float(data.row_norms(floats).max()))
+                largest = max(largest, float(examples.row_norms(floats).max()))
     return largest
 
 
@@ -168,13 +171,13 @@ def simulate(dataset, source, seed):
         return simulate_mixture(source, rng), None
     rows, columns = source["rows"] + source.get("holdout", 0), source["columns"]
     if source["simulate"] == "separable":
-        X, y, separator = data.simulate_separable(rows, columns, source["margin"], rng)
+        X, y, separator = examples.simulate_separable(rows, columns, source["margin"], rng)
     elif source["simulate"] == "expanded_band":
-        X, y, separator = data.simulate_expanded_band(
+        X, y, separator = examples.simulate_expanded_band(
             rows, columns, source["margin"], source["band"], source["flip_probability"], rng
         )
     else:
-        X, y, separator = data.simulate_unseparable(
+        X, y, separator = examples.simulate_unseparable(
             rows, columns, source["band"], source["flip_probability"], rng
         )
     return Table(X, y, tuple(f"x{k}" for k in range(columns))), separator
@@ -194,10 +197,10 @@ def simulate_mixture(source, rng):
         for key in ("mean", "deviation")
     )
     shift = np.array(source.get("public_shift", np.zeros(means.shape[1])))
-    X_public, y_public = data.simulate_mixture(
+    X_public, y_public = examples.simulate_mixture(
         source.get("public_rows", 0), means + shift, deviations, rng
     )
-    X, y = data.simulate_mixture(source["rows"], means, deviations, rng)
+    X, y = examples.simulate_mixture(source["rows"], means, deviations, rng)
     return Table(
         np.concatenate([X_public, X]),
         np.concatenate([y_public, y]),
@@ -207,4 +210,4 @@ def simulate_mixture(source, rng):
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

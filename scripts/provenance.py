@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from study import jobs, paths
+from study import paths
 from study.canonical import epsilon
-from study.experiment import Experiment
-from study.files import write_csv, write_json
+from study.configuration.experiment import Experiment
+from study.jobs import script
+from study.jobs.files import write_csv, write_json
 
 PACKAGES = ("snakemake", "numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "seaborn")
 
@@ -84,4 +85,4 @@ def commit(folder):
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

@@ -7,9 +7,10 @@ from pathlib import Path
 from reporting import costs
 from reporting.collect import Gathered
 from reporting.page import render
-from study import jobs, paths, records
-from study.experiment import Experiment
-from study.files import atomic, write_csv
+from study import paths
+from study.configuration.experiment import Experiment
+from study.jobs import records, script
+from study.jobs.files import atomic, write_csv
 
 
 def main():
@@ -53,4 +54,4 @@ def main():
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

@@ -10,22 +10,22 @@ import numpy as np
 
 from dp import metrics
 from dp.evaluation import classification, regression, regularised_risk
-from dp.fits import penalties
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
-from study import jobs
+from dp.solvers.fits import penalties
 from study.arguments import of_release
-from study.files import read_json, write_csv
+from study.jobs import folds, script
+from study.jobs.files import read_json, write_csv
 
 COLUMNS = ("excess_risk", "gradient_norm", "status")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    jobs.add_data_arguments(parser)
+    script.add_data_arguments(parser)
     parser.add_argument("--method", required=True, help="label, an axis of the seed")
     parser.add_argument("--mechanism", required=True)
-    parser.add_argument("--options", type=jobs.parse_options, default={}, help="JSON")
+    parser.add_argument("--options", type=script.parse_options, default={}, help="JSON")
     parser.add_argument("--epsilon", type=float, required=True)
     parser.add_argument("--delta", type=float, default=0.0)
     parser.add_argument("--restarts", type=int, required=True)
@@ -34,13 +34,13 @@ def main():
     arguments = parser.parse_args()
 
     mechanism = MECHANISMS[arguments.mechanism]
-    lam, chosen = jobs.read_settings(arguments.lam)
+    lam, chosen = script.read_settings(arguments.lam)
     options = arguments.options | chosen
     meta = read_json(arguments.meta)
     cell = {"epsilon": arguments.epsilon, "delta": arguments.delta, "lam": lam}
     given = of_release(mechanism, meta, options, arguments.data, **cell)
     if mechanism.uses_all_rows:
-        given["all_rows"] = jobs.all_training_rows(arguments)
+        given["all_rows"] = folds.all_training_rows(arguments)
     restarts = arguments.restarts if mechanism.private else 1
     fits = read_fits(arguments.fit) if arguments.fit else None
     fit_name = mechanism.shared_fit(options)
@@ -51,7 +51,7 @@ def main():
     reserve = deque()  # folds that the mechanism has taken and not yet answered
 
     def trains():
-        for fold in jobs.training_folds(arguments, in_blocks=mechanism.in_blocks):
+        for fold in folds.training_folds(arguments, in_blocks=mechanism.in_blocks):
             reserve.append(fold)
             yield fold[0]
 
@@ -91,7 +91,7 @@ def main():
 
 
 def read_fits(path):
-    """(weights (1, d), info) of every fold, as `dp.fits` returned them."""
+    """(weights (1, d), info) of every fold, as `dp.solvers.fits` returned them."""
     with np.load(path) as arrays:
         weights, gradient_norm, status = (
             arrays[key] for key in ("weights", "gradient_norm", "status")
@@ -103,4 +103,4 @@ def read_fits(path):
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

@@ -6,23 +6,23 @@ import json
 
 import numpy as np
 
-from dp.data import split_folds
+from dp.data.examples import split_folds
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from dp.tuning import most_frequent_best
-from study import jobs
 from study.arguments import of_release
-from study.families import expand
-from study.files import read_json, write_csv, write_json
+from study.configuration.families import expand
+from study.jobs import folds, script
+from study.jobs.files import read_json, write_csv, write_json
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    jobs.add_data_arguments(parser, lam=False)
+    script.add_data_arguments(parser, lam=False)
     parser.add_argument("--search", required=True, help="its name, an axis of the seed")
     parser.add_argument("--grid", type=json.loads, required=True, help="its entry, as JSON")
     parser.add_argument("--mechanism", required=True)
-    parser.add_argument("--options", type=jobs.parse_options, default={}, help="JSON")
+    parser.add_argument("--options", type=script.parse_options, default={}, help="JSON")
     parser.add_argument("--epsilon", type=float, required=True)
     parser.add_argument("--delta", type=float, default=0.0)
     parser.add_argument("--out-json", required=True, help="the choice")
@@ -34,8 +34,8 @@ def main():
     cell = {"epsilon": arguments.epsilon, "delta": arguments.delta}
     meta, options = read_json(arguments.meta), arguments.options
     shared = of_release(mechanism, meta, options, arguments.data, **cell)
-    simulations = jobs.training_folds(arguments, first=entry.get("simulations"))
-    all_rows = jobs.all_training_rows(arguments) if mechanism.uses_all_rows else None
+    simulations = folds.training_folds(arguments, first=entry.get("simulations"))
+    all_rows = folds.all_training_rows(arguments) if mechanism.uses_all_rows else None
     errors = []
     for simulation, (train, _) in enumerate(simulations):
         given = {"all_rows": itertools.repeat(next(all_rows))} if all_rows else {}
@@ -52,7 +52,7 @@ def main():
             **given,
         )
         pairs = zip(releases, parts, strict=True)
-        errors.append(np.mean([_errors(r, train, p, jobs.measure(meta)) for r, p in pairs], 0))
+        errors.append(np.mean([_errors(r, train, p, folds.measure(meta)) for r, p in pairs], 0))
     errors = np.array(errors)
     wins, chosen = most_frequent_best(errors)
     names = sorted({name for _, options in candidates for name in options})
@@ -89,4 +89,4 @@ def _errors(release, train, part, measure):
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

@@ -2,9 +2,9 @@
 
 import argparse
 
-from study import jobs
-from study.entries import Entry
-from study.files import write_csv
+from study.jobs import script
+from study.jobs.entries import Entry
+from study.jobs.files import write_csv
 
 
 def main():
@@ -19,4 +19,4 @@ def main():
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

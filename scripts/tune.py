@@ -5,13 +5,13 @@ import json
 
 import numpy as np
 
-from dp.data import split_folds
+from dp.data.examples import split_folds
 from dp.seeds import generator
 from dp.tuning import cross_validate, private_tuning
-from study import jobs
 from study.arguments import of_mechanism
-from study.files import read_json, write_csv, write_json
-from study.prepared import Prepared
+from study.data.prepared import Prepared
+from study.jobs import folds, script
+from study.jobs.files import read_json, write_csv, write_json
 
 
 def main():
@@ -44,7 +44,7 @@ def main():
         grid,
         split_folds(len(X), arguments.folds, rng),
         loss=arguments.loss,
-        measure=jobs.measure(read_json(arguments.meta)),
+        measure=folds.measure(read_json(arguments.meta)),
     )
     # Rounded: equal counts of errors are a tie in whatever order their shares are added.
     mean = errors.mean(axis=1).round(12)
@@ -121,4 +121,4 @@ def choose_privately(arguments, X, y, grid, meta, holdout):
 
 
 if __name__ == "__main__":
-    jobs.run(main)
+    script.run(main)

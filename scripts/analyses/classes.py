@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from study.files import read_json, write_csv
+from study.jobs.files import read_json, write_csv
 
 COLUMNS = ("dataset", "part", "class", "rows")
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dp.components import principal_components
-from study.files import atomic, read_json, write_csv
-from study.prepared import Prepared
+from dp.data.components import principal_components
+from study.data.prepared import Prepared
+from study.jobs.files import atomic, read_json, write_csv
 
 COLUMNS = ("dataset", "title", "components", "explained")
 

@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from dp import losses
-from dp.descent import batch_plan, descend
+from dp.descents.stochastic import batch_plan, descend
 from dp.noise import l2_laplace
 from dp.seeds import generator
-from study.files import write_csv
-from study.prepared import Prepared
+from study.data.prepared import Prepared
+from study.jobs.files import write_csv
 
 COLUMNS = ("dataset", "epsilon", "epoch", "step", "objective", "gradient_norm", "error")
 

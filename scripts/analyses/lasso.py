@@ -5,8 +5,9 @@ from argparse import Namespace
 import numpy as np
 
 from dp.mechanisms import MECHANISMS
-from study import arguments, jobs
-from study.files import atomic, read_json
+from study import arguments
+from study.jobs import folds
+from study.jobs.files import atomic, read_json
 
 
 def lasso_pixels(experiment, spec, inputs, seed, out):
@@ -28,8 +29,8 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
         train_size=largest,
         seed=seed,
     )
-    (X, y), _ = next(jobs.training_folds(split))
-    all_rows = next(jobs.all_training_rows(split))
+    (X, y), _ = next(folds.training_folds(split))
+    all_rows = next(folds.all_training_rows(split))
     meta = read_json(inputs["meta", first.dataset])
     weights = []
     for cell in cells:

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from dp.gradient_descent import descend
+from dp.descents.full_batch import descend
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from study import arguments
-from study.experiment import data_path
-from study.files import atomic, read_json, write_csv
-from study.prepared import Prepared
+from study.configuration.experiment import data_path
+from study.data.prepared import Prepared
+from study.jobs.files import atomic, read_json, write_csv
 
 LEVELS = (0.025, 0.975)
 

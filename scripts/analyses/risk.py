@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from dp.bounds import BOUNDS
+from dp.excess_risk import BOUNDS
 from study.canonical import epsilon
-from study.experiment import Cell, data_path
-from study.files import read_json, write_csv
+from study.configuration.experiment import Cell, data_path
+from study.jobs.files import read_json, write_csv
 
 COLUMNS = (
     *("dataset", "method", "train_size", "epsilon", "bound", "delta", "bound_value", "draws"),
@@ -16,7 +16,7 @@ COLUMNS = (
 def excess_risk_bounds(experiment, spec, inputs, seed, out):
     """How often a high-probability bound on the excess risk holds over the draws, and how loose it is.
 
-    options: `bounds`, method -> name in `dp.bounds.BOUNDS`; `deltas`, failure probabilities.
+    options: `bounds`, method -> name in `dp.excess_risk.BOUNDS`; `deltas`, failure probabilities.
     excess_quantile is the 1 - delta quantile of the draws' excess risk, which the bound should not
     be below; looseness is the bound divided by it.
     """

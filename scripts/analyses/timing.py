@@ -6,14 +6,14 @@ import warnings
 import numpy as np
 
 from dp import losses
-from dp.data import split_folds
-from dp.fits import l2
+from dp.data.examples import split_folds
 from dp.mechanisms import MECHANISMS
 from dp.noise import l2_laplace
 from dp.seeds import generator
+from dp.solvers.fits import l2
 from study import arguments
-from study.files import read_json, write_csv
-from study.prepared import Prepared
+from study.data.prepared import Prepared
+from study.jobs.files import read_json, write_csv
 
 COLUMNS = ("dataset", "procedure", "draws", "repeat", "seconds")
 

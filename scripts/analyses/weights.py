@@ -5,8 +5,8 @@ import numpy as np
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from study import arguments
-from study.experiment import data_path
-from study.files import atomic, read_json
+from study.configuration.experiment import data_path
+from study.jobs.files import atomic, read_json
 
 
 def weights_and_noise(experiment, spec, fits, seed, out):

@@ -3,7 +3,11 @@
 import math
 from typing import Unpack
 
-from checks.options import (
+from checks.results import Missing
+from checks.statements import Outcome
+from dp import metrics
+from study import canonical
+from study.configuration.check_options import (
     At,
     Axis,
     Cells,
@@ -18,10 +22,6 @@ from checks.options import (
     Point,
     Sweeps,
 )
-from checks.results import Missing
-from checks.statements import Outcome
-from dp import metrics
-from study import canonical
 
 
 def _spell(value):
@@ -435,8 +435,8 @@ def bound_holds(results, *, analysis, bound: str, looseness=True):
 def implied_below(results, *, comparison: Comparison, methods: list[Method], share_of: float):
     """The epsilon that every printed error of a comparison implies lies below `share_of` times the
     epsilon that the source names (see published.csv)."""
-    from checks import source as source_file
     from checks.published import compare
+    from study import facts as source_file
 
     experiment = results.experiment
     if comparison not in experiment.published:

@@ -1,8 +1,8 @@
 """Checks on the source's own numbers: what it prints against what else it prints."""
 
-from checks import source as source_file
-from checks.options import Printed
 from checks.statements import Outcome
+from study import facts as source_file
+from study.configuration.check_options import Printed
 
 
 def _values(results, *paths):

@@ -3,9 +3,9 @@
 import math
 from typing import Unpack
 
-from checks.options import Mechanism, Method, Point, Step
 from checks.results import Missing
 from checks.statements import Outcome
+from study.configuration.check_options import Mechanism, Method, Point, Step
 
 
 def jacobian(results, *, cases: list, tolerance=5e-4):
@@ -44,7 +44,7 @@ def proven_as_claimed(results, *, method: Method, **where: Unpack[Point]):
 
 def step_looks_at_rows(results, *, steps: list[Step]):
     """The preparation steps of these names depend on more than the row that they prepare."""
-    from dp.preparation import STEPS
+    from dp.data.preparation import STEPS
 
     looking = [name for name in steps if STEPS[name].private_rows]
     text = "; ".join(f"{name}: {STEPS[name].what}" for name in steps)
@@ -119,7 +119,7 @@ def l1_jump(results, *, n=1000, lam=0.1):
     """
     import numpy as np
 
-    from dp.fits import l1
+    from dp.solvers.fits import l1
 
     y = np.ones(n)
     minimisers = []

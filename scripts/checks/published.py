@@ -7,7 +7,7 @@ from checks.results import Missing
 from checks.verdicts import ABSOLUTE, Sample, prediction_interval, sd_of, verdict
 from dp import metrics
 from study import canonical
-from study.published import QUANTITIES, expand, look_up
+from study.configuration.printed_values import QUANTITIES, expand, look_up
 
 COLUMNS = (
     *("comparison", "source", "published_at", "dataset", "method", "train_size", "epsilon"),

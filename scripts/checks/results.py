@@ -4,8 +4,8 @@ from functools import cached_property
 from pathlib import Path
 
 from study import paths
-from study.experiment import data_path
-from study.files import read_json
+from study.configuration.experiment import data_path
+from study.jobs.files import read_json
 
 
 class Missing(Exception):

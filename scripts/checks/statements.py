@@ -1,15 +1,16 @@
 """claims.csv and defects.csv: statements decided by registered checks, never by hand.
 
-A check is a function (results, **options) -> `Outcome`, registered in `study.kinds.CHECKS`. A claim
-with several checks is reproduced if all of them hold, contradicted if one fails, and not tested if
-one cannot be decided and none fails. A defect is shown under the same rule.
+A check is a function (results, **options) -> `Outcome`, registered in
+`study.configuration.kinds.CHECKS`. A claim with several checks is reproduced if all of them hold,
+contradicted if one fails, and not tested if one cannot be decided and none fails. A defect is shown
+under the same rule.
 """
 
 import importlib
 from typing import NamedTuple
 
 from checks.results import Missing
-from study import kinds
+from study.configuration import kinds
 
 SECTIONS = {
     "claims": ("reproduced", "contradicted"),

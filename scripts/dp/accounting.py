@@ -20,7 +20,7 @@ class Guarantee(NamedTuple):
     claimed_epsilon: the source's own epsilon. epsilon, delta: what holds, epsilon may be infinite
     (no guarantee), both NaN where nothing is proven. adjacency: which pairs of data sets. reason: why,
     in a sentence. profile: where it is known, all of delta(epsilon) that is proven, a
-    `dp.profiles.Profile`; (epsilon, delta) lies on it.
+    `dp.privacy.profiles.Profile`; (epsilon, delta) lies on it.
     """
 
     claimed_epsilon: float

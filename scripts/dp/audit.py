@@ -11,11 +11,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from dp import losses, pairs
+from dp import losses
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp.errors import Refused
-from dp.fits import shared_fit
 from dp.mechanisms import MECHANISMS, Mechanism
+from dp.privacy import pairs
+from dp.solvers.fits import shared_fit
 
 # ---- exact, one dimension
 
@@ -150,7 +151,7 @@ def epsilon_lower_bound(
 ):
     """A lower bound on epsilon that holds with probability `confidence`, from releases alone.
 
-    mechanism: name or object. pair: a name or object of `dp.pairs`, or ((X, y), (X', y')).
+    mechanism: name or object. pair: a name or object of `dp.privacy.pairs`, or ((X, y), (X', y')).
     trials: releases on each of the two data sets, from two independent streams of `rng`. options: of
     the mechanism, and lam and bound where the pair does not state them.
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dp import losses, metrics
-from dp.data import slices
+from dp.data.examples import slices
 
 BLOCK_ELEMENTS = 1 << 13  # scores made at a time: 64 kB, which malloc does not fetch anew each time
 KEPT = 1 << 23  # scores of all rows held together: 64 MB

@@ -7,7 +7,7 @@ import numpy as np
 from dp.accounting import REPLACE_ONE, Guarantee, largest_bound
 from dp.errors import Refused
 from dp.evaluation import error_rate
-from dp.solvers import minimise
+from dp.solvers.newton import minimise
 
 
 def cross_validate(X, y, grid, folds, loss="logistic", measure=error_rate):

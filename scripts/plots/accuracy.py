@@ -4,9 +4,9 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from plots import style
-from study import published
-from study.experiment import data_path
-from study.files import read_json
+from study.configuration import printed_values
+from study.configuration.experiment import data_path
+from study.jobs.files import read_json
 
 MAJORITY = "#777777"
 
@@ -27,7 +27,7 @@ def accuracy_panels(experiment, spec, frame):
         5.2 * columns, 3.9 * rows, nrows=rows, ncols=columns, sharey=True, squeeze=False
     )
     printed = {}  # method -> where it stands -> value
-    for value in published.values(experiment, spec["options"]["published"]):
+    for value in printed_values.values(experiment, spec["options"]["published"]):
         if value.dataset == dataset and value.epsilon is not None:
             printed.setdefault(value.method, {})[value.path] = value
     drawn = set()  # each printed value is drawn once, beside the first method that regenerates it

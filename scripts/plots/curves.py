@@ -8,7 +8,7 @@ import pandas as pd
 from dp import metrics
 from plots import style
 from plots.relations import level, relation
-from study import published
+from study.configuration import printed_values
 
 # Axis: the options that make it logarithmic.
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
@@ -87,7 +87,7 @@ def _curves(experiment, spec, frame, along, label):
         behind=behind,
         printed=[
             (value.method, value.dataset, value.value)
-            for value in published.values(experiment, options.get("published"))
+            for value in printed_values.values(experiment, options.get("published"))
             if value.dataset in set(frame["dataset"]) and value.method in shown - {*behind}
         ],
     )

@@ -7,8 +7,8 @@ from plots import style
 from plots.relations import BAND, level, relation
 from study import arguments
 from study.canonical import epsilon as canonical
-from study.experiment import Cell, data_path
-from study.files import read_json
+from study.configuration.experiment import Cell, data_path
+from study.jobs.files import read_json
 
 
 def epsilon_family(experiment, spec, frame):

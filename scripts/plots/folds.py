@@ -3,7 +3,7 @@
 import numpy as np
 
 from plots import style
-from study.files import read_json
+from study.jobs.files import read_json
 
 TRAIN, TEST = "#56B4E9", "#E69F00"
 
@@ -17,7 +17,7 @@ def folds(experiment, spec, paths):
     ((_, path),) = paths.items()
     rows = read_json(path.removesuffix(".npz") + ".json")["rows"]
     count = experiment.folds
-    # as dp.data.split_folds cuts: sizes differ by at most one, the larger parts first
+    # as dp.data.examples.split_folds cuts: sizes differ by at most one, the larger parts first
     sizes = np.full(count, rows // count) + (np.arange(count) < rows % count)
     tested = np.eye(count, dtype=bool)
     words = np.char.add(np.where(tested, "test\n", "train\n"), [f"{size:,}" for size in sizes])

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from dp.components import distances_to_class_mean
+from dp.data.components import distances_to_class_mean
 from plots import style
-from study.files import read_json
-from study.prepared import Prepared
+from study.data.prepared import Prepared
+from study.jobs.files import read_json
 
 LOOKS = (("#0072B2", "-"), ("#D55E00", "--"), ("#000000", ":"))
 

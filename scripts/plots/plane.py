@@ -3,7 +3,7 @@
 import numpy as np
 
 from plots import style
-from study.files import read_json
+from study.jobs.files import read_json
 
 POSITIVE, NEGATIVE, BAND, FLIPPED = "#0072B2", "#E69F00", "#999999", "#000000"
 

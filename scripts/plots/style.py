@@ -13,7 +13,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from study.files import atomic
+from study.jobs.files import atomic
 
 # mechanism: (name in legends, colour, marker, line style)
 MECHANISMS = {

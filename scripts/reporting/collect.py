@@ -9,14 +9,15 @@ from functools import cached_property
 from pathlib import Path
 
 from checks import published as comparisons
-from checks import source as source_file
 from checks import statements
 from checks.results import Results
 from dp import metrics
-from study import kinds, paths
+from study import facts as source_file
+from study import paths
 from study.canonical import epsilon, number, sequence
-from study.experiment import data_path
-from study.files import read_json
+from study.configuration import kinds
+from study.configuration.experiment import data_path
+from study.jobs.files import read_json
 
 METRICS = tuple(f"{name}_mean" for name in metrics.ALL if name != "error")
 SHOWN = (
@@ -33,8 +34,8 @@ LARGEST_DOWNLOAD = 2_000_000  # bytes of one CSV that the page carries
 
 
 class Gathered:
-    """One experiment's part of the report. experiment: `study.experiment.Experiment`; stand_ins: data
-    set -> why its digits decide nothing."""
+    """One experiment's part of the report. experiment: `study.configuration.experiment.Experiment`;
+    stand_ins: data set -> why its digits decide nothing."""
 
     def __init__(self, experiment, stand_ins):
         self.experiment = experiment
@@ -108,7 +109,7 @@ class Gathered:
 
     def some(self, cells):
         """One row per cell that has a run file, as tables and figures get them."""
-        from study.summary import cells_frame
+        from study.jobs.summary import cells_frame
 
         return cells_frame(
             self.experiment, [c for c in cells if Path(self.experiment.run_path(c)).exists()]

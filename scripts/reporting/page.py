@@ -6,9 +6,9 @@ from collections import Counter
 
 import jinja2
 
-from checks import source as source_file
 from checks import statements, verdicts
 from reporting import costs, ledger
+from study import facts as source_file
 from study import paths
 from study.canonical import epsilon
 
@@ -32,7 +32,7 @@ STATEMENTS = {
 
 def render(gathered, seed, shows):
     """The whole page as text. gathered: list of `reporting.collect.Gathered`; shows: what the page says
-    of itself, see `study.records.page`."""
+    of itself, see `study.jobs.records.page`."""
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
     environment = jinja2.Environment(

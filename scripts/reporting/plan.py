@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from study import paths
-from study.config import ConfigError, read_yaml
+from study.configuration.config import ConfigError, read_yaml
 
 # Rules whose files in a folder are all made by one job.
 ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending")

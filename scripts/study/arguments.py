@@ -1,7 +1,7 @@
 """What a mechanism's `guarantee` and `release` are given, made in one place: both get the same."""
 
 from dp.errors import Refused
-from study import jobs
+from study.jobs import folds, script
 
 
 def of_mechanism(mechanism, meta, options, **cell):
@@ -22,7 +22,7 @@ def of_release(mechanism, meta, options, data, **cell):
     """The same with the data set's public rows, for a mechanism that uses them. data: the .npz."""
     given = of_mechanism(mechanism, meta, options, **cell)
     if mechanism.uses_public_rows and meta.get("public_rows"):
-        given["public"] = jobs.public_rows(data)
+        given["public"] = folds.public_rows(data)
     return given
 
 
@@ -30,7 +30,7 @@ def of_cell(experiment, cell):
     """(options, {epsilon, delta, lam}) of an experiment's cell, chosen settings included."""
     method = experiment.methods[cell.method]
     source = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
-    lam, chosen = jobs.read_settings(str(source))
+    lam, chosen = script.read_settings(str(source))
     settings = {"epsilon": cell.epsilon, "delta": method["delta"], "lam": lam}
     return method["options"] | chosen, settings
 

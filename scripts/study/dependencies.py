@@ -22,7 +22,7 @@ def roots():
 
 
 # Where the first line of a function's docstring is shown to users: it is part of the result there.
-SHOWN = ("dp/preparation.py", "plots/")
+SHOWN = ("dp/data/preparation.py", "plots/")
 # What a parser records beside the code itself.
 UNUSED = ("kind", "type_comment")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

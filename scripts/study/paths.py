@@ -104,7 +104,7 @@ VERDICTS = Place("{experiment}", "", "{section}")  # published, claims, defects
 TIMING = Place("{experiment}", "", "timing")
 PROVENANCE = Place("{experiment}", "", "provenance", "json")
 CONFIGURATION = Place("{experiment}", "", "configuration", "json")
-# Which configurations made what is in a folder: see study.records.
+# Which configurations made what is in a folder: see study.jobs.records.
 MADE = Place("{folder}", "logs", "made", "json")
 
 # The privacy ledger.

@@ -1,6 +1,6 @@
 """Tables of Einarsson (2018), published values beside ours."""
 
-from checks import source
+from study import facts
 from study.canonical import epsilon
 
 
@@ -10,7 +10,7 @@ def table_a_1(experiment, spec, draws):
     Ours are averages over simulations; published values stand beside them at the published sizes. A
     single simulation's noise variance, over d weights, strays by about sqrt(5/d) of itself.
     """
-    published = source.read(experiment.source).values["tables"]["table_a_1"]
+    published = facts.read(experiment.source).values["tables"]["table_a_1"]
     private = draws[draws["noise_variance"].notna()]
     epsilons = sorted(private["epsilon"].unique())
     columns = ["dataset", "train_size", "lambda", "simulations"]
@@ -39,12 +39,12 @@ def table_a_1(experiment, spec, draws):
 
 def read_lambda(experiment, cell):
     """lambda of a cell: stated by the configuration, or chosen by its search."""
-    from study.jobs import read_settings
+    from study.jobs.script import read_settings
 
-    source = experiment.lambda_source(
+    facts = experiment.lambda_source(
         experiment.methods[cell["method"]],
         cell["dataset"],
         int(cell["train_size"]),
         cell["epsilon"],
     )
-    return read_settings(str(source))[0]
+    return read_settings(str(facts))[0]

@@ -1,6 +1,6 @@
 """Tables of the distributed lasso."""
 
-from dp.lasso import STOPPED
+from dp.descents.distributed_lasso import STOPPED
 
 COLUMNS = (
     *("dataset", "method", "train_size", "runs"),

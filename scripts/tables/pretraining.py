@@ -2,8 +2,8 @@
 
 import math
 
-from study import published
 from study.canonical import epsilon
+from study.configuration import printed_values
 
 COLUMNS = (
     *("dataset", "epsilon", "plain", "plain_low", "plain_high", "pretrained", "pretrained_low"),
@@ -15,7 +15,7 @@ COLUMNS = (
 def by_column(experiment, name):
     """plain, pretrained -> epsilon (infinite: without privacy) -> the percentage printed."""
     found = {"plain": {}, "pretrained": {}}
-    for value in published.values(experiment, name):
+    for value in printed_values.values(experiment, name):
         found[value.column][math.inf if value.epsilon is None else value.epsilon] = value.value
     return found
 

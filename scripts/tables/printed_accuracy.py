@@ -2,8 +2,8 @@
 
 import math
 
-from study import published
 from study.canonical import epsilon
+from study.configuration import printed_values
 
 COLUMNS = (
     *("dataset", "method", "train_size", "epsilon", "accuracy_mean", "accuracy_sd_folds"),
@@ -19,7 +19,7 @@ def printed_accuracy(experiment, spec, frame):
     """
     printed = {
         (value.dataset, value.method, math.inf if value.epsilon is None else value.epsilon): value
-        for value in published.values(experiment, spec["options"]["published"])
+        for value in printed_values.values(experiment, spec["options"]["published"])
     }
     rows = []
     for cell in frame.itertuples():

@@ -2,8 +2,8 @@
 
 import math
 
-from study import published
 from study.canonical import epsilon
+from study.configuration import printed_values
 
 COLUMNS = (
     *("dataset", "method", "train_size", "epsilon", "error_mean", "error_low", "error_high"),
@@ -20,7 +20,7 @@ def published_errors(experiment, spec, frame):
     """
     printed = {
         (value.dataset, value.method): value.value
-        for value in published.values(experiment, spec["options"]["published"])
+        for value in printed_values.values(experiment, spec["options"]["published"])
     }
     rows = []
     for (dataset, method), cells in frame.groupby(["dataset", "method"], sort=False):

@@ -2,7 +2,7 @@
 
 import math
 
-from checks import source as source_file
+from study import facts as source_file
 from study.canonical import number
 
 COLUMNS = (

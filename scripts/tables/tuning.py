@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 from study.canonical import number
-from study.files import read_json
+from study.jobs.files import read_json
 
 COLUMNS = (
     *("dataset", "lambda_tuned", "error_tuned", "ties", "lambdas_tied", "lambda_published"),

@@ -84,8 +84,8 @@ def passes(npz, fit, n):
     sys.path.insert(0, str(SCRIPTS))
     from dp.mechanisms import MECHANISMS
     from dp.noise import l2_laplace
-    from dp.solvers import minimise
-    from study.prepared import Prepared
+    from dp.solvers.newton import minimise
+    from study.data.prepared import Prepared
 
     X, y = Prepared(npz).floats(np.arange(n), in_blocks=True)
     plan = MECHANISMS["objective_perturbation"].plan(n, 10, epsilon=EPSILON, lam=LAMBDA)

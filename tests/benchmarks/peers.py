@@ -50,12 +50,12 @@ from sklearn.linear_model import LogisticRegression
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from dp.data import normalise_rows, simulate_separable
-from dp.fits import fit_each
+from dp.data.examples import normalise_rows, simulate_separable
 from dp.mechanisms import MECHANISMS
 from dp.noise import l2_laplace
-from dp.solvers import minimise
-from study.prepared import Prepared
+from dp.solvers.fits import fit_each
+from dp.solvers.newton import minimise
+from study.data.prepared import Prepared
 
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
 DIGITS = ROOT / "results" / "data" / "mnist_4_9.npz"

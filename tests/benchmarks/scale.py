@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
 from project import Project
-from study.config import load, read_yaml
-from study.experiment import data_path
-from study.files import write_csv
+from study.configuration.config import load, read_yaml
+from study.configuration.experiment import data_path
+from study.jobs.files import write_csv
 
 LIMITS = {"plan": (60, 600), "aggregate": (60, 1000)}
 LONGEST_PATH = 200

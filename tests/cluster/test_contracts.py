@@ -102,7 +102,7 @@ def test_recovery_on_lsf(project):
             check=True,
         )
     try:
-        output = project.python("scripts/recover.py", "--cores", 1, "--dry-run", *TINY)
+        output = project.python("scripts/tools/recover.py", "--cores", 1, "--dry-run", *TINY)
         assert "cancelling 1 jobs" in output
         assert calls(project, "bkill") == [["1000"]]
     finally:

@@ -4,7 +4,6 @@ import re
 import time
 
 import pytest
-
 from recover import job_prefix
 
 pytestmark = pytest.mark.slow
@@ -103,7 +102,7 @@ def test_killed_run_is_recovered(project, cluster, local, profile):
     project.kill(process)
     left = set(jobs(cluster, project, "RUNNING", "PENDING"))
     assert left
-    output = project.python("scripts/recover.py", *profile, *CELLS, timeout=300)
+    output = project.python("scripts/tools/recover.py", *profile, *CELLS, timeout=300)
     assert "jobs that were left behind" in output and "unlocking and resuming" in output
     assert (project / RESULTS).read_bytes() == local
     new = {job for job in jobs(cluster, project) if job not in left}
@@ -126,7 +125,7 @@ def test_what_a_killed_run_finished_is_kept(project, cluster, local):
     project.kill(process)
     project.wait_for(lambda: not jobs(cluster, project, "RUNNING", "PENDING"), 60)
     done = {path: path.stat().st_mtime_ns for path in run_files(project)}
-    project.python("scripts/recover.py", *SBATCH, *CELLS, timeout=300)
+    project.python("scripts/tools/recover.py", *SBATCH, *CELLS, timeout=300)
     assert (project / RESULTS).read_bytes() == local
     kept = [path for path, when in done.items() if path.stat().st_mtime_ns == when]
     assert len(kept) >= len(done) - 1  # the one that Snakemake had not yet seen finished

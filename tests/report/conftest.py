@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from study.config import load
-from study.experiment import data_path
-from study.files import write_csv, write_json
+from study.configuration.config import load
+from study.configuration.experiment import data_path
+from study.jobs.files import write_csv, write_json
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {

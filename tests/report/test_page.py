@@ -12,7 +12,7 @@ from reporting import ledger as ledgers
 from reporting.collect import Gathered
 from reporting.page import badge_class, render, short
 from study import paths
-from study.files import write_csv
+from study.jobs.files import write_csv
 
 
 def page_of(experiment, **options):

@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 from scipy.stats import binomtest
 
-import audit as script
-from dp import audit, noise, pairs
+import attack as script
+from dp import audit, noise
 from dp.accounting import REPLACE_ONE, Guarantee, gaussian_sigma
 from dp.losses import get
 from dp.mechanisms import MECHANISMS, Mechanism, Release
 from dp.mechanisms.objective_perturbation import exact_epsilon
 from dp.mechanisms.options import Loss, NonNegative
 from dp.mechanisms.output_perturbation import Perturbed
+from dp.privacy import pairs
 from dp.seeds import generator
-from study import audits
+from study.configuration import audits
 
 # ---- exact losses in one dimension
 
@@ -445,7 +446,7 @@ def test_only_neighbours_are_a_pair():
 
 @pytest.mark.parametrize("name", pairs.PAIRS)
 def test_pairs_are_neighbours_within_their_bound(name):
-    from dp.data import NUMBERS, check_rows
+    from dp.data.examples import NUMBERS, check_rows
 
     pair = pairs.find(name)
     pairs.find(pair.sides)
@@ -673,11 +674,11 @@ def test_gaussian_mechanisms_keep_what_is_proven(name, pair, epsilon, trials, op
 
 def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
     """One that tilts, one that adds to the minimiser, one that descends."""
-    from dp import gradient_descent
+    from dp.descents import full_batch
     from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation
     from dp.mechanisms.output_perturbation import GaussianOutputPerturbation
 
-    plan, descend = GaussianObjectivePerturbation._plan, gradient_descent.descend
+    plan, descend = GaussianObjectivePerturbation._plan, full_batch.descend
     honest = plan, GaussianOutputPerturbation.scale
     less = {
         "gaussian_objective_perturbation": (
@@ -688,7 +689,7 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
             GaussianOutputPerturbation, "scale", lambda *a: honest[1](*a) / 5,
         ),
         "dp_gd": (
-            gradient_descent, "descend",
+            full_batch, "descend",
             lambda *a, sigma, **k: descend(*a, sigma=sigma / 5, **k),
         ),
     }  # fmt: skip
@@ -705,8 +706,8 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
 def test_exact_curve_of_the_free_jacobian(epsilon):
     """Exact densities in one dimension, others pulling with all strengths: at the threshold delta is met,
     at half of it the same noise exceeds delta by 1.26 to 1.37."""
-    from dp import gaussian_tilt
     from dp.accounting import gaussian_sigma
+    from dp.privacy import gaussian_tilt
 
     delta, w = 1e-5, np.linspace(-300, 300, 60_001)
     plan = MECHANISMS["gaussian_objective_perturbation"].plan(

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dp.data import normalise_rows
-from dp.fits import sum_intercept
+from dp.data.examples import normalise_rows
 from dp.mechanisms import MECHANISMS
+from dp.solvers.fits import sum_intercept
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = [ROOT / "data/raw", *map(Path, filter(None, [os.environ.get("DP_DATA_MIRROR")]))]

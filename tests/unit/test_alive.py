@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from study import alive
+from study.jobs import alive
 
 
 @pytest.fixture

@@ -16,11 +16,12 @@ from aggregate import Guarantees
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.sufficient_statistics import joint_sensitivity
 from dp.seeds import generator
-from study import arguments, data_sources
-from study.config import load, read_yaml
-from study.experiment import Cell, data_path
-from study.files import read_json, write_json
-from study.prepared import Prepared
+from study import arguments
+from study.configuration.config import load, read_yaml
+from study.configuration.experiment import Cell, data_path
+from study.data import origins
+from study.data.prepared import Prepared
+from study.jobs.files import read_json, write_json
 
 # What `reason` states of the noise where that is not info["scale"] itself, from info and arguments.
 STATES = {
@@ -82,7 +83,7 @@ def folder(tmp_path_factory):
                 with mock.patch.object(sys, "argv", ["prepare.py", *map(str, words)]):
                     prepare.main()
                 continue
-            facts = data_sources.public_facts(datasets[name])
+            facts = origins.public_facts(datasets[name])
             if "idx" in source:  # 28 x 28 pixels, which only the file says
                 facts["columns"] = [f"pixel{k}" for k in range(784)]
             write_json(meta, facts | {"private_rows": []})
@@ -150,13 +151,19 @@ def test_what_is_taken_as_public_reaches_the_reason(folder, monkeypatch):
 
 
 def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
-    import spending
+    import spending_of_experiment
 
     monkeypatch.chdir(folder)
     experiment = configuration("default")[1]["patton"].to_json()
-    words = ["spending.py", "--experiment", experiment, "--out", str(tmp_path / "spending.csv")]
+    words = [
+        "spending_of_experiment.py",
+        "--experiment",
+        experiment,
+        "--out",
+        str(tmp_path / "spending.csv"),
+    ]
     monkeypatch.setattr(sys, "argv", words)
-    spending.main()
+    spending_of_experiment.main()
     with (tmp_path / "spending.csv").open(newline="") as handle:
         found = {(row["dataset"], row["method"]): row for row in csv.DictReader(handle)}
     private = found["wdbc_bounds", "functional_laplace"]
@@ -226,7 +233,7 @@ def test_facts_known_before_the_preparation_are_those_it_writes(folder):
         path = folder / data_path(name, "json")
         if not path.exists() or not {"sklearn", "simulate"} & set(entry["source"]):
             continue
-        facts, meta = data_sources.public_facts(entry), read_json(path)
+        facts, meta = origins.public_facts(entry), read_json(path)
         assert facts["bound"] == pytest.approx(meta["bound"])
         assert facts["coordinate_bound"] == meta["coordinate_bound"]
         for each in ("dp_gd", "functional_laplace"):
@@ -238,7 +245,7 @@ def test_facts_known_before_the_preparation_are_those_it_writes(folder):
 
 
 def test_settings_are_checked_with_the_bounds_of_their_own_data(monkeypatch):
-    from study import experiment_checks
+    from study.configuration import experiment_checks
 
     _, experiments, datasets = configuration("default")
     asked, guarantee = set(), arguments.guarantee

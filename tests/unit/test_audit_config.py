@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from dp.audit import of_each
-from study import audits
-from study.config import ConfigError, load
+from study.configuration import audits
+from study.configuration.config import ConfigError, load
 
 
 def test_every_attack_has_one_path():
@@ -111,7 +111,7 @@ def test_refused(changes, match):
 
 
 def experiment(tmp_path, monkeypatch, private):
-    from study import config
+    from study.configuration import config
 
     values = yaml.safe_load(config.SHIPPED.joinpath("experiments/wdbc.yaml").read_text())
     values["tune"]["private_tuning"] = private
@@ -148,13 +148,13 @@ def test_private_tuning_is_checked(tmp_path, monkeypatch, private, match):
 
 def test_an_attack_depends_on_no_other_mechanism():
     """What a job executes decides when it is made again: its own mechanism's file, and no other's."""
-    from dp.exact import OBJECTIVE
     from dp.mechanisms import MECHANISMS
+    from dp.privacy.exact_losses import OBJECTIVE
     from study.dependencies import ROOT, sources
 
     folder = ROOT / "dp/mechanisms"
     for name in ("output_perturbation", "objective_perturbation", "dp_sgd", "adassp"):
-        files = set(sources("audit.py", MECHANISMS.module(name)))
+        files = set(sources("attack.py", MECHANISMS.module(name)))
         own = {path.name for path in files if path.parent == folder} - {"__init__.py"}
         module = MECHANISMS.module(name).rpartition(".")[2] + ".py"
         needed = {

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dp.bounds import cm08_lemma_3, cm08_lemma_4
-from dp.data import simulate_unseparable
+from dp.data.examples import simulate_unseparable
 from dp.evaluation import regularised_risk
+from dp.excess_risk import cm08_lemma_3, cm08_lemma_4
 from dp.mechanisms import MECHANISMS
 
 

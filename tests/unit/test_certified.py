@@ -5,11 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from dp import accelerated, losses, pairs, solvers
-from dp.elastic_net import minimise_elastic_net, subgradient_norm
-from dp.fits import FITS
+from dp import losses
 from dp.mechanisms import MECHANISMS
+from dp.privacy import pairs
 from dp.seeds import generator
+from dp.solvers import accelerated, newton
+from dp.solvers.elastic_net import minimise_elastic_net, subgradient_norm
+from dp.solvers.fits import FITS
 
 CERTIFIED = (
     "output_perturbation",
@@ -57,7 +59,7 @@ def hard(kind, bound, rng):
 def settings(loss, n, d, bound, rng):
     """(lambda, tolerance) from all of the range that is not refused; every other tolerance its edge."""
     lam = loss.c * bound**2 * 10.0 ** rng.uniform(-10, -1)
-    least = solvers.least_tolerance(n, d, lam, bound, loss)
+    least = newton.least_tolerance(n, d, lam, bound, loss)
     return lam, least * 10.0 ** (rng.choice([0, 1]) * rng.uniform(0, 4))
 
 
@@ -70,7 +72,7 @@ def test_no_data_set_keeps_the_solver_from_its_certificate(kind, name):
         loss = losses.get(name, **({"h": 10.0 ** rng.uniform(-5, 1)} if name == "huber" else {}))
         X, y = hard(kind, bound, rng)
         lam, tolerance = settings(loss, *X.shape, bound, rng)
-        solvers.check_certifiable(*X.shape, lam, bound, loss, tolerance)
+        newton.check_certifiable(*X.shape, lam, bound, loss, tolerance)
         w, info = FITS["l2"](X, y, lam, loss=loss, tolerance=tolerance)
         assert info["status"][0] == "ok" and info["gradient_norm"][0] <= tolerance / 2
         gradient = (loss.derivative(y * (X @ w[0])) * y) @ X / len(y) + lam * w[0]
@@ -99,7 +101,7 @@ def test_kinks_of_nearly_linear_pieces_on_wide_rows(h):
     for _ in range(6):
         X, y = hard("wide", bound, rng)
         lam = 1e-9 * loss.c * bound**2
-        tolerance = solvers.least_tolerance(*X.shape, lam, bound, loss)
+        tolerance = newton.least_tolerance(*X.shape, lam, bound, loss)
         _, info = FITS["l2"](X, y, lam, loss=loss, tolerance=tolerance)
         assert info["status"][0] == "ok"
 
@@ -131,7 +133,7 @@ def test_descent_alone_keeps_its_promise(kappa, l1):
 
 def test_descent_alone_finds_the_elastic_net(monkeypatch):
     """Without Newton's method: what stands behind it is enough."""
-    monkeypatch.setattr("dp.elastic_net.NEWTON", 0)
+    monkeypatch.setattr("dp.solvers.elastic_net.NEWTON", 0)
     X, y = hard("separable", 1.0, generator(85))
     slow, info = minimise_elastic_net(X, y, 1e-3, 1e-4, 1e-9)
     assert info["status"][0] == "ok" and info["iterations"][0] > 100
@@ -223,8 +225,8 @@ def test_a_record_has_a_bounded_share_where_margins_overflow(name, options):
 def test_rounding_at_the_weights_is_counted_where_there_are_millions_of_columns():
     """Weights are up to tolerance/lambda longer than the minimiser, and so is a margin's error."""
     for d in (10**4, 10**6):
-        lam = 0.25 / solvers.STEEPEST * (1 + 1e-9)
-        least = solvers.least_tolerance(2, d, lam)
+        lam = 0.25 / newton.STEEPEST * (1 + 1e-9)
+        least = newton.least_tolerance(2, d, lam)
         if math.isinf(least):
             assert d == 10**6
             continue

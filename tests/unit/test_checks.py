@@ -5,12 +5,13 @@ import math
 import pandas as pd
 import pytest
 
-from checks import cells, privacy, source, statements
+from checks import cells, privacy, statements
 from checks.published import compare
 from checks.results import Missing, Results
 from dp import metrics
-from study.experiment import Experiment
-from study.published import expand
+from study import facts
+from study.configuration.experiment import Experiment
+from study.configuration.printed_values import expand
 
 PRIVATE = {"private": True, "mechanism": "output_perturbation"}
 
@@ -147,7 +148,7 @@ def test_gaussian_excess_of_known_cases():
     assert not privacy.gaussian_excess(CURVES, cases=[[1, 1]], delta=1e-5).holds
 
 
-SOURCE = source.Source(
+SOURCE = facts.Source(
     "made_2020",
     "M20",
     {"tables": {"t": {"row": {0.1: [0.30, 0.02], 1: [0.12, 0.02]}, "plain": [0.05, 0.01]}}},
@@ -184,7 +185,7 @@ def test_published_values_beside_their_cells():
 
 def test_accuracies_are_compared_as_shares():
     spec = SPEC | {"quantity": "accuracy_percent", "layout": "number", "rows": SPEC["rows"][:1]}
-    percent = source.Source("m", "M", {"tables": {"t": {"row": {0.1: 70.0, 1: 95.0}}}})
+    percent = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: 70.0, 1: 95.0}}}})
     rows = list(compare(CURVES, percent, {"t": spec}, {}))
     assert rows[0]["published"] == 0.7 and rows[0]["ours"] == pytest.approx(0.7)
     assert rows[0]["ours_low"] == pytest.approx(0.69)
@@ -192,7 +193,7 @@ def test_accuracies_are_compared_as_shares():
 
 
 def test_only_a_wide_printed_sd_makes_it_inside_and_the_reason_says_so():
-    wide = source.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
+    wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
     spec = SPEC | {"rows": [SPEC["rows"][0] | {"epsilon": 0.1}]}
     (row,) = compare(CURVES, wide, {"t": spec}, {})
     assert row["verdict"] == "inside"
@@ -210,7 +211,7 @@ def test_paths_of_published_values():
 def test_tables_of_published_numbers_are_checked(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("n,x\n1,2\n3,4.5\n")
-    assert source.read_table(path) == {1.0: {"x": 2.0}, 3.0: {"x": 4.5}}
+    assert facts.read_table(path) == {1.0: {"x": 2.0}, 3.0: {"x": 4.5}}
     for text, problem in (
         ("n,x\n1,two\n", "row 2"),
         ("n,x\n1,2\n1,3\n", "stands twice"),
@@ -220,7 +221,7 @@ def test_tables_of_published_numbers_are_checked(tmp_path):
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=problem):
-            source.read_table(path)
+            facts.read_table(path)
 
 
 def test_bounds_are_judged_at_every_delta(monkeypatch):
@@ -244,12 +245,12 @@ def test_bounds_are_judged_at_every_delta(monkeypatch):
 
 
 def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_said():
-    facts = {
+    values = {
         "claims": [{"id": "m-1", "says": "good is better"}],
         "defects": [{"id": "d-1", "what": "bad is bad"}],
         "tables": {},
     }
-    made = source.Source("m", "M", facts)
+    made = facts.Source("m", "M", values)
     check = {"kind": "lower_than", "options": {"lower": "good", "higher": "bad", "epsilon": 0.1}}
     statement = {"checks": [check]}
     here = results(

@@ -7,8 +7,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dp import accounting, composition, exact
+from dp import accounting
 from dp.accounting import REPLACE_ONE, Guarantee, gaussian_delta
+from dp.privacy import composition, exact_losses
 
 
 def guarantee(epsilon, delta=0.0, adjacency=REPLACE_ONE):
@@ -111,7 +112,7 @@ def test_redrawing_until_bounded_costs_more_than_epsilon():
     """Against two-dimensional densities of the accepted coefficients on a grid."""
     for epsilon in (0.1, 1.0, 3.0):
         s = 4 / epsilon
-        found = exact.redrawn_functional_loss(epsilon)
+        found = exact_losses.redrawn_functional_loss(epsilon)
         assert epsilon < found <= 2 * epsilon
         quadratic, linear = np.meshgrid(np.linspace(1e-6, 3, 301), np.linspace(-4, 4, 401))
 
@@ -136,7 +137,9 @@ def test_exact_rows():
         "laplace_coordinates": [1],
         "laplace_dimension": 784,
     }
-    rows = [dict(zip(exact.COLUMNS, row, strict=True)) for row in exact.rows(**settings)]
+    rows = [
+        dict(zip(exact_losses.COLUMNS, row, strict=True)) for row in exact_losses.rows(**settings)
+    ]
     values = {
         (r["mechanism"], r["epsilon_claimed"], r["setting"][:15], r["what"][:16]): r for r in rows
     }

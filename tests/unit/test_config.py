@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from project import ROOT
-from study import config
-from study.config import ConfigError
-from study.validation import merge, origin, read_yaml
+from study.configuration import config
+from study.configuration.config import ConfigError
+from study.configuration.validation import merge, origin, read_yaml
 
 DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text())
 

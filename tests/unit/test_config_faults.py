@@ -15,9 +15,9 @@ import pytest
 from snakemake.utils import update_config
 
 from project import ROOT
-from study import audits, config, kinds, sources, validation
-from study.config import ConfigError
-from study.experiment import Experiment
+from study.configuration import audits, config, kinds, publications, validation
+from study.configuration.config import ConfigError
+from study.configuration.experiment import Experiment
 
 DEFAULT = "config/config.yaml"
 OVERLAYS = ("config/smoke.yaml", "config/real.yaml", "config/full.yaml")
@@ -88,7 +88,7 @@ class Files:
         self.originals = {str(path): validation.read_yaml(path) for path in paths}
         self.values, self.known = dict(self.originals), {}
         self.really = validation.read_yaml
-        for module in (config, sources, audits, validation):
+        for module in (config, publications, audits, validation):
             monkeypatch.setattr(module, "read_yaml", self.read)
         for module, name, key in (
             (config, "experiment", self.experiment_key),
@@ -97,7 +97,7 @@ class Files:
                 "_datasets",
                 lambda: self.content("config/datasets.yaml", "config/files.yaml"),
             ),
-            (sources, "load", lambda: self.content("config/published")),
+            (publications, "load", lambda: self.content("config/published")),
             (audits, "load", lambda merged: self.content("config/audit") + repr(merged["audit"])),
         ):
             monkeypatch.setattr(module, name, self.remember(getattr(module, name), key))
@@ -139,7 +139,7 @@ class Files:
             update_config(merged, self.read(overlay))
         merged, experiments, datasets = config.load(merged, [*overlays, DEFAULT])
         audits.load(merged)
-        sources.check(experiments, sources.load(), datasets)
+        publications.check(experiments, publications.load(), datasets)
 
 
 def ask(experiment):

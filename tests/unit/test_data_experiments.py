@@ -6,8 +6,8 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from study import config
-from study.config import ConfigError
+from study.configuration import config
+from study.configuration.config import ConfigError
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 
 from analyses.classes import class_counts
 from analyses.components import explained_variance, first_components
-from dp.preparation import prepare
+from dp.data.preparation import prepare
 from plots import components, images, weights
-from study import readers
-from study.files import write_json
+from study.data import readers
+from study.jobs.files import write_json
 from tables import data as tables
 
 TITLE = {"title": "A title", "options": {"count": 5, "bins": 64, "components": [2, 9]}}

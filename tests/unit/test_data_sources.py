@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from study import data_sources
+from study.data import origins
 
 FILES = {
     "images.gz": {"urls": ["https://a.example/images.gz"], "sha256": "0" * 64},
@@ -16,7 +16,7 @@ IDX = {"idx": {"images": "images.gz", "labels": "labels.gz"}}
 
 def resolve(source, steps=(), files=None, **entry):
     entry = {"source": source, "steps": list(steps), **entry}
-    data_sources.resolve("mine", entry, dict(FILES) if files is None else files)
+    origins.resolve("mine", entry, dict(FILES) if files is None else files)
     return entry
 
 
@@ -106,17 +106,17 @@ def test_refuses_steps(step, match):
 
 def test_rows_left_by_the_steps():
     two = {"binary": {"negative": 4, "positive": 9}}
-    assert data_sources.prepared_rows(resolve({"sklearn": "digits", "rows": 1797})) == 1797
-    assert data_sources.prepared_rows(resolve({"sklearn": "digits", "rows": 1797}, [two])) is None
+    assert origins.prepared_rows(resolve({"sklearn": "digits", "rows": 1797})) == 1797
+    assert origins.prepared_rows(resolve({"sklearn": "digits", "rows": 1797}, [two])) is None
     known = resolve({"sklearn": "digits", "rows": 1797}, [two], rows=361)
-    assert data_sources.prepared_rows(known) == 361
+    assert origins.prepared_rows(known) == 361
 
 
 def test_many_classes():
     two = {"binary": {"negative": 4, "positive": 9}}
-    assert data_sources.many_classes(resolve({"sklearn": "digits"}))
-    assert not data_sources.many_classes(resolve({"sklearn": "digits"}, [two]))
-    assert not data_sources.many_classes(resolve({"sklearn": "digits"}, positive=4))
+    assert origins.many_classes(resolve({"sklearn": "digits"}))
+    assert not origins.many_classes(resolve({"sklearn": "digits"}, [two]))
+    assert not origins.many_classes(resolve({"sklearn": "digits"}, positive=4))
 
 
 READ = {"label": "y", "positive": 1, "bounds": {"a": [0, 1]}, "categories": {"c": ["u", 1, "drop"]}}
@@ -140,10 +140,10 @@ def test_refuses_what_missing_cells_cannot_become(missing, match):
 
 def test_how_many_rows_are_left_must_be_said_where_some_are_dropped():
     entry = {"source": {"csv": "bank.zip", "rows": 100}, "steps": [], "label": "y", "positive": 1}
-    assert data_sources.prepared_rows(entry | {"missing": {"a": 1}}) == 100
+    assert origins.prepared_rows(entry | {"missing": {"a": 1}}) == 100
     dropping = entry | {"missing": {"a": 1, "*": "drop"}}
-    assert data_sources.prepared_rows(dropping) is None
-    assert data_sources.prepared_rows(dropping | {"rows": 90}) == 90
+    assert origins.prepared_rows(dropping) is None
+    assert origins.prepared_rows(dropping | {"rows": 90}) == 90
 
 
 def test_several_files_and_patterns(tmp_path, monkeypatch):
@@ -152,16 +152,16 @@ def test_several_files_and_patterns(tmp_path, monkeypatch):
         (tmp_path / name).write_text("a,y\n1,1\n2,0\n")
     entry = resolve({"csv": "part-?.csv"}, label="y", positive=1)
     assert entry["source"] == {"csv": ["part-1.csv", "part-2.csv"], "rows": 4}
-    assert data_sources.source_files(entry["source"]) == {
+    assert origins.source_files(entry["source"]) == {
         "csv[0]": "part-1.csv",
         "csv[1]": "part-2.csv",
     }
-    data_sources.check_own_files(entry, FILES)
+    origins.check_own_files(entry, FILES)
     exact = resolve({"csv": "part-[3].csv"}, label="y", positive=1)
     assert exact["source"]["csv"] == "part-[3].csv"
     nothing = resolve({"csv": "bits-*.csv"}, label="y", positive=1)
     with pytest.raises(ValueError, match=r"source.csv: no file 'bits-\*.csv'"):
-        data_sources.check_own_files(nothing, FILES)
+        origins.check_own_files(nothing, FILES)
     both = resolve({"csv": ["bank.zip", "part-1.csv"]}, label="y", positive=1)
     assert both["source"] == {"csv": ["data/raw/bank.zip", "part-1.csv"]}
 
@@ -203,6 +203,6 @@ def test_targets_that_cannot_be_meant(source, entry, match):
 
 def test_a_target_that_is_a_number():
     entry = resolve({"csv": "bank.zip"}, **TARGET, missing={"visits": 0})
-    assert not data_sources.many_classes(entry)
-    facts = data_sources.public_facts(entry)
+    assert not origins.many_classes(entry)
+    facts = origins.public_facts(entry)
     assert facts["target"] == TARGET["target"] and facts["labels"] == {}

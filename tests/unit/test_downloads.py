@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from study import downloads
-from study.downloads import Wanted, fetch
+from study.data import downloads
+from study.data.downloads import Wanted, fetch
 
 CONTENT = bytes(range(256)) * 40
 SHA = hashlib.sha256(CONTENT).hexdigest()

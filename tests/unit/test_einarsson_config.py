@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from study.config import ConfigError, load
+from study.configuration.config import ConfigError, load
 
 ROOT = Path(__file__).resolve().parents[2]
 

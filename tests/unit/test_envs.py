@@ -109,7 +109,7 @@ def imported(*folders):
     own = {path.stem for path in files} | {
         p.name for p in (ROOT / "scripts").iterdir() if p.is_dir()
     }
-    own |= {path.stem for path in (ROOT / "scripts").glob("*.py")}
+    own |= {path.stem for path in (ROOT / "scripts").rglob("*.py")}
     distributions = packages_distributions()
     return {
         canonicalize_name(distributions.get(name, [name])[0]): str(path.relative_to(ROOT))

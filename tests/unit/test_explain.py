@@ -9,21 +9,21 @@ import pytest
 
 from dp.mechanisms import MECHANISMS
 from project import ROOT
-from study import kinds
-from study.validation import read_yaml
+from study.configuration import kinds
+from study.configuration.validation import read_yaml
 
 SCHEMAS = sorted((ROOT / "workflow/schemas").glob("*.yaml"))
 
 
 def test_the_configurations_readme_is_what_is_generated():
     made = subprocess.run(
-        [sys.executable, "scripts/explain_config.py"],
+        [sys.executable, "scripts/tools/explain_config.py"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    remedy = "run: python scripts/explain_config.py > config/README.md"
+    remedy = "run: python scripts/tools/explain_config.py > config/README.md"
     found = (ROOT / "config/README.md").read_text(encoding="utf-8")
     for name in MECHANISMS:  # one of your own needs no entry
         if f"| `{name}` |" not in found:

@@ -9,10 +9,10 @@ import pytest
 from aggregate import COLUMNS
 from dp.mechanisms import MECHANISMS
 from project import ROOT
-from study import config, families, sources
-from study.config import ConfigError
-from study.resolve import experiment as resolved
-from study.validation import in_file, merge, read_yaml
+from study.configuration import config, families, publications
+from study.configuration.config import ConfigError
+from study.configuration.resolve import experiment as resolved
+from study.configuration.validation import in_file, merge, read_yaml
 
 FAMILY = {
     "vary": {"dimensions": [4, None], "batch": [10, 5]},
@@ -163,7 +163,7 @@ def _of_cm08(loaded, checks=(), published=None):
     if published:
         value["published"] = published
     made = resolved("cm08", value, in_file("cm08.yaml"), loaded[1])
-    sources.check(loaded[0] | {"cm08": made}, sources.load(), loaded[1])
+    publications.check(loaded[0] | {"cm08": made}, publications.load(), loaded[1])
     return made
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from project import ROOT
-from study.files import atomic, read_json, write_csv, write_json
+from study.jobs.files import atomic, read_json, write_csv, write_json
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path):
@@ -64,7 +64,7 @@ def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
     code = (
-        "import sys, time; sys.path.insert(0, 'scripts'); from study.files import atomic\n"
+        "import sys, time; sys.path.insert(0, 'scripts'); from study.jobs.files import atomic\n"
         f"with atomic({str(path)!r}) as handle:\n"
         "    handle.write('new'); handle.flush(); print('written', flush=True); time.sleep(60)"
     )

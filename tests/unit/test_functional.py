@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, laplace, norm
 
-from dp import quadratics
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.functional import (
     POLYNOMIALS,
@@ -16,6 +15,7 @@ from dp.mechanisms.functional import (
     l2_sensitivity,
     published_sensitivity,
 )
+from dp.privacy import quadratics
 from dp.seeds import generator
 
 
@@ -147,7 +147,7 @@ def test_without_noise_it_is_least_squares(name, options):
 
 
 def test_lambda_stands_beside_the_mean_loss():
-    from dp.solvers import minimise
+    from dp.solvers.newton import minimise
 
     X, y = rows()
     release = MECHANISMS["functional_laplace"].release(

@@ -8,12 +8,12 @@ import pytest
 import yaml
 from scipy.stats import kstest, norm
 
-from dp import gaussian_tilt
 from dp.accounting import gaussian_delta, gaussian_mu, gaussian_sigma
 from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
+from dp.privacy import gaussian_tilt
 from dp.seeds import generator
-from dp.solvers import minimise
+from dp.solvers.newton import minimise
 
 MECHANISM = MECHANISMS["gaussian_objective_perturbation"]
 FREE = [

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from dp import gaussian_tilt
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu, gaussian_sigma
-from dp.profiles import Gaussian, gaussian_profile
-from dp.solvers import minimise
+from dp.privacy import gaussian_tilt
+from dp.privacy.profiles import Gaussian, gaussian_profile
+from dp.solvers.newton import minimise
 
 DELTA = 1e-5
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from dp import gradient_descent
+from dp.descents import full_batch
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
-from dp.solvers import minimise
+from dp.solvers.newton import minimise
 
 MECHANISM = MECHANISMS["dp_gd"]
 
@@ -42,7 +42,7 @@ def test_gradient_by_finite_differences(loss, classes):
     X, y = rows(classes=classes)
     K = classes or 1
     W = generator(1).standard_normal((2, 3, K))
-    value, gradient = gradient_descent.mean_gradient(X, y, W, loss)
+    value, gradient = full_batch.mean_gradient(X, y, W, loss)
     for r in range(2):
         assert value[r] == pytest.approx(mean_loss(X, y, W[r], loss))
         for j in range(3):
@@ -60,12 +60,9 @@ def test_clipping_is_per_example(loss, classes):
     X, y = rows(classes=classes)
     W = generator(1).standard_normal((2, 3, (classes or 1)))
     clip = 0.3
-    _, clipped = gradient_descent.mean_gradient(X, y, W, loss, clip)
+    _, clipped = full_batch.mean_gradient(X, y, W, loss, clip)
     single = np.array(
-        [
-            gradient_descent.mean_gradient(X[i : i + 1], y[i : i + 1], W, loss)[1]
-            for i in range(len(X))
-        ]
+        [full_batch.mean_gradient(X[i : i + 1], y[i : i + 1], W, loss)[1] for i in range(len(X))]
     )
     norms = np.sqrt((single**2).sum(axis=(2, 3), keepdims=True))
     assert (norms > clip).any() and (norms < clip).any()
@@ -85,8 +82,8 @@ def test_neighbours_move_the_mean_by_at_most_its_sensitivity(loss, classes):
         direction = rng.standard_normal(2)
         X2[0] = direction / np.linalg.norm(direction)
         y2[0] = rng.choice((-1, 1)) if classes is None else rng.integers(classes)
-        _, a = gradient_descent.mean_gradient(X, y, W, loss, clip)
-        _, b = gradient_descent.mean_gradient(X2, y2, W, loss, clip)
+        _, a = full_batch.mean_gradient(X, y, W, loss, clip)
+        _, b = full_batch.mean_gradient(X2, y2, W, loss, clip)
         worst = max(worst, np.linalg.norm(a - b))
     assert 0.8 * 2 * clip / n < worst <= 2 * clip / n * (1 + 1e-12)
 
@@ -165,7 +162,7 @@ def test_the_noise_of_one_step():
         learning_rate=2.0, loss="softmax", classes=3, clip=0.5,
     )  # fmt: skip
     assert release.weights.shape == (1500, 3, 3)
-    _, gradient = gradient_descent.mean_gradient(X, y, np.zeros((1, 3, 3)), "softmax", 0.5)
+    _, gradient = full_batch.mean_gradient(X, y, np.zeros((1, 3, 3)), "softmax", 0.5)
     noise = (-release.weights / 2.0 - gradient) / release.info["scale"]
     assert kstest(noise.ravel(), norm.cdf).pvalue > 0.01
     correlation = np.corrcoef(noise.reshape(1500, 9).T)
@@ -176,7 +173,7 @@ def test_a_warm_start_is_where_descent_begins():
     X, y = rows()
     public = rows(500, 3, seed=8)
     options = {"epsilon": 1.0, "delta": 1e-5, "clip": 0.5, "learning_rate": 0.5}
-    expected, _ = gradient_descent.descend(*public, iterations=1000, learning_rate=0.5)
+    expected, _ = full_batch.descend(*public, iterations=1000, learning_rate=0.5)
     trained = MECHANISM.release(
         X, y, rng=generator(1), public=public, pretrain=True, iterations=3, **options
     )
@@ -361,21 +358,21 @@ def test_poisson_batches_are_divided_by_their_expected_size(loss):
     """Their mean is the full gradient; a batch of secret size is divided by a public one."""
     X, y = rows(50, classes=3 if loss == "softmax" else None)
     W = generator(1).standard_normal((1, 3, 3 if loss == "softmax" else 1))
-    _, full = gradient_descent.mean_gradient(X, y, W, loss, 0.5)
+    _, full = full_batch.mean_gradient(X, y, W, loss, 0.5)
     many = np.repeat(W, 4000, axis=0)
-    found = gradient_descent.sampled_gradient(X, y, many, loss, 0.5, 0.2, generator(2))
+    found = full_batch.sampled_gradient(X, y, many, loss, 0.5, 0.2, generator(2))
     error = found.std(axis=0) / math.sqrt(4000)
     assert (np.abs(found.mean(axis=0) - full[0]) < 5 * error).all()
-    whole = gradient_descent.sampled_gradient(X, y, W, loss, 0.5, 1.0, generator(2))
+    whole = full_batch.sampled_gradient(X, y, W, loss, 0.5, 1.0, generator(2))
     np.testing.assert_allclose(whole, full, atol=1e-15)
-    none = gradient_descent.sampled_gradient(X, y, W, loss, 0.5, 1e-12, generator(2))
+    none = full_batch.sampled_gradient(X, y, W, loss, 0.5, 1e-12, generator(2))
     assert not none.any()
 
 
 def test_squared_loss_by_finite_differences():
     X, y = rows()
     W = generator(1).standard_normal((2, 3, 1))
-    value, gradient = gradient_descent.mean_gradient(X, y, W, "squared")
+    value, gradient = full_batch.mean_gradient(X, y, W, "squared")
     for r in range(2):
         residual = X @ W[r, :, 0] - y
         assert value[r] == pytest.approx((residual**2).mean() / 2)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from plots.grids import search_grid
-from study.experiment import Cell
+from study.configuration.experiment import Cell
 
 EXPERIMENT = SimpleNamespace(
     name="study",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp.fits import l2, sum_intercept, sum_intercept_path
 from dp.mechanisms import MECHANISMS
+from dp.solvers.fits import l2, sum_intercept, sum_intercept_path
 
 NAMES = ("laplace_coordinates", "laplace_coordinates_sum", "laplace_l1")
 

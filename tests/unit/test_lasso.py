@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp import lasso
 from dp.accounting import gaussian_delta
+from dp.descents import distributed_lasso
 from dp.mechanisms import MECHANISMS
 
 LASSO, DP_LASSO = MECHANISMS["distributed_lasso"], MECHANISMS["dp_distributed_lasso"]
@@ -62,16 +62,18 @@ def test_gram_and_rows_give_the_same_gradient():
             rng.standard_normal((3, d)),
         )
         by_hand = np.array([sum((v @ x - t) * x for x, t in zip(X, y, strict=True)) for v in w])
-        np.testing.assert_allclose(lasso.Centre(X, y).gradient(w), by_hand, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(
+            distributed_lasso.Centre(X, y).gradient(w), by_hand, rtol=1e-10, atol=1e-10
+        )
 
 
 def test_shrinkages_are_their_formulas():
     v = np.concatenate([np.linspace(-2, 2, 41), [0.3, -0.3, 0.0, 1e-300, -1e-300]])
     for lam, rate in ((0.3, 1.0), (0.01, 30.0), (1e-20, 0.1)):
         soft = [math.copysign(max(abs(a) - rate * lam, 0.0), a) for a in v]
-        np.testing.assert_array_equal(lasso.soft_threshold(v, lam, rate), soft)
+        np.testing.assert_array_equal(distributed_lasso.soft_threshold(v, lam, rate), soft)
         printed = [math.copysign(1, a) * (abs(a) - lam) if a else 0.0 for a in v]
-        np.testing.assert_array_equal(lasso.printed_threshold(v, lam, rate), printed)
+        np.testing.assert_array_equal(distributed_lasso.printed_threshold(v, lam, rate), printed)
 
 
 @pytest.mark.parametrize("shrinkage", ["soft", "as_printed"])
@@ -108,7 +110,7 @@ def test_coordinator_knows_the_cost_from_gradients_alone(data):
     lam, rate, n = 0.001, 0.5, len(X)
     costs, w = [], np.zeros(12)
     for _ in range(60):
-        w = lasso.soft_threshold(w - rate * X.T @ (X @ w - y) / n, lam, rate)
+        w = distributed_lasso.soft_threshold(w - rate * X.T @ (X @ w - y) / n, lam, rate)
         costs.append(((y - X @ w) ** 2).sum() / (2 * n) + lam * np.abs(w).sum())
     threshold = (costs[29] + costs[30]) / 2
     found = LASSO.release(X, y, lam=lam, rate=rate, preparation="none", loss_threshold=threshold)
@@ -145,9 +147,9 @@ def test_preparation_is_scikit_learns(data, rows):
     scaler = StandardScaler().fit(X)
     Z = scaler.transform(X)
     Z[:, 4] = 0.0
-    standardised = lasso.Preparation(X, "standardise")
+    standardised = distributed_lasso.Preparation(X, "standardise")
     np.testing.assert_allclose(standardised.apply(X), Z, atol=1e-12)
-    pca = lasso.Preparation(X, "pca", 4)
+    pca = distributed_lasso.Preparation(X, "pca", 4)
     expected = PCA(4, svd_solver="full").fit(Z).transform(Z)
     found = pca.apply(X)
     np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-8)
@@ -161,14 +163,14 @@ def test_preparation_is_fitted_on_all_rows_where_they_are_given(data):
     X, y = data
     settings = {"lam": 0.01, "rate": 0.05, "max_iterations": 50}
     for kind in ("standardise", "pca"):
-        prepared = lasso.Preparation(X, kind, 5)
+        prepared = distributed_lasso.Preparation(X, kind, 5)
         for part, rows in (("all", slice(0, 30)), ("one", slice(0, 15))):
             plain, few = LASSO.release_many(
                 [(X[:30], y[:30]), (X[:8], y[:8])], all_rows=[X, X[:60]],
                 preparation=kind, components=5, part=part, **settings,
             )  # fmt: skip
-            w, _, _ = lasso.proximal_gradient(
-                [lasso.Centre(prepared.apply(X)[rows], y[rows])], 12 if kind != "pca" else 5,
+            w, _, _ = distributed_lasso.proximal_gradient(
+                [distributed_lasso.Centre(prepared.apply(X)[rows], y[rows])], 12 if kind != "pca" else 5,
                 [0.01], [0.05], max_iterations=50,
             )  # fmt: skip
             weights, intercept = prepared.unapply(w)
@@ -234,7 +236,9 @@ def test_private_sums_move_by_at_most_twice_the_clip():
         Z, t = X.copy(), y.copy()
         Z[2], t[2] = X[2] * rng.uniform(0.5, 2), -y[2]
         w = rng.standard_normal((1, 4)) * 0.1
-        move = lasso.clipped_sum(X, y, w, 0.5) - lasso.clipped_sum(Z, t, w, 0.5)
+        move = distributed_lasso.clipped_sum(X, y, w, 0.5) - distributed_lasso.clipped_sum(
+            Z, t, w, 0.5
+        )
         worst = max(worst, np.linalg.norm(move))
     assert 0.9 < worst <= 1 + 1e-12
 

@@ -29,7 +29,7 @@ from dp.mechanisms.options import (
 from dp.mechanisms.output_perturbation import sensitivity
 from dp.noise import l2_laplace
 from dp.seeds import generator
-from dp.solvers import minimise
+from dp.solvers.newton import minimise
 
 N, D = 60, 3
 LAMBDA = 0.1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as search
 
-from dp import losses, quadratics
+from dp import losses
 from dp.evaluation import regression
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.functional import (
@@ -18,8 +18,9 @@ from dp.mechanisms.objective_perturbation import calibrate, exact_epsilon
 from dp.mechanisms.output_perturbation import sensitivity
 from dp.mechanisms.posterior_sampling import loss_range
 from dp.mechanisms.sufficient_statistics import joint_sensitivity
+from dp.privacy import quadratics
 from dp.seeds import generator
-from dp.solvers import minimise
+from dp.solvers.newton import minimise
 
 # With the options they need; all others refuse.
 TAKERS = {

@@ -6,11 +6,12 @@ import pytest
 
 from plots.options import option_curve
 from project import ROOT
-from study import config, paths
-from study.files import write_csv
-from study.resolve import experiment as resolved
-from study.summary import results_frame
-from study.validation import ConfigError, in_file, read_yaml
+from study import paths
+from study.configuration import config
+from study.configuration.resolve import experiment as resolved
+from study.configuration.validation import ConfigError, in_file, read_yaml
+from study.jobs.files import write_csv
+from study.jobs.summary import results_frame
 
 FAMILY = {"mechanism": "dp_sgd", "vary": {"batch": [1, 10, 100]}, "title": "noisy steps"}
 KEYS = ("dataset", "method", "train_size", "epsilon", "lambda", "folds", "restarts")

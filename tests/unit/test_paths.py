@@ -4,7 +4,7 @@ import pytest
 from snakemake.utils import update_config
 
 from project import ROOT
-from study.config import load, read_yaml
+from study.configuration.config import load, read_yaml
 
 LONGEST = 200
 

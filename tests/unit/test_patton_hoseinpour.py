@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from study.config import ConfigError, load
+from study.configuration.config import ConfigError, load
 
 
 def loaded(name, **settings):

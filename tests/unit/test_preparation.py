@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dp import data
-from dp.components import distances_to_class_mean, principal_components
-from dp.preparation import STEPS, Table, prepare
+from dp.data import examples
+from dp.data.components import distances_to_class_mean, principal_components
+from dp.data.preparation import STEPS, Table, prepare
 
 X_ROWS = hnp.arrays(
     np.float64, st.tuples(st.integers(2, 12), st.just(2)), elements=st.floats(-1e6, 1e6)
@@ -43,7 +43,7 @@ CHAINS = {
 @settings(max_examples=60, deadline=None)
 def test_the_stated_bound_holds_for_all_rows(steps, X):
     prepared, record = prepare(table(X), steps)
-    data.check_rows(prepared.X, prepared.y, prepared.bound)
+    examples.check_rows(prepared.X, prepared.y, prepared.bound)
     assert prepared.X.shape == (len(X), len(prepared.columns))
     assert [entry["step"] for entry in record] == [name for name, _ in steps]
 
@@ -185,7 +185,7 @@ def test_pca_agrees_with_scikit_learn(standardised):
 def test_the_bound_after_pca_holds(X):
     bounded = STEPS["row_norm"].apply(table(X))
     found = STEPS["pca"].apply(bounded, components=2)
-    data.check_rows(found.X, found.y, found.bound)
+    examples.check_rows(found.X, found.y, found.bound)
 
 
 @given(X=X_ROWS)
@@ -196,8 +196,8 @@ def test_max_norm_bounds_the_training_rows(X):
             STEPS["max_norm"].apply(table(X))
         return
     found = STEPS["max_norm"].apply(table(X))
-    data.check_rows(found.X, found.y, found.bound)
-    np.testing.assert_allclose(data.row_norms(found.X).max(), 1, rtol=1e-12)
+    examples.check_rows(found.X, found.y, found.bound)
+    np.testing.assert_allclose(examples.row_norms(found.X).max(), 1, rtol=1e-12)
 
 
 def test_random_projection_keeps_squared_norms_on_average_but_gives_no_bound():
@@ -311,7 +311,7 @@ def test_a_one_hot_group_counts_once_in_the_bound():
     found = STEPS["scale_to_bounds"].apply(given, age=[0, 100])
     assert found.bound == pytest.approx(np.sqrt(2))
     np.testing.assert_array_equal(found.X[:, 1:], group)
-    data.check_rows(found.X, found.y, found.bound)
+    examples.check_rows(found.X, found.y, found.bound)
     with pytest.raises(ValueError, match="no such column: 'job=a'"):
         STEPS["scale_to_bounds"].apply(given, **{"age": [0, 100], "job=a": [0, 1]})
     # Columns that are no longer zeros and ones count each for itself.
@@ -326,8 +326,8 @@ def test_distances_to_the_mean_of_the_class():
 
 def test_labels_of_several_classes():
     X = np.full((3, 2), 0.5)
-    data.check_rows(X, np.array([0, 1, 2]), 1.0, classes=3)
+    examples.check_rows(X, np.array([0, 1, 2]), 1.0, classes=3)
     with pytest.raises(ValueError, match="integers from 0 to 1"):
-        data.check_rows(X, np.array([0, 1, 2]), 1.0, classes=2)
+        examples.check_rows(X, np.array([0, 1, 2]), 1.0, classes=2)
     with pytest.raises(ValueError, match="labels must be -1 or 1"):
-        data.check_rows(X, np.array([0, 1, 2]), 1.0)
+        examples.check_rows(X, np.array([0, 1, 2]), 1.0)

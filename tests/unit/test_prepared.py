@@ -6,13 +6,14 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from dp.data import Rows, check_rows
+from dp.data.examples import Rows, check_rows
 from dp.evaluation import error_rate, regularised_risk
-from dp.fits import shared_fit
 from dp.mechanisms import MECHANISMS
-from dp.solvers import minimise
-from study import jobs, prepared
-from study.prepared import Prepared
+from dp.solvers.fits import shared_fit
+from dp.solvers.newton import minimise
+from study.data import prepared
+from study.data.prepared import Prepared
+from study.jobs import folds
 
 IN_BLOCKS = [name for name in MECHANISMS if MECHANISMS[name].in_blocks]
 
@@ -88,9 +89,9 @@ def test_jobs_split_large_data_alike(split, tmp_path, monkeypatch):
     arguments = Namespace(
         data=tmp_path / "rows.npz", experiment="e", dataset="d", train_size=50, seed=3, **split
     )
-    plain = list(jobs.training_folds(arguments))
+    plain = list(folds.training_folds(arguments))
     monkeypatch.setattr(prepared, "LARGE", 100)
-    large = list(jobs.training_folds(arguments, in_blocks=True))
+    large = list(folds.training_folds(arguments, in_blocks=True))
     assert len(plain) == len(large)
     for parts, others in zip(plain, large, strict=True):
         for (rows, labels), (found, found_labels) in zip(parts, others, strict=True):

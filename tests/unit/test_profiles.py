@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from dp import accounting, profiles
+from dp import accounting
 from dp.accounting import REPLACE_ONE, Guarantee, gaussian_delta
-from dp.profiles import Curve, Gaussian, Losses, compose
+from dp.privacy import profiles
+from dp.privacy.profiles import Curve, Gaussian, Losses, compose
 
 EPSILONS = np.array([0.0, 0.1, 0.5, 1.0, 2.5])
 
@@ -87,7 +88,7 @@ def test_gaussians_compose_exactly_in_every_form():
 
 def test_directions_stay_apart():
     """A pair whose two directions differ: N(0, 1) against N(0, 1/2), with a Gaussian release beside it."""
-    from dp.sketches import profile
+    from dp.privacy.sketches import profile
 
     one = profile(1, 2.0)
     epsilons = np.array([0.3, 0.8])

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from study import published
-from study.config import load
-from study.experiment import Experiment
+from study.configuration import printed_values
+from study.configuration.config import load
+from study.configuration.experiment import Experiment
 from tables.pretraining import by_column, pretraining
 from tables.printed_accuracy import COLUMNS, printed_accuracy
 from tables.published_errors import published_errors
@@ -24,16 +24,16 @@ def experiments():
 
 
 def test_printed_values_with_their_cells(experiments):
-    values = published.values(experiments["veldhuizen"], "table_2")
+    values = printed_values.values(experiments["veldhuizen"], "table_2")
     found = {(v.dataset, v.method): (v.value, v.train_size) for v in values}
     assert found["v20_separable", "lasso_output_perturbation"] == (0.029, 8000)
     assert found["v20_real", "objective_perturbation_cm08"] == (0.461, 452)
     assert {(v.sd, v.epsilon) for v in values} == {(None, 0.1)}
-    assert published.values(experiments["veldhuizen"], None) == []
+    assert printed_values.values(experiments["veldhuizen"], None) == []
 
 
 def test_means_with_their_spread_once_per_method(experiments):
-    values = published.values(experiments["patton"], "table_1a")
+    values = printed_values.values(experiments["patton"], "table_1a")
     found = {(v.method, v.epsilon): v for v in values}
     assert found["adam", None][:2] == (0.958, 0.017)
     assert found["functional_laplace_adam", 1000][:2] == (0.857, 0.154)

@@ -13,7 +13,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from study import readers
+from study.data import readers
 
 ROWS = 40
 TEXT = 'age,job,"note, of two\nlines",y\n' + "".join(

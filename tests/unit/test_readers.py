@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from study import readers
+from study.data import readers
 
 GOOD = "a,b,y\n1,2,yes\n3,-4.5e1,no\n"
 
@@ -253,7 +253,7 @@ good = st.tuples(st.sampled_from(CELLS), st.sampled_from(CELLS[:3]), st.sampled_
 )
 def test_blocks_of_any_size_hold_what_a_loop_over_cells_reads(rows, block, end, blank):
     text = end.join(["note,b,y", *(",".join(cells) for cells in rows), *([""] if blank else [])])
-    with TemporaryDirectory() as folder, mock.patch("study.readers_table.BLOCK", block):
+    with TemporaryDirectory() as folder, mock.patch("study.data.readers_table.BLOCK", block):
         path = Path(folder, "t.csv")
         path.write_bytes(text.encode())
         expected = by_the_cell(path.read_text(), ["b"], "y")

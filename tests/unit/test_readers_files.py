@@ -7,8 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from study import readers
-from study.readers_idx import read_idx, read_images
+from study.data import readers
+from study.data.readers_idx import read_idx, read_images
 
 PAGE = b"<!doctype HTML>\n<html><head><title>Sign in</title></head></html>"
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 import yaml
 
-from dp.preparation import STEPS
-from study import data_sources, downloads, paths, readers
-from study.prepared import Prepared
+from dp.data.preparation import STEPS
+from study import paths
+from study.data import downloads, origins, readers
+from study.data.prepared import Prepared
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = [Path(os.environ.get("DP_DATA_MIRROR", ".")), ROOT / paths.RAW]
@@ -38,7 +39,7 @@ def entry(name):
     values = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())[name]
     values.setdefault("steps", [{"row_norm": {}}])
     files = {file: dict(value) for file, value in FILES.items()}
-    data_sources.resolve(name, values, files)
+    origins.resolve(name, values, files)
     text = json.dumps(values)
     for file in FILES:
         if f'"{paths.RAW}/{file}"' in text:
@@ -118,7 +119,7 @@ def test_two_digits(folder, published, name, low, high):
 
 def test_explained_variance_of_the_published_components(mnist, published):
     """0.097 and 0.127 agree; the published 0.162 is what the first component alone explains."""
-    from dp.components import principal_components
+    from dp.data.components import principal_components
 
     data, _, _ = mnist
     first_two = published["explained_variance_first_two_components"]

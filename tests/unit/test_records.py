@@ -4,8 +4,9 @@ import pytest
 from snakemake.utils import update_config
 
 from project import ROOT
-from study import paths, records
-from study.config import load, read_yaml
+from study import paths
+from study.configuration.config import load, read_yaml
+from study.jobs import records
 
 A, B = "--configfile a.yaml", "--configfile b.yaml"
 

@@ -5,11 +5,12 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 from sklearn.linear_model import HuberRegressor, Ridge
 
-from dp import losses, solvers
+from dp import losses
 from dp.evaluation import regularised_risk
-from dp.fits import FITS, sum_intercept
 from dp.seeds import generator
-from dp.solvers import minimise
+from dp.solvers import newton
+from dp.solvers.fits import FITS, sum_intercept
+from dp.solvers.newton import minimise
 
 TAU = 0.25
 # (value, slope) written out anew
@@ -158,8 +159,8 @@ def test_no_data_set_keeps_the_solver_from_its_certificate(kind, name):
         loss = losses.get(name, tau=10.0 ** rng.uniform(-4, 1))
         X, y = hard(kind, bound, rng)
         lam = bound**2 * 10.0 ** rng.uniform(-9, 0)
-        tolerance = 2 * solvers.least_tolerance(*X.shape, lam, bound, loss)
-        solvers.check_certifiable(*X.shape, lam, bound, loss, tolerance)
+        tolerance = 2 * newton.least_tolerance(*X.shape, lam, bound, loss)
+        newton.check_certifiable(*X.shape, lam, bound, loss, tolerance)
         w, info = FITS["l2"](X, y, lam, loss=loss, tolerance=tolerance)
         assert info["status"][0] == "ok" and info["gradient_norm"][0] <= tolerance / 2
         assert np.linalg.norm(loss.derivative(X @ w[0] - y) @ X / len(y) + lam * w[0]) <= tolerance
@@ -176,4 +177,4 @@ def test_rounding_bounds_the_error_in_extended_precision():
             residual = X.astype(long) @ w[0].astype(long) - y
             exact = tau * np.tanh(residual / long(tau)) @ X.astype(long) / len(y) + long(lam) * w[0]
             gap = abs(float(np.sqrt((exact**2).sum())) - info.gradient_norm[0])
-            assert gap <= solvers.rounding(*X.shape, lam, bound, loss)
+            assert gap <= newton.rounding(*X.shape, lam, bound, loss)

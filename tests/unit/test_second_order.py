@@ -9,9 +9,9 @@ from dp import losses
 from dp.accounting import gaussian_mu
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.second_order import _weights
-from dp.quadratics import noisy_inverse
+from dp.privacy.quadratics import noisy_inverse
 from dp.seeds import generator
-from dp.solvers import minimise
+from dp.solvers.newton import minimise
 
 ADJACENCIES = ["replace-one", "add-remove"]
 
@@ -57,7 +57,7 @@ def test_newtons_parts_compose_to_mu(adjacency):
 @pytest.mark.parametrize("hessian", ["upper_bound", "exact"])
 def test_neighbours_directions_differ_by_what_their_noise_covers(hessian):
     """Random neighbours and weights, from the definitions."""
-    from dp.sensitivities import newton_direction
+    from dp.privacy.sensitivities import newton_direction
 
     rng, n, ridge, largest = generator(7, hessian), 5, 0.05, 0.0
     for _ in range(300):
@@ -140,14 +140,14 @@ def test_noisy_inverses_are_definite_and_isotropic():
 @pytest.mark.parametrize("hessian", ["upper_bound", "exact"])
 def test_overflow_of_one_records_margin_moves_no_more_than_its_share(name, hessian):
     """Infinite products of both signs are no number: without a bound it would be every weight."""
-    from dp import gradient_descent
+    from dp.descents import full_batch
     from dp.mechanisms.second_order import gradient_norm
 
     X, y = np.array([[0.6, 0.8], [0.0, 0.5]]), np.array([1, -1])
     W = np.array([[[1e308], [-1e308]]]) * 1.7
     p = MECHANISMS[name].parameters(2, 2, epsilon=1.0, delta=1e-6)
     with np.errstate(all="ignore"):
-        _, gradient = gradient_descent.mean_gradient(X * 2, y, W, "logistic", gradient_norm(p))
+        _, gradient = full_batch.mean_gradient(X * 2, y, W, "logistic", gradient_norm(p))
         weights = _weights(np.array([np.nan, np.inf, -np.inf]), hessian)
     assert np.isfinite(gradient).all() and np.linalg.norm(gradient) <= 1.0
     assert ((weights >= 0) & (weights <= 0.25)).all()

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dp import selection
-from dp.profiles import Curve, Gaussian, approximate, gaussian_profile, symmetric
+from dp.privacy import selection
+from dp.privacy.profiles import Curve, Gaussian, approximate, gaussian_profile, symmetric
 
 MEANS = {
     "logarithmic": (1.5, 3.0, 20.0),

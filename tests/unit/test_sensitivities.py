@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from dp import quadratics, sensitivities
 from dp.accounting import ADD_REMOVE, REPLACE_ONE
 from dp.mechanisms.sufficient_statistics import joint_sensitivity
+from dp.privacy import quadratics, sensitivities
 
 D = 3
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp.descent import batch_plan, descend
+from dp.descents.stochastic import batch_plan, descend
 from dp.mechanisms import MECHANISMS
 
 DP_SGD, SGD = MECHANISMS["dp_sgd"], MECHANISMS["sgd"]

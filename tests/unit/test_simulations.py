@@ -6,9 +6,9 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from dp.data import reshuffle, simulation_rows
+from dp.data.examples import reshuffle, simulation_rows
 from dp.tuning import most_frequent_best
-from study import jobs
+from study.jobs import folds, script
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def simulations(path, size, count=3, seed=1):
         train_size=size,
         seed=seed,
     )
-    return [(set(X[:, 0]), set(Z[:, 0])) for (X, _), (Z, _) in jobs.training_folds(arguments)]
+    return [(set(X[:, 0]), set(Z[:, 0])) for (X, _), (Z, _) in folds.training_folds(arguments)]
 
 
 def test_training_subsets_are_nested_and_apart_from_the_quarter_held_out(prepared):
@@ -72,12 +72,12 @@ def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(t
     later = json.dumps({"columns": columns, "steps": [["row_norm", {}]]})
     np.savez(tmp_path / "data.npz", X=X, y=y, later=later)
     given = {"data": tmp_path / "data.npz", "experiment": "e", "dataset": "d", "seed": 1, **split}
-    together = list(jobs.training_folds(Namespace(**given, train_size=40)))
+    together = list(folds.training_folds(Namespace(**given, train_size=40)))
     for k, ((rows, labels), (test, _)) in enumerate(together):
         assert len(rows) == 40 and len(labels) == 40 and len(test) == 15
         assert (np.abs(np.linalg.norm(rows, axis=1) - 1) < 1e-12).all()
         # of the smaller size no more rows are asked for than there are: prepared split by split
-        few = list(jobs.training_folds(Namespace(**given, train_size=12), first=k + 1))
+        few = list(folds.training_folds(Namespace(**given, train_size=12), first=k + 1))
         assert len(few) == k + 1
         np.testing.assert_array_equal(few[k][0][0], rows[:12])
         np.testing.assert_array_equal(few[k][1][0], test)
@@ -87,10 +87,10 @@ def test_training_rows_are_some_of_all_training_rows(prepared):
     for test in (0, 4):
         given = {"experiment": "e", "dataset": "d", "folds": None, "simulations": 3, "seed": 1}
         arguments = Namespace(data=prepared(40, test=test), train_size=6, **given)
-        everything = list(jobs.all_training_rows(arguments))
+        everything = list(folds.all_training_rows(arguments))
         assert [len(X) for X in everything] == [40 if test else 30] * 3
         for ((X, _), (rest, _)), whole in zip(
-            jobs.training_folds(arguments), everything, strict=True
+            folds.training_folds(arguments), everything, strict=True
         ):
             assert set(X[:, 0]) < set(whole[:, 0]) and not set(rest[:, 0]) & set(whole[:, 0])
 
@@ -130,7 +130,7 @@ def test_grids_list_the_preferred_first():
 
 
 def test_settings_are_a_number_or_a_file(tmp_path):
-    assert jobs.read_settings("0.25") == (0.25, {})
+    assert script.read_settings("0.25") == (0.25, {})
     path = tmp_path / "chosen.json"
     path.write_text(json.dumps({"lambda": 0.5, "options": {"batch": 7}}))
-    assert jobs.read_settings(str(path)) == (0.5, {"batch": 7})
+    assert script.read_settings(str(path)) == (0.5, {"batch": 7})

@@ -8,9 +8,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dp import sketches
 from dp.accounting import REPLACE_ONE, gaussian_delta
-from dp.profiles import Gaussian
+from dp.privacy import sketches
+from dp.privacy.profiles import Gaussian
 
 
 def test_monte_carlo_of_whole_sketches():

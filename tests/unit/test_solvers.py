@@ -11,8 +11,9 @@ from scipy.optimize import minimize as scipy_minimize
 from scipy.special import expit, log_expit
 from sklearn.linear_model import LogisticRegression
 
-from dp import losses, passes, quasi_newton, solvers
-from dp.solvers import minimise
+from dp import losses
+from dp.solvers import newton, passes, quasi_newton
+from dp.solvers.newton import minimise
 
 TOLERANCE = 1e-9
 EPS = np.finfo(float).eps
@@ -290,16 +291,16 @@ def test_too_few_iterations_are_not_converged(rng):
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_settings_in_which_data_could_decide_the_status_are_refused(loss):
     settings = {"n": 1000, "d": 10, "lam": 1e-4, "loss": loss}
-    least = 4 * solvers.rounding(**settings)
+    least = 4 * newton.rounding(**settings)
     assert 1e-13 < least < 1e-10
-    solvers.check_certifiable(**settings, tolerance=least)
+    newton.check_certifiable(**settings, tolerance=least)
     for change in ({"tolerance": 0.99 * least}, {"tolerance": 0.0}, {"tolerance": np.inf},
                    {"tilt": 1e9}, {"n": 10**12}):  # fmt: skip
         with pytest.raises(ValueError, match="larger tolerance"):
-            solvers.check_certifiable(**settings | {"tolerance": least} | change)
+            newton.check_certifiable(**settings | {"tolerance": least} | change)
     for change in ({"lam": 1e-12}, {"bound": 1e7}, {"bound": 1e200}):
         with pytest.raises(ValueError, match="larger lambda"):
-            solvers.check_certifiable(**settings | {"tolerance": 1.0} | change)
+            newton.check_certifiable(**settings | {"tolerance": 1.0} | change)
 
 
 def worst_data(n, d, bound, rng):
@@ -347,8 +348,8 @@ def test_what_is_not_refused_is_certified_on_the_worst_data(n, d, bound, loss, r
     loss = losses.get(loss) if loss == "logistic" else losses.get("huber", h=loss)
     lam = loss.c * bound**2 / 1e6
     for tilt in (0.0, 1e3 * bound):
-        tolerance = 4 * solvers.rounding(n, d, lam, bound, loss, tilt)
-        solvers.check_certifiable(n, d, lam, bound, loss, tolerance, tilt)
+        tolerance = 4 * newton.rounding(n, d, lam, bound, loss, tilt)
+        newton.check_certifiable(n, d, lam, bound, loss, tolerance, tilt)
         linear = tilt * np.geomspace(1, 1e-4, 3)[:, None] * directions(3, d, rng)
         for name, (X, y) in worst_data(n, d, bound, rng).items():
             fit, info = minimise(X, y, lam, loss=loss, tolerance=tolerance)
@@ -577,7 +578,7 @@ def test_same_arguments_same_bits(n, d, rng):
 
 def test_more_restarts_than_are_solved_together(rng):
     X, y = problem(100, 3, rng)
-    linear = 20 * directions(2 * solvers.TOGETHER + 3, 3, rng)
+    linear = 20 * directions(2 * newton.TOGETHER + 3, 3, rng)
     W, info = minimise(X, y, 0.05, linear)
     assert (info.status == "ok").all()
     assert (residuals(X, y, 0.05, W, linear) <= TOLERANCE + 1e-14).all()
@@ -608,7 +609,7 @@ def test_memory_does_not_grow_with_rows_times_restarts(rng):
 
 def test_memory_of_wide_problems_is_bounded(rng, monkeypatch):
     """Curvatures are kept for as many restarts as fit, the others take their turn."""
-    monkeypatch.setattr(solvers, "KEPT", 1 << 16)
+    monkeypatch.setattr(newton, "KEPT", 1 << 16)
     monkeypatch.setattr(passes, "COPIED", 1 << 20)  # less than the rows
     n, d, restarts = 16_000, 45, 60
     X, y = problem(n, d, rng)
@@ -638,17 +639,17 @@ def test_the_way_of_double_precision_alone_ends_at_the_same_point(n, d, restarts
     X, y = problem(n, d, rng)
     lam = 0.01
     linear = n * np.geomspace(1e-4, 1, restarts)[:, None] * directions(restarts, d, rng)
-    predicted, predict = [], solvers._predict
+    predicted, predict = [], newton._predict
     monkeypatch.setattr(
-        solvers, "_predict", lambda *given: predicted.append(predict(*given)) or predicted[-1]
+        newton, "_predict", lambda *given: predicted.append(predict(*given)) or predicted[-1]
     )
     quick, info = minimise(X, y, lam, linear)
-    if d < solvers.DIRECT:  # from a common centre, where there are many restarts
+    if d < newton.DIRECT:  # from a common centre, where there are many restarts
         near = predicted[0][1]
         assert list(np.unique(near)) == ([False] if restarts == 4 else [False, True])
     start = minimise(X[: n // 2], y[: n // 2], lam)[0][0]
     warm, started = minimise(X, y, lam, linear, initial=start)
-    monkeypatch.setattr(solvers, "SPREAD", np.inf)  # single precision is never trusted
+    monkeypatch.setattr(newton, "SPREAD", np.inf)  # single precision is never trusted
     plain, same = minimise(X, y, lam, linear)
     for found in (info, started, same):
         assert (found.status == "ok").all()

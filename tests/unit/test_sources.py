@@ -5,38 +5,38 @@ import copy
 import pytest
 import yaml
 
-from study import sources
-from study.config import ConfigError, load
-from study.experiment import Experiment
+from study.configuration import publications
+from study.configuration.config import ConfigError, load
+from study.configuration.experiment import Experiment
 
 
 @pytest.fixture(scope="module")
 def known():
     _, experiments, datasets = load({"seed": 1, "experiments": ["cm08"]})
-    return experiments, sources.load(), datasets
+    return experiments, publications.load(), datasets
 
 
 def test_what_stands_is_valid(known):
-    sources.check(known[0], known[1], known[2])
+    publications.check(known[0], known[1], known[2])
 
 
 def test_every_claim_and_defect_is_decided_or_says_why_not(known):
     experiments, published, _ = known
-    for key, source in published.items():
+    for key, facts in published.items():
         own = [e for e in experiments.values() if e.values.get("source") == key]
         if not own:
             continue
         for section in ("claims", "defects"):
             decided = {name for experiment in own for name in experiment.values[section]}
-            assert set(source.statements(section)) == decided, f"{key}: {section}"
+            assert set(facts.statements(section)) == decided, f"{key}: {section}"
 
 
 def test_every_printed_table_is_compared_with_something(known):
     experiments, published, _ = known
-    for key, source in published.items():
+    for key, facts in published.items():
         own = [e for e in experiments.values() if e.values.get("source") == key]
         compared = {s["values"].split("/")[1] for e in own for s in e.published.values()}
-        assert not own or compared == set(source.values["tables"]), key
+        assert not own or compared == set(facts.values["tables"]), key
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_mistakes_are_refused_with_the_nearest_name(known, path, value, message)
         here = here[int(part) if isinstance(here, list) else part]
     here[last] = value
     with pytest.raises(ConfigError, match=message) as caught:
-        sources.check(experiments | {"cm08": Experiment("cm08", values)}, published, datasets)
+        publications.check(experiments | {"cm08": Experiment("cm08", values)}, published, datasets)
     assert "\n" not in str(caught.value)
 
 
@@ -138,7 +138,7 @@ def test_names_and_values_in_checks(known, kind, options, message):
     claims = {"claims": {"cm08-1": {"checks": [check]}}}
     changed = Experiment("cm08", experiments["cm08"].values | claims)
     with pytest.raises(ConfigError, match=message) as caught:
-        sources.check(experiments | {"cm08": changed}, published, datasets)
+        publications.check(experiments | {"cm08": changed}, published, datasets)
     expected = "config/experiments/cm08.yaml: claims.cm08-1.checks[0].options"
     assert str(caught.value).startswith(expected) and "\n" not in str(caught.value)
 
@@ -148,14 +148,14 @@ def test_a_required_option_is_missed(known):
     values = copy.deepcopy(experiments["cm08"].values)
     del values["claims"]["cm08-1"]["checks"][0]["options"]["higher"]
     with pytest.raises(ConfigError, match="the option 'higher' is missing"):
-        sources.check({"cm08": Experiment("cm08", values)}, published, datasets)
+        publications.check({"cm08": Experiment("cm08", values)}, published, datasets)
 
 
 def test_names_that_an_overlay_takes_away_or_adds_stay_valid(known):
     experiments, published, datasets = known
     values = copy.deepcopy(experiments["cm08"].values)
     del values["sweeps"]["table"], values["methods"]["output_perturbation"]
-    sources.check({"cm08": Experiment("cm08", values)}, published, datasets)
+    publications.check({"cm08": Experiment("cm08", values)}, published, datasets)
     # config/real.yaml has it.
     values = copy.deepcopy(experiments["einarsson_sgd"].values)
     assert "dp_sgd_d100" not in values["methods"]
@@ -163,14 +163,14 @@ def test_names_that_an_overlay_takes_away_or_adds_stay_valid(known):
         "e18-6": {"checks": [{"kind": "level", "options": {"methods": "dp_sgd_d100"}}]}
     }
     changed = experiments | {"einarsson_sgd": Experiment("einarsson_sgd", values)}
-    sources.check(changed, published, datasets)
+    publications.check(changed, published, datasets)
 
 
 @pytest.mark.parametrize("printed", ["0.1", None, float("nan"), True, [0.1], {"a": 1}])
 def test_what_is_printed_is_a_number(known, printed):
     experiments, published, datasets = known
-    source = copy.deepcopy(published["chaudhuri_monteleoni_2008"])
-    source.values["tables"]["figure_1"] = {"a": [0.1, printed]}
+    facts = copy.deepcopy(published["chaudhuri_monteleoni_2008"])
+    facts.values["tables"]["figure_1"] = {"a": [0.1, printed]}
     spec = {"title": "x", "values": "tables/figure_1", "rows": [], "layout": "number"}
     row = {"dataset": "cm08_separable", "method": "nonprivate", "train_size": 1}
     for layout, path in (("number", "a/1"), ("mean_sd", "a")):
@@ -179,22 +179,22 @@ def test_what_is_printed_is_a_number(known, printed):
         with pytest.raises(
             ConfigError, match=r"published.figure_1: tables/figure_1/a(/1)? is not a "
         ):
-            sources.check({"cm08": Experiment("cm08", values)}, {source.key: source}, datasets)
+            publications.check({"cm08": Experiment("cm08", values)}, {facts.key: facts}, datasets)
 
 
 def test_a_source_needs_neither_settings_nor_defects(tmp_path, monkeypatch):
-    from checks import source
+    from study import facts
 
     (tmp_path / "made.yaml").write_text(
         "key: made\nshort: M\ntables: {t: {row: [1]}}\nclaims: [{id: a, says: x}]\n"
     )
-    monkeypatch.setattr(source, "files", lambda: {"made": tmp_path / "made.yaml"})
-    loaded = sources.load()["made"]
-    assert loaded.values == source.read("made").values
+    monkeypatch.setattr(facts, "files", lambda: {"made": tmp_path / "made.yaml"})
+    loaded = publications.load()["made"]
+    assert loaded.values == facts.read("made").values
     assert loaded.values["settings"] == {} and loaded.statements("defects") == {}
     (tmp_path / "made.yaml").write_text("key: made\nshort: M\n")
-    assert sources.load()["made"].values == source.read("made").values
-    assert sources.files("made") == [tmp_path / "made.yaml"]
+    assert publications.load()["made"].values == facts.read("made").values
+    assert publications.files("made") == [tmp_path / "made.yaml"]
 
 
 @pytest.mark.parametrize(
@@ -210,12 +210,12 @@ def test_a_source_needs_neither_settings_nor_defects(tmp_path, monkeypatch):
     ],
 )
 def test_published_files_are_validated(tmp_path, monkeypatch, text, message):
-    from checks import source
+    from study import facts
 
     whole = {"key": "made", "short": "M", "settings": {}, "tables": {}, "claims": [], "defects": []}
     key = text.partition(":")[0]
     whole.pop(key, None)
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(whole) + text)
-    monkeypatch.setattr(source, "files", lambda: {"made": tmp_path / "made.yaml"})
+    monkeypatch.setattr(facts, "files", lambda: {"made": tmp_path / "made.yaml"})
     with pytest.raises(ConfigError, match=message):
-        sources.load()
+        publications.load()

@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import brentq, minimize
 from scipy.stats import gamma, kstest
 
-from dp.elastic_net import minimise_elastic_net, subgradient_norm
 from dp.evaluation import regularised_risk
-from dp.fits import FITS, fit_each, penalties
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.sparse_output_perturbation import lasso_sensitivity
 from dp.seeds import generator
+from dp.solvers.elastic_net import minimise_elastic_net, subgradient_norm
+from dp.solvers.fits import FITS, fit_each, penalties
 
 LASSO, REPAIR = "lasso_output_perturbation", "elastic_net_output_perturbation"
 

@@ -4,7 +4,7 @@ import pytest
 
 from dp.mechanisms import MECHANISMS
 from plots import style
-from study.config import load
+from study.configuration.config import load
 
 CURVES = ("learning_curve", "epsilon_curve")
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from dp import quadratics
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.sufficient_statistics import joint_sensitivity
+from dp.privacy import quadratics
 from dp.seeds import generator
-from dp.solvers import minimise
+from dp.solvers.newton import minimise
 
 
 def rows(n=300, d=4, seed=3):

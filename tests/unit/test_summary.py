@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from study.files import write_csv
-from study.summary import read_cell, summarise
+from study.jobs.files import write_csv
+from study.jobs.summary import read_cell, summarise
 
 COLUMNS = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status")
 

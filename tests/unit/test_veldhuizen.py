@@ -10,8 +10,8 @@ from analyses import timing as analysis
 from plots import style
 from plots.folds import folds
 from plots.plane import plane
-from study.config import ConfigError, load
-from study.experiment import Experiment
+from study.configuration.config import ConfigError, load
+from study.configuration.experiment import Experiment
 
 MAPPING = {"table": "table_2", "rows": {"real": "v20_real"}, "columns": {}}
 
@@ -131,7 +131,7 @@ def test_the_plane_refuses_what_it_cannot_draw(tmp_path, columns, count):
 
 
 def test_the_scheme_has_the_sizes_that_the_folds_have(tmp_path):
-    from dp.data import split_folds
+    from dp.data.examples import split_folds
 
     path = simulated(tmp_path / "a.npz", simulate="separable")
     fig = folds(Experiment("v", {"folds": 7}), {"title": "folds"}, {"a": path})

@@ -12,7 +12,7 @@ import pytest
 
 from dp.mechanisms import MECHANISMS
 from project import ROOT
-from study import audits, kinds
+from study.configuration import audits, kinds
 from study.dependencies import digest, sources
 
 SCRIPTS = ROOT / "scripts"
@@ -34,7 +34,7 @@ def modules_by_name(job):
         return sorted({kind.module for section in sections for kind in section.values()})
     if job["script"] == "audited_cells.py":
         return sorted(map(MECHANISMS.module, MECHANISMS))
-    if job["script"] == "exact.py":
+    if job["script"] == "exact_losses.py":
         return sorted(map(MECHANISMS.module, audits.EXACT))
     if "--mechanism" in arguments:
         name = argument(job, "--mechanism")
@@ -45,7 +45,7 @@ def modules_by_name(job):
     if "--experiment" not in arguments or not argument(job, "--experiment").startswith("{"):
         return []
     experiment = json.loads(argument(job, "--experiment"))
-    if job["script"] in ("aggregate.py", "spending.py"):
+    if job["script"] in ("aggregate.py", "spending_of_experiment.py"):
         used = {method["mechanism"] for method in experiment["methods"].values()}
         return sorted(map(MECHANISMS.module, used))
     if job["script"] == "check.py":
@@ -128,9 +128,9 @@ def test_modules_are_loaded_by_name_where_it_is_known_only():
         "checks/statements.py",
         "dp/mechanisms/__init__.py",
         "reporting/collect.py",
-        "study/entries.py",
-        "study/readers_table.py",  # pyarrow, where it is installed
-        "study/sources.py",  # checks the configuration, in no job
+        "study/jobs/entries.py",
+        "study/data/readers_table.py",  # pyarrow, where it is installed
+        "study/configuration/publications.py",  # checks the configuration, in no job
     }
 
 
@@ -149,8 +149,8 @@ def test_a_run_job_imports_numpy_and_nothing_else(finished):
     }
     for job in runs:
         assert set(job["packages"]) - set(bare) == {"numpy"}, job["script"]
-        assert "study/kinds.py" not in job["project"]
-        assert "study/config.py" not in job["project"]
+        assert "study/configuration/kinds.py" not in job["project"]
+        assert "study/configuration/config.py" not in job["project"]
         mechanisms = [
             p for p in job["project"] if re.match(r"dp/mechanisms/(?!__init__|options)", p)
         ]
@@ -170,6 +170,10 @@ def test_importing_the_mechanisms_imports_numpy_and_no_mechanism():
 
 
 def test_attacks_do_not_depend_on_how_experiments_are_configured():
-    found = {str(path.relative_to(SCRIPTS)) for path in sources("audit.py")}
+    found = {str(path.relative_to(SCRIPTS)) for path in sources("attack.py")}
     assert "dp/audit.py" in found
-    assert not found & {"study/config.py", "study/resolve.py", "study/kinds.py"}
+    assert not found & {
+        "study/configuration/config.py",
+        "study/configuration/resolve.py",
+        "study/configuration/kinds.py",
+    }

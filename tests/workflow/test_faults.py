@@ -59,11 +59,11 @@ def test_killed_ten_times_at_random_moments(finished, fresh):
     rng = random.Random(9)
     resume = ("--cores", 2, *TINY)
     project = fresh("unharmed")
-    project.python("scripts/recover.py", *resume)
+    project.python("scripts/tools/recover.py", *resume)
     assert visible(results(project)) == whole
     project, kills, met = fresh("killed"), 0, [0]  # met: numbers of finished files at each kill
     while kills < 10:
-        process = project.start(*resume, program=["scripts/recover.py"])
+        process = project.start(*resume, program=["scripts/tools/recover.py"])
         # Moments are drawn in files and then in seconds: machines differ in how long a run takes.
         wait_until_completed(project, process, whole, met[-1] + rng.randint(1, 3))
         time.sleep(rng.uniform(0, 0.5))
@@ -83,7 +83,7 @@ def test_killed_ten_times_at_random_moments(finished, fresh):
             assert there[path] == whole[path], f"{path} is not whole"
     inside = {number for number in met if 0 < number < len(whole)}
     assert len(inside) > 3, f"the kills met the run at too few moments: {met}"
-    project.python("scripts/recover.py", *resume)
+    project.python("scripts/tools/recover.py", *resume)
     assert visible(results(project)) == whole
 
 

@@ -8,7 +8,7 @@ import pytest
 from test_report import BROKEN, FAILED, MECHANISM, SOUND
 
 from project import TINY
-from study import records
+from study.jobs import records
 
 CALLED = " ".join(TINY)
 REPORT, PARTIAL = "results/report.html", "results/report-partial.html"

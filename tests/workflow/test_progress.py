@@ -14,7 +14,7 @@ def counts(output):
 
 
 def test_all_is_done_after_a_run(finished, edited):
-    found = counts(edited.python("scripts/progress.py", *TINY))
+    found = counts(edited.python("scripts/tools/progress.py", *TINY))
     assert set(found) == {"(shared)", "data", "cm08", "all"}
     assert all(done == of for done, of in found.values())
     total = int(re.search(r"^total +(\d+)", finished.output, re.MULTILINE)[1])
@@ -23,7 +23,7 @@ def test_all_is_done_after_a_run(finished, edited):
 
 def test_an_edit_counts_as_to_be_done(edited):
     edited.append("scripts/dp/mechanisms/output_perturbation.py", "\nAN_EDIT = True\n")
-    found = counts(edited.python("scripts/progress.py", *TINY))
+    found = counts(edited.python("scripts/tools/progress.py", *TINY))
     done, of = found["cm08"]
     assert of - done == len([job for job in edited.plan(*TINY) if "results/cm08" in job])
     assert found["data"] == (1, 1)
@@ -33,7 +33,7 @@ def test_a_run_is_watched_to_its_end(fresh):
     project = fresh("watched")
     target = (*TINY, "--", "results/cm08/results.csv")
     run = project.start("--cores", 2, *target)
-    output = project.python("scripts/progress.py", "--watch", 1, *target)
+    output = project.python("scripts/tools/progress.py", "--watch", 1, *target)
     project.finish(run)
     assert all(done == of for done, of in counts(output).values())
     assert output.count("done      of") > 1, "nothing was seen on the way"

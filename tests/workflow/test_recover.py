@@ -11,7 +11,7 @@ def test_recovery_beside_a_live_run_is_refused(fresh):
     run = project.start("--cores", 1, *TINY)
     try:
         project.wait_for(lambda: list((project / ".snakemake/locks").glob("*.lock")))
-        output = project.python("scripts/recover.py", "--cores", 1, *TINY, ok=False)
+        output = project.python("scripts/tools/recover.py", "--cores", 1, *TINY, ok=False)
         assert output == (
             f"recover: a Snakemake run of this folder is alive (process {run.pid} of this machine): "
             "wait for its end, or stop it with Ctrl-C where it was started\n"
@@ -22,6 +22,6 @@ def test_recovery_beside_a_live_run_is_refused(fresh):
         os.killpg(run.pid, signal.SIGKILL)
         run.communicate()
     # Killed, it is no more in the way.
-    output = project.python("scripts/recover.py", "--cores", 1, "--dry-run", *TINY)
+    output = project.python("scripts/tools/recover.py", "--cores", 1, "--dry-run", *TINY)
     assert "unlocking and resuming" in output
     assert not list((project / ".snakemake/alive").glob("*"))

@@ -47,7 +47,7 @@ def test_the_forecast_counts_the_jobs_that_snakemake_plans(fresh):
 
     project = fresh()
     done = subprocess.run(
-        [sys.executable, "scripts/forecast.py", *TINY],
+        [sys.executable, "scripts/tools/forecast.py", *TINY],
         cwd=project.folder, capture_output=True, text=True, check=True,
     )  # fmt: skip
     lines = {line.split()[0]: line.split() for line in done.stdout.splitlines()}

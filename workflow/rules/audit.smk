@@ -30,9 +30,9 @@ rule attack:
             AUDITS.attack(wildcards.mechanism, wildcards.label), sort_keys=True
         ),
         seed=CONFIG["seed"],
-        library=lambda wildcards: digest("audit.py", *attack_modules(wildcards.mechanism)),
+        library=lambda wildcards: digest("attack.py", *attack_modules(wildcards.mechanism)),
     shell:
-        'python "$DP_HOME/scripts/audit.py" --mechanism {wildcards.mechanism} --label {wildcards.label}'
+        'python "$DP_HOME/scripts/attack.py" --mechanism {wildcards.mechanism} --label {wildcards.label}'
         " --attack {params.attack:q} --epsilon {wildcards.epsilon} --seed {params.seed}"
         " --out {output} 2> {log}"
 
@@ -51,9 +51,9 @@ rule attacks_of_mechanism:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=digest("ledger.py"),
+        library=digest("concatenate.py"),
     shell:
-        'python "$DP_HOME/scripts/ledger.py" {input} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
 
 
 rule ledger:
@@ -70,9 +70,9 @@ rule ledger:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=digest("ledger.py"),
+        library=digest("concatenate.py"),
     shell:
-        'python "$DP_HOME/scripts/ledger.py" {input} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
 
 
 # Fails where an attack refutes a claim: for the tests of those who write mechanisms.
@@ -91,9 +91,9 @@ rule claims_held:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=digest("ledger.py"),
+        library=digest("concatenate.py"),
     shell:
-        'python "$DP_HOME/scripts/ledger.py" {input.own} --strict --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/concatenate.py" {input.own} --strict --out {output} 2> {log}'
 
 
 rule exact_losses:
@@ -109,9 +109,9 @@ rule exact_losses:
         runtime=minutes(),
     params:
         settings=json.dumps(AUDITS.values["exact"], sort_keys=True),
-        library=digest("exact.py", *(MECHANISMS.module(name) for name in audits.EXACT)),
+        library=digest("exact_losses.py", *(MECHANISMS.module(name) for name in audits.EXACT)),
     shell:
-        'python "$DP_HOME/scripts/exact.py" --settings {params.settings:q} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/exact_losses.py" --settings {params.settings:q} --out {output} 2> {log}'
 
 
 rule spending_of_experiment:
@@ -133,10 +133,10 @@ rule spending_of_experiment:
             *("datasets", "methods", "sweeps", "searches", "lambda_published")
         ),
         library=lambda wildcards: digest(
-            "spending.py", *mechanism_modules(experiment_of(wildcards))
+            "spending_of_experiment.py", *mechanism_modules(experiment_of(wildcards))
         ),
     shell:
-        'python "$DP_HOME/scripts/spending.py" --experiment {params.experiment:q} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/spending_of_experiment.py" --experiment {params.experiment:q} --out {output} 2> {log}'
 
 
 rule spending:
@@ -153,9 +153,9 @@ rule spending:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=digest("ledger.py"),
+        library=digest("concatenate.py"),
     shell:
-        'python "$DP_HOME/scripts/ledger.py" {input} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
 
 
 rule audited_cells:

@@ -12,10 +12,13 @@ from pathlib import Path
 HERE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 
-from study import audits, canonical, data_sources, downloads, kinds, paths, records, sources
-from study.config import ConfigError, check_own_files, load
+from study import canonical, paths
+from study.configuration import audits, kinds, publications
+from study.configuration.config import ConfigError, check_own_files, load
+from study.configuration.experiment import data_path
+from study.data import downloads, origins
 from study.dependencies import digest, looks_up_mechanisms
-from study.experiment import data_path
+from study.jobs import records
 
 from dp.mechanisms import MECHANISMS
 
@@ -48,7 +51,7 @@ try:
     # A study audits its own mechanisms, the checkout all.
     listed = [EXPERIMENTS[name] for name in CONFIG["experiments"]]
     AUDITS = audits.load(CONFIG, listed if MODULE or paths.in_study() else None)
-    sources.check(EXPERIMENTS, sources.load(), DATASETS)
+    publications.check(EXPERIMENTS, publications.load(), DATASETS)
     # Without its file Snakemake would take a data set that was prepared from another for up to date. A
     # computing node may not see the file, and a report shows what was computed of it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
@@ -98,7 +101,7 @@ def experiment_of(wildcards):
 def own_content(wildcards):
     """What the data set's files of the user's own hold; a download's content is fixed by its source."""
     source = DATASETS[wildcards.dataset]["source"]
-    return data_sources.content(data_sources.own_files(source, CONFIG["files"]).values())
+    return origins.content(origins.own_files(source, CONFIG["files"]).values())
 
 
 def download_arguments(name):
@@ -202,7 +205,7 @@ def entry_inputs(wildcards, section):
 @cache
 def facts(experiment):
     """What the files of an experiment's source hold: their place may be another tomorrow."""
-    return data_sources.content(sources.files(experiment.source))
+    return origins.content(publications.files(experiment.source))
 
 
 def entry_facts(wildcards, section):

@@ -33,9 +33,7 @@ rule download:
 
 rule prepare:
     input:
-        lambda wildcards: list(
-            data_sources.source_files(DATASETS[wildcards.dataset]["source"]).values()
-        ),
+        lambda wildcards: list(origins.source_files(DATASETS[wildcards.dataset]["source"]).values()),
     output:
         npz=paths.DATA(),
         json=paths.DATA("json"),

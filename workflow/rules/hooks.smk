@@ -6,7 +6,7 @@ import subprocess
 
 from snakemake.logging import logger
 
-from study import alive
+from study.jobs import alive
 
 
 def begin(dag):

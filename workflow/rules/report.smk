@@ -50,7 +50,7 @@ rule report:
             for name in CONFIG["experiments"]
             if "source" in EXPERIMENTS[name].values
         ],
-        template=data_sources.content(sorted((paths.HOME / "workflow/report").glob("report.*"))),
+        template=origins.content(sorted((paths.HOME / "workflow/report").glob("report.*"))),
         library=digest(
             "report.py",
             *sorted(

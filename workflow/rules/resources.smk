@@ -3,7 +3,7 @@
 
 import math
 
-from study.data_sources import data_bytes
+from study.data.origins import data_bytes
 
 SNAKEMAKE_MB = 300  # on a computing node Snakemake itself runs beside the job
 SHORTEST = 5  # minutes

@@ -42,7 +42,7 @@ import numpy as np
 
 from dp import losses
 from dp.accounting import Guarantee, unproven
-from dp.data import NUMBERS, Rows, check_coordinates, check_rows
+from dp.data.examples import NUMBERS, Rows, check_coordinates, check_rows
 from dp.errors import Failed, Refused
 from dp.mechanisms.options import Between, NonNegative, Optional, Positive, Whole, did_you_mean
 
@@ -106,12 +106,13 @@ class Mechanism:
     # Whether the proof holds for targets that are numbers in [-1, 1]; of one with an option `loss` where
     # that is of residuals.
     numbers = False
-    # Name of the non-private fit (`dp.fits`) that the mechanism perturbs, starts from or is compared
-    # with, if any: given to `release` as `fit` = (weights, info), it is not computed again.
+    # Name of the non-private fit (`dp.solvers.fits`) that the mechanism perturbs, starts from or is
+    # compared with, if any: given to `release` as `fit` = (weights, info), it is not computed again.
     fit: str | None = None
     # Names in `Release.info` of further results per restart, which a run's file gets as columns.
     reports: tuple = ()
-    # Whether it reads X in blocks alone, so that X may be `dp.data.Rows`, or numbers of any precision.
+    # Whether it reads X in blocks alone, so that X may be `dp.data.examples.Rows`, or numbers of any
+    # precision.
     in_blocks = False
     # Takes `public` = (X, y), the data set's public rows where it has any, or `initial`, weights that
     # no private row has touched.
@@ -147,7 +148,7 @@ class Mechanism:
 
     def _classes(self, p):
         """Number of classes of the labels 0, 1, .. that y must have; None for labels -1 and 1, and
-        `dp.data.NUMBERS` for numbers in [-1, 1]."""
+        `dp.data.examples.NUMBERS` for numbers in [-1, 1]."""
         return NUMBERS if self.takes_numbers(vars(p)) else None
 
     def takes_numbers(self, options):

@@ -20,12 +20,12 @@ import math
 
 import numpy as np
 
-from dp import quadratics
 from dp.accounting import REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_sigma, none
 from dp.accounting import classical_gaussian_sigma as classical_sigma
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Positive, Whole
 from dp.noise import gaussian, laplace
+from dp.privacy import quadratics
 
 # loss: (alpha, beta, how often the mean loss of dp.losses goes into the polynomial's mean)
 POLYNOMIALS = {"squared": (1.0, 2.0, 2.0), "logistic": (0.125, 0.5, 1.0)}
@@ -187,8 +187,8 @@ class FunctionalLaplace(_Functional):
     """Linear regression by the functional mechanism with Laplace noise.
 
     sensitivity: "published" 2 (d+1)^2, "coordinate" (exact for |x_j| <= B), "l2" (for ||x||_2 <= R).
-    solver: "exact", with `repair` as in `dp.quadratics.solve`; "adam": `epochs` x ceil(n/batch_size)
-    steps of Adam on the noisy polynomial from zero, which may stop far from its minimum.
+    solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`; "adam": `epochs` x
+    ceil(n/batch_size) steps of Adam on the noisy polynomial from zero, which may stop far from its minimum.
     """
 
     numbers = True

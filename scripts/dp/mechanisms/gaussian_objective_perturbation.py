@@ -1,7 +1,7 @@
 """Objective perturbation with a Gaussian tilt: with the best accounting that is known, and as published.
 
-Logistic loss. `dp.gaussian_tilt` proves what an exact minimiser gives away; the solver's point near it
-is paid for by Gaussian output noise, as `dp.mechanisms.objective_perturbation` argues for its own:
+Logistic loss. `dp.privacy.gaussian_tilt` proves what an exact minimiser gives away; the solver's point
+near it is paid for by Gaussian output noise, as `dp.mechanisms.objective_perturbation` argues for its own:
 given the exact minimiser, the point w moves by at most 2 tau/lambda between neighbours of one size. Under
 add-remove the larger data set has n + 1 records, its sum a gradient of norm at most (n + 1) tau, and
 Lambda = n lambda beside the sums, a public number, is that of both: 2 tau/lambda + tau/(n lambda).
@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp import gaussian_tilt, published_tilt
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp.errors import Refused
 from dp.mechanisms import register
 from dp.mechanisms.objective_perturbation import Tilted
 from dp.mechanisms.options import Between, Choice, NonNegative, Positive
 from dp.noise import gaussian, gaussian_reach
-from dp.profiles import Curve, symmetric
-from dp.solvers import check_certifiable
+from dp.privacy import gaussian_tilt, published_tilt
+from dp.privacy.profiles import Curve, symmetric
+from dp.solvers.newton import check_certifiable
 
 MOST_NOISE = 50  # times what a free Jacobian needs: a release with more would tell nothing
 
@@ -85,7 +85,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
     From n lambda = R^2/(epsilon/2 + mu^2/4) on (replace-one; add-remove: R^2/(epsilon + mu^2/2)) the
     tilt's standard deviation is the Gaussian mechanism's own, 2R/mu (R/mu). Below, it is raised to what
-    the profile asks for. `dp.gaussian_tilt` has the proofs.
+    the profile asks for. `dp.privacy.gaussian_tilt` has the proofs.
 
     output: share of the Gaussian parameter mu that the output noise takes: a share s raises the tilt's
     standard deviation by s^2/2.
@@ -98,7 +98,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     }
 
     def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):
-        """lambda from public numbers alone, with a free Jacobian: `dp.gaussian_tilt.rule_lambda`."""
+        """lambda from public numbers alone, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
         p = self.defaults() | options
         return gaussian_tilt.rule_lambda(
             n, d, epsilon, delta, bound, adjacency=p["adjacency"], output=p["output"]
@@ -122,7 +122,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         return self._checked_plan(n, d, p, plan)
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP, the profile of `dp.gaussian_tilt` composed with the output noise's."""
+        """(epsilon, delta)-DP: `gaussian_tilt`'s profile composed with the output noise's."""
         plan = self._plan(n, d, p)
         least = (1 if p.adjacency == ADD_REMOVE else 2) * p.bound / plan.scale
         least = gaussian_tilt.least_regularisation(p.epsilon, least, p.bound, p.adjacency)
@@ -144,7 +144,7 @@ class _Published(_GaussianTilt):
     fit = None  # which would need a lambda
 
     def _published(self, n, p):
-        """`dp.published_tilt.Tilt`, its gradient norm that of the mean objective; and the adjacency."""
+        """`published_tilt.Tilt`, its gradient norm that of the mean objective; and the adjacency."""
         raise NotImplementedError
 
     def _plan(self, n, d, p):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from dp import gradient_descent, last_iterate, losses
+from dp import losses
 from dp.accounting import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -15,18 +15,20 @@ from dp.accounting import (
     gaussian_sigma,
     none,
 )
-from dp.data import NUMBERS, check_rows
+from dp.data.examples import NUMBERS, check_rows
+from dp.descents import full_batch
 from dp.errors import Refused
 from dp.evaluation import error_rate
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Flag, Positive, Whole
-from dp.profiles import Gaussian
-from dp.sensitivities import vector_sum
+from dp.privacy import last_iterate
+from dp.privacy.profiles import Gaussian
+from dp.privacy.sensitivities import vector_sum
 
 # Of sums of a number of records that adjacency does not hide, in reasons.
 PUBLIC_SIZE = "; sums are divided by n, a public number, the same with or without a record"
 
-LOSS = {"loss": Choice(*gradient_descent.LOSSES)}
+LOSS = {"loss": Choice(*full_batch.LOSSES)}
 STEPS = {
     "iterations": Whole(100),
     "learning_rate": Positive(1.0),
@@ -50,7 +52,7 @@ class Classifier(Mechanism):
         return loss != "softmax" and losses.get(loss).residual
 
     def _classes(self, p):
-        return gradient_descent.classes_of(p.loss, p.classes)
+        return full_batch.classes_of(p.loss, p.classes)
 
 
 class _Descent(Classifier):
@@ -71,13 +73,11 @@ class _Descent(Classifier):
                 "pretrain to false"
             )
         check_rows(*p.public, p.bound, self._classes(p))
-        weights, _ = gradient_descent.descend(
-            *p.public, **settings | {"iterations": p.public_iterations}
-        )
+        weights, _ = full_batch.descend(*p.public, **settings | {"iterations": p.public_iterations})
         return weights[0]
 
     def _noise(self, n, p):
-        """What `dp.gradient_descent.descend` is given for privacy: clip and sigma."""
+        """What `dp.descents.full_batch.descend` is given for privacy: clip and sigma."""
         return {}
 
     def _release(self, X, y, p, draws, rng):
@@ -93,7 +93,7 @@ class _Descent(Classifier):
         if start is None and p.pretrain:
             start = self._start(p, settings)
         descents = draws if noise else 1  # without noise they are all the same
-        weights, trace = gradient_descent.descend(
+        weights, trace = full_batch.descend(
             X, y, restarts=descents, rng=rng, initial=start, **noise, **settings
         )
         error = np.full(descents, np.nan)  # of classes
@@ -122,7 +122,8 @@ class DPGradientDescent(_Descent):
 
     accounting:
       "composition"   as if all iterates were released
-      "last_iterate"  of the last one alone where `dp.last_iterate` proves less for it: rows within R, a
+      "last_iterate"  of the last one alone where `dp.privacy.last_iterate` proves less for it: rows
+      within R, a
                       convex smooth loss that clipping leaves one, lambda > 0, a learning rate below
                       2/(lambda + curvature); it tells no loss of earlier iterates. Under add-remove its
                       proof needs the step of one data set alone to contract, that of the n records.

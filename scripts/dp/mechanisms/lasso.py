@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 
-from dp import lasso
 from dp.accounting import REPLACE_ONE, Guarantee, gaussian_sigma, none
+from dp.descents import distributed_lasso
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, NonNegative, Optional, Positive, Whole
 
 
 class _OverCentres(Mechanism):
     def _check_together(self, n, d, p):
-        lasso.split_rows(n, p.centres)
+        distributed_lasso.split_rows(n, p.centres)
 
 
 class _Preparations:
@@ -27,9 +27,9 @@ class _Preparations:
 
     def of(self, rows, *options):
         if self.rows is None:
-            return lasso.Preparation(rows, *options)
+            return distributed_lasso.Preparation(rows, *options)
         if options not in self.found:
-            self.found[options] = lasso.Preparation(self.rows, *options)
+            self.found[options] = distributed_lasso.Preparation(self.rows, *options)
         return self.found[options]
 
 
@@ -38,11 +38,11 @@ class DistributedLasso(_OverCentres):
     """The squared loss on labels with an L1 penalty, over `centres` that return only their gradients.
 
     centres 1 is all data in one place. part: "all", or "one" for a single centre's share alone.
-    preparation: see `dp.lasso.Preparation`, and `components` of it; fitted on `all_rows` where they are
-    given, as in the source, whose subsets of any size have the same columns and components. rate: the
-    step size, None for the reciprocal of the gradient's Lipschitz constant. shrinkage: "soft", or
-    "as_printed" in the source. max_iterations, cost_difference, loss_threshold: the source's three
-    stopping rules.
+    preparation: see `dp.descents.distributed_lasso.Preparation`, and `components` of it; fitted on
+    `all_rows` where they are given, as in the source, whose subsets of any size have the same columns
+    and components. rate: the step size, None for the reciprocal of the gradient's Lipschitz constant.
+    shrinkage: "soft", or "as_printed" in the source. max_iterations, cost_difference, loss_threshold:
+    the source's three stopping rules.
 
     info: intercept; discarded, the number of features the lasso ran on whose weight is below 1e-100;
     iterations; stopped, which rule; each (restarts,).
@@ -55,10 +55,10 @@ class DistributedLasso(_OverCentres):
     options = {
         "centres": Whole(2),
         "part": Choice("all", "one"),
-        "preparation": Choice(*lasso.Preparation.KINDS, default="standardise"),
+        "preparation": Choice(*distributed_lasso.Preparation.KINDS, default="standardise"),
         "components": Whole(100),
         "rate": Optional(Positive()),
-        "shrinkage": Choice(*lasso.SHRINKAGES),
+        "shrinkage": Choice(*distributed_lasso.SHRINKAGES),
         "max_iterations": Whole(3000),
         "cost_difference": NonNegative(1e-20),
         "loss_threshold": NonNegative(1e-4),
@@ -86,7 +86,7 @@ class DistributedLasso(_OverCentres):
             problems.setdefault(key, []).append(k)
         for chosen in problems.values():
             p = settings[chosen[0]]
-            parts = lasso.split_rows(len(X), p.centres)
+            parts = distributed_lasso.split_rows(len(X), p.centres)
             rows = parts[0] if p.part == "one" else slice(None)
             if p.part == "one":
                 parts = parts[:1]
@@ -96,10 +96,10 @@ class DistributedLasso(_OverCentres):
             Z = Z[:, used]
             rates = [settings[k].rate for k in chosen]
             if None in rates:
-                automatic = 1 / (lasso.largest_curvature(Z) or 1.0)
+                automatic = 1 / (distributed_lasso.largest_curvature(Z) or 1.0)
                 rates = [automatic if rate is None else rate for rate in rates]
-            w, iterations, stopped = lasso.proximal_gradient(
-                [lasso.Centre(Z[part], y[part]) for part in parts],
+            w, iterations, stopped = distributed_lasso.proximal_gradient(
+                [distributed_lasso.Centre(Z[part], y[part]) for part in parts],
                 Z.shape[1],
                 [settings[k].lam for k in chosen],
                 rates,
@@ -163,13 +163,13 @@ class DPDistributedLasso(_OverCentres):
         n, d = X.shape
         sigma = self._sigma(p)
         rate = 1 / p.bound**2 if p.rate is None else p.rate
-        parts = lasso.split_rows(n, p.centres)
+        parts = distributed_lasso.split_rows(n, p.centres)
         w = np.zeros((draws, d))
         for _ in range(p.rounds):
             total = np.zeros_like(w)
             for part in parts:
-                total += lasso.clipped_sum(X[part], y[part], w, p.clip)
+                total += distributed_lasso.clipped_sum(X[part], y[part], w, p.clip)
                 total += sigma * rng.standard_normal((draws, d))
-            w = lasso.soft_threshold(w - rate * total / n, p.lam, rate)
+            w = distributed_lasso.soft_threshold(w - rate * total / n, p.lam, rate)
         info = {"discarded": (w == 0).sum(axis=1), "sigma": sigma}
         return Release(w, np.full(draws, "ok"), info)

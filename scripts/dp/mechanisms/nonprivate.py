@@ -6,9 +6,9 @@ import numpy as np
 
 from dp.accounting import none
 from dp.errors import Refused
-from dp.fits import FITS, sum_intercept_path
 from dp.mechanisms import Mechanism, Release, join, register
 from dp.mechanisms.options import Choice, Loss
+from dp.solvers.fits import FITS, sum_intercept_path
 
 
 @register("nonprivate")
@@ -57,7 +57,8 @@ def weight_statistics(weights, draws):
 
 @register("nonprivate_sum")
 class NonPrivateSum(Mechanism):
-    """The minimiser of `dp.fits.sum_intercept`, its free intercept in info["intercept"] (restarts,)."""
+    """The minimiser of `dp.solvers.fits.sum_intercept`, its free intercept in info["intercept"]
+    (restarts,)."""
 
     private = False
     numbers = True

@@ -22,7 +22,7 @@ from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Loss, NonNegative
 from dp.noise import l2_laplace, l2_laplace_reach
-from dp.solvers import check_certifiable, minimise
+from dp.solvers.newton import check_certifiable, minimise
 
 MOST = 0.999  # share of epsilon that output noise may take
 

@@ -5,12 +5,12 @@ import numpy as np
 from dp import losses
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
 from dp.errors import Refused
-from dp.fits import FITS, fit_options
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Loss, NonNegative
 from dp.noise import gaussian, l2_laplace
-from dp.profiles import Gaussian
-from dp.solvers import check_certifiable
+from dp.privacy.profiles import Gaussian
+from dp.solvers.fits import FITS, fit_options
+from dp.solvers.newton import check_certifiable
 
 # Of a certificate's norm, in reasons.
 EVERYWHERE = (
@@ -38,7 +38,7 @@ def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
 
 
 class Perturbed(Mechanism):
-    """w + z: a minimiser of `dp.fits`, the one that `fit` names, and noise of a subclass' scale.
+    """w + z: a minimiser of `dp.solvers.fits`, the one that `fit` names, and noise of a subclass' scale.
 
     Where the minimiser is not certified to `tolerance` nothing is released: the weights are zeros, with
     the status "not_converged". A finite guarantee is for settings in which no data can bring this about.

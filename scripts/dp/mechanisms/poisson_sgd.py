@@ -4,14 +4,15 @@ import math
 
 import numpy as np
 
-from dp import composition, gradient_descent
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
+from dp.descents import full_batch
 from dp.errors import Refused
 from dp.mechanisms import Release, register
 from dp.mechanisms.gradient_descent import LOSS, Classifier
 from dp.mechanisms.options import Between, Choice, Positive, Whole
-from dp.profiles import Gaussian
-from dp.sensitivities import vector_sum
+from dp.privacy import composition
+from dp.privacy.profiles import Gaussian
+from dp.privacy.sensitivities import vector_sum
 
 
 @register("dp_sgd_poisson")
@@ -21,8 +22,8 @@ class PoissonSGD(Classifier):
     Every record is in a step's batch independently with probability q = `sampling`; q n, the size that
     is expected, is public, and the size that came out, which is not, divides nothing. One step is the
     Poisson-subsampled Gaussian mechanism with noise of standard deviation C times `multiplier`; all
-    steps compose by privacy loss distributions (`dp.composition.sampled_multiplier`), q = 1 exactly.
-    Batches by shuffling are not that: no such amplification is proven of them.
+    steps compose by privacy loss distributions (`dp.privacy.composition.sampled_multiplier`), q = 1
+    exactly. Batches by shuffling are not that: no such amplification is proven of them.
     """
 
     delta = "needed"
@@ -67,7 +68,7 @@ class PoissonSGD(Classifier):
 
     def _release(self, X, y, p, draws, rng):
         scale = self._scale(len(X), p)
-        weights, _ = gradient_descent.descend(
+        weights, _ = full_batch.descend(
             X,
             y,
             iterations=p.iterations,

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from dp.accounting import REPLACE_ONE, Guarantee, none
-from dp.data import row_norms
+from dp.data.examples import row_norms
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Optional, Positive, Whole

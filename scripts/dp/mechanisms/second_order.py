@@ -2,22 +2,23 @@
 
 Everything is Gaussian and composes exactly: mu^2 is the sum of the parts' mu^2 (Dong, Roth, Su, JRSS B
 84, 2022, corollary 3.3). A record's gradient has norm at most R (logistic) or sqrt(2) R (softmax), with
-no clipping. `dp.sensitivities` proves how far one record moves the matrices. Under add-remove the sums
-are divided by a public n.
+no clipping. `dp.privacy.sensitivities` proves how far one record moves the matrices. Under add-remove
+the sums are divided by a public n.
 """
 
 import math
 
 import numpy as np
 
-from dp import gradient_descent, last_iterate, sensitivities
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
+from dp.descents import full_batch
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.gradient_descent import PUBLIC_SIZE, Classifier
 from dp.mechanisms.options import Between, Choice, Optional, Whole
 from dp.noise import gaussian
-from dp.profiles import Gaussian
-from dp.quadratics import noisy_inverse
+from dp.privacy import last_iterate, sensitivities
+from dp.privacy.profiles import Gaussian
+from dp.privacy.quadratics import noisy_inverse
 
 ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
 
@@ -82,7 +83,7 @@ class PreconditionedGradientDescent(Classifier):
         curvature = {"logistic": 0.25, "softmax": 0.5}[p.loss]
         ridge = sensitivities.spectral_ridge(matrix, d) + p.lam
         inverse = noisy_inverse(curvature * (X.T @ X) / n, matrix, ridge, draws, rng)
-        weights, _ = gradient_descent.descend(
+        weights, _ = full_batch.descend(
             X,
             y,
             iterations=steps,
@@ -106,7 +107,7 @@ class DPNewton(Mechanism):
     A step: the mean gradient g and the trace of the Hessian H are released with noise. The ridge l =
     max((c tr/(n^2 rho))^(1/3), 1/n), c = 1/2, rho half of the direction's mu^2, follows from the noisy
     trace. The direction (H + (l + lambda) I)^-1 g for the noisy g moves by at most |g| D when one record
-    changes, D by `dp.sensitivities.newton_direction`: it is released with noise |g| D/mu.
+    changes, D by `dp.privacy.sensitivities.newton_direction`: it is released with noise |g| D/mu.
 
     hessian: "upper_bound", weights tanh(z/2)/(2z), the tightest quadratic upper bound of the loss that
     touches it at the margin z: steps do not diverge; or "exact", s(1-s), whose noisy step v is
@@ -148,7 +149,7 @@ class DPNewton(Mechanism):
         y, squares = np.asarray(y, dtype=float), np.einsum("nd,nd->n", X, X)
         W = np.zeros((draws, d))
         for _ in range(p.iterations):
-            _, gradient = gradient_descent.mean_gradient(
+            _, gradient = full_batch.mean_gradient(
                 X, y, W[:, :, None], "logistic", gradient_norm(p)
             )
             gradient = gradient[:, :, 0] + gaussian(d, sigma, draws, rng) + p.lam * W

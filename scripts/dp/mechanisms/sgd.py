@@ -8,7 +8,7 @@ import numpy as np
 
 from dp import losses
 from dp.accounting import REPLACE_ONE, Guarantee, none
-from dp.descent import SCHEDULES, batch_plan, descend
+from dp.descents.stochastic import SCHEDULES, batch_plan, descend
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Flag, Loss, Optional, Positive, Whole
 from dp.noise import l2_laplace

@@ -5,12 +5,12 @@ import math
 import numpy as np
 
 from dp.accounting import REPLACE_ONE, Guarantee, gaussian_sigma
-from dp.data import clip_rows
+from dp.data.examples import clip_rows
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Loss, Optional, Positive, Whole
 from dp.noise import gaussian, l2_laplace
-from dp.solvers import minimise
+from dp.solvers.newton import minimise
 
 
 @register("subsample_aggregate")

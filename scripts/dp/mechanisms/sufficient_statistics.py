@@ -16,11 +16,11 @@ import math
 
 import numpy as np
 
-from dp import quadratics
 from dp.accounting import REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_sigma
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Between, Choice
 from dp.noise import gaussian
+from dp.privacy import quadratics
 
 
 def joint_sensitivity(bound=1.0):
@@ -32,8 +32,8 @@ def joint_sensitivity(bound=1.0):
 class SufficientStatistics(Mechanism):
     """w solves (X'X + E + n lam I) w = X'y + e for one symmetric draw of Gaussian noise (E, e).
 
-    E is isotropic in the Frobenius norm (`dp.quadratics.isotropic`), so one standard deviation
-    serves the joint sensitivity. repair: as in `dp.quadratics.solve`.
+    E is isotropic in the Frobenius norm (`dp.privacy.quadratics.isotropic`), so one standard deviation
+    serves the joint sensitivity. repair: as in `dp.privacy.quadratics.solve`.
     """
 
     delta = "needed"

@@ -1,0 +1,103 @@
+"""One attack: what a mechanism claims, what is proven, and what its releases on a pair show."""
+
+import argparse
+import json
+import math
+
+from dp import audit
+from dp.privacy import pairs
+from dp.seeds import generator
+from study import canonical
+from study.jobs import script
+from study.jobs.files import write_csv
+
+COLUMNS = (
+    *("mechanism", "attack", "pair", "n", "d", "arguments", "epsilon", "delta"),
+    *("epsilon_claimed", "epsilon_proven", "delta_proven", "epsilon_audited", "epsilon_pair"),
+    *("verdict", "statistic", "p_low", "q_high", "trials", "confidence", "family"),
+    *("adjacency", "reason", "pair_reason", "no_epsilon_pair", "seed"),
+)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mechanism", required=True)
+    parser.add_argument("--label", required=True, help="the attack's name, an axis of the seed")
+    parser.add_argument("--attack", type=json.loads, required=True, help="its settings, JSON")
+    parser.add_argument("--epsilon", type=float, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--out", required=True, help=".csv, one row")
+    arguments = parser.parse_args()
+
+    attack, epsilon = arguments.attack, arguments.epsilon
+    mechanism, pair = audit.find(arguments.mechanism), pairs.find(attack["pair"])
+    guarantee = audit.guarantee(mechanism, pair, epsilon, attack["delta"], **attack["options"])
+    axes = ("audit", arguments.mechanism, arguments.label)
+    found = audit.attack(
+        mechanism,
+        pair,
+        epsilon,
+        delta=attack["delta"],
+        trials=attack["trials"],
+        confidence=audit.of_each(attack["confidence"], attack["family"]),
+        rng=generator(arguments.seed, *axes),
+        **attack["options"],
+    )
+    settings = dict(pair.arguments) | attack["options"]
+    known = settings | {"epsilon": epsilon, "delta": attack["delta"]}
+    on_pair, unknown = exact(mechanism, pair, known)
+    row = {
+        "mechanism": arguments.mechanism,
+        "attack": arguments.label,
+        "pair": attack["pair"],
+        "n": pair.size[0],
+        "d": pair.size[1],
+        "arguments": json.dumps(settings, sort_keys=True),
+        "epsilon": canonical.epsilon(epsilon),
+        "delta": attack["delta"],
+        "epsilon_claimed": guarantee.claimed_epsilon,
+        "epsilon_proven": guarantee.epsilon,
+        "delta_proven": guarantee.delta,
+        "epsilon_audited": found["epsilon"],
+        "epsilon_pair": on_pair,
+        "verdict": verdict(found["epsilon"], guarantee),
+        "statistic": found["statistic"],
+        "p_low": found["p_low"],
+        "q_high": found["q_high"],
+        "trials": attack["trials"],
+        "confidence": attack["confidence"],
+        "family": attack["family"],
+        "adjacency": guarantee.adjacency,
+        "reason": guarantee.reason,
+        "pair_reason": pair.reason,
+        "no_epsilon_pair": unknown,
+        "seed": arguments.seed,
+    }
+    write_csv(arguments.out, COLUMNS, [[row[column] for column in COLUMNS]])
+
+
+def exact(mechanism, pair, settings):
+    """(supremum of the privacy loss on this pair, ""), or (NaN, why it is not known)."""
+    if pair.exact is None:
+        return math.nan, "of this pair no density is known"
+    try:
+        return pair.exact(pair, mechanism, **settings), ""
+    except pairs.Unsuited as error:
+        return math.nan, str(error)
+
+
+def verdict(audited, guarantee):
+    """What the attack says of the two statements."""
+    if audited > guarantee.epsilon:
+        return "exceeds what is proven: a fault of the proof, the code or the auditor"
+    if math.isinf(guarantee.claimed_epsilon):
+        return "nothing is claimed"
+    if audited > guarantee.claimed_epsilon:
+        return "refutes the claim"
+    if guarantee.epsilon > guarantee.claimed_epsilon * (1 + 1e-9):
+        return "more than claimed by proof, not caught by this attack"
+    return "consistent with the claim"
+
+
+if __name__ == "__main__":
+    script.run(main)

@@ -1,0 +1,1 @@
+"""Rows: simulated, prepared, split; their components."""

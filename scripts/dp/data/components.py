@@ -1,0 +1,80 @@
+"""Means, deviations, principal components and distances of rows that may be integers.
+
+Everything is accumulated over blocks of rows: of many bytes only a few become floats at a time. All of it
+looks at every row, without privacy.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dp.data.examples import slices
+
+BLOCK_ROWS = 8192  # rows made floats at a time: 51 MB of 28 x 28 pixels
+
+
+def blocks(X):
+    """Consecutive rows of X as floats."""
+    for rows in slices(len(X), BLOCK_ROWS):
+        yield np.asarray(X[rows], dtype=float)
+
+
+def moments(X):
+    """Mean and standard deviation (divided by n) of every column; a constant column's is exactly 0."""
+    mean = sum(block.sum(axis=0) for block in blocks(X)) / len(X)
+    # The sum of equal values, divided, may differ from them in the last place.
+    mean = np.where((X[0] == X).all(axis=0), X[0], mean)
+    square = sum(np.square(block - mean).sum(axis=0) for block in blocks(X)) / len(X)
+    return mean, np.sqrt(square)
+
+
+class Components(NamedTuple):
+    """mean, scale (d,): a row x is centred and scaled to (x - mean) / scale. variances (d,): of the
+    scores, in falling order. vectors (d, d): one component per column."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+    variances: np.ndarray
+    vectors: np.ndarray
+
+    @property
+    def explained(self):
+        """Share of the total variance that each component has, (d,)."""
+        return self.variances / self.variances.sum()
+
+    def scores(self, X, count):
+        """Coordinates of rows (n, d) along the first `count` components, (n, count)."""
+        vectors = self.vectors[:, :count] / self.scale[:, None]
+        return np.concatenate([(block - self.mean) @ vectors for block in blocks(X)])
+
+
+def principal_components(X, standardise=False):
+    """Principal components of the rows of X (n, d), from their covariance matrix (divided by n).
+
+    standardise: of rows divided by each column's standard deviation, so of the correlation matrix; a
+    constant column stays zero. Each vector's entry of largest magnitude is positive.
+    """
+    mean, deviation = moments(X)
+    scale = np.where(standardise & (deviation > 0), deviation, 1.0)
+    covariance = np.zeros((X.shape[1], X.shape[1]))
+    for block in blocks(X):
+        block = (block - mean) / scale
+        covariance += block.T @ block
+    variances, vectors = np.linalg.eigh(covariance / len(X))
+    variances, vectors = np.maximum(variances[::-1], 0.0), vectors[:, ::-1]
+    largest = np.abs(vectors).argmax(axis=0)
+    return Components(
+        mean, scale, variances, vectors * np.sign(vectors[largest, np.arange(len(largest))])
+    )
+
+
+def distances_to_class_mean(X, y):
+    """Euclidean distance of every row to the mean of the rows with its label, (n,)."""
+    distances = np.empty(len(X))
+    for label in np.unique(y):
+        rows = np.flatnonzero(y == label)
+        mean, _ = moments(X[rows])
+        distances[rows] = np.concatenate(
+            [np.linalg.norm(block - mean, axis=1) for block in blocks(X[rows])]
+        )
+    return distances

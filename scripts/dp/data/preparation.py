@@ -1,0 +1,368 @@
+"""Preparation steps, each with its privacy status.
+
+A step is a function (Table, **options) -> Table, registered with whether its result for one row
+depends on other private rows. Such a step spends privacy that nobody accounts for: whatever comes
+after it has no finite epsilon (`dp.accounting.after_preparation`).
+"""
+
+import inspect
+from typing import NamedTuple
+
+import numpy as np
+
+from dp.data import examples
+from dp.data.components import BLOCK_ROWS, blocks, moments, principal_components
+
+
+class Later(NamedTuple):
+    """Steps (name, options) that are put off, and the columns of the rows they will be applied to."""
+
+    columns: tuple = ()
+    steps: tuple = ()
+
+    def apply(self, X):
+        """Rows (n, d') as floats, the steps applied."""
+        if self.steps:
+            y = np.zeros(len(X), np.int8)
+            X = apply_row_wise(Table(X, y, tuple(self.columns)), self.steps).X
+        return np.asarray(X, dtype=float)
+
+
+class Table(NamedTuple):
+    """Rows on their way to a mechanism.
+
+    X: (n, d) numbers, integers until a step needs floats. y: (n,) labels, -1 and 1, or the index of a
+    class of `classes`, or numbers in [-1, 1]: then target is (name, low, high), of what they were.
+    columns: d names. bound: the public bound on ||x||_2 that the steps so far ensure, infinite where
+    none does. train_rows: how many of the first rows are training rows, on which a step may be fitted;
+    the others are an official test part (None: all are training rows). classes: names of the classes,
+    () where the labels are -1 and 1. pair: names of the labels -1 and 1, where they are known. groups:
+    column names of each categorical feature that is one-hot, of which every row has one 1 and otherwise
+    zeros. later: steps still to be applied to X; columns and bounds are those after them.
+    coordinate_bound: the public bound on every |x_j|, infinite where none is known but the one that
+    follows from `bound`.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    columns: tuple
+    bound: float = np.inf
+    train_rows: int | None = None
+    classes: tuple = ()
+    pair: tuple = ()
+    groups: tuple = ()
+    later: Later = Later()
+    coordinate_bound: float = np.inf
+    target: tuple = ()
+
+
+class Step(NamedTuple):
+    """apply: the function. private_rows: looks at other rows than the one it makes. what: a phrase.
+
+    selects: takes rows away. premise: what a guarantee for the rows after it takes as public, "" for
+    nothing.
+    """
+
+    apply: callable
+    private_rows: bool
+    what: str
+    selects: bool
+    premise: str
+
+    @property
+    def row_wise(self):
+        """Whether every row gets a new one, made of it alone: then any part of the rows may be done
+        at any time."""
+        return not self.private_rows and not self.selects
+
+    @property
+    def random(self):
+        """Whether the step draws random numbers: it is called with `rng`."""
+        return "rng" in inspect.signature(self.apply).parameters
+
+
+STEPS = {}
+
+
+def step(private_rows, selects=False, premise=""):
+    """Decorator: registers a step under its function's name, with what `Step` has besides."""
+
+    def decorate(function):
+        STEPS[function.__name__] = Step(
+            function,
+            private_rows,
+            function.__doc__.partition("\n")[0].rstrip("."),
+            selects,
+            premise,
+        )
+        return function
+
+    return decorate
+
+
+@step(
+    private_rows=False,
+    selects=True,
+    premise="how many rows are of the two classes (a record whose class changes can change it)",
+)
+def binary(table, negative, positive):
+    """Only the rows of two classes, with labels -1 and 1; how many there are is public."""
+    classes = [str(name) for name in table.classes]
+    if not classes:
+        raise ValueError("binary: the labels are two classes already: leave 'positive' out")
+    wanted = [str(negative), str(positive)]
+    for name in wanted:
+        if name not in classes:
+            raise ValueError(f"binary: no class {name!r} (classes: {', '.join(classes)})")
+    if wanted[0] == wanted[1]:
+        raise ValueError(f"binary: negative and positive are both {wanted[0]!r}")
+    chosen = np.isin(table.y, [classes.index(name) for name in wanted])
+    y = np.where(table.y[chosen] == classes.index(wanted[1]), 1, -1).astype(np.int8)
+    train = chosen[: table.train_rows]
+    for name, label in zip(wanted, (-1, 1), strict=True):
+        if not (y[: int(train.sum())] == label).any():
+            raise ValueError(f"binary: no training row is of the class {name!r}")
+    return table._replace(
+        X=table.X[chosen],
+        y=y,
+        classes=(),
+        pair=tuple(wanted),
+        train_rows=None if table.train_rows is None else int(train.sum()),
+    )
+
+
+@step(private_rows=False, selects=True)
+def subset(table, rows, test_rows=None, shuffle=False, rng=None):
+    """The first rows, or with shuffle a choice by a public random permutation, whatever they hold."""
+    parts = []
+    for part, wanted, what in zip(
+        _parts(table), (rows, test_rows), ("training", "test"), strict=False
+    ):
+        if wanted is not None and not 1 <= wanted <= len(part):
+            raise ValueError(f"subset: {wanted} of {len(part)} {what} rows cannot be chosen")
+        parts.append((rng.permutation(part) if shuffle else part)[:wanted])
+    chosen = np.concatenate(parts)
+    train_rows = None if table.train_rows is None else len(parts[0])
+    return table._replace(X=table.X[chosen], y=table.y[chosen], train_rows=train_rows)
+
+
+@step(private_rows=False)
+def scale_by_constants(table, **constants):
+    """Each column minus a public constant, divided by another: column name -> [centre, scale].
+
+    The name "*" stands for every column that is not named.
+    """
+    constants = _per_column("scale_by_constants", constants, table.columns)
+    centre, scale = np.array([constants[name] for name in table.columns], dtype=float).T
+    if not (scale > 0).all():
+        raise ValueError(
+            f"scale_by_constants: the scale of {table.columns[int(np.argmin(scale > 0))]!r} "
+            f"must be positive"
+        )
+    return table._replace(
+        X=(table.X - centre) / scale, bound=np.inf, groups=(), coordinate_bound=np.inf
+    )
+
+
+@step(private_rows=False)
+def scale_to_bounds(table, **bounds):
+    """Each column clipped to its public bounds and mapped to [-1, 1]: column name -> [low, high].
+
+    The name "*" stands for every column that is not named. One-hot columns take no bounds and stay 0
+    and 1: of each group one is 1, so a group counts like a single column in the bound on the norm.
+    """
+    one_hot = {name for group in table.groups for name in group}
+    scaled = [name for name in table.columns if name not in one_hot]
+    bounds = _per_column("scale_to_bounds", bounds, scaled)
+    X = np.array(table.X, dtype=float)
+    if scaled:
+        low, high = np.array([bounds[name] for name in scaled], dtype=float).T
+        if not (low < high).all():
+            name = scaled[int(np.argmin(low < high))]
+            raise ValueError(
+                f"scale_to_bounds: the bounds of {name!r} must be [low, high], low < high"
+            )
+        where = [table.columns.index(name) for name in scaled]
+        X[:, where] = 2 * (np.clip(X[:, where], low, high) - low) / (high - low) - 1
+    bound = float(np.sqrt(len(scaled) + len(table.groups)))
+    return table._replace(X=X, bound=bound, coordinate_bound=1.0)
+
+
+@step(private_rows=False)
+def row_norm(table):
+    """Each row divided by its own norm: ||x|| = 1."""
+    return table._replace(
+        X=examples.normalise_rows(table.X), bound=1.0, groups=(), coordinate_bound=np.inf
+    )
+
+
+@step(private_rows=False)
+def clip(table, radius):
+    """Rows longer than a public radius shortened to it, then all divided by it: ||x|| <= 1."""
+    if not radius > 0:
+        raise ValueError(f"clip: the radius must be positive, not {radius}")
+    return table._replace(
+        X=examples.clip_rows(table.X / radius), bound=1.0, groups=(), coordinate_bound=np.inf
+    )
+
+
+@step(private_rows=False)
+def constant_feature(table):
+    """A further column of ones, a regularised intercept: the bound R becomes sqrt(R^2 + 1)."""
+    return table._replace(
+        X=np.column_stack([table.X, np.ones(len(table.X))]),
+        columns=(*table.columns, "constant"),
+        bound=float(np.hypot(table.bound, 1.0)),
+        coordinate_bound=max(1.0, table.coordinate_bound),
+    )
+
+
+@step(private_rows=False)
+def random_projection(table, dimension, rng=None):
+    """Rows times a Gaussian matrix drawn from the public seed, not from the data.
+
+    Entries are independent normal with variance 1/dimension, so that squared norms are kept on
+    average (Johnson, Lindenstrauss 1984). Single rows may grow by as much as the matrix's largest
+    singular value, so the rows have no bound afterwards: clip or normalise them again.
+    """
+    matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)
+    return table._replace(
+        X=np.concatenate([block @ matrix for block in blocks(table.X)]),
+        columns=tuple(f"projection{k}" for k in range(dimension)),
+        bound=np.inf,
+        groups=(),
+        coordinate_bound=np.inf,
+    )
+
+
+@step(private_rows=True)
+def standardise(table):
+    """Each column minus the training rows' mean, divided by their standard deviation.
+
+    The deviation divides by n; a constant column becomes zeros.
+    """
+    mean, deviation = moments(_train(table))
+    X = np.array(table.X, dtype=float)
+    X -= mean
+    X /= np.where(deviation == 0, 1.0, deviation)
+    return table._replace(X=X, bound=np.inf, groups=(), coordinate_bound=np.inf)
+
+
+@step(private_rows=True)
+def max_norm(table):
+    """All rows divided by the largest norm of a training row: their norms are at most 1."""
+    largest = np.abs(_train(table)).max(initial=0.0)
+    if not largest > 0:
+        raise ValueError("max_norm: every training row is zero")
+    X = table.X / largest  # first, so that no square under- or overflows
+    X /= examples.row_norms(X[: table.train_rows]).max()
+    long = np.flatnonzero(examples.row_norms(X[: table.train_rows]) > 1)  # by rounding alone
+    X[long] = examples.clip_rows(X[long])
+    return table._replace(X=X, bound=1.0, groups=(), coordinate_bound=np.inf)
+
+
+@step(private_rows=True)
+def pca(table, components):
+    """The training rows' leading principal components: scores of the centred rows.
+
+    The mean of rows within norm R is within R, and a projection lengthens nothing, so the bound of
+    the training rows is 2 R. Each component's sign makes its largest weight positive.
+    """
+    if not 1 <= components <= min(len(table.columns), len(_train(table))):
+        raise ValueError(
+            f"pca: {components} components of {len(_train(table))} training rows with "
+            f"{len(table.columns)} columns cannot be had"
+        )
+    found = principal_components(_train(table))
+    return table._replace(
+        X=found.scores(table.X, components),
+        columns=tuple(f"component{k + 1}" for k in range(components)),
+        bound=2 * table.bound,
+        groups=(),
+        coordinate_bound=np.inf,
+    )
+
+
+def _train(table):
+    return table.X[: table.train_rows]
+
+
+def _parts(table):
+    """Row numbers of the training and of the test part."""
+    everything = np.arange(len(table.y))
+    cut = len(everything) if table.train_rows is None else table.train_rows
+    return everything[:cut], everything[cut:]
+
+
+def _per_column(name, given, columns):
+    """Column name -> values, "*" spelled out."""
+    missing = [column for column in columns if column not in given and "*" not in given]
+    unknown = [column for column in given if column not in columns and column != "*"]
+    if missing or unknown:
+        problem = f"no values for {missing[0]!r}" if missing else f"no such column: {unknown[0]!r}"
+        raise ValueError(f"{name}: {problem}")
+    return {column: given[column] if column in given else given["*"] for column in columns}
+
+
+def apply_row_wise(table, steps, overwrite=False):
+    """Apply steps that treat every row alone, in blocks: integers never become floats all at once.
+
+    overwrite: into table.X itself, where the result has its type and shape.
+    """
+    if not steps or not len(table.y):
+        return table
+    X, block = None, table
+    for rows in examples.slices(len(table.y), BLOCK_ROWS):
+        block = table._replace(X=table.X[rows], y=table.y[rows], train_rows=None)
+        for name, options in steps:
+            block = STEPS[name].apply(block, **options)
+        if X is None:
+            shape = (len(table.y), block.X.shape[1])
+            fits = table.X.dtype == float and table.X.shape == shape
+            X = table.X if overwrite and fits else np.empty(shape)
+        X[rows] = block.X
+    return block._replace(X=X, y=table.y, train_rows=table.train_rows)
+
+
+def prepare(table, steps, rng_of=None, put_off=False, overwrite=False):
+    """Apply steps in order.
+
+    steps: a list of (name, options). rng_of: (number, name) -> the generator of a step that draws.
+    put_off: rows of integers stay so, and the steps at the end that treat every row alone are left as
+    `Table.later` to whoever needs floats (`apply_row_wise`). overwrite: the caller's table.X may be
+    written over, of which no second copy is then held where steps keep its type and shape.
+
+    Returns the table and, per step, a dictionary of its name, what it does, whether it looked at
+    private rows, and its premise where it has one. Raises where the rows end up without a bound.
+    """
+    record = [
+        {
+            **{"step": name, "what": STEPS[name].what, "private_rows": STEPS[name].private_rows},
+            **({"premise": STEPS[name].premise} if STEPS[name].premise else {}),
+        }
+        for name, _ in steps
+    ]
+    resolved = []
+    for number, (name, options) in enumerate(steps):
+        rng = {"rng": rng_of(number, name)} if STEPS[name].random and rng_of else {}
+        resolved.append((name, options | rng))
+    waiting = []  # row-wise steps not yet applied
+    for name, options in resolved:
+        if STEPS[name].row_wise and not STEPS[name].random:
+            waiting.append((name, options))
+            continue
+        table, waiting = apply_row_wise(table, waiting, overwrite), []
+        table = STEPS[name].apply(table, **options)
+    left = waiting if put_off and np.issubdtype(table.X.dtype, np.integer) else []
+    if left:
+        one = apply_row_wise(table._replace(X=table.X[:1], y=table.y[:1]), left)
+        later = Later(table.columns, tuple(left))
+        table = one._replace(X=table.X, y=table.y, train_rows=table.train_rows, later=later)
+    else:
+        table = apply_row_wise(table, waiting, overwrite)
+    if not np.isfinite(table.bound):
+        last = steps[-1][0] if steps else "no step at all"
+        raise ValueError(
+            f"after {last} the rows have no public bound on their norm: end with row_norm or clip"
+        )
+    return table, record

@@ -1,0 +1,1 @@
+"""Noisy descents that take many problems at once."""

@@ -1,0 +1,1 @@
+"""What is proven, and what attacks find: profiles, composition, sensitivities, worst pairs."""

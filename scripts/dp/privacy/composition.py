@@ -1,0 +1,161 @@
+"""Composition and sampling, by Google's dp_accounting (privacy loss distributions).
+
+Every epsilon and delta here is an upper bound: dp_accounting discretises losses pessimistically, at
+`GRID`. It is imported inside the functions (1 s), so that jobs without composition do not pay for it.
+"""
+
+import math
+from functools import lru_cache
+
+from dp.accounting import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Guarantee,
+    gaussian_epsilon,
+    gaussian_mu,
+    largest_bound,
+)
+from dp.privacy.profiles import Losses
+
+GRID = 1e-4  # spacing of discretised privacy losses
+LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise distributions are too long to compose
+GRIDS = 20_000  # points that a distribution should have at most: large losses get a wider spacing
+
+
+def _spacing(largest_loss):
+    return max(GRID, largest_loss / GRIDS)
+
+
+def sequence(guarantees, delta=0.0):
+    """The guarantee of releasing all of these from the same records, each chosen after the others.
+
+    delta 0: epsilons and deltas add up, which for pure guarantees is tight. delta > 0: optimal
+    composition of any mechanisms that have these guarantees, at that total delta.
+    """
+    guarantees = list(guarantees)
+    if len({guarantee.adjacency for guarantee in guarantees}) != 1:
+        raise ValueError("only guarantees for the same adjacency compose")
+    claimed = sum(guarantee.claimed_epsilon for guarantee in guarantees)
+    epsilon = sum(guarantee.epsilon for guarantee in guarantees)
+    total_delta = sum(guarantee.delta for guarantee in guarantees)
+    if delta and math.isfinite(epsilon):
+        from dp_accounting.pld import privacy_loss_distribution as pld
+        from dp_accounting.pld.common import DifferentialPrivacyParameters
+
+        spacing = _spacing(epsilon)
+        parts = [
+            pld.from_privacy_parameters(DifferentialPrivacyParameters(g.epsilon, g.delta), spacing)
+            for g in guarantees
+        ]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total.compose(part)
+        # never worse than adding up, where the given delta allows that
+        optimal = float(total.get_epsilon_for_delta(delta))
+        epsilon = min(epsilon, optimal) if delta >= total_delta else optimal
+        total_delta = delta
+    reason = " + ".join(f"{guarantee.epsilon:.6g}" for guarantee in guarantees)
+    reason = reason.replace("nan", "nothing proven")
+    return Guarantee(
+        claimed,
+        epsilon,
+        0.0 if math.isinf(epsilon) else min(total_delta, 1.0),
+        guarantees[0].adjacency,
+        f"{reason} in sequence: " + "; ".join(guarantee.reason for guarantee in guarantees),
+    )
+
+
+def disjoint(guarantees):
+    """The guarantee of releases from disjoint records, of public sizes: the largest (McSherry 2009)."""
+    guarantees = list(guarantees)
+    if len({guarantee.adjacency for guarantee in guarantees}) != 1:
+        raise ValueError("only guarantees for the same adjacency compose")
+    largest = map(largest_bound, list(zip(*guarantees, strict=True))[:3])
+    reasons = "; ".join(guarantee.reason for guarantee in guarantees)
+    return Guarantee(*largest, guarantees[0].adjacency, f"from disjoint records: {reasons}")
+
+
+def gaussian_steps(sigma, steps, delta, contribution=1.0, sampling=1.0, adjacency=REPLACE_ONE):
+    """epsilon at `delta` of `steps` Gaussian releases of sums, of standard deviation sigma.
+
+    contribution: C, the L2 bound on what one record adds to the sum; replacing it moves the sum by 2C.
+    sampling: each record enters a step independently with this probability (Poisson sampling).
+    Shuffled or fixed batches are not that, and get sampling 1 with one step per pass.
+    """
+    if not 0 < sampling <= 1 or not 0 < delta < 1:
+        raise ValueError(f"sampling and delta lie in (0, 1] and (0, 1), not {sampling}, {delta}")
+    if adjacency not in (REPLACE_ONE, ADD_REMOVE):
+        raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
+    if sampling == 1:  # exactly one Gaussian release of sqrt(steps) times the sensitivity
+        moved = contribution * (2 if adjacency == REPLACE_ONE else 1) * math.sqrt(steps)
+        return gaussian_epsilon(sigma, delta, moved)
+    return sampled_steps(sigma / contribution, steps, sampling, adjacency).epsilon(delta)
+
+
+def sampled_steps(multiplier, steps, sampling, adjacency=REPLACE_ONE, spacing=GRID):
+    """The `dp.privacy.profiles.Losses` of `gaussian_steps`. multiplier: sigma/C; sampling: in (0, 1)."""
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    relation = NeighboringRelation.REPLACE_ONE
+    if adjacency == ADD_REMOVE:
+        relation = NeighboringRelation.ADD_OR_REMOVE_ONE
+    distribution = pld.from_gaussian_mechanism(
+        standard_deviation=multiplier,
+        value_discretization_interval=spacing,
+        sampling_prob=sampling,
+        neighboring_relation=relation,
+    )
+    return Losses(distribution.self_compose(steps))
+
+
+@lru_cache(maxsize=256)
+def sampled_multiplier(epsilon, delta, steps, sampling, adjacency=REPLACE_ONE):
+    """(multiplier, profile): about the least sigma/C with which `sampled_steps` is (epsilon, delta)-DP.
+
+    On the private side of a root to a relative 1e-4, with distributions as coarse as epsilon allows.
+    """
+    spacing = max(GRID, min(1e-2, epsilon / 1000))
+    # without sampling no less noise is needed, but for what a coarse distribution adds
+    high = math.sqrt(steps) * (2 if adjacency == REPLACE_ONE else 1) / gaussian_mu(epsilon, delta)
+    high = max(high, LEAST_MULTIPLIER)
+    found = sampled_steps(high, steps, sampling, adjacency, spacing)
+    while found.epsilon(delta) > epsilon:
+        high *= 1.02
+        found = sampled_steps(high, steps, sampling, adjacency, spacing)
+    low, best = high, (high, found)
+    while low > LEAST_MULTIPLIER and found.epsilon(delta) <= epsilon:
+        high, best = low, (low, found)
+        low = max(low / 2, LEAST_MULTIPLIER)
+        found = sampled_steps(low, steps, sampling, adjacency, spacing)
+    while high - low > 1e-4 * high and high > LEAST_MULTIPLIER:
+        middle = math.sqrt(low * high)
+        found = sampled_steps(middle, steps, sampling, adjacency, spacing)
+        if found.epsilon(delta) <= epsilon:
+            high, best = middle, (middle, found)
+        else:
+            low = middle
+    return best
+
+
+def laplace_coordinates_delta(dimension, ratio, epsilons):
+    """delta(epsilon) of independent Laplace noise on a vector that moves by `ratio` scales in L2.
+
+    Along the diagonal: every one of the d coordinates moves by ratio/sqrt(d) scales, so the loss is a
+    sum of d independent losses of one-dimensional Laplace mechanisms, at most sqrt(d) ratio. Returns a
+    list of deltas, upper bounds of the diagonal's profile.
+    """
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    step = ratio / math.sqrt(dimension)
+    one = pld.from_laplace_mechanism(
+        1 / step,
+        value_discretization_interval=min(_spacing(ratio * math.sqrt(dimension)), step / 8),
+    )
+    total = one.self_compose(dimension)
+    return [
+        0.0
+        if epsilon >= math.sqrt(dimension) * ratio
+        else float(total.get_delta_for_epsilon(epsilon))
+        for epsilon in epsilons
+    ]

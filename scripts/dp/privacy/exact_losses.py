@@ -1,0 +1,100 @@
+"""Exact privacy losses, side by side with what is claimed: rows for the ledger."""
+
+import math
+
+from dp.accounting import classical_gaussian_sigma, gaussian_delta, gaussian_epsilon
+from dp.audit import privacy_loss_1d
+from dp.mechanisms import MECHANISMS
+from dp.mechanisms.objective_perturbation import exact_epsilon
+from dp.privacy.composition import laplace_coordinates_delta
+
+COLUMNS = ("mechanism", "setting", "epsilon_claimed", "epsilon", "delta", "what")
+
+OBJECTIVE = ("objective_perturbation_cm08", "objective_perturbation")
+
+
+def redrawn_functional_loss(epsilon):
+    """Privacy loss of the functional mechanism in one dimension when unbounded draws are discarded.
+
+    One record, squared loss, |x| <= 1: coefficients x^2 and -2 y x, each with Laplace noise of scale
+    s = 4/epsilon (their exact L1 sensitivity over epsilon); both are drawn again until the noisy x^2 is
+    positive, which has probability A(x) = 1 - e^(-x^2/s)/2, and the number of draws stays hidden. The
+    released density is the Laplace density over A(x), so (x, y) against (1, -y) has the loss
+    (1 - x^2 + 2 (1 + x))/s + log(A(1)/A(x)), reached at small coefficients. Without re-drawing the
+    first term alone is at most epsilon, at x = 1, where it is flat while the second falls: the
+    supremum is larger than epsilon. It is at most 2 epsilon (the density's and the probability's).
+    """
+    import numpy as np
+
+    s = 4 / epsilon
+    x = np.linspace(0, 1, 1_000_001)
+    accepted = 1 - np.exp(-x * x / s) / 2
+    return float(((1 - x * x + 2 * (1 + x)) / s + np.log(accepted[-1] / accepted)).max())
+
+
+def rows(
+    delta,
+    objective_perturbation,
+    classical_gaussian,
+    redrawn_functional,
+    laplace_coordinates,
+    laplace_dimension,
+):
+    """(mechanism, setting, claimed epsilon, exact epsilon, delta, what the exact one is) tuples.
+
+    objective_perturbation: pairs of epsilon and n lambda; the losses are the exact minimiser's, to
+    which nothing is added for what a solver leaves. classical_gaussian: claimed epsilons of
+    sigma = sqrt(2 ln(1.25/delta)) sensitivity/epsilon. redrawn_functional: epsilons of
+    `redrawn_functional_loss`. laplace_coordinates: epsilons of Laplace noise
+    calibrated to an L2 bound in `laplace_dimension` coordinates.
+    """
+    found = []
+    for epsilon, n_lambda in objective_perturbation:
+        for name in OBJECTIVE:
+            setting = f"n lambda = {n_lambda:g}, R = 1, logistic loss, exact minimiser"
+            one = privacy_loss_1d(name, epsilon, n_lambda)
+            what = "supremum over all pairs and sizes in one dimension"
+            found.append((name, setting, epsilon, one, 0, what))
+            epsilon_b, ridge = MECHANISMS[name].tilt(1, epsilon, n_lambda)
+            many = exact_epsilon(epsilon_b, n_lambda + ridge)
+            what = "supremum over all pairs and sizes in two or more dimensions"
+            found.append((name, setting, epsilon, many, 0, what))
+    for claimed in classical_gaussian:
+        setting = (
+            f"sigma = sqrt(2 T ln(1.25/delta))/{claimed:g} of the sensitivity, T adaptive steps "
+            f"(of gradient descent as published), any T"
+        )
+        sigma = classical_gaussian_sigma(claimed, delta)
+        true = gaussian_epsilon(sigma, delta)
+        what = "epsilon at this delta, by the analytic formula"
+        found.append(("classical Gaussian", setting, claimed, true, delta, what))
+        what = "delta at the claimed epsilon"
+        found.append(
+            ("classical Gaussian", setting, claimed, claimed, gaussian_delta(sigma, claimed), what)
+        )
+    for claimed in redrawn_functional:
+        setting = "d = 1, scale = exact sensitivity/epsilon, re-drawn until bounded below, unseen"
+        what = "supremum over pairs of single records"
+        found.append(
+            (
+                "functional mechanism, re-drawn",
+                setting,
+                claimed,
+                redrawn_functional_loss(claimed),
+                0,
+                what,
+            )
+        )
+    d = laplace_dimension
+    for claimed in laplace_coordinates:
+        setting = f"scale = L2 sensitivity/epsilon, {d} coordinates"
+        largest = math.sqrt(d) * claimed
+        what = "supremum, where every coordinate moves by sensitivity/sqrt(d)"
+        found.append(("laplace_coordinates", setting, claimed, largest, 0, what))
+        profile = [factor * claimed for factor in (1, 2, 3, 5, 10)]
+        for epsilon, mass in zip(
+            profile, laplace_coordinates_delta(d, claimed, profile), strict=True
+        ):
+            what = "(epsilon, delta) of the same shift, by privacy loss distributions"
+            found.append(("laplace_coordinates", setting, claimed, epsilon, mass, what))
+    return found

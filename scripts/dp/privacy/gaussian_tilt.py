@@ -1,0 +1,486 @@
+"""Objective perturbation with Gaussian noise: what the minimiser of a randomly tilted objective gives.
+
+The release is the w that minimises F(w) + Lambda/2 ||w||^2 + b.w, F the *sum* of the losses of linear
+predictions, Lambda = n lambda > 0, b ~ N(0, sigma^2 I). Losses:
+
+    logistic  l(y w.x);                gradient -s v, Hessian s (1-s) v v',     v = y x, s in (0, 1)
+    log_cosh  t^2 log cosh((y-w.x)/t); gradient -s t x, Hessian (1-s^2) x x',  s in (-1, 1), any y
+    huber     t^2 huber((y-w.x)/t);    gradient -s t x, Hessian at most x x', s in [-1, 1], any y
+
+Every record's gradient is -s k v for a vector v of norm rho <= R and a slope s(w); k = t (1 for
+logistic loss), and g(s) rho^2 bounds its curvature: g = s(1-s), 1-s^2, 1. Notation: m = k R/sigma,
+r = R^2/Lambda, G(m)(e) the Gaussian profile at any real e (`dp.privacy.profiles.gaussian_profile`).
+Everything below is for *exact* minimisers; `with_output_noise` pays for approximate ones.
+Lambda is the same on both data sets: under add/remove it is a public number, not lambda times the
+records' secret number.
+
+ONE RECORD. D and D' = D + record. On D the tilt that makes w the minimiser is b(w) = -(grad F(w) +
+Lambda w), a smooth bijection since F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded
+derivatives; w has the density phi_sigma(b(w)) det H(w), H = F'' + Lambda I >= Lambda I. On D' it is
+b' = b + s k v and H' = H + g(s) v v', det H' = det H (1 + g(s) v'H^-1 v) (g for the exact second
+derivative).
+
+*Adding* (P = D, Q = D'). With u = b.v/(sigma rho) ~ N(0, 1) under P and m' = k rho/sigma,
+
+    log p/q = (||b'||^2 - ||b||^2)/(2 sigma^2) - log(1 + g v'H^-1 v) <= m' s u + m'^2 s^2/2,
+
+convex in s, so at most its value at the end points of s. Logistic: max(0, m' u + m'^2/2), the
+positive part of the Gaussian mechanism's loss; hence delta(e) = E_P (1 - e^(e - loss))_+ <=
+G(m')(e) <= G(m)(e) for every e >= 0, *whatever Lambda is*. The others: m'^2/2 + m' |u|, so E (1 -
+e^(e - m^2/2 - m |u|))_+, which is 2 G(m)(e) for e >= m^2/2 and less below.
+
+*Removing* (P = D', Q = D). Now b' ~ N(0, sigma^2 I) under P, b = b' - s k v; with u = -b'.v/(sigma rho)
+
+    log p/q = m' s u + m'^2 s^2/2 + log(1 + g(s) v'H^-1 v)
+           <= f(u) = max over s of m s u + m^2 s^2/2 + log(1 + g(s) r).
+
+H, the Hessian without the record, is at least Lambda I: v'H^-1 v <= rho^2/Lambda. Shorter records
+are covered: with s rho/R for s the first two terms are those of R, and s(1-s) rho^2 <= t(1-t) R^2
+for t = s rho/R, as (1-s^2) rho^2 <= (1-t^2) R^2. So delta(e) <= E (1 - e^(e - f(u)))_+, one
+integral, for every Lambda.
+
+*When removing is free.* Logistic: let m u0 = e - m^2/2, where s = 1 gives the loss e. If
+
+    log(1 + s(1-s) r) <= (1-s)(e + s m^2/2) for all s in [0, 1],
+
+then f(u0) <= e, f <= e below u0 (f increases), and above u0 f(u) = m u + m^2/2, because the other s
+have a smaller slope in u: the integral is G(m)(e). By log(1+x) <= x it suffices that s r <= e + s
+m^2/2, that is r <= e + m^2/2 (at s -> 1 it is also necessary). Log-cosh (|u|, |s| for u, s): (1+s)
+r <= e + s m^2/2 at both ends of s, that is r <= e and 2 r <= e + m^2/2; for e < m^2/2, where u0 <
+0, f(0) <= m^2/2 follows from r <= e. Then delta(e) <= 2 G(m)(e).
+
+*Removing costs one tail only* (log-cosh, e >= max(r, m^2/2)). b' -> w is monotone: (b1-b2).(w1-w2)
+<= -Lambda ||w1-w2||^2. So for a fixed part of b' orthogonal to v, w.v does not increase with b'.v,
+and s, which increases with y - w.v, does not increase with u = -b'.v/(sigma rho): it is >= 0 up to
+some u_c and <= 0 from there. The loss exceeds e only where s u > 0: otherwise it is at most m^2
+s^2/2 + (1-s^2) r <= max(m^2/2, r) <= e. So it exceeds e only on 0 < u <= u_c or on u_c <= u < 0, of
+which one is empty, and delta(e) <= E (1 - e^(e - f(u)))_+ 1(u > 0), half the integral: G(m)(e)
+where free.
+
+REPLACING v by v'. Put an intermediate data set between P = D0+v and S = D0+v' (in the proof only,
+same Lambda and sigma): M = D0+v+v', or M = D0. For every event and e1 + e2 = e, P(E) <= e^e1 M(E) +
+delta_PM(e1) and M(E) <= e^e2 S(E) + delta_MS(e2), so
+
+    delta_PS(e) <= delta_PM(e1) + e^e1 delta_MS(e2), for every e1 and either M.
+
+With e1 = e/2 - m^2/2 and e2 = e/2 + m^2/2, G(m)(e1) + e^e1 G(m)(e2) = G(2m)(e) *exactly*: for
+normals with means 0, m, 2m the event x <= m - e/(2m) is optimal in all three. Logistic, e >= m^2:
+by M = D0+v+v', an addition at e1 >= 0, free for every Lambda, then a removal at e2, free if r <= e2
++ m^2/2 = e/2 + m^2. Logistic, e < m^2: by M = D0, a removal at e1 < 0, which by reflection is an
+addition at -e1, then an addition at e2, both free for every Lambda. With mu = 2m:
+
+    Lambda >= R^2/(e/2 + mu^2/4) gives exactly G(mu)(e); where e < mu^2/4 every Lambda does.
+
+Log-cosh: 2 G(m)(e1) + e^e1 G(m)(e2) (an addition's two tails, a removal's one), with 2 r <= e2 +
+m^2/2 and e2 >= max(r, m^2/2), for any e1 >= 0; at the split above it is at most 2 G(2m)(e).
+Records at all angles, lengths and labels are covered, and y needs no bound: t bounds the slope.
+
+Multiclass: one-vs-rest composes K times; softmax has no scalar slope and is not covered. An
+intercept is a regularised constant feature, part of R; a free one voids the proof (Lambda = 0 along
+it).
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu
+from dp.privacy.profiles import (
+    Curve,
+    Gaussian,
+    compose,
+    gaussian_profile,
+    integral,
+    nodes,
+    reflected,
+    symmetric,
+)
+
+# g(s) = c0 + c1 s + c2 s^2, and the number of signs that a slope can have
+CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber": (1.0, 0.0, 0.0)}
+BLOCK = 512  # integrals taken at a time: a few MB each
+SIGNS = {"logistic": 1, "log_cosh": 2, "huber": 2}
+SHIFTS = np.linspace(
+    -0.5, 0.5, 31
+)  # of e1 around its place, in parts of e, tried below the threshold
+
+
+def _check(loss, adjacency=REPLACE_ONE):
+    if loss not in SIGNS:
+        raise ValueError(f"a Gaussian tilt is proven for {', '.join(SIGNS)}, not {loss!r}")
+    if adjacency not in (REPLACE_ONE, ADD_REMOVE):
+        raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
+
+
+def _curvature(loss, s):
+    c0, c1, c2 = CURVATURES[loss]
+    return c0 + s * (c1 + s * c2)
+
+
+def largest_loss(u, m, r, loss="logistic"):
+    """f(u) of the module's text, u (any shape): the largest over s in [0, 1], found exactly.
+
+    Where the derivative vanishes (m^2 s + m u)(1 + g(s) r) + g'(s) r = 0, a cubic in s; its roots' real
+    parts, clipped to [0, 1], and both ends are tried, so nothing is missed.
+    """
+    u = np.asarray(u, dtype=float)
+    c0, c1, c2 = CURVATURES[loss]
+    candidates = np.stack([np.zeros_like(u), np.ones_like(u)])
+    if c2 and r > 0:
+        lead = m * m * c2 * r
+        rest = [
+            (m * m * c1 + m * u * c2) * r / lead,
+            (m * m * (1 + c0 * r) + m * u * c1 * r + 2 * c2 * r) / lead,
+            (m * u * (1 + c0 * r) + c1 * r) / lead,
+        ]
+        companion = np.zeros((*u.shape, 3, 3))
+        companion[..., 1, 0] = companion[..., 2, 1] = 1.0
+        for row, coefficient in enumerate(rest[::-1]):
+            companion[..., row, 2] = -coefficient
+        roots = np.clip(np.linalg.eigvals(companion).real, 0.0, 1.0)
+        candidates = np.concatenate([candidates, np.moveaxis(roots, -1, 0)])
+    s = candidates
+    return (m * s * (u + m * s / 2) + np.log1p(np.maximum(_curvature(loss, s), 0) * r)).max(axis=0)
+
+
+@lru_cache(maxsize=32)
+def _loss_table(m, r, loss, start, stop):
+    """(u, f(u)), for interpolation from above: f is the largest of affine functions, convex in u.
+
+    Beyond u = 40 nothing is left of the normal density.
+    """
+    u = np.linspace(start, max(stop, start), 6001)
+    return u, largest_loss(u, m, r, loss)
+
+
+def _tail(start, m, epsilon):
+    """Integral over u > start of (1 - e^(epsilon - m^2/2 - m u)) phi(u), start >= (epsilon - m^2/2)/m."""
+    from scipy.special import log_ndtr
+
+    upper, lower = log_ndtr(-start), epsilon + log_ndtr(-start - m)
+    return np.exp(upper) * -np.expm1(np.minimum(lower - upper, 0.0))
+
+
+def addition(epsilon, m, loss="logistic"):
+    """delta(epsilon), epsilon >= 0, of adding a record: see the module's text; Lambda plays no role."""
+    epsilon = np.asarray(epsilon, dtype=float)
+    if SIGNS[loss] == 1:
+        return gaussian_profile(m, epsilon)
+    return 2 * _tail(np.maximum(epsilon / m - m / 2, 0.0), m, epsilon)
+
+
+def removal(epsilon, m, r, loss="logistic", tails=None):
+    """delta(epsilon), epsilon >= 0, of removing a record: E (1 - e^(epsilon - f(u)))_+.
+
+    At most the total variation distance too, which is that of adding: addition(0). From u1 on s = 1
+    is the largest and the integral closed: log(1 + g(s) r) <= g(s) r, and g(s) r <= (1-s)(m u +
+    (1+s) m^2/2) is linear in s after division by 1-s, so that s = 0 and s = 1 decide (Huber: s = 1
+    everywhere). Up to there Gauss-Legendre from where f = epsilon. tails: 2, or 1 where that is
+    proven, by default the fewest.
+    """
+    epsilon = np.asarray(epsilon, dtype=float)
+    if loss == "huber":
+        over = epsilon - math.log1p(r)
+        return np.minimum(
+            2 * _tail(np.maximum(over / m - m / 2, 0.0), m, over), addition(0.0, m, loss)
+        )
+    if epsilon.size > BLOCK:
+        blocks = np.array_split(epsilon.ravel(), math.ceil(epsilon.size / BLOCK))
+        found = [removal(block, m, r, loss, tails) for block in blocks]
+        return np.concatenate(found).reshape(epsilon.shape)
+    if SIGNS[loss] == 1:
+        switch, least, times = max(r / m - m, -m / 2), -12.0, 1.0
+    else:
+        switch, least = max(2 * r / m - m, r / m - m / 2, 0.0), 0.0
+        proven = np.where(epsilon >= max(r, m * m / 2), 1.0, 2.0)
+        times = proven if tails is None else float(tails)
+    s = np.linspace(0, 1, 501)[1:]
+    over = np.log1p(_curvature(loss, s) * r)
+    start = ((epsilon[..., None] - over) / (m * s) - m * s / 2).min(axis=-1)
+    start = np.maximum(start, least)
+    stop = np.clip(switch, start, np.maximum(start, 0.0) + 12.0)
+    total = _tail(np.maximum(start, switch), m, epsilon)
+    some = stop > start
+    if some.any():
+        u, weight = nodes(start[some], stop[some], panels=8, order=16)
+        f = np.interp(u, *_loss_table(m, r, loss, least, min(switch, 40.0)))
+        gain = np.minimum(epsilon[some][..., None] - f, 0.0)
+        gain = -np.expm1(gain) * np.exp(-u * u / 2) / math.sqrt(2 * math.pi)
+        total = np.array(total)
+        total[some] += (gain * weight).sum(-1)
+    return np.minimum(times * total, addition(0.0, m, loss))
+
+
+def _both(m, r, loss):
+    """(addition, removal) on all reals, each other's reflections below 0."""
+
+    def add(epsilon):
+        epsilon = np.asarray(epsilon, dtype=float)
+        found = np.empty_like(epsilon)
+        below = epsilon < 0
+        found[~below] = addition(epsilon[~below], m, loss)
+        found[below] = reflected(lambda e: removal(e, m, r, loss), epsilon[below])
+        return found
+
+    def remove(epsilon):
+        epsilon = np.asarray(epsilon, dtype=float)
+        found = np.empty_like(epsilon)
+        below = epsilon < 0
+        found[~below] = removal(epsilon[~below], m, r, loss)
+        found[below] = reflected(lambda e: addition(e, m, loss), epsilon[below])
+        return found
+
+    return add, remove
+
+
+def replacement(epsilon, m, r, loss="logistic"):
+    """delta(epsilon), epsilon >= 0, of replacing a record: the least over e1 and both intermediates.
+
+    Every e1 gives a bound. Tried are the split at which normals are exact and, where it is not free,
+    `SHIFTS` around it and then between the best one's neighbours; few of them for many epsilons.
+    """
+    epsilon = np.asarray(epsilon, dtype=float)
+    add, remove = _both(m, r, loss)
+
+    def at(e, e1):
+        found = np.ones_like(e1)
+        for first, second, allowed in ((add, remove, e1 >= 0), (remove, add, e1 <= 0)):
+            if allowed.any():
+                a, b = e1[allowed], (e - e1)[allowed]
+                found[allowed] = np.minimum(found[allowed], first(a) + np.exp(a) * second(b))
+        return found
+
+    split = epsilon / 2 - m * m / 2
+    best = at(epsilon, split if loss == "logistic" else np.maximum(split, 0.0))
+    free = (loss == "logistic") & ((r <= epsilon / 2 + m * m) | (split < 0))
+    if free.all():
+        return best
+    e, shifts, rounds = epsilon[~free][:, None], SHIFTS, 3
+    if epsilon.size > 1:
+        shifts, rounds = SHIFTS[::5], 1
+    e1 = np.maximum(split[~free], 0.0)[:, None] + shifts * e
+    rows = np.arange(len(e))
+    for _ in range(rounds):
+        found = at(np.broadcast_to(e, e1.shape), e1)
+        near = found.argmin(axis=1)
+        best[~free] = np.minimum(best[~free], found[rows, near])
+        ends = e1[rows, np.maximum(near - 1, 0)], e1[rows, np.minimum(near + 1, e1.shape[1] - 1)]
+        e1 = np.linspace(*ends, len(shifts), axis=1)
+    return best
+
+
+def profile(m, r, adjacency=REPLACE_ONE, loss="logistic"):
+    """The `dp.privacy.profiles.Curve` of the exact minimiser's release.
+
+    m: k R/sigma, of one record. r: R^2/Lambda. Replace-one: m is still that of one record, half of the
+    Gaussian parameter mu which the release has where the Jacobian is free.
+    """
+    _check(loss, adjacency)
+    if adjacency == ADD_REMOVE:
+        add, remove = _both(m, r, loss)
+        return Curve(remove, add)
+
+    def bound(epsilon):
+        epsilon = np.asarray(epsilon, dtype=float)
+        return replacement(np.atleast_1d(epsilon), m, r, loss).reshape(epsilon.shape)
+
+    return Curve(symmetric(bound))
+
+
+def least_regularisation(epsilon, mu, bound=1.0, adjacency=REPLACE_ONE, loss="logistic"):
+    """Lambda* beside the *sum* of losses, from which on the Jacobian is free at this epsilon.
+
+    mu: the release's Gaussian parameter: k R/sigma add/remove, 2 k R/sigma replace-one. Logistic:
+    R^2/(epsilon + mu^2/2) and R^2/(epsilon/2 + mu^2/4); log-cosh: twice that, and R^2/Lambda <= epsilon
+    (add/remove), where delta is then that of two tails.
+    """
+    _check(loss, adjacency)
+    if loss == "huber":
+        raise ValueError(
+            "the huber loss has curvature at its largest slope: no Lambda makes it free"
+        )
+    size = epsilon + mu**2 / 2 if adjacency == ADD_REMOVE else epsilon / 2 + mu**2 / 4
+    if loss == "logistic":
+        return bound**2 / size
+    return bound**2 / (min(size / 2, epsilon) if adjacency == ADD_REMOVE else size / 2)
+
+
+def gaussian_dp_regularisation(mu, bound=1.0, adjacency=REPLACE_ONE):
+    """Lambda from which on the release (logistic) is mu-GDP: all epsilon >= 0 at once.
+
+    Add/remove: the threshold's R^2/(epsilon + mu^2/2) at epsilon = 0. Replace-one: below epsilon =
+    mu^2/4 every Lambda is free, above it R^2/(epsilon/2 + mu^2/4) is largest at mu^2/4: 8 R^2/(3
+    mu^2).
+    """
+    return bound**2 * (2 if adjacency == ADD_REMOVE else 8 / 3) / mu**2
+
+
+def sigma_where_free(epsilon, delta, bound=1.0, slope=1.0, adjacency=REPLACE_ONE, loss="logistic"):
+    """sigma of the tilt where Lambda >= `least_regularisation`: the Gaussian mechanism's own.
+
+    slope: k, the bound on a record's slope (t of log-cosh). Log-cosh has two tails: delta/2.
+    """
+    _check(loss, adjacency)
+    mu = gaussian_mu(epsilon, delta / SIGNS[loss])
+    return (1 if adjacency == ADD_REMOVE else 2) * slope * bound / mu
+
+
+def tilt_delta(
+    epsilon, sigma, n_lambda, bound=1.0, slope=1.0, adjacency=REPLACE_ONE, loss="logistic"
+):
+    """delta at epsilon of the exact minimiser's release, for any sigma and Lambda = n lambda."""
+    return float(
+        profile(slope * bound / sigma, bound**2 / n_lambda, adjacency, loss).delta(epsilon)
+    )
+
+
+@lru_cache(maxsize=4096)
+def calibrate(
+    epsilon, delta, n_lambda, bound=1.0, slope=1.0, adjacency=REPLACE_ONE, loss="logistic"
+):
+    """Least sigma of the tilt that is proven (epsilon, delta)-DP at Lambda = n_lambda, exact minimiser.
+
+    Where the Jacobian is free: `sigma_where_free` (log-cosh under replace-one has less: one of its
+    records has one tail). Otherwise the root of the profile, and what is returned was checked to be
+    private.
+    """
+    if loss != "huber":
+        sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
+        mu = (1 if adjacency == ADD_REMOVE else 2) * slope * bound / sigma
+        free = n_lambda >= least_regularisation(epsilon, mu, bound, adjacency, loss)
+        if free and (loss == "logistic" or adjacency == ADD_REMOVE):
+            return sigma
+    r = bound**2 / n_lambda
+    half = 1 if adjacency == ADD_REMOVE else 2
+    m = _largest(
+        lambda m: float(profile(m, r, adjacency, loss).delta(epsilon)),
+        delta,
+        gaussian_mu(epsilon, delta) / half,  # no tilt does better than the Gaussian mechanism
+    )
+    return slope * bound / m
+
+
+def _largest(delta_at, delta, start):
+    """The largest mu <= start with delta_at(mu) <= delta, to a relative 1e-8, on the private side."""
+
+    def over(mu):
+        return math.log(max(delta_at(mu), 1e-300) / delta)
+
+    if over(start) <= 0:
+        return start
+    from scipy.optimize import brentq
+
+    low = start
+    while over(low := 0.8 * low) > 0:
+        if low < 1e-6 * start:
+            raise ValueError(
+                "no Gaussian tilt gives this epsilon with so little regularisation; "
+                "take a larger lambda"
+            )
+    mu = brentq(over, low, start, xtol=1e-9 * start, rtol=1e-9)
+    while over(mu) > 0:
+        mu *= 1 - 2e-9
+    return mu
+
+
+def rule_lambda(
+    n,
+    d,
+    epsilon,
+    delta,
+    bound=1.0,
+    slope=1.0,
+    adjacency=REPLACE_ONE,
+    loss="logistic",
+    radius=20.0,
+    output=0.0,
+):
+    """lambda beside the *mean* loss, from public numbers alone: max(Lambda*/n, sqrt(d) sigma R/(n radius)).
+
+    The second term makes the tilt's shift, about sqrt(d) sigma/(n lambda), at most `radius`/R.
+    output: share of mu that output noise takes (`with_output_noise`); then twice the threshold of
+    the tilt's own mu, at which the output noise's surcharge vanishes.
+    """
+    mu = gaussian_mu(epsilon, delta / SIGNS[loss])
+    own = mu * math.sqrt(1 - output**2)
+    sigma = (1 if adjacency == ADD_REMOVE else 2) * slope * bound / own
+    least = least_regularisation(epsilon, own, bound, adjacency, loss)
+    return max((2 if output else 1) * least, math.sqrt(d) * sigma * bound / radius) / n
+
+
+def composed_delta(epsilon, m, mu_output, r, adjacency=REPLACE_ONE, loss="logistic", exact=False):
+    """delta at epsilon of the tilt's release and a Gaussian one of parameter mu_output together.
+
+    E delta(epsilon - L), L ~ N(mu_output^2/2, mu_output^2). At arguments of size e0 at least
+    (`_gaussian_from`) the tilt's profile is at most the Gaussian one (twice that for log-cosh), of
+    which the joint one is known, so that only L in (epsilon - e0, epsilon + e0) adds to it, at most
+    the probability of L > epsilon - e0. If that is below 1e-9 of the joint delta it is added as it
+    is (unless `exact`); otherwise the excess is integrated.
+    """
+    from scipy.special import ndtr
+
+    one = profile(m, r, adjacency, loss)
+    if loss == "huber" or mu_output == 0:
+        return float(compose(one, Gaussian(mu_output)).delta(epsilon))
+    parts = 1 if adjacency == ADD_REMOVE else 2
+    joint = SIGNS[loss] * float(gaussian_profile(math.hypot(parts * m, mu_output), epsilon))
+    e0 = _gaussian_from(m, r, adjacency, loss)
+    start, stop = ((epsilon + x - mu_output**2 / 2) / mu_output for x in (-e0, e0))
+    if not exact and ndtr(-start) <= 1e-9 * joint:
+        return joint + float(ndtr(-start))
+    start, stop = (min(max(x, -12.0), 12.0) for x in (start, stop))
+
+    def excess(z):
+        e = epsilon - mu_output**2 / 2 - mu_output * z
+        over = one.delta(e) - SIGNS[loss] * gaussian_profile(parts * m, e)
+        return over * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+    return joint + max(integral(excess, start, stop, panels=(4, 8, 16, 32)), 0.0) + 4e-33
+
+
+def _gaussian_from(m, r, adjacency, loss):
+    """e0: from it on, and below -e0, the profile is at most SIGNS times the Gaussian one."""
+    if adjacency == ADD_REMOVE:
+        return max(r - m * m / 2, 0.0) if loss == "logistic" else max(2 * r - m * m / 2, r)
+    if loss == "logistic":
+        return max(2 * (r - m * m), 0.0)
+    # the split needs e1 >= 0, and removal two tails at e2: r <= e2 and 2 r <= e2 + m^2/2
+    return max(m * m, 4 * r - 2 * m * m, 2 * r - m * m)
+
+
+@lru_cache(maxsize=4096)
+def with_output_noise(
+    epsilon,
+    delta,
+    n_lambda,
+    bound=1.0,
+    slope=1.0,
+    adjacency=REPLACE_ONE,
+    loss="logistic",
+    output=0.03,
+):
+    """(sigma, mu_output): the tilt and output noise that are together (epsilon, delta)-DP.
+
+    A released approximate minimiser w with ||grad|| <= tau (of the mean objective, certified, tau
+    public) lies within tau/lambda of the exact one. The exact one is released by the tilt, never
+    shown; given it, w moves by at most 2 tau/lambda between neighbours, and N(0, s^2 I), s = 2
+    tau/(lambda mu_output), covers that: a Gaussian release that composes. mu_output = output mu,
+    mu^2 = mu_tilt^2 + mu_output^2 at first; where n_lambda is so small that the tilt's profile is
+    not Gaussian all over (threshold with its own mu_tilt), mu shrinks by bisection.
+    """
+    _check(loss, adjacency)
+    parts = 1 if adjacency == ADD_REMOVE else 2
+    start = gaussian_mu(epsilon, delta / SIGNS[loss])
+    r = bound**2 / n_lambda
+
+    def split(mu):
+        return mu * math.sqrt(1 - output**2) / parts, mu * output
+
+    mu = _largest(
+        lambda mu: composed_delta(epsilon, *split(mu), r, adjacency, loss),
+        delta,
+        start * (1 - 1e-9),
+    )
+    m, mu_output = split(mu)
+    return slope * bound / m, mu_output

@@ -1,0 +1,540 @@
+"""Neighbouring data sets on which mechanisms come near their worst, each with the reason.
+
+A pair is a function that returns a `Pair`, registered under its name. Its two data sets have the same
+size and differ in one record; its statistic is the test that tells their releases apart best.
+"""
+
+import math
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import cache, wraps
+from typing import NamedTuple
+
+import numpy as np
+
+from dp import losses
+from dp.accounting import gaussian_epsilon
+from dp.noise import gaussian, l2_laplace, laplace
+from dp.solvers.fits import shared_fit
+
+
+class Pair(NamedTuple):
+    """Two neighbouring data sets for an attack.
+
+    sides: ((X, y), (X', y')), or `Later`. arguments: what the reason assumes of guarantee and release
+    (lam, bound, options). statistic: (pair, mechanism, **arguments) -> (weights (m, p) -> {name: (m,)
+    scores}), larger where the first side is likelier; None learns directions from pilot releases. exact:
+    (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair, from densities. Both raise
+    `Unsuited` for a mechanism that they say nothing of.
+    """
+
+    sides: tuple
+    arguments: dict
+    reason: str
+    statistic: Callable | None = None
+    exact: Callable | None = None
+
+    @property
+    def size(self):
+        """(n, d), both public."""
+        return self.sides.size if isinstance(self.sides, Later) else self.sides[0][0].shape
+
+
+class Later:
+    """Sides that are made when they are first looked at; their size (n, d) is known before.
+
+    Every run checks the audit's configuration, and tens of megabytes need not be made for that.
+    """
+
+    def __init__(self, size, make):
+        self.size, self.make = size, cache(make)
+
+    def __iter__(self):
+        return iter(self.make())
+
+    def __getitem__(self, side):
+        return self.make()[side]
+
+
+class Unsuited(ValueError):
+    """A pair's statistic or exact loss says nothing of a mechanism: why, in a sentence."""
+
+
+PAIRS = {}
+
+
+def pair(function):
+    """Decorator: registers a function that makes a pair; it is made once."""
+    PAIRS[function.__name__] = cache(function)
+    return PAIRS[function.__name__]
+
+
+def find(pair):
+    """A pair by name, or from ((X, y), (X', y')); an object stays as it is."""
+    if isinstance(pair, Pair):
+        return pair
+    if isinstance(pair, str):
+        if pair not in PAIRS:
+            near = get_close_matches(pair, PAIRS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f" (valid: {', '.join(PAIRS)})"
+            raise ValueError(f"no pair {pair!r}{hint}")
+        return PAIRS[pair]()
+    (X, y), (X_other, y_other) = pair
+    X, X_other, y, y_other = map(np.asarray, (X, X_other, y, y_other))
+    if X.shape != X_other.shape or y.shape != y_other.shape:
+        raise ValueError("replace-one neighbours have the same size")
+    if ((X_other != X).any(axis=1) | (y != y_other)).sum() > 1:
+        raise ValueError("replace-one neighbours differ in one record, these in more")
+    return Pair(((X, y), (X_other, y_other)), {}, "given by the caller")
+
+
+# ---- statistics, and exact losses where a density is known
+
+
+def pilot_statistic(first, second):
+    """Scores along the direction, and from the centres, that pilot releases of both sides show.
+
+    Projection on the difference of means; its distance from their middle (a difference of spread);
+    differences of the L1 and L2 distances to the two means.
+    """
+    centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
+    distances = _distances(*centres)
+    direction = centres[0] - centres[1]
+    middle = (centres[0] + centres[1]) / 2 @ direction
+
+    def statistic(weights):
+        projection = weights @ direction - middle
+        return {"projection": projection, "spread": np.abs(projection)} | distances(weights)
+
+    return statistic
+
+
+def _distances(first, second, orders=(1, 2)):
+    shift = first - second
+    moved = np.flatnonzero(shift)
+
+    def farther(weights, order):
+        """||w - second|| - ||w - first|| without the cancellation of two large norms."""
+        if order == 1:  # coordinates on which the centres agree add nothing
+            weights = weights if len(moved) == len(shift) else weights[:, moved]
+            gap = weights - first[moved]
+            near = np.abs(gap)
+            gap += shift[moved]
+            return (np.abs(gap, out=gap) - near).sum(axis=1)
+        gap = weights - first
+        near = np.einsum("ij,ij->i", gap, gap)
+        more = 2 * (gap @ shift) + shift @ shift  # ||w - second||^2 - ||w - first||^2
+        total = np.sqrt(near) + np.sqrt(np.maximum(near + more, 0.0))
+        return np.divide(more, total, out=np.zeros_like(more), where=total > 0)
+
+    def statistic(weights):
+        return {f"L{order} distances": farther(weights, order) for order in orders}
+
+    return statistic
+
+
+def minimisers(pair, mechanism, **arguments):
+    """The non-private minimisers (d,) of both sides that a mechanism adds noise to."""
+    if mechanism.fit is None:
+        raise Unsuited(f"{mechanism.name} names no `fit` that it adds noise to")
+    return [shared_fit(mechanism.fit, X, y, **arguments)[0][0] for X, y in pair.sides]
+
+
+def distances(order):
+    """Log density ratio, up to a factor, of noise with density exp(-||z||_order / scale).
+
+    Of the d weights alone, without an intercept that is released beside them.
+    """
+
+    def factory(pair, mechanism, **arguments):
+        d = pair.size[1]
+        first, second = minimisers(pair, mechanism, **arguments)
+        score = _distances(first[:d], second[:d], orders=(order,))
+        return lambda weights: score(weights[:, :d])
+
+    return factory
+
+
+# Law of a noise -> order of the norm in its density exp(-||z||_order / scale).
+ORDERS = {l2_laplace: 2, laplace: 1}
+
+
+def order_of_law(mechanism):
+    """Order of the norm in the density of the noise that a mechanism says, in `law`, that it adds."""
+    law = getattr(mechanism, "law", None)
+    if law not in ORDERS:
+        told = "names no `law`" if law is None else f"has noise of the law {law.__name__}"
+        known = " and ".join(each.__name__ for each in ORDERS)
+        raise Unsuited(f"{mechanism.name} {told}, and losses of shifts are known for {known}")
+    return ORDERS[law]
+
+
+def shift_loss(pair, mechanism, **arguments):
+    """Exact for a minimiser plus noise with density exp(-||z|| / scale): the minimisers' distance / scale.
+
+    The norm is that of the mechanism's `law`. Gaussian noise: epsilon at the given delta, of a Gaussian
+    release with mu = distance / scale.
+    """
+    normal = getattr(mechanism, "law", None) is gaussian and arguments.get("delta", 0.0) > 0
+    order, d = 2 if normal else order_of_law(mechanism), pair.size[1]
+    first, second = minimisers(pair, mechanism, **arguments)
+    X, y = pair.sides[0]
+    fit = shared_fit(mechanism.fit, X, y, **arguments)
+    release = mechanism.release(X, y, rng=np.random.default_rng(0), fit=fit, **arguments)
+    shift = float(np.linalg.norm((first - second)[:d], order) / release.info["scale"])
+    return gaussian_epsilon(1.0, arguments["delta"], shift) if normal and shift else shift
+
+
+def released_column(column):
+    """One released number, signed so that the first side's noiseless fit has the larger one."""
+
+    def factory(pair, mechanism, **arguments):
+        first, second = minimisers(pair, mechanism, **arguments)
+        sign = np.sign(first[column] - second[column])
+        return lambda weights: {f"column {column}": sign * weights[:, column]}
+
+    return factory
+
+
+# Law of a tilt -> log of its density at b, up to a constant, and its scale.
+TILTS = {
+    l2_laplace: lambda b, scale: -np.linalg.norm(b, axis=1) / scale,
+    gaussian: lambda b, sigma: -np.einsum("ij,ij->i", b, b) / (2 * sigma**2),
+}
+
+
+def check_tilts(mechanism, laws=(l2_laplace,)):
+    """Raise `Unsuited` unless a mechanism tilts its objective by noise of one of these laws."""
+    if not hasattr(mechanism, "tilt"):
+        raise Unsuited(f"{mechanism.name} has no `tilt`, a random linear term in its objective")
+    if getattr(mechanism, "law", l2_laplace) not in laws:
+        known = " and ".join(each.__name__ for each in laws)
+        raise Unsuited(
+            f"{mechanism.name} tilts by {mechanism.law.__name__}, and densities are known for {known}"
+        )
+
+
+def for_tilts(function):
+    """Decorator: for mechanisms that pass `check_tilts` alone."""
+
+    @wraps(function)
+    def checked(pair, mechanism, *rest, **arguments):
+        check_tilts(mechanism, tuple(TILTS))
+        return function(pair, mechanism, *rest, **arguments)
+
+    return checked
+
+
+def tilt_plan(pair, mechanism, delta=0.0, **arguments):
+    """The mechanism's plan for a pair's rows, of which a pure one takes no delta."""
+    spent = {} if mechanism.delta == "none" else {"delta": delta}
+    return mechanism.plan(*pair.size, **spent, **arguments)
+
+
+@for_tilts
+def tilt_log_densities(pair, mechanism, **arguments):
+    """Objective perturbation: log densities at w (m, d) of both sides' exact minimisers, up to a constant.
+
+    The release approaches these but for its output noise. The tilt that makes w the minimiser is b(w) =
+    -(n lam w + sum_i l'(z_i) y_i x_i), z as in `dp.losses` (of a residual loss without y_i), of a
+    density in `TILTS`; |det db/dw| is that of n lam I +
+    sum_i l'' x_i x_i'.
+    """
+    n, d = pair.size
+    plan = tilt_plan(pair, mechanism, **arguments)
+    margin = losses.get(arguments.get("loss", "logistic"))
+    n_lambda = n * ((arguments.get("lam") or 0.0) + plan.ridge)
+    of_tilt = TILTS[getattr(mechanism, "law", l2_laplace)]
+
+    def log_density(weights, X, y):
+        z = margin.arguments(weights @ X.T, y)
+        b = n_lambda * weights + (margin.derivative(z) * margin.signs(y)) @ X
+        jacobian = np.einsum("ri,ij,ik->rjk", margin.curvature(z), X, X) + n_lambda * np.eye(d)
+        return np.linalg.slogdet(jacobian)[1] + of_tilt(b, plan.scale)
+
+    return lambda weights: [log_density(weights, X, y) for X, y in pair.sides]
+
+
+def tilt_log_ratio(pair, mechanism, **arguments):
+    """Log of the ratio of both sides' densities: `tilt_log_densities`."""
+    densities = tilt_log_densities(pair, mechanism, **arguments)
+
+    def statistic(weights):
+        first, second = densities(weights)
+        return {"log density ratio": first - second}
+
+    return statistic
+
+
+def tilt_loss_1d(pair, mechanism, **arguments):
+    """In one dimension: the largest log density ratio of minimisers on a fine grid, and the share of
+    epsilon that the output noise takes, which that noise may add to it. Gaussian tilts: epsilon at the
+    given delta of exact minimisers, the larger of both directions' integrals on the grid."""
+    densities = tilt_log_densities(pair, mechanism, **arguments)
+    w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
+    first, second = densities(w)
+    if getattr(mechanism, "law", l2_laplace) is not gaussian:
+        plan = tilt_plan(pair, mechanism, **arguments)
+        return float(np.abs(first - second).max() + plan.share * arguments["epsilon"])
+    width = np.gradient(w[:, 0])
+    p, q = (np.exp(each - each.max()) * width for each in (first, second))
+    p, q = p / p.sum(), q / q.sum()
+    low, high = 0.0, 100.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        over = max(np.maximum(a - math.exp(middle) * b, 0).sum() for a, b in ((p, q), (q, p)))
+        low, high = (middle, high) if over > arguments["delta"] else (low, middle)
+    return high
+
+
+# ---- the pairs
+
+
+@pair
+def linear_part():
+    """Two records in one dimension, under the Huber hinge."""
+    return Pair(
+        sides=_replace(np.array([[1.0], [0.0]]), [1, 1], 0, label=-1),
+        arguments={"lam": 1.0, "bound": 1.0, "loss": "huber"},
+        reason="one label flips while both margins stay on the hinge's linear part: the minimiser "
+        "moves by the whole sensitivity bound, 2R/(n lambda)",
+        statistic=distances(2),
+        exact=shift_loss,
+    )
+
+
+@pair
+def opposite_target():
+    """A record whose target, a number, goes from one end of its range to the other, and one at 0."""
+    return Pair(
+        sides=_replace(np.array([[1.0], [0.0]]), [1.0, 0.3], 0, label=-1.0),
+        arguments={"lam": 0.5, "bound": 1.0},
+        reason="X'y moves by the whole of its sensitivity, 2R, and so does the minimiser of a robust loss, "
+        "by 2 kappa R/(n lambda), because the residual stays where the loss is linear",
+        exact=shift_loss,
+    )
+
+
+@pair
+def opposite_residual():
+    """One record in one dimension, whose target goes from -1 to 1, n lambda = 0.1."""
+    return Pair(
+        sides=_replace(np.array([[1.0]]), [-1.0], 0, label=1.0),
+        arguments={"lam": 0.1, "bound": 1.0, "loss": "log_cosh"},
+        reason="near w = -1 one residual is where the loss bends and the other where it is linear, with a "
+        "slope of the other sign: the tilts differ and so do the Jacobians",
+        statistic=tilt_log_ratio,
+        exact=tilt_loss_1d,
+    )
+
+
+def _saturated(direction, others, sine, lam):
+    """Others drive w far along the last axis; two opposite records meet slopes near -1 there."""
+    size = others + 1, len(direction) + 1
+
+    def sides():
+        X = np.zeros(size)
+        X[:, -1] = 1
+        X[0] = [*(math.sqrt(1 - sine**2) * direction), -sine]
+        first = X, np.ones(len(X), dtype=np.int8)
+        second = X.copy(), first[1]
+        second[0][0, :-1] *= -1
+        return first, second
+
+    return Later(size, sides), {"lam": lam, "bound": 1.0}
+
+
+SATURATED = (
+    "the others drive the minimiser far along the last axis, where two opposite records have slopes "
+    "near -1: for logistic loss the minimiser moves by 0.8 of the sensitivity bound"
+)
+
+
+@pair
+def saturated():
+    """Logistic loss in two dimensions."""
+    sides, arguments = _saturated(np.ones(1), others=3999, sine=0.44, lam=3 / 4000)
+    return Pair(sides, arguments, SATURATED, distances(2), shift_loss)
+
+
+@pair
+def saturated_diagonal():
+    """The same in 784 dimensions, along the diagonal of all others."""
+    sides, arguments = _saturated(np.full(783, 783**-0.5), 3999, sine=0.44, lam=3 / 4000)
+    reason = SATURATED + "; along the diagonal its L1 norm is sqrt(d) times its L2 norm"
+    return Pair(sides, arguments, reason, distances(1), shift_loss)
+
+
+@pair
+def saturated_diagonal_l2():
+    """The same data for noise whose density falls with the L2 norm."""
+    sides, arguments = _saturated(np.full(783, 783**-0.5), 499, sine=0.48, lam=3 / 500)
+    reason = SATURATED + " (0.7 with 500 rows); of 784 dimensions noise hardly ever points that way"
+    return Pair(sides, arguments, reason, distances(2), shift_loss)
+
+
+@pair
+def starting_point():
+    """1000 records around the circle, some on the wrong side, of which one label flips."""
+    angle = 2 * math.pi * np.arange(1000) / 1000
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    return Pair(
+        sides=_replace(X, np.where(X[:, 0] + 0.3 * np.sin(37 * angle) > 0, 1, -1), 0, label=-1),
+        arguments={"lam": 0.01, "bound": 1.0},
+        reason="a solver that starts from the minimiser without tilt and stops where its tolerance exceeds "
+        "the tilt returns that start, which differs by far more than rounding between the two",
+        statistic=distances(2),
+    )
+
+
+@pair
+def curvature():
+    """One record at 1, or at 0, in one dimension, n lambda = 0.01."""
+    return _curvature(0.01)
+
+
+@pair
+def curvature_strong():
+    """The same at n lambda = 1."""
+    return _curvature(1.0)
+
+
+def _curvature(n_lambda):
+    return Pair(
+        sides=_replace(np.array([[1.0]]), [1], 0, row=[0.0]),
+        arguments={"lam": n_lambda, "bound": 1.0},
+        reason="a record at 0 has no curvature: beside it the Jacobian of the other is larger by "
+        f"1 + 1/(4 n lambda) = {1 + 1 / (4 * n_lambda):g} where the margin is 0",
+        statistic=tilt_log_ratio,
+        exact=tilt_loss_1d,
+    )
+
+
+@pair
+def pulled():
+    """One record at 1, or at 0, in one dimension, and 60 that pull its margin far below 0."""
+    X = np.full((61, 1), -0.5)
+    X[0] = 1
+    return Pair(
+        sides=_replace(X, np.ones(61), 0, row=[0.0]),
+        arguments={"lam": 2 / 61, "bound": 1.0},
+        reason="the others keep the record's slope near 1, where it has no curvature: beside one at 0, "
+        "which is like none, it shifts the tilt by nearly R, and the Jacobian hides nothing of that",
+        statistic=tilt_log_ratio,
+        exact=tilt_loss_1d,
+    )
+
+
+@pair
+def saturated_few():
+    """1000 records in two dimensions, of which one turns around where both have slopes near 1."""
+    sides, arguments = _saturated(np.ones(1), others=999, sine=0.5, lam=2 / 1000)
+    return Pair(sides, arguments, SATURATED, tilt_log_ratio)
+
+
+@pair
+def lasso_jump():
+    """999 equal records on the diagonal, and one that turns from one axis to the other."""
+    X = np.full((1000, 2), math.sqrt(0.5))
+    X[0] = [1, 0]
+    return Pair(
+        sides=_replace(X, np.ones(1000), 0, row=[0, 1]),
+        arguments={"lam": 0.1, "bound": 1.0},
+        reason="the L1 penalty is indifferent between the axes, so one record of 1000 decides to which "
+        "of them the minimiser jumps",
+        statistic=distances(2),
+        exact=shift_loss,
+    )
+
+
+@pair
+def separable_circle():
+    """20 records on a circle, separable or all but one, and hardly any penalty."""
+    angle = 2 * math.pi * np.arange(20) / 20 + 0.1
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    return Pair(
+        sides=_replace(X, np.where(X[:, 0] > 0, 1, -1), 0, label=-1),
+        arguments={"lam": 1e-6, "bound": 1.0},
+        reason="one side is separable, so that its minimiser is far away and first-order methods are slow "
+        "to reach it: what is released where they fail would give the side away",
+        statistic=distances(2),
+        exact=shift_loss,
+    )
+
+
+@pair
+def opposite_corner():
+    """One record in one dimension whose label flips."""
+    return Pair(
+        sides=_replace(np.array([[1.0]]), [1], 0, label=-1),
+        arguments={"lam": 1.0, "bound": 1.0},
+        reason="everything that a single record on the bound can move is moved: sums, gradients and "
+        "clipped fits turn their sign",
+    )
+
+
+@pair
+def opposite_class():
+    """The same for losses with one weight vector per class: the record moves from class 0 to class 1."""
+    return Pair(
+        sides=_replace(np.array([[1.0]]), [0], 0, label=1),
+        arguments={"lam": 1.0, "bound": 1.0, "loss": "softmax", "classes": 2},
+        reason="the only record's clipped gradient turns its sign: what one class loses the other gains",
+    )
+
+
+def _unpenalised():
+    """400 records at 0 that carry no weight, half of either class, and one more at 1."""
+    X = np.zeros((400, 1))
+    X[0] = 1
+    sides = _replace(X, np.where(np.arange(400) % 2, -1, 1), 0, label=-1)
+    return sides, {"lam": 0.1, "bound": 1.0}
+
+
+@pair
+def sum_regularised():
+    """One label flips under a summed loss, of 400."""
+    return Pair(
+        *_unpenalised(),
+        reason="beside the summed loss one record moves its weight as if it were alone, whatever n is; "
+        "the noise falls with n",
+        statistic=distances(1),
+        exact=shift_loss,
+    )
+
+
+@pair
+def released_intercept():
+    """The same data, seen through the intercept that is released without noise."""
+    return Pair(
+        *_unpenalised(),
+        reason="the intercept is a function of the data without noise: one release tells the two apart",
+        statistic=released_column(-1),
+    )
+
+
+@pair
+def flipped_label():
+    """Four records in two dimensions, the first one's label flips."""
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, -0.8], [-0.6, -0.8]])
+    return Pair(
+        sides=_replace(X, [1, -1, 1, -1], 0, label=-1),
+        arguments={"lam": 1.0, "bound": 1.0},
+        reason="one label of a row on the bound flips in a small set: a general test for mechanisms "
+        "whose worst pair is not known",
+    )
+
+
+def _replace(X, y, index, row=None, label=None):
+    """((X, y), (X', y')) with the record at `index` given another row, another label or both.
+
+    Whole numbers in y are labels, others targets.
+    """
+    X, y = np.asarray(X, dtype=float), np.asarray(y)
+    y = y if y.dtype.kind == "f" else y.astype(np.int8)
+    other = X.copy(), y.copy()
+    if row is not None:
+        other[0][index] = row
+    if label is not None:
+        other[1][index] = label
+    return (X, y), other

@@ -1,0 +1,152 @@
+"""Calibrations of Gaussian objective perturbation as published: AMP, and Redberg, Koskela, Wang.
+
+For comparison; `dp.privacy.gaussian_tilt` says what they give. R and kappa are in `slope` = kappa R, the
+bound on a record's gradient, and `curvature` = sup l'' R^2.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dp.accounting import gaussian_sigma, renyi_epsilon
+from dp.errors import Refused
+from dp.privacy.profiles import gaussian_profile
+
+
+class Tilt(NamedTuple):
+    """n_lambda: beside the *sum* of losses. sigma: of b beside the sum. sigma_output: of the noise on
+    the weights. gradient_norm: tau, of the *mean* objective where the search for the minimum may stop.
+    """
+
+    n_lambda: float
+    sigma: float
+    sigma_output: float
+    gradient_norm: float
+
+
+def amp_share(epsilon):
+    """The share of epsilon for the tilt, so that nothing is left to tune (their appendix).
+
+    max(min(.88671 + .0186607 epsilon^-.372906, .99), 1 - 1/epsilon + .001).
+    """
+    return max(min(0.88671 + 0.0186607 * epsilon**-0.372906, 0.99), 1 - 1 / epsilon + 0.001)
+
+
+def amp(epsilon, delta, n, slope=1.0, curvature=None, share=None):
+    """Approximate minima perturbation (Iyengar et al., IEEE S&P 2019, algorithm 1), replace-one.
+
+    epsilon_out = .01 epsilon, delta_out = .01 delta, epsilon_p = share (epsilon - epsilon_out); the
+    Jacobian of rank r = 2 gets the rest: Lambda = 2 curvature/(epsilon_obj - epsilon_p), for which
+    that must be below 1. Noise on the mean gradient (2 slope/n)(1 + sqrt(2
+    log(1/delta_obj)))/epsilon_p, on the weights (n tau/Lambda)(1 + sqrt(2
+    log(1/delta_out)))/epsilon_out, tau = 1/n^2. curvature: slope^2 by default, as they take it.
+    """
+    curvature = slope**2 if curvature is None else curvature
+    epsilon_out, delta_out = 0.01 * epsilon, 0.01 * delta
+    epsilon_obj, delta_obj = epsilon - epsilon_out, delta - delta_out
+    epsilon_p = (amp_share(epsilon) if share is None else share) * epsilon_obj
+    rest = epsilon_obj - epsilon_p
+    if not 0 < rest < 1:
+        raise Refused(f"AMP leaves {rest:.6g} for the Jacobian; its proof needs 0 to 1")
+    n_lambda = 2 * curvature / rest
+    gradient_norm = 1 / n**2
+
+    def factor(part):
+        return 1 + math.sqrt(2 * math.log(1 / part))
+
+    return Tilt(
+        n_lambda,
+        2 * slope * factor(delta_obj) / epsilon_p,
+        n * gradient_norm / n_lambda * factor(delta_out) / epsilon_out,
+        gradient_norm,
+    )
+
+
+def redberg_delta(epsilon, sigma, n_lambda, slope=1.0, curvature=0.25):
+    """delta of the exact minimiser (Redberg, Koskela, Wang, NeurIPS 2023, theorem 1), add/remove.
+
+    j = |log(1 - curvature/Lambda)|, m = slope/sigma. Where epsilon >= j + m^2/2: 2 G(m)(epsilon -
+    j); below, with e = epsilon - j - m^2/2: 1 - e^e + 2 e^e G(m)(m^2/2). Lambda > curvature;
+    otherwise it says nothing: 1.
+    """
+    if n_lambda <= curvature:
+        return 1.0
+    m = slope / sigma
+    left = epsilon + math.log1p(-curvature / n_lambda)
+    if left >= m * m / 2:
+        return min(1.0, 2 * float(gaussian_profile(m, left)))
+    below = left - m * m / 2
+    return min(
+        1.0, -math.expm1(below) + 2 * math.exp(below) * float(gaussian_profile(m, m * m / 2))
+    )
+
+
+def redberg_renyi(order, sigma, n_lambda, slope=1.0, curvature=0.25):
+    """Their Rényi divergence: j + m^2/2 + log E e^((a-1) |N(0, m^2)|)/(a-1), add/remove.
+
+    The folded normal's moment generating function at t is 2 e^(t^2 m^2/2) Phi(t m).
+    """
+    from scipy.special import log_ndtr
+
+    m, t = slope / sigma, np.asarray(order, dtype=float) - 1
+    moment = math.log(2) + (t * m) ** 2 / 2 + log_ndtr(t * m)
+    return -math.log1p(-curvature / n_lambda) + m * m / 2 + moment / t
+
+
+def _sigma(private, start):
+    low, high = start / 2, start
+    while not private(high):
+        low, high = high, 2 * high
+        if high > 1e6 * start:
+            return math.inf
+    while high - low > 1e-10 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if private(middle) else (middle, high)
+    return high
+
+
+def redberg_sigma(epsilon, delta, n_lambda, slope=1.0, curvature=0.25):
+    """Least sigma of `redberg_delta`, infinite where there is none."""
+    return _sigma(
+        lambda sigma: redberg_delta(epsilon, sigma, n_lambda, slope, curvature) <= delta,
+        gaussian_sigma(epsilon, delta, slope),
+    )
+
+
+def redberg(
+    epsilon,
+    delta,
+    slope=2**0.5,
+    curvature=0.5,
+    sigma_output=0.15,
+    gradient_norm=5e-4,
+    largest=1.3,
+):
+    """Their calibration, add/remove: the least Lambda on a grid with sigma <= 1.3 times the Gaussian one.
+
+    From 2 curvature/epsilon upwards by 5 %. Tilt and output noise (sensitivity 2 tau/Lambda, tau
+    the gradient norm of the *summed* objective, which is what `gradient_norm` is here) composed by
+    Rényi divergences. Their constants: rows of norm 1 and an intercept.
+    """
+    gauss = gaussian_sigma(epsilon, delta, slope)
+    start = n_lambda = 2 * curvature / epsilon
+    while n_lambda < 1000 * start:
+        mu = 2 * gradient_norm / n_lambda / sigma_output
+
+        def private(sigma, n_lambda=n_lambda, mu=mu):
+            if n_lambda <= curvature:
+                return False
+
+            def both(a):
+                return redberg_renyi(a, sigma, n_lambda, slope, curvature) + a * mu**2 / 2
+
+            return renyi_epsilon(both, delta) <= epsilon
+
+        if private(largest * gauss):
+            return Tilt(n_lambda, _sigma(private, gauss), sigma_output, gradient_norm)
+        n_lambda *= 1.05
+    raise Refused(
+        f"at epsilon = {epsilon:g} the calibration of Redberg, Koskela and Wang finds no Lambda for output "
+        f"noise of standard deviation {sigma_output:g}: give more of it"
+    )

@@ -1,0 +1,191 @@
+"""Private selection: a random number of runs of one mechanism, of which the best is released.
+
+Draw K from a public law, run the base mechanism Q K times with independent randomness (settings
+drawn from a grid are part of Q), release the best run; K stays hidden. Liu, Talwar (STOC 2019);
+Papernot, Steinke (ICLR 2022); Koskela, Redberg, Wang (ICML 2024).
+
+**What "best" may depend on.** Q's release must contain what runs are compared by, and Q's guarantee
+must cover it: a noisy score on the private rows is one more release of Q, a score on public rows or
+of weights alone is free. An *exact* score on the private rows is not covered: with Q uniform on N
+points whatever the data are, 0-DP, the score 1(point = p(data)) would release p(data) with
+probability close to 1.
+
+Profile bound, derived here. Runs are ordered by a fixed total order of Q's releases (ties by an
+independent uniform). With F(z) = E z^K and Q(<y) the probability of a worse release than y, the
+best has the density q(y) F'(Q(<y)).
+
+* Logarithmic, P(K=k) = (1-g)^k/(k log(1/g)), and geometric, P(K=k) = g (1-g)^(k-1): F'(z) = E[K]
+(g/(1 - (1-g) z))^(e+1), e = 0, 1.
+  For a neighbour's Q', with z = Q(>=y) and z' = Q'(>=y) <= h(z), where h bounds any event's
+  probability under Q' by that under Q, F'(Q(<y))/F'(Q'(<y)) = ((g + (1-g) z')/(g + (1-g) z))^(e+1)
+  <= C^(e+1), C = max over z in [0, 1] of (g + (1-g) h(z))/(g + (1-g) z). So (a - e^x a')_+ <=
+  F'(Q(<y)) (q - e^x C^-(e+1) q')_+ and, F' <= E K,
+
+      delta(x) <= E[K] delta_Q(x - (e+1) log C).
+
+  h(z) = min over e1 of min(1, e^e1 z + delta_Q(e1)); for a Gaussian profile Phi(Phi^-1(z) +
+  mu). Both are concave, so the ratio, concave over affine, has one maximum.
+* Poisson(m): F'(z) = m e^(m (z-1)), F'(Q(<y))/F'(Q'(<y)) <= e^(m TV), TV = delta_Q(0): delta(x) <=
+m delta_Q(x - m TV), x >= 0.
+  K = 0 releases a fixed default, with the same probability on both data sets.
+
+Rényi bound (Papernot, Steinke, theorems 2 and 6), where Q's Rényi divergences are known.
+
+delta_Q is that of the given adjacency, the larger of both directions.
+"""
+
+import math
+
+import numpy as np
+
+from dp.accounting import gaussian_mu, renyi_epsilon
+from dp.privacy.profiles import Gaussian
+
+EXTRA = {
+    "logarithmic": 0,
+    "geometric": 1,
+}  # e of the module's text, eta of the truncated negative binomial
+LAWS = (*EXTRA, "poisson")
+_STEPS = np.geomspace(1e-6, 20.0, 1500)
+EVENTS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])  # e1 tried in h
+
+
+def _check(law, mean):
+    if law not in LAWS:
+        raise ValueError(f"the number of runs has a law among {', '.join(LAWS)}, not {law!r}")
+    if not (mean > 0 if law == "poisson" else mean > 1) or not math.isfinite(mean):
+        raise ValueError(f"the {law} law needs a mean above {int(law != 'poisson')}, not {mean}")
+
+
+def parameter(law, mean):
+    """g of the logarithmic and geometric laws with E K = mean; the mean itself for Poisson.
+
+    Geometric: 1/mean. Logarithmic: (1/g - 1)/log(1/g) = mean, by bisection.
+    """
+    _check(law, mean)
+    if law == "poisson":
+        return mean
+    if law == "geometric":
+        return 1 / mean
+    low, high = 1e-12, 1.0  # of x = log(1/g): (e^x - 1)/x increases
+    while math.expm1(high) / high < mean:
+        low, high = high, 2 * high
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if math.expm1(middle) / middle < mean else (low, middle)
+    return math.exp(-high)
+
+
+def draw(law, mean, rng):
+    """K, a number of runs."""
+    p = parameter(law, mean)
+    if law == "poisson":
+        return int(rng.poisson(p))
+    return int(rng.logseries(1 - p) if law == "logarithmic" else rng.geometric(p))
+
+
+def generating(law, mean, z):
+    """F(z) = E z^K."""
+    p, z = parameter(law, mean), np.asarray(z, dtype=float)
+    if law == "poisson":
+        return np.exp(p * (z - 1))
+    if law == "geometric":
+        return p * z / (1 - (1 - p) * z)
+    return np.log1p(-(1 - p) * z) / math.log(p)
+
+
+def event_bound(profile, z):
+    """h(z): the most that an event of probability z under Q can have under a neighbour's Q'."""
+    z = np.asarray(z, dtype=float)
+    if isinstance(profile, Gaussian):
+        from scipy.special import ndtr, ndtri
+
+        return ndtr(ndtri(z) + profile.mu)
+    deltas = np.asarray(profile.delta(EVENTS))
+    return np.minimum(1.0, (np.exp(EVENTS) * z[..., None] + deltas).min(axis=-1))
+
+
+def largest_ratio(profile, g):
+    """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z), which has a single one; by zooming."""
+    low, high = math.log(1e-15), 0.0
+    best = 1.0
+    for _ in range(8):
+        z = np.exp(np.linspace(low, high, 200))
+        ratio = (g + (1 - g) * event_bound(profile, z)) / (g + (1 - g) * z)
+        k = int(ratio.argmax())
+        best = max(best, float(ratio[k]))
+        grid = np.log(z)
+        low, high = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
+    return best
+
+
+def cost(profile, law, mean):
+    """What is added to epsilon in the profile bound: (e+1) log C, or m TV."""
+    _check(law, mean)
+    if law == "poisson":
+        return mean * float(profile.delta(0.0))
+    return (1 + EXTRA[law]) * math.log(largest_ratio(profile, parameter(law, mean)))
+
+
+def selection_delta(profile, law, mean, epsilon):
+    """Profile bound: E[K] delta_Q(epsilon - `cost`), at most 1, epsilon >= 0."""
+    found = np.asarray(profile.delta(np.asarray(epsilon, dtype=float) - cost(profile, law, mean)))
+    return np.minimum(1.0, mean * found)[()]
+
+
+def profile_epsilon(profile, law, mean, delta):
+    """epsilon at delta by the profile bound."""
+    added = cost(profile, law, mean)
+    return profile.epsilon(delta / mean) + added if delta < mean else 0.0
+
+
+def renyi_bound_epsilon(profile, law, mean, delta):
+    """epsilon at delta by the Rényi bound; infinite where the profile has no `renyi(order)`.
+
+    Truncated negative binomial (theorem 2): eps_a + (1+e)(1 - 1/b) eps_b + (1+e) log(1/g)/b + log(E
+    K)/(a-1), any b > 1. Poisson (theorem 6): eps_a + m delta_Q(log(1 + 1/(a-1))) + log(m)/(a-1).
+    """
+    _check(law, mean)
+    if not hasattr(profile, "renyi"):
+        return math.inf
+
+    def runs(a):
+        return np.log(mean) / (a - 1)
+
+    if law == "poisson":
+
+        def total(a):
+            return profile.renyi(a) + mean * profile.delta(np.log1p(1 / (a - 1))) + runs(a)
+
+        return renyi_epsilon(total, delta)
+    b = 1 + np.geomspace(1e-4, 1e6, 20_000)
+    other = (1 - 1 / b) * profile.renyi(b) - math.log(parameter(law, mean)) / b
+    added = (1 + EXTRA[law]) * float(other.min())
+    return renyi_epsilon(lambda a: profile.renyi(a) + added + runs(a), delta)
+
+
+def selection_epsilon(profile, law, mean, delta):
+    """Total epsilon at delta: the better of the profile bound and the Rényi bound."""
+    return min(
+        profile_epsilon(profile, law, mean, delta), renyi_bound_epsilon(profile, law, mean, delta)
+    )
+
+
+def base_mu(law, mean, epsilon, delta):
+    """Largest Gaussian parameter of one run, its noisy score included, for a total of (epsilon, delta)."""
+    low, high = 0.0, gaussian_mu(epsilon, delta)
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        private = selection_epsilon(Gaussian(middle), law, mean, delta) <= epsilon
+        low, high = (middle, high) if private else (low, middle)
+    return low
+
+
+def selection_total(base_epsilon, delta, law, mean, bound="better"):
+    """Total epsilon at delta where one run is a Gaussian release of `base_epsilon` at the same delta."""
+    ways = {
+        "better": selection_epsilon,
+        "profile": profile_epsilon,
+        "renyi": renyi_bound_epsilon,
+    }
+    return ways[bound](Gaussian(gaussian_mu(base_epsilon, delta)), law, mean, delta)

@@ -1,0 +1,5 @@
+"""Minimisers whose results are certified, by the norm of the gradient or by a duality gap."""
+
+from dp.solvers.newton import check_certifiable, least_tolerance, minimise, rounding
+
+__all__ = ["check_certifiable", "least_tolerance", "minimise", "rounding"]

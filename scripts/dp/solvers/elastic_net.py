@@ -1,0 +1,161 @@
+"""Logistic regression with an L1 penalty (scikit-learn's fit, its certificate from here), and with both."""
+
+import warnings
+
+import numpy as np
+
+from dp import losses
+from dp.data.examples import ROUNDING, row_norms, slices
+from dp.descents.distributed_lasso import soft_threshold
+from dp.solvers.accelerated import descend, steps
+from dp.solvers.newton import least_tolerance
+
+# (solver, share of the tolerance it is asked for), in the order in which they are tried. LIBLINEAR is
+# quick at any lambda, but on some data its last digits cost thousands of passes without being gained.
+ATTEMPTS = (("liblinear", 1.0), ("saga", 1e-2), ("liblinear", 1e-2))
+MAX_ITERATIONS = {"liblinear": 1_000, "saga": 20_000}  # passes over the rows
+NEWTON = 30  # steps of Newton's method at once: it comes to its end in a dozen, or not at all
+UNCERTAIN = 1000  # steps of descent where double precision may not certify the result
+BLOCK_ROWS = 4096  # as in `dp.solvers.rounding`
+
+
+def subgradient_norm(weights, X, y, l1, l2):
+    """Norm of the smallest subgradient of mean logistic loss + l1 ||w||_1 + l2/2 ||w||^2 at `weights`.
+
+    It is zero at a minimiser and nowhere else (the Karush-Kuhn-Tucker conditions): with g the gradient
+    of the smooth part, coordinate j has the subgradients g_j + l1 sgn(w_j) where w_j != 0 and
+    [g_j - l1, g_j + l1] where w_j = 0. If l2 > 0 the objective is l2-strongly convex, and the
+    minimiser lies within subgradient_norm / l2 of `weights`; if l2 = 0 nothing is said of distance.
+
+    weights: (d,). X: (n, d). y: (n,) in {-1, 1}. Returns a float, in double precision.
+    """
+    return _norm(weights, _smooth_part(weights, X, y, l2)[0], l1)
+
+
+def _norm(weights, gradient, l1):
+    at_zero = np.maximum(np.abs(gradient) - l1, 0.0)
+    return float(np.linalg.norm(np.where(weights != 0, gradient + l1 * np.sign(weights), at_zero)))
+
+
+def _smooth_part(weights, X, y, l2):
+    """Gradient (d,) of mean logistic loss + l2/2 ||w||^2, and the rows' curvatures (n,)."""
+    loss = losses.get("logistic")
+    gradient, curvature = np.zeros(len(weights)), np.empty(len(y))
+    for part in slices(len(y), BLOCK_ROWS):
+        slope, curvature[part] = loss.slopes(y[part] * (X[part] @ weights))
+        gradient += (slope * y[part]) @ X[part]
+    return gradient / len(y) + l2 * weights, curvature
+
+
+def minimise_elastic_net(X, y, l1, l2, tolerance=1e-9):
+    """argmin of mean logistic loss + l1 ||w||_1 + l2/2 ||w||^2, no intercept.
+
+    X: (n, d). y: (n,) in {-1, 1}. l1 > 0, l2 >= 0. Returns weights (1, d) and info: gradient_norm
+    (`subgradient_norm`), status ("ok": it is at most `tolerance`, or "not_converged", which it can be
+    only for l2 = 0 or a tolerance below half of `dp.solvers.least_tolerance`) and iterations, each (1,).
+    Equal data give equal weights.
+    """
+    X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+    if not (l1 > 0 and l2 >= 0 and np.isfinite(l1 + l2)):
+        raise ValueError(
+            f"an elastic net needs finite penalties l1 > 0 and l2 >= 0, not {l1}, {l2}"
+        )
+    fit = _newton_and_descent if l2 > 0 else _library
+    norm, weights, iterations = fit(X, y, l1, l2, tolerance)
+    return weights[None], {
+        "gradient_norm": np.array([norm]),
+        "status": np.array(["ok" if norm <= tolerance else "not_converged"]),
+        "iterations": np.array([iterations]),
+    }
+
+
+def _newton_and_descent(X, y, l1, l2, tolerance):
+    """(subgradient norm, weights, passes over the rows), for l2 > 0.
+
+    The minimiser is the fixed point of a proximal gradient step. Newton's method for that equation
+    solves for the weights that such a step leaves alive, with their signs, and takes a handful of passes
+    wherever it starts near; between its attempts accelerated descent brings it there, on any data.
+    """
+    (n, d), norms, passes = X.shape, row_norms(X), 0
+    smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2
+    best = np.inf, np.zeros(d)
+
+    def evaluate(w):
+        nonlocal passes, best
+        passes += 1
+        gradient, curvature = _smooth_part(w, X, y, l2)
+        norm = _norm(w, gradient, l1)
+        if norm < best[0]:
+            best = norm, w
+        return gradient, curvature
+
+    def proximal(w):
+        return soft_threshold(w, l1, 1 / smooth)
+
+    def newton(w):
+        w = proximal(w - evaluate(w)[0] / smooth)
+        for _ in range(NEWTON):
+            gradient, curvature = evaluate(w)
+            if best[0] <= tolerance or not np.isfinite(gradient).all():
+                break
+            target = proximal(w - gradient / smooth)
+            alive = target != 0
+            hessian = (X[:, alive].T * curvature) @ X / n
+            residual = (
+                hessian[:, ~alive] @ w[~alive] - gradient[alive] - l1 * np.sign(target[alive])
+            )
+            hessian = hessian[:, alive]
+            # beside l2 as much as rounding may take away, so that no matrix is singular
+            rounding = d * np.finfo(float).eps * np.trace(hessian)
+            hessian[np.diag_indices_from(hessian)] += l2 + rounding
+            w = np.where(alive, w, 0.0)
+            w[alive] += np.linalg.solve(hessian, residual)
+        return best[0] <= tolerance
+
+    evaluate(best[1])
+    # at most the public bound, as `dp.data.examples.check_rows` compares
+    least = least_tolerance(n, d, l2, norms.max() / (1 + ROUNDING))
+    limit = steps(smooth, l2, best[0], tolerance) if least <= 2 * tolerance else UNCERTAIN
+    descend(lambda w: evaluate(w)[0], smooth, l2, best[1], limit, newton, proximal)
+    return *best, passes
+
+
+def _library(X, y, l1, l2, tolerance):
+    """(subgradient norm, weights, passes over the rows), for l2 = 0.
+
+    scikit-learn's LIBLINEAR or SAGA, asked again (ATTEMPTS) unless `subgradient_norm`, computed here
+    and not by the library, is at most `tolerance`; the best attempt is returned, zeros if none is
+    better: whether an attempt fails depends on the data, so it may raise no error. The library's order
+    of visits is seeded.
+    """
+    from sklearn.exceptions import ConvergenceWarning  # 1 s to import: only where it fits
+    from sklearn.linear_model import LogisticRegression
+
+    rows, labels = X, y
+    if (y == y[0]).all():
+        # The library refuses a single class; (x, y) and (-x, -y) have the same loss.
+        rows, labels = np.concatenate([X, -X]), np.concatenate([y, -y])
+    zeros = np.zeros(X.shape[1])
+    best = subgradient_norm(zeros, X, y, l1, l2), zeros, 0
+    for solver, share in ATTEMPTS:
+        model = LogisticRegression(
+            C=1 / (len(rows) * l1),
+            l1_ratio=1.0,
+            solver=solver,
+            fit_intercept=False,
+            tol=max(tolerance * share, 1e-14),
+            max_iter=MAX_ITERATIONS[solver],
+            random_state=0,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate decides
+            try:
+                model.fit(rows, labels)
+            except ValueError:  # LIBLINEAR takes no values above 1e30
+                continue
+        norm = subgradient_norm(model.coef_[0], X, y, l1, l2)
+        if norm < best[0]:
+            best = norm, np.array(model.coef_[0]), int(np.max(model.n_iter_))
+        if norm <= tolerance:
+            break
+    return best

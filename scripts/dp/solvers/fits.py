@@ -1,0 +1,168 @@
+"""Non-private minimisers that several mechanisms perturb, fitted once and shared.
+
+A fit is called as fit(X, y, lam, **options) and returns weights (1, d) and info: gradient_norm (of the
+smallest subgradient where the objective has a kink) and status, each (1,).
+"""
+
+import inspect
+
+import numpy as np
+
+from dp import losses
+from dp.errors import Refused
+from dp.solvers.elastic_net import minimise_elastic_net
+from dp.solvers.newton import LEAST_STEP, Info, minimise
+
+# Smallest ridge, over the largest curvature, beside which rounding of a Hessian in single precision
+# is small: about 10 eps.
+SINGLE = 1e-6
+
+
+def l2(X, y, lam, loss="logistic", tolerance=1e-9, near=None):
+    """argmin of mean loss + lam/2 ||w||^2; near: info of such a fit to like rows, which saves time.
+
+    The solver is asked for half of the tolerance: rounding has the rest (`dp.solvers.check_certifiable`).
+    """
+    return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
+
+
+def sum_intercept(X, y, lam, loss="logistic", tolerance=1e-9):
+    """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, the intercept b not regularised.
+
+    This is the objective of scikit-learn's LogisticRegression(C=1/lam). Divided by n C it reads
+    mean loss + lam/(2n) ||w||^2, and in these units the gradient's norm is certified to `tolerance`.
+
+    Returns weights (1, d + 1), the last of which is b, and info as `dp.solvers.minimise`. Columns of
+    zeros keep weight 0.
+    """
+    return next(sum_intercept_path(X, y, [lam], loss, tolerance))
+
+
+def sum_intercept_path(X, y, lams, loss="logistic", tolerance=1e-9, max_iterations=100):
+    """`sum_intercept` for every lambda in turn, each from the minimiser for the one before.
+
+    Where Newton's method starts changes the time that it takes, not what is certified. It is damped
+    (with both classes present the Hessian is positive definite); Hessians are formed in single
+    precision as long as that resolves the ridge and the steps succeed, gradients always in double.
+    """
+    loss, X = losses.get(loss), np.asarray(X)
+    n, d = X.shape
+    if not loss.residual and not (np.min(y) < 0 < np.max(y)):
+        raise Refused("with one class alone a free intercept has no finite minimiser")
+    used = np.append(np.flatnonzero(np.any(X, axis=0)), d)
+    rows = np.ones((n, len(used)))
+    rows[:, :-1] = X[:, used[:-1]]
+    y = np.asarray(y, dtype=float)
+    if not loss.residual:
+        rows *= y[:, None]
+    rows, shift = {np.float64: rows}, y if loss.residual else 0.0
+    w = np.zeros(len(used))
+    for lam in lams:
+        if not (np.isfinite(lam) and lam > 0):
+            raise Refused(f"lambda must be a finite number > 0, not {lam}")
+        w, norm, iterations = _damped_newton(
+            rows, shift, loss, lam / n, w, tolerance, max_iterations
+        )
+        weights = np.zeros((1, d + 1))
+        weights[0, used] = w
+        yield (
+            weights,
+            Info(
+                iterations=np.array([iterations]),
+                gradient_norm=np.array([norm]),
+                status=np.array(["ok" if norm <= tolerance else "not_converged"]),
+            ),
+        )
+
+
+def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
+    """Weights, gradient norm and iterations; rows: precision -> rows times labels, filled as needed.
+
+    Of a residual loss the rows are as they are, and shift the targets. The last weight is not regularised.
+    """
+    signed = rows[np.float64]
+    n = len(signed)
+    ridge = np.append(np.full(len(w) - 1, ridge), 0.0)
+
+    def evaluate(w):
+        slope, curvature = loss.slopes(signed @ w - shift)
+        gradient = slope @ signed / n + ridge * w
+        return gradient, np.linalg.norm(gradient), curvature
+
+    gradient, norm, curvature = evaluate(w)
+    step, precision = 1.0, np.float32 if ridge[0] > SINGLE * loss.c else np.float64
+    for iteration in range(max_iterations + 1):
+        if norm <= tolerance or step < LEAST_STEP or iteration == max_iterations:
+            break
+        hessian = _hessian(rows, curvature / n, precision)
+        hessian[np.diag_indices_from(hessian)] += ridge
+        try:
+            direction = -np.linalg.solve(hessian, gradient)
+        except np.linalg.LinAlgError:  # no row is where its loss bends: nothing fixes the intercept
+            break
+        while step >= LEAST_STEP:
+            trial = evaluate(w + step * direction)
+            if trial[1] <= (1 - 0.1 * step) * norm:
+                w = w + step * direction
+                gradient, norm, curvature = trial
+                step = min(1.0, 4 * step)
+                break
+            if precision == np.float32:
+                precision = np.float64  # the direction may be to blame
+                break
+            step /= 4
+    return w, norm, iteration
+
+
+def _hessian(rows, weights, precision):
+    """Sum of weights_i x_i x_i', as a symmetric product of the rows in that precision."""
+    if precision not in rows:
+        rows[precision] = rows[np.float64].astype(precision)
+    scaled = rows[precision] * np.sqrt(weights, dtype=precision)[:, None]
+    return (scaled.T @ scaled).astype(float)
+
+
+def l1(X, y, lam, tolerance=1e-9):
+    """argmin of mean logistic loss + lam ||w||_1; one of them where there are several."""
+    return minimise_elastic_net(X, y, lam, 0.0, tolerance)
+
+
+def elastic_net(X, y, lam, lambda1=None, tolerance=1e-9):
+    """argmin of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2; lambda1 is lam where None.
+
+    As for `l2`, half of the tolerance is left to rounding.
+    """
+    return minimise_elastic_net(X, y, lam if lambda1 is None else lambda1, lam, tolerance / 2)
+
+
+FITS = {"l2": l2, "l1": l1, "elastic_net": elastic_net, "sum_intercept": sum_intercept}
+
+
+def fit_each(name, trains, lam, **options):
+    """(weights, info) of each data set (X, y) in turn; where a fit can, it starts near the one before."""
+    follows = "near" in inspect.signature(FITS[name]).parameters
+    for X, y in trains:
+        weights, info = FITS[name](X, y, lam, **options)
+        if follows:
+            options["near"] = info
+        yield weights, info
+
+
+def penalties(fit, lam, lambda1=None):
+    """(l1, l2): the weights of ||w||_1 and of ||w||^2 / 2 in the objective of a fit of that name."""
+    if fit == "l1":
+        return lam, 0.0
+    if fit == "elastic_net":
+        return (lam if lambda1 is None else lambda1), lam
+    return 0.0, lam
+
+
+def fit_options(name, options):
+    """Those of a method's options that concern its fit."""
+    parameters = inspect.signature(FITS[name]).parameters
+    return {key: value for key, value in options.items() if key in parameters}
+
+
+def shared_fit(name, X, y, lam, **arguments):
+    """(weights (1, d), info) of a fit, given a release's arguments."""
+    return FITS[name](X, y, lam, **fit_options(name, arguments))

@@ -1,0 +1,436 @@
+"""Newton's method on many tilted objectives at once.
+
+All restarts share rows and loss and differ in a linear term, so that one pass over the rows serves
+them all: two matrix products and one exponential per row and restart give every gradient, one more
+product every Hessian. Rows are read, signed and converted in blocks that fit the cache, so memory
+does not grow with rows x restarts.
+
+Three levels save passes over all rows in double precision: a sample of the rows, all rows in single
+precision, all rows in double precision. Only the last one decides what is returned. Wide rows are left
+to `dp.solvers.quasi_newton` first, and to Newton's method where that is slow.
+
+Inside, arrays hold one column per restart.
+"""
+
+import math
+
+import numpy as np
+
+from dp import losses
+from dp.data.examples import NUMBERS, ROUNDING, as_rows, check_labels, row_norms
+from dp.errors import Refused
+from dp.solvers import accelerated, quasi_newton
+from dp.solvers.passes import EPS, Direct, Implicit
+
+TOGETHER = 256  # restarts solved together; more are taken in turns
+THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072
+DIRECT = 40  # columns up to which Hessians are formed; beyond, conjugate gradients multiply by them
+CENTRED = 8  # restarts from which on a common centre is sought
+NEARBY = 0.6  # change of a typical margin up to which one step leads close to a minimiser
+KEPT = 1 << 23  # numbers that are kept per row or column: at most 64 MB, or one restart's
+LIMIT = 1000  # passes of Newton's method
+ATTEMPT = 20  # passes after which Newton's method is given an easier way
+STEEPEST = 1e10  # curvature over lambda up to which descent comes to its end, in 10^7 steps at most
+LEAST_STEP = 1e-20  # of a line search: a saturated loss asks for steps of lambda over its curvature
+SPREAD = 1e-5  # smallest eigenvalue over the largest that single precision can resolve
+
+
+class Info(dict):
+    """Per restart: iterations, gradient_norm, status; as keys and as attributes.
+
+    `learnt` is for `near` of a later call of `minimise`.
+    """
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def minimise(
+    X,
+    y,
+    lam,
+    linear=None,
+    loss="logistic",
+    initial=None,
+    tolerance=1e-9,
+    *,
+    max_iterations=None,
+    near=None,
+):
+    """Minimise mean_i loss(z_i) + lam/2 ||w||^2 + linear_j . w / n for every restart j.
+
+    z_i is the margin y_i w.x_i, or the residual w.x_i - y_i of a residual loss (`dp.losses`).
+
+    X: (n, d), real numbers of any type, or `dp.data.examples.Rows`; it is read in blocks, may be
+    memory-mapped
+        and is never copied as a whole, but for wide rows of at most 64 MB.
+    y: (n,) in {-1, 1}, or numbers in [-1, 1] for a residual loss. lam: positive, one number or one per
+    restart. linear: (restarts, d), or (d,) for one restart; None is zeros. loss: a name or a loss object
+    (`dp.losses.get`). initial: (d,) or (restarts, d), a starting point, which changes the time that is
+    taken, not what is certified.
+    max_iterations: None for as many as it takes wherever double precision can certify the result.
+    near: the `Info` of an earlier call with the same lam, loss and number of restarts on like rows, as
+    another sample, or more rows: what it found is the starting point, and for wide rows an
+    approximation of Hessians. It changes no more than that.
+
+    Returns weights (restarts, d) and `Info`:
+
+    gradient_norm  Euclidean norm of the objective's gradient, evaluated in double precision over all
+                   rows at the returned weights. This is the certificate: the objective is
+                   lam-strongly convex, so the minimiser lies within gradient_norm/lam of the
+                   weights, up to the rounding of that one evaluation, about
+                   1e-16 (1 + ||linear||/n + lam ||w||).
+    status         "ok": gradient_norm <= tolerance. "not_converged": it is larger, after
+                   max_iterations or where double precision may do no better (`least_tolerance`); the
+                   weights are the last point reached. "not_finite": a linear term, starting point or X
+                   that is not finite, or too large for double precision; the weights are NaN.
+    iterations     passes over all rows that the restart took part in.
+
+    Restarts do not influence each other beyond rounding, and the same arguments give the same bits
+    (for the same processor and number of BLAS threads). Raises ValueError for invalid arguments.
+    """
+    initial = near.learnt[0] if near is not None and initial is None else initial
+    X, y, lam, linear, W, loss = _checked(X, y, lam, linear, loss, initial, tolerance)
+    n, d = X.shape
+    norm, iterations = np.full(len(W), np.nan), np.zeros(len(W), dtype=int)
+    learnt = {} if near is None else dict(near.learnt[1])
+    usable = np.flatnonzero(np.isfinite(linear).all(axis=1) & np.isfinite(W).all(axis=1))
+    # wide problems keep curvatures, of conjugate gradients, or steps and changes of the gradient
+    kept = 1 if d <= DIRECT else max(n, 2 * quasi_newton.PAIRS * d)
+    together = max(1, min(TOGETHER, KEPT // kept))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for start in range(0, len(usable), together):
+            part = usable[start : start + together]
+            solution, norm[part], iterations[part], learnt[start] = _solve(
+                X,
+                y,
+                lam[part],
+                linear[part].T / n,
+                loss,
+                W[part].T,
+                tolerance,
+                max_iterations,
+                learnt.get(start),
+            )
+            W[part] = solution.T
+    status = np.where(norm <= tolerance, "ok", "not_converged")
+    failed = ~np.isfinite(norm)
+    status[failed], W[failed] = "not_finite", np.nan
+    info = Info(iterations=iterations, gradient_norm=norm, status=status)
+    info.learnt = np.nan_to_num(W), learnt
+    return W, info
+
+
+def rounding(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
+    """Bound on the error of a gradient in `minimise` at any minimiser, for every data set of n rows.
+
+    bound: R >= ||x||. tilt: T >= ||linear||. The minimiser has a norm of at most W, the smaller of
+    (kappa R + T/n)/lam, where the gradient is 0, and (2 T/n + sqrt(2 lam l(0)))/lam, since the
+    objective is at most l(0) at w = 0 (l(1) of a residual loss) and the loss at least 0. With u = EPS/2
+    (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1):
+
+    - a score is a sum of d products, wrong by at most d u R W, and its slope by c times that (of a
+      residual loss, to subtract the target rounds it once more, as `dp.losses.ResidualLoss` says);
+    - the mean of n rows is a sum within blocks of 64 to 4096 rows and one over at most n/64 blocks, wrong
+      by at most (4096 + n/64) u kappa R;
+    - the weights' own last bits move the gradient by at most u W (c R^2 + lam), and lam w and the tilt
+      are rounded as often as they are added.
+
+    A loss that computes its slope to ten roundings is covered. Infinite where squares could overflow.
+    """
+    loss = losses.get(loss)
+    smooth = loss.c * bound * bound
+    pull = tilt / n
+    size = min(
+        (loss.kappa * bound + pull) / lam,
+        (2 * pull + math.sqrt(2 * lam * loss.at_zero())) / lam,
+    )
+    total = (4096 + n / 64 + 10) * loss.kappa * bound
+    total += (d + 10) * (smooth + lam) * size + 4 * pull
+    return EPS / 2 * total if total < 1e150 and size < 1e150 else math.inf
+
+
+def least_tolerance(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
+    """The least tolerance that `minimise` meets on every data set of n rows; arguments as `rounding`.
+
+    Asked for half of a tolerance that is four times the rounding, what it returns has a gradient norm of
+    at most the tolerance in exact arithmetic too. It gets there whatever the data are, since where
+    Newton's method gives up gradient descent goes on (`dp.solvers.accelerated`), of at most 10^7 steps
+    as long as c R^2 is at most 10^10 lambda; infinite beyond. Infinite too for so many columns that
+    rounding at the weights, which may be tolerance/lambda longer than the minimiser, could take a
+    quarter of the tolerance beside the quarter that `rounding` takes at the minimiser.
+    """
+    smooth = losses.get(loss).c * bound * bound
+    if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
+        return math.inf
+    return 4 * rounding(n, d, lam, bound, loss, tilt)
+
+
+def check_certifiable(n, d, lam, bound=1.0, loss="logistic", tolerance=1e-9, tilt=0.0):
+    """Raise ValueError, before any data are seen, unless `minimise` certifies on every data set.
+
+    Whether a fit was certified to the tolerance tells data sets apart, so a private mechanism must not
+    let it depend on them. The solver is to be asked for half of the tolerance (`least_tolerance`); the
+    tests try it on the worst data that we know.
+
+    tilt: T >= ||linear||; for random tilts a norm that they exceed with negligible probability.
+    """
+    least = least_tolerance(n, d, lam, bound, loss, tilt)
+    if not least <= tolerance < math.inf:
+        found = f"certifies a gradient norm of {least:.2g}, not of {tolerance:g}, on every data set"
+        remedy = "a larger tolerance or a larger lambda"
+        if math.isinf(least):
+            found, remedy = "certifies no tolerance on every data set", "a larger lambda"
+        raise Refused(
+            f"at n = {n}, lambda = {lam:g} and a bound of {bound:g}, double precision {found}: "
+            f"give {remedy}"
+        )
+
+
+def _checked(X, y, lam, linear, loss, initial, tolerance):
+    """The arguments as arrays; W (restarts, d) is a copy of the starting points."""
+    loss = losses.get(loss)
+    X, y, lam = as_rows(X), np.asarray(y), np.asarray(lam, dtype=float)
+    if X.ndim != 2 or 0 in X.shape or y.shape != X.shape[:1]:
+        raise ValueError(f"X must be (n, d) and y (n,), n and d > 0, not {X.shape} and {y.shape}")
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"X must hold real numbers, not {X.dtype}")
+    check_labels(y, NUMBERS if loss.residual else None)
+    if not (np.isfinite(lam) & (lam > 0)).all():
+        raise ValueError(f"lambda must be finite and > 0, not {lam}")
+    if not tolerance >= 0:
+        raise ValueError(f"the tolerance must be >= 0, not {tolerance}")
+    d = X.shape[1]
+    linear = np.zeros((lam.size, d)) if linear is None else np.asarray(linear, dtype=float)
+    linear = linear[None] if linear.ndim == 1 else linear
+    if linear.ndim != 2 or linear.shape[1] != d:
+        raise ValueError(f"the linear term must be (restarts, {d}), not {linear.shape}")
+    if lam.shape not in ((), linear.shape[:1]):
+        raise ValueError(f"lambda must be one number or {len(linear)}, not {lam.shape}")
+    start = np.zeros(d) if initial is None else np.asarray(initial, dtype=float)
+    if start.shape not in ((d,), linear.shape):
+        raise ValueError(f"the starting point must be ({d},) or {linear.shape}, not {start.shape}")
+    W = np.array(np.broadcast_to(start, linear.shape))
+    return X, y, np.broadcast_to(lam, len(linear)), linear, W, loss
+
+
+def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
+    """Weights (d, restarts), gradient norms, passes and what was learnt.
+
+    lam: (restarts,). tilt and start: (d, restarts). learnt: of wide rows (`quasi_newton.minimise`).
+    A few restarts need the path: where lambda is so small that most rows are far from the bend of
+    the loss, Newton's method is lost among many nearly linear pieces.
+    """
+    n, d = X.shape
+    size = np.sqrt(d * np.mean(np.square(X[:: 1 + (n * d >> 17)], dtype=float)))  # of a typical row
+    single = bool(lam.min() > SPREAD * loss.c * size**2)
+    approach = single and n > 2048
+    W, passes, hessian = start, 0, None
+    if d > DIRECT:
+        if approach:
+            W, norm, passes, learnt = quasi_newton.minimise(
+                X, y, lam, tilt, loss, size, start, tolerance, learnt
+            )
+            if (norm <= tolerance).all():
+                return W, norm, passes, learnt
+        rows = Implicit(X, y, loss, size, np.float32 if single else np.float64)
+    else:
+        if approach:
+            W, passes, hessian = _approach(X, y, lam, tilt, loss, size, start, tolerance)
+        if not np.isfinite(W).all():  # single precision holds no number above 3e38
+            W, hessian = start, None
+        products = np.float32 if single and not loss.quadratic else np.float64
+        rows = Direct(X, y, loss, size, np.float64, products)
+    most = LIMIT if max_iterations is None else max_iterations
+    limit = min(ATTEMPT, most)
+    W, norm, more, _ = _newton(rows, lam, tilt, W, tolerance, limit, hessian)
+    passes += more
+    hard = ~(norm <= tolerance) & (more == ATTEMPT)
+    if hard.any() and most > ATTEMPT:
+        W[:, hard], norm[hard], more = _follow_path(
+            rows, lam[hard], tilt[:, hard], start[:, hard], tolerance, most - ATTEMPT
+        )
+        passes[hard] += more
+    if max_iterations is None and (norm > tolerance).any():
+        if rows.product_dtype == np.float32:  # it may over- or underflow: once more without
+            double = (np.float64,) * (1 if rows.implicit else 2)
+            rows = type(rows)(X, y, loss, size, *double)
+            left = norm > tolerance
+            W[:, left], norm[left], more, _ = _newton(
+                rows, lam[left], tilt[:, left], W[:, left], tolerance, LIMIT
+            )
+            passes[left] += more
+        _descend(rows, lam, tilt, W, norm, passes, tolerance)
+    return W, norm, passes, learnt
+
+
+def _approach(X, y, lam, tilt, loss, size, W, tolerance):
+    """Weights, passes and Hessians close to the solution, from a sample and single precision."""
+    n, d = X.shape
+    rows = sample = Direct(X, y, loss, size, np.float32)
+    thinning = max(min(THINNING, n // (40 * d)), n // SAMPLE)
+    if thinning > 2:
+        thin = np.ascontiguousarray(X[::thinning]), y[::thinning]
+        sample = Direct(*thin, loss, size, np.float32)
+    W, near = _predict(rows, sample, lam, tilt, W)
+    passes = np.zeros(len(lam), dtype=int)
+    if sample is not rows and not near.all():
+        far = ~near
+        # The shift gives the sample the gradient of all rows at the starting point, so that it
+        # does not lead away from a start that is good already.
+        shift = rows.gradient(W[:, far]) - sample.gradient(W[:, far])
+        goal = 0.5 * size / np.sqrt(sample.n)
+        W[:, far], _, _, hessian = _newton(
+            sample, lam[far], tilt[:, far] + shift, W[:, far], goal, ATTEMPT, further=True
+        )
+        # Without Hessians a pass takes a third of the time: for a step the sample's are good enough.
+        hessian *= n / sample.n
+        W[:, far], _, passes[far], _ = _newton(
+            rows, lam[far], tilt[:, far], W[:, far], 0.1 * size, 1, hessian, further=True
+        )
+    goal = max(1e-3 * size, tolerance)
+    W, _, more, hessian = _newton(rows, lam, tilt, W, goal, ATTEMPT, further=True)
+    return W, passes + more, hessian
+
+
+def _predict(rows, sample, lam, tilt, W):
+    """Starting points and for which restarts they are close, by one step from a common centre.
+
+    Where many restarts begin at one point, the minimiser without tilts is found first, a column's
+    work. From there a step leads a restart close to its own minimiser, and is taken where Newton's
+    changes margins little. It is Halley's, with an error of third order: Hessians change on the way,
+    by what differences of the sample's say.
+    """
+    near = np.zeros(len(lam), dtype=bool)
+    if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
+        return W.copy(), near
+    reach = NEARBY * np.sqrt(rows.d) / rows.size
+    least = np.linalg.norm(tilt, axis=0) / (lam + rows.loss.c * rows.size**2)  # any Hessian's norm
+    if np.median(least) > reach:
+        return W.copy(), near
+    centre, goal = W[:, :1], 3e-4 * rows.size
+    centre = _newton(rows, lam[:1], 0 * tilt[:, :1], centre, goal, ATTEMPT, further=True)[0]
+    hessian, around = rows.hessians(1), sample.hessians(rows.d + 1)
+    gradient = rows.gradient(centre, hessian) + lam * centre + tilt
+    step = rows.directions(np.repeat(hessian, len(lam), axis=1), lam, gradient, goal)
+    near = np.linalg.norm(step, axis=0) < reach
+    side = 0.3 * reach
+    sample.gradient(centre + side * np.eye(rows.d, rows.d + 1), around)
+    change = (around[:, :-1] - around[:, -1:]) * (rows.n / sample.n / side)
+    step = rows.directions(hessian + change @ step / 2, lam, gradient, goal)
+    return np.where(near, centre + step, W), near
+
+
+def _follow_path(rows, lam, tilt, W, tolerance, limit):
+    """Minimisers for ever smaller lambda, each the start for the next; as `_newton` without Hessians."""
+    passes, ridge, last = 0, rows.loss.c * rows.size**2 / 100, False
+    while not last:
+        now = np.maximum(lam, ridge)
+        last = bool((now == lam).all())
+        scale = np.maximum(rows.size, np.linalg.norm(W, axis=0))
+        goal = tolerance if last else 0.1 * now * scale
+        W, norm, more, _ = _newton(rows, now, tilt, W, goal, limit)
+        passes, limit, ridge = passes + more, max(1, limit - more.max()), ridge / 10
+    return W, norm, passes
+
+
+def _descend(rows, lam, tilt, W, norm, passes, tolerance):
+    """Where `least_tolerance` promises more than was met: descend to it, in place.
+
+    Newton's method gives up between the kinks of nearly linear pieces, and on wide rows where conjugate
+    gradients do not resolve lambda. Descent brings it closer, and ends by itself in any case.
+    """
+    norms = row_norms(rows.X)
+    bound = norms.max() / (1 + ROUNDING)  # at most the public one, as `check_rows` compares
+    rows.exact = True
+    for j in np.flatnonzero(norm > tolerance):
+        one = slice(j, j + 1)
+        pull = rows.n * np.linalg.norm(tilt[:, j])
+        least = least_tolerance(rows.n, rows.d, lam[j], bound, rows.loss, pull)
+        if least > 2 * tolerance:
+            continue
+
+        def gradient(w, one=one):
+            passes[one] += 1
+            return rows.gradient(w) + lam[one] * w + tilt[:, one]
+
+        def attempt(w, one=one):
+            w, found, more, _ = _newton(rows, lam[one], tilt[:, one], w, tolerance, 2 * LIMIT)
+            passes[one] += more
+            if found < norm[one]:
+                W[:, one], norm[one] = w, found
+            return norm[one] <= tolerance
+
+        smooth = rows.loss.c * np.mean(norms**2) + lam[j]
+        limit = accelerated.steps(smooth, lam[j], norm[j], tolerance)
+        accelerated.descend(gradient, smooth, lam[j], W[:, one].copy(), limit, attempt)
+
+
+def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
+    """Damped Newton from W until every restart's gradient norm is at most goal.
+
+    hessian: the data's Hessians near W, to begin with in place of those at W. further: take one more
+    Newton step from where the goal was met, without measuring where it leads. Returns weights, the
+    gradient norms at them (before the step further), passes over the rows and the last Hessians.
+
+    A trial point is accepted if its gradient norm is at most half of the least so far, or if the
+    objective still falls there in the direction of the step. The first is Newton's fast phase and
+    can happen only finitely often; in the second, by convexity, the objective has decreased by a
+    fixed share of what the direction had to offer. Neither needs the objective's value, whose
+    rounding hides the last half of the digits of the weights. Otherwise the step is shortened. The
+    direction needs no new Hessian where the gradient norm is small and falls fast with the old one.
+    """
+    restarts = W.shape[1]
+    W = W.copy()
+    gradient, direction = np.zeros_like(W), np.zeros_like(W)
+    norm, best = np.full(restarts, np.nan), np.full(restarts, np.inf)
+    step, slope = np.ones(restarts), np.zeros(restarts)
+    stalled, passes = np.zeros(restarts, dtype=int), np.zeros(restarts, dtype=int)
+    renew = hessian is None
+    hessian = rows.hessians(restarts) if renew else hessian
+    goal = np.broadcast_to(goal, restarts)
+    active = np.arange(restarts)  # the first trial points are the starting points themselves
+    for _ in range(limit):
+        passes[active] += 1
+        trial = W[:, active] + step[active] * direction[:, active]
+        moved = step[active] * np.linalg.norm(direction[:, active], axis=0)
+        new = rows.hessians(len(active)) if renew else None
+        ascent = rows.gradient(trial, new) + lam[active] * trial + tilt[:, active]
+        trial_norm = np.linalg.norm(ascent, axis=0)
+        trial_slope = (ascent * direction[:, active]).sum(axis=0)
+        halved = trial_norm <= best[active] / 2
+        accepted = (halved | (trial_slope <= 0)) & np.isfinite(trial_norm)
+        slow = ~accepted | (trial_norm > 0.03 * np.fmin(norm[active], 0.1 * rows.size))
+
+        taken = active[accepted]
+        W[:, taken], gradient[:, taken] = trial[:, accepted], ascent[:, accepted]
+        norm[taken] = trial_norm[accepted]
+        if renew:
+            hessian[:, taken] = new[:, accepted]
+        best[active] = np.fmin(best[active], norm[active])
+        stalled[active] = np.where(halved, 0, stalled[active] + 1)
+        root = slope[active] / (slope[active] - trial_slope)  # of the slope, were it linear
+        step[active] *= np.where(accepted, 4.0, np.fmin(np.fmax(root, 0.1), 0.5))
+        step[active] = np.fmin(step[active], 1.0)
+
+        length = np.linalg.norm(W[:, active], axis=0)
+        terms = rows.size + np.linalg.norm(tilt[:, active], axis=0) + lam[active] * length
+        lost = ~accepted & (moved <= 8 * EPS * length)  # a short step may cross a kink of the slope
+        lost |= norm[active] <= 8 * EPS * terms  # in rounding, of the weights or of the gradient
+        stuck = (stalled[active] > 10) & lost | (step[active] < LEAST_STEP)
+        going = (norm[active] > goal[active]) & ~stuck
+        turning, active = active[going & accepted], active[going]
+        if not len(active):
+            break
+        renew = rows.implicit or (bool(slow[going].any()) and not rows.loss.quadratic)
+        direction[:, turning] = rows.directions(
+            hessian[:, turning], lam[turning], gradient[:, turning], goal[turning]
+        )
+        slope[turning] = (gradient[:, turning] * direction[:, turning]).sum(axis=0)
+    met = norm <= goal
+    if further and met.any():
+        W[:, met] += rows.directions(hessian[:, met], lam[met], gradient[:, met], goal[met])
+    return W, norm, passes, hessian

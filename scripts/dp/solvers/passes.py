@@ -1,0 +1,198 @@
+"""Passes over the rows for the solvers: gradients of many restarts, and Hessians formed or multiplied by.
+
+Arrays hold one column per restart. Rows are read in blocks that fit the cache.
+"""
+
+import numpy as np
+
+from dp.data.examples import slices
+
+BLOCK = 1 << 19  # bytes of a block of margins: with what is made of them they stay in the L2 cache
+COPIED = 1 << 26  # bytes up to which wide rows are copied in the precision of products: 64 MB
+PATIENCE = 20  # conjugate gradient steps that take about as long as a preconditioner
+FORMED = 1024  # columns up to which an exact direction forms the Hessian: 8 MB
+EPS = np.finfo(float).eps
+
+
+class Passes:
+    """The rows in one precision, and what the loss makes of them."""
+
+    def __init__(self, X, y, loss, size, dtype):
+        self.X, self.y, self.loss, self.size, self.dtype = X, y, loss, size, dtype
+        self.n, self.d = X.shape
+
+    def blocks(self, restarts, dtype):
+        """(slice, rows) from the first row to the last."""
+        count = BLOCK // np.dtype(dtype).itemsize // max(restarts, self.width // 2)
+        count = max(64, min(count, 4096))
+        for part in slices(self.n, count):
+            yield part, self.convert(part, dtype)
+
+    def gradient(self, W, hessians=None):
+        """Mean gradient of the loss, (d, restarts) in double precision; fills in the Hessians."""
+        gradient = np.zeros(W.shape)
+        W = W.astype(self.dtype)
+        for part, rows in self.blocks(W.shape[1], self.dtype):
+            y = self.y[part, None]
+            z = rows @ W
+            if self.loss.residual:
+                z -= y if y.dtype.kind == "i" else y.astype(self.dtype)
+            elif not self.signed:
+                z *= y
+            if hessians is None:
+                slope = self.loss.slope(z)
+            else:
+                slope, curvature = self.loss.slopes(z)
+                self.collect(hessians, part, rows, curvature)
+                del curvature
+            if not (self.signed or self.loss.residual):
+                slope *= y
+            # quicker where the longer side of the result is that of the first factor
+            gradient += (slope.T @ rows).T if W.shape[1] > self.d else rows.T @ slope
+            del z, slope  # so that the next block's take their place in the cache
+        return gradient / self.n
+
+
+class Direct(Passes):
+    """Hessians are formed: one column of upper triangles per restart, summed over the rows."""
+
+    implicit, signed = False, True
+
+    def __init__(self, X, y, loss, size, dtype, product_dtype=np.float32):
+        super().__init__(X, y, loss, size, dtype)
+        self.product_dtype = product_dtype
+        self.triangle = np.triu_indices(self.d)
+        np.empty(4 * BLOCK, dtype=np.uint8)  # freed at once: malloc then keeps what a block needs
+
+    @property
+    def width(self):
+        return self.d * (self.d + 1) // 2
+
+    def convert(self, part, dtype):
+        """Rows y_i x_i, or x_i beside residuals, column by column."""
+        if self.loss.residual:
+            return self.X[part].astype(dtype, order="F")
+        return np.multiply(self.X[part], self.y[part, None], dtype=dtype, order="F")
+
+    def gradient(self, W, hessians=None):
+        """As `Passes.gradient`; restarts that are all at one point share a pass."""
+        if not (W[:, :1] == W).all():
+            return super().gradient(W, hessians)
+        one = None if hessians is None else self.hessians(1)
+        gradient = super().gradient(W[:, :1], one)
+        if hessians is not None:
+            hessians += one
+        return np.repeat(gradient, W.shape[1], axis=1)
+
+    def hessians(self, restarts):
+        return np.zeros((self.width, restarts))
+
+    def collect(self, hessians, part, rows, curvature):
+        """Add sum_i l''(z_i) x_i x_i': one matrix product with all products of two columns."""
+        rows = rows.astype(self.product_dtype, copy=False)
+        products = np.empty((self.width, len(rows)), dtype=self.product_dtype)
+        start = 0
+        for j, column in enumerate(rows.T):
+            stop = start + self.d - j
+            np.multiply(rows.T[j:], column, out=products[start:stop])
+            start = stop
+        hessians += products @ curvature.astype(self.product_dtype, copy=False)
+
+    def directions(self, hessians, lam, gradient, goal):
+        """Newton directions (d, restarts)."""
+        full = np.empty((len(lam), self.d, self.d))
+        i, j = self.triangle
+        full[:, i, j] = full[:, j, i] = hessians.T / self.n
+        diagonal = np.arange(self.d)
+        # beside lam as much as rounding may take away, so that no matrix is singular
+        rounding = self.d * EPS * np.trace(full, axis1=1, axis2=2)
+        full[:, diagonal, diagonal] += (lam + rounding)[:, None]
+        return -np.linalg.solve(full, gradient.T[:, :, None])[:, :, 0].T
+
+
+class Implicit(Passes):
+    """Hessians are curvatures (n, restarts), multiplied by within conjugate gradients."""
+
+    implicit, signed = True, False
+    spectrum, exact = None, False
+
+    def __init__(self, X, y, loss, size, product_dtype):
+        super().__init__(X, y, loss, size, np.float64)
+        self.width = self.d // 2  # blocks of few restarts may leave the L2 cache: rows do anyway
+        self.product_dtype = product_dtype
+        self.copies = {}
+        if self.n * self.d * np.dtype(product_dtype).itemsize <= COPIED:
+            self.copies[product_dtype] = np.asarray(X[:]).astype(product_dtype, "C", copy=False)
+
+    def convert(self, part, dtype):
+        """Rows x_i, where possible without a copy: signs cost less on few restarts' margins."""
+        if dtype in self.copies:
+            return self.copies[dtype][part]
+        return self.X[part].astype(dtype, order="C", copy=False)
+
+    def hessians(self, restarts):
+        return np.empty((self.n, restarts), dtype=self.product_dtype)
+
+    def collect(self, hessians, part, rows, curvature):
+        hessians[part] = curvature
+
+    def directions(self, hessians, lam, gradient, goal):
+        """Approximate Newton directions (d, restarts) by preconditioned conjugate gradients."""
+        if self.exact and self.d <= FORMED:
+            columns = zip(hessians.T, lam, -gradient.T, strict=True)
+            return np.reshape([self.solve(*column) for column in columns], gradient.T.shape).T
+        norm = np.linalg.norm(gradient, axis=0)
+        target = np.maximum(np.minimum(0.1, np.sqrt(norm / self.size)) * norm, 0.3 * goal)
+        direction, conjugate, square = np.zeros_like(gradient), np.zeros_like(gradient), np.inf
+        residual = -gradient
+        mean = hessians.mean(axis=0, dtype=float)
+        for count in range(10 * PATIENCE):
+            if (np.linalg.norm(residual, axis=0) <= target).all():
+                break
+            if count == PATIENCE:
+                self.spectrum = self.eigen(hessians.mean(axis=1, dtype=float))
+                square = np.inf  # begin again with the new preconditioner
+            solved = self.precondition(residual, mean, lam)
+            previous, square = square, (residual * solved).sum(axis=0)
+            conjugate = solved + np.nan_to_num(square / previous, posinf=0.0) * conjugate
+            product = self.product(hessians, conjugate) + lam * conjugate
+            length = np.nan_to_num(square / (conjugate * product).sum(axis=0), posinf=0.0)
+            direction += length * conjugate
+            residual = residual - length * product
+        return direction
+
+    def product(self, curvature, V):
+        """Mean of l''(z_i) x_i x_i'v, (d, restarts)."""
+        product = np.zeros(V.shape)
+        V = V.astype(self.product_dtype)
+        for part, rows in self.blocks(V.shape[1], self.product_dtype):
+            z = rows @ V
+            z *= curvature[part]
+            product += rows.T @ z
+        return product / self.n
+
+    def form(self, curvature):
+        """One Hessian (d, d), from curvatures (n,)."""
+        total = np.zeros((self.d, self.d))
+        for part, rows in self.blocks(1, self.product_dtype):
+            rows = rows * np.sqrt(curvature[part, None])
+            total += rows.T @ rows
+        return total / self.n
+
+    def solve(self, curvature, lam, b):
+        """Of one restart: (H + lam)^-1 b, with what rounding may take away as in `Direct`."""
+        hessian = self.form(curvature)
+        hessian[np.diag_indices(self.d)] += lam + self.d * EPS * np.trace(hessian)
+        return np.linalg.solve(hessian, b)
+
+    def eigen(self, curvature):
+        """Eigenvalues, per unit of mean curvature, and eigenvectors of one Hessian for all restarts."""
+        hessian = np.nan_to_num(self.form(curvature), posinf=0.0, neginf=0.0)  # of what overflowed
+        values, vectors = np.linalg.eigh(hessian)
+        return np.maximum(values, 0.0)[:, None] / curvature.mean(), vectors
+
+    def precondition(self, residual, mean, lam):
+        if self.spectrum is None:
+            return residual
+        values, vectors = self.spectrum
+        return vectors @ ((vectors.T @ residual) / (values * mean + lam))

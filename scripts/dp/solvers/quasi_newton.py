@@ -1,0 +1,143 @@
+"""Limited-memory BFGS on many tilted objectives with wide rows, for `dp.solvers.newton`.
+
+Hessians of wide rows are dear, but few of their eigenvalues stand out above lambda: those of the rows'
+main directions, which a sample shows. With them as the first approximation every pass over the rows,
+one gradient, leaves about a tenth of the gradient's norm (Nocedal, Mathematics of Computation 35, 1980;
+the directions by Halko, Martinsson, Tropp, SIAM Review 53, 2011).
+
+Arrays hold one column per restart.
+"""
+
+import copy
+from collections import deque
+
+import numpy as np
+
+from dp.solvers.passes import Implicit
+
+THINNING, LEAST, MOST = 16, 1 << 10, 1 << 13  # the sample has one row in 16, within these bounds
+MANY = 4  # restarts from which on products cost more than reading the rows
+NEAR = 1e-5  # gradient norm, per typical row, to which single precision leads
+MAIN = 48  # main directions that are sought
+PAIRS = 40  # latest steps and changes of the gradient that are kept
+LIMIT = 20  # passes after which another method goes on
+SLOW = 0.7  # a step that leaves more than this of the gradient's norm is the last
+
+
+def main_directions(X, rng):
+    """Orthonormal directions (d, k), the rows' mean squares along them, and along the others' mean."""
+    n, d = X.shape
+    k = min(MAIN, d, max(1, n // 20))  # of more the rows say little
+    basis = np.linalg.qr(X.T @ (X @ rng.standard_normal((d, k))))[0]
+    along = X @ basis
+    square = np.einsum("ij,ij->", X, X)
+    gram = along.T @ along / n
+    if not np.isfinite(gram).all():  # nor will gradients be
+        return basis, np.zeros(k), 0.0
+    values, vectors = np.linalg.eigh(gram)
+    rest = (square / n - values.sum()) / max(1, d - k)
+    return basis @ vectors, np.maximum(values, 0.0), max(rest, 0.0)
+
+
+class InverseHessians:
+    """An approximation for each restart, made better by every step that is taken."""
+
+    def __init__(self, main, curvature, lam):
+        """main: of `main_directions`. curvature: (restarts,) mean l'' of the rows."""
+        self.directions, values, rest = main
+        self.common = 1 / (rest * curvature + lam)
+        self.weights = 1 / (values[:, None] * curvature + lam) - self.common
+        self.pairs = deque(maxlen=PAIRS)
+
+    def copy(self):
+        other = copy.copy(self)
+        other.pairs = self.pairs.copy()
+        return other
+
+    def learn(self, active, step, change):
+        """The gradient's change along a step of these restarts; the others keep what they have."""
+        steps, changes = np.zeros((2, len(self.directions), len(self.common)))
+        both = np.full(len(self.common), np.inf)
+        steps[:, active], changes[:, active] = step, change
+        both[active] = (step * change).sum(axis=0)
+        self.pairs.append((steps, changes, both))
+
+    def times(self, active, gradient):
+        part = slice(None) if len(active) == len(self.common) else active
+        pairs = [(s[:, part], y[:, part], both[part]) for s, y, both in self.pairs]
+        product, shares = gradient.copy(), []
+        for step, change, both in reversed(pairs):
+            shares.append((step * product).sum(axis=0) / both)
+            product -= shares[-1] * change
+        along = self.weights[:, part] * (self.directions.T @ product)
+        product *= self.common[part]
+        product += self.directions @ along
+        for (step, change, both), share in zip(pairs, reversed(shares), strict=True):
+            product += (share - (change * product).sum(axis=0) / both) * step
+        return product
+
+
+def descend(rows, lam, tilt, W, goal, inverse, further=False):
+    """Full steps from W, (d, restarts), until the gradient norm is at most goal or does not fall.
+
+    rows: `dp.solvers.passes.Passes`. inverse: `InverseHessians`, which learns. further: take one more
+    step from where the goal was met, without measuring where it leads. Returns weights, the gradient
+    norms at them (before the step further; not finite where none was found) and passes over the rows.
+    """
+    trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
+    passes = np.zeros(W.shape[1], dtype=int)
+    active, last = np.arange(W.shape[1]), None
+    for _ in range(LIMIT):
+        passes[active] += 1
+        gradient = rows.gradient(trial) + lam[active] * trial + tilt[:, active]
+        if last is not None:
+            inverse.learn(active, trial - last[0], gradient - last[1])
+        found = np.linalg.norm(gradient, axis=0)
+        better = found < SLOW * norm[active]
+        taken = active[better]
+        W[:, taken], norm[taken] = trial[:, better], found[better]
+        going = better & (found > goal)
+        if further or going.any():
+            ahead = trial - inverse.times(active, gradient)
+        if further:
+            met = better & ~going
+            W[:, active[met]] = ahead[:, met]
+        if not going.any():
+            break
+        last = trial[:, going], gradient[:, going]
+        active, trial = active[going], ahead[:, going]
+    return W, norm, passes
+
+
+def minimise(X, y, lam, tilt, loss, size, start, tolerance, learnt=None):
+    """Weights, gradient norms, passes over the rows, and what was learnt.
+
+    size: of a typical row. learnt: (n, `InverseHessians`) of an earlier call on like rows, which takes
+    the place of a sample until there are twice the n rows.
+    """
+    if learnt is None or len(X) > 2 * learnt[0] or learnt[1].common.shape != lam.shape:
+        start, inverse = _sample(X, y, lam, tilt, loss, size, start)
+        learnt = len(X), inverse
+    inverse = learnt[1].copy()
+    rows = Implicit(X, y, loss, size, np.float64)
+    W, passes = start, 0
+    if len(lam) >= MANY:
+        rows.dtype, goal = np.float32, max(NEAR * size, tolerance)
+        W, _, passes = descend(rows, lam, tilt, W, goal, inverse, further=True)
+        rows.dtype = np.float64
+    W, norm, more = descend(rows, lam, tilt, W, tolerance, inverse)
+    return W, norm, passes + more, (learnt[0], inverse)
+
+
+def _sample(X, y, lam, tilt, loss, size, W):
+    """Starting points and `InverseHessians`, from a sample of the rows."""
+    thinning = max(1, min(THINNING, len(X) // LEAST), len(X) // MOST)
+    sample = np.array(X[::thinning], dtype=float), y[::thinning]
+    rows = Implicit(*sample, loss, size, np.float64)
+    main = main_directions(rows.X, np.random.default_rng(0))
+    if not W.any():  # a starting point may be better than what a sample finds
+        inverse = InverseHessians(main, np.full(len(lam), loss.c), lam)
+        W, *_ = descend(rows, lam, tilt, W, 0.1 * size / np.sqrt(rows.n), inverse)
+    curvature = rows.hessians(len(lam))
+    rows.gradient(W, curvature)
+    return W, InverseHessians(main, curvature.mean(axis=0), lam)

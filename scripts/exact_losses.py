@@ -1,0 +1,21 @@
+"""Privacy losses computed from densities: what no number of releases could resolve."""
+
+import argparse
+import json
+
+from dp.privacy import exact_losses
+from study.jobs import script
+from study.jobs.files import write_csv
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", type=json.loads, required=True, help="JSON")
+    parser.add_argument("--out", required=True, help=f".csv: {', '.join(exact_losses.COLUMNS)}")
+    arguments = parser.parse_args()
+
+    write_csv(arguments.out, exact_losses.COLUMNS, exact_losses.rows(**arguments.settings))
+
+
+if __name__ == "__main__":
+    script.run(main)

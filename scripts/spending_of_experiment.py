@@ -1,0 +1,87 @@
+"""What an experiment's methods spend on privacy, their tuning and preparation included."""
+
+import argparse
+import math
+
+from aggregate import Guarantees
+from study import canonical
+from study.configuration.experiment import Experiment, data_path
+from study.jobs import script
+from study.jobs.files import read_json, write_csv
+
+COLUMNS = (
+    *("experiment", "dataset", "method", "mechanism", "lambda", "lambda_from", "private_steps"),
+    *("cells", "cells_together", "cells_as_claimed", "cells_beyond", "cells_without"),
+    *("train_size", "epsilon"),
+    *("epsilon_claimed", "epsilon_proven", "delta_proven", "adjacency", "reason"),
+)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
+    parser.add_argument("--out", required=True, help=".csv, one row per data set and method")
+    arguments = parser.parse_args()
+
+    experiment = arguments.experiment
+    guarantees = Guarantees(experiment)
+    rows = []
+    for dataset in experiment.datasets:
+        steps = read_json(data_path(dataset, "json"))["private_rows"]
+        for label, method in experiment.methods.items():
+            cells = experiment.cells(datasets=[dataset], methods=[label])
+            if not cells:
+                continue
+            found = [(cell, *guarantees.of(cell._asdict())) for cell in cells]
+            cell, lam, _, worst = max(found, key=lambda item: excess(item[-1]))
+            factors = [excess(guarantee) for *_, guarantee in found]
+            rows.append(
+                (
+                    *(experiment.name, dataset, label, method["mechanism"]),
+                    lam,
+                    lambda_from(experiment, method, cell),
+                    ", ".join(steps),
+                    len(found),
+                    together(method, found),
+                    sum(factor <= 1 for factor in factors),
+                    sum(1 < factor < math.inf for factor in factors),
+                    sum(factor == math.inf for factor in factors),
+                    cell.train_size,
+                    canonical.epsilon(cell.epsilon),
+                    *worst[:5],
+                )
+            )
+    write_csv(arguments.out, COLUMNS, rows)
+
+
+def excess(guarantee):
+    """How many times the claimed epsilon is proven; infinite where none is."""
+    if not math.isfinite(guarantee.epsilon):
+        return math.inf
+    return guarantee.epsilon / guarantee.claimed_epsilon * (1 - 1e-12)  # equal up to rounding
+
+
+def together(method, cells):
+    """What holds of all of a method's cells, released together: nothing is composed here."""
+    if not method["private"]:
+        return ""
+    if len(cells) == 1:
+        return "as the one cell"
+    return "no guarantee: cells share unit draws, so two released ones can give the noise away"
+
+
+def lambda_from(experiment, method, cell):
+    """Where the regularisation comes from, and what that spends."""
+    source = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
+    if not isinstance(source, str):
+        return "stated in the configuration"
+    chosen = read_json(source)
+    where = chosen.get("tuned_on", "the private rows themselves")
+    if "guarantee" in chosen:
+        return f"private tuning on {where}, epsilon {chosen['guarantee']['epsilon']:g}"
+    public = ", taken as public" * bool(chosen.get("premises"))
+    return f"validation on {where}" + (", not paid for" if chosen["private_rows"] else public)
+
+
+if __name__ == "__main__":
+    script.run(main)

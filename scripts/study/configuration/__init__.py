@@ -1,0 +1,1 @@
+"""The configuration: read, merged, resolved, and refused in one sentence."""

@@ -1,0 +1,124 @@
+"""The audit's configuration: attacks, their paths, and what is refused before anything runs."""
+
+import math
+from typing import NamedTuple
+
+from dp.audit import CONTROLS, find, guarantee
+from dp.errors import Refused
+from dp.mechanisms import MECHANISMS
+from dp.privacy import pairs
+from study import canonical, paths
+from study.configuration.config import ConfigError, merge, nearest, read_yaml, validate
+
+EXACT = ("objective_perturbation_cm08", "objective_perturbation", "output_perturbation")
+
+
+class Attack(NamedTuple):
+    """One job: a mechanism on a pair at one epsilon."""
+
+    mechanism: str
+    label: str
+    epsilon: float
+
+    @property
+    def path(self):
+        epsilon = canonical.epsilon(self.epsilon)
+        return paths.ATTACK(mechanism=self.mechanism, label=self.label, epsilon=epsilon)
+
+
+class Audits:
+    """A resolved audit configuration."""
+
+    def __init__(self, values):
+        self.values = values
+        self.mechanisms = values["mechanisms"]
+
+    def attacks(self, mechanism=None):
+        """All attacks, or one mechanism's, in the configuration's order."""
+        return [
+            Attack(name, label, epsilon)
+            for name, attacks in self.mechanisms.items()
+            if mechanism in (None, name)
+            for label, attack in attacks.items()
+            for epsilon in attack["epsilons"]
+        ]
+
+    def attack(self, mechanism, label):
+        """{pair, delta, options, trials, confidence, family} of one attack, at any of its epsilons.
+
+        family: how many attacks the mechanism has, whose bounds hold together with the confidence.
+        """
+        attack = {
+            "trials": self.values["trials"],
+            "confidence": self.values["confidence"],
+            "family": len(self.attacks(mechanism)),
+            **self.mechanisms[mechanism][label],
+        }
+        del attack["epsilons"]
+        return attack
+
+
+def load(config, experiments=None):
+    """`Audits` of config/audit.yaml with the changes of the `audit` section of `config`.
+
+    experiments: only mechanisms that these run are attacked, a study's own, and those that its own
+    config/audit.yaml names; all where not given. Every name, option and epsilon is checked: raises
+    ConfigError.
+    """
+    changes, files = config.get("audit") or {}, paths.configuration("audit.yaml")
+    where = " and ".join(map(str, files))
+    where += ", with the changes of `audit` in the configuration" if changes else ""
+    shipped, *own = (*map(read_yaml, files), changes)
+    attacks = shipped.get("mechanisms")
+    attacks = attacks if isinstance(attacks, dict) else {}  # the schema will say what is wrong
+    listed, concerned = set(attacks), {*MECHANISMS, *CONTROLS}
+    if experiments is not None:
+        concerned = {m["mechanism"] for each in experiments for m in each.methods.values()}
+        concerned |= {*MECHANISMS.added(), *CONTROLS}
+        for name in listed - concerned:
+            del attacks[name]
+    for change in own:
+        shipped = merge(shipped, change)
+    values = validate(shipped, "audit", where)
+    for name in MECHANISMS:
+        known = listed | values["mechanisms"].keys()
+        if name in concerned - known and find(name).private:
+            values["mechanisms"] |= _default(name, values)
+    names = [*MECHANISMS, *CONTROLS]
+    for name, attacks in values["mechanisms"].items():
+        if name not in names:
+            raise ConfigError(f"{where}: mechanisms: no mechanism {name!r}{nearest(name, names)}")
+        for label, attack in attacks.items():
+            key = f"{where}: mechanisms.{name}.{label}"
+            attack.setdefault("pair", label)
+            private = find(name).private
+            if ("epsilons" in attack) != private:
+                problem = "is missing" if private else f"is nothing that {name} has"
+                raise ConfigError(f"{key}: the key 'epsilons' {problem}")
+            attack["epsilons"] = canonical.sequence(attack["epsilons"]) if private else [math.inf]
+            if attack["pair"] not in pairs.PAIRS:
+                near = nearest(attack["pair"], list(pairs.PAIRS))
+                raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")
+            for epsilon in attack["epsilons"]:
+                try:
+                    guarantee(
+                        *(find(name), attack["pair"], epsilon, attack["delta"]),
+                        **attack["options"],
+                    )
+                except (ValueError, TypeError) as error:
+                    raise ConfigError(f"{key}: {error}") from None
+    return Audits(values)
+
+
+def _default(name, values):
+    """{name: its attacks} of a mechanism without an entry, but for pairs that its options do not fit."""
+    delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
+    attacks = {}
+    for pair, epsilons in values["default"].items():
+        try:
+            for epsilon in epsilons:
+                guarantee(find(name), pair, epsilon, delta)
+        except Refused:
+            continue
+        attacks[pair] = {"epsilons": epsilons, "delta": delta, "options": {}}
+    return {name: attacks} if attacks else {}

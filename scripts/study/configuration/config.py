@@ -1,0 +1,185 @@
+"""The configuration: read, merged, validated against schemas and against itself.
+
+Every problem is a `ConfigError`: one sentence with the file, the key and the nearest valid name.
+"""
+
+import math
+import re
+
+from dp.mechanisms import MECHANISMS
+from study import paths
+from study.configuration.resolve import experiment
+from study.configuration.validation import (
+    NAME,
+    ConfigError,
+    check_text_numbers,
+    in_file,
+    merge,
+    nearest,
+    origin,
+    problem,
+    read_yaml,
+    validate,
+)
+from study.data import origins
+
+__all__ = ["ConfigError", "check_own_files", "load", "merge", "nearest", "read_yaml", "validate"]
+
+SHIPPED = paths.HOME / "config"
+RULES = paths.HOME / "workflow/rules"
+
+# Keys of each kind of simulation; a key that its data set would ignore is refused.
+SIMULATIONS = {
+    "separable": ("rows", "columns", "margin"),
+    "unseparable": ("rows", "columns", "band", "flip_probability"),
+    "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
+}
+
+
+def load(config, files=(), other="--config"):
+    """Experiments by name and data sets by name, from Snakemake's merged config.
+
+    What it leaves out is as shipped; a study with experiments of its own makes those, unless it lists
+    others. files: the configuration files that were merged (`workflow.configfiles`), for messages;
+    other: what to call the place of keys that are in none of them. Raises ConfigError.
+    """
+    # Read again, because a key that stands twice is lost when Snakemake merges.
+    files = {file: read_yaml(file) for file in files}
+
+    def where(path=()):
+        return origin(path, files, config, other)
+
+    _import_mechanisms()
+    available = {path.stem: path for path in experiment_files()}
+    own = [name for name, path in available.items() if not path.is_relative_to(SHIPPED)]
+    shipped = read_yaml(SHIPPED / "config.yaml") | ({"experiments": own} if own else {})
+    config = validate(_over(shipped, config), "config", where)
+    datasets, config["files"] = _datasets()
+    for key in ("experiments", "settings"):
+        for name in config[key]:
+            if name not in available:
+                source = where([key, name] if key == "settings" else [key])
+                raise problem(source, key, f"no experiment {name!r}{nearest(name, available)}")
+    taken = {"all", "data", *_rule_names()}
+    experiments = {}
+    for name, path in available.items():
+        if not re.search(NAME, name):
+            raise problem(path, "", "the file's name may hold letters, digits and underscores only")
+        if name in taken:
+            raise problem(path, "", f"the name {name!r} is taken by the workflow: rename the file")
+        value = read_yaml(path)
+        experiments[name] = experiment(name, value, in_file(path), datasets)
+        changes = config["settings"].get(name)
+        if changes:
+
+            def where_changed(path=(), name=name):
+                return f"{where(['settings', name, *path])}: settings.{name}"
+
+            gone = changes.get("methods")
+            gone = [key for key in gone if gone[key] is None] if isinstance(gone, dict) else ()
+            value = merge(value, changes)
+            experiments[name] = experiment(name, value, where_changed, datasets, gone)
+    return config, experiments, datasets
+
+
+def experiment_files():
+    """Files of config/experiments/; a name that begins with a dot or _ is none (a template)."""
+    files = paths.configuration("experiments/*.yaml")
+    return [path for path in files if path.name[0] not in "._"]
+
+
+def _over(defaults, values):
+    """Mappings merged, other values replaced; null is a value like any other, as Snakemake merges."""
+    both = {**defaults, **values}
+    for key in defaults.keys() & values.keys():
+        if isinstance(defaults[key], dict) and isinstance(values[key], dict):
+            both[key] = _over(defaults[key], values[key])
+    return both
+
+
+def _import_mechanisms():
+    """Raise ConfigError unless those of the study's own can be imported."""
+    try:
+        added = MECHANISMS.added()
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    for name in added:
+        try:
+            MECHANISMS[name]
+        except Exception as error:
+            file = f"{MECHANISMS.module(name).replace('.', '/')}.py"
+            raise ConfigError(f"{file}: {type(error).__name__}: {error}") from None
+
+
+def _rule_names():
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(RULES.glob("*.smk")))
+    return re.findall(r"^rule (\w+):", text, flags=re.MULTILINE)
+
+
+def _datasets():
+    """Data sets by name, and the files to download by name."""
+    files, datasets, places = {}, {}, {}
+    for path in paths.configuration("files.yaml"):
+        files |= validate(read_yaml(path), "files", path)
+    for path in paths.configuration("datasets.yaml"):
+        found = validate(read_yaml(path), "datasets", path)
+        datasets |= found
+        places |= dict.fromkeys(found, path)
+    for name, entry in datasets.items():
+        file = places[name]
+        source = entry["source"]
+        simulated = {"columns", "holdout", *(key for keys in SIMULATIONS.values() for key in keys)}
+        needed = SIMULATIONS.get(source.get("simulate"), ())
+        for key in needed:
+            if key not in source:
+                raise problem(file, f"{name}.source", f"the key {key!r} is missing")
+        takes = {"rows", *needed, *(["holdout"] if "simulate" in source else [])}
+        for key in sorted(simulated - takes):
+            if source.get(key):
+                what = source.get("simulate") or " and ".join(set(source) & set(origins.KINDS))
+                raise problem(file, f"{name}.source", f"{what or 'it'} takes no {key!r}")
+        for key in ("features", "first"):
+            if key in source and "sklearn" not in source:
+                raise problem(file, f"{name}.source", f"{key!r} is for scikit-learn's data only")
+        if source.get("first", 0) > source.get("rows", math.inf):
+            text = f"'first' is more than its {source['rows']} rows"
+            raise problem(file, f"{name}.source", text)
+        for number, step in enumerate(entry["steps"]):
+            for step_name, options in step.items():
+                key = f"{name}.steps[{number}].{step_name}"
+                check_text_numbers(options or {}, file, key)
+                for column, pair in (options or {}).items():
+                    if step_name.startswith("scale_") and not _is_pair(pair):
+                        raise problem(file, f"{key}.{column}", "must be two numbers: [a, b]")
+        for column, (low, high) in entry.get("bounds", {}).items():
+            if not low < high:
+                text = f"must be [low, high] with low < high, not [{low}, {high}]"
+                raise problem(file, f"{name}.bounds.{column}", text)
+        try:
+            origins.resolve(name, entry, files)
+        except ValueError as error:
+            raise _in_entry(name, error) from None
+    return datasets, files
+
+
+def _in_entry(name, error):
+    """The ConfigError of a data set's entry; `error` may begin with the key at fault."""
+    file = next(f for f in reversed(paths.configuration("datasets.yaml")) if name in read_yaml(f))
+    key, colon, text = str(error).partition(": ")
+    if colon and " " not in key:
+        return problem(file, f"{name}.{key}", text)
+    return problem(file, name, str(error))
+
+
+def check_own_files(experiments, datasets, files):
+    """Raise ConfigError unless the users' own data files are there, those that experiments use."""
+    used = {name for experiment in experiments.values() for name in experiment.all_datasets()}
+    for name in sorted(used):
+        try:
+            origins.check_own_files(datasets[name], files)
+        except ValueError as error:
+            raise _in_entry(name, error) from None
+
+
+def _is_pair(value):
+    return isinstance(value, list) and [type(v) in (int, float) for v in value] == [True, True]

@@ -1,0 +1,189 @@
+"""One experiment's cells, and the path of everything that is computed for them."""
+
+import json
+import math
+from typing import NamedTuple
+
+from study import canonical, paths
+from study.configuration import kinds
+
+
+def data_path(dataset, suffix="npz"):
+    """Prepared rows (npz), or what was done to them (json)."""
+    return paths.DATA(suffix, dataset=dataset)
+
+
+class Cell(NamedTuple):
+    """What one job runs; epsilon is infinite for methods without privacy."""
+
+    dataset: str
+    method: str
+    train_size: int
+    epsilon: float
+
+
+class Experiment:
+    """A resolved experiment: read-only, its configuration's keys as attributes."""
+
+    def __init__(self, name, values):
+        self.name = name
+        self.values = values
+
+    def __getattr__(self, key):
+        try:
+            return self.values[key]
+        except KeyError:
+            raise AttributeError(f"experiment {self.name} has no {key!r}") from None
+
+    @classmethod
+    def from_json(cls, text):
+        values = json.loads(text)
+        return cls(values.pop("name"), values)
+
+    def to_json(self, *keys):
+        """The named keys that it has (all where none is named) as one line, for a job's command line."""
+        keys = [key for key in keys if key in self.values] or self.values
+        return json.dumps({"name": self.name} | {key: self.values[key] for key in keys})
+
+    def cells(self, sweep=None, datasets=None, methods=None):
+        """Cells of one sweep (or a list of them), or of all, each once, in the configuration's order."""
+        found = {}
+        names = [sweep] if isinstance(sweep, str) else sweep or self.sweeps
+        for each in (self.sweeps[name] for name in names):
+            for dataset in self.datasets:
+                if dataset not in (datasets or self.datasets):
+                    continue
+                if dataset not in each.get("datasets", self.datasets):
+                    continue
+                for method in self.methods:
+                    if method not in (methods or self.methods):
+                        continue
+                    if method not in each.get("methods", self.methods):
+                        continue
+                    private = self.methods[method]["private"]
+                    for size in each["train_sizes"]:
+                        for epsilon in each["epsilons"] if private else [math.inf]:
+                            found[Cell(dataset, method, size, epsilon)] = None
+        order = {name: k for k, name in enumerate([*self.datasets, *self.methods])}
+        return sorted(found, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
+
+    def varied(self):
+        """Names of the options that its families of methods vary, lambda among them."""
+        families = self.values.get("families", {}).values()
+        return list(dict.fromkeys(name for family in families for name in family["vary"]))
+
+    def all_datasets(self):
+        """Names of its data sets, and of those that only a figure or an analysis shows."""
+        entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
+        return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
+
+    def entry_cells(self, spec):
+        """Cells that a table or figure shows."""
+        return self.cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
+
+    def entry_paths(self, spec, inputs):
+        """Data set -> path of what an entry reads ("" -> path for an analysis' result)."""
+        if inputs == "analysis":
+            return {"": self.analysis_path(spec["analysis"])}
+        if inputs == "results":
+            return {"": paths.CELLS(experiment=self.name)}
+        if inputs == "none":
+            return {}
+        if inputs == "trained":
+            return self._trained_paths(self.entry_cells(spec))
+        if inputs in ("fits", "searches"):
+            path = self.fit_path if inputs == "fits" else self.cell_search_path
+            return {cell: path(cell) for cell in self.entry_cells(spec)}
+        path = {"data": data_path, "tuning": self.tuned_path}[inputs]
+        return {name: path(name) for name in spec.get("datasets", self.datasets)}
+
+    def _trained_paths(self, cells):
+        found = {}
+        for cell in cells:
+            found["data", cell.dataset] = data_path(cell.dataset)
+            found["meta", cell.dataset] = data_path(cell.dataset, "json")
+            source = self.lambda_source(self.methods[cell.method], *cell[:1], *cell[2:])
+            if isinstance(source, str):
+                found["settings", cell] = source
+        return found
+
+    def run_path(self, cell):
+        return self._at(paths.RUN, cell)
+
+    def run_log(self, cell):
+        return self._at(paths.RUN.log, cell)
+
+    def _at(self, place, cell):
+        dataset, method, size, epsilon = cell
+        where = {"dataset": dataset, "method": method, "size": size}
+        return place(experiment=self.name, epsilon=canonical.epsilon(epsilon), **where)
+
+    def tuned_path(self, dataset, suffix="csv"):
+        """The tuning's errors (csv), or the tuned lambda with its ties (json)."""
+        return paths.TUNED(suffix, experiment=self.name, dataset=dataset)
+
+    def lambda_source(self, settings, dataset, size, epsilon=math.inf):
+        """lambda of a method or fit at one training size: a number, or the .json that will hold it."""
+        lam = settings["lambda"]
+        if lam == "tuned":
+            return self.tuned_path(dataset, "json")
+        if lam == "searched":
+            return self.search_path(settings["search"], dataset, size, epsilon)
+        if lam == "published":
+            table = self.lambda_published
+            if size not in table["train_sizes"]:
+                raise ValueError(
+                    f"lambda is 'published' but lambda_published has none for {size} rows"
+                )
+            return table["lambdas"][table["train_sizes"].index(size)]
+        return lam
+
+    def search_path(self, name, dataset, size, epsilon=math.inf, suffix="json"):
+        """A search's choice (json), or the error of every candidate (csv)."""
+        private = self.methods[self.searches[name]["method"]]["private"]
+        epsilon = canonical.epsilon(epsilon if private else math.inf)
+        where = {"search": name, "dataset": dataset, "size": size, "epsilon": epsilon}
+        return paths.SEARCH(suffix, experiment=self.name, **where)
+
+    def cell_search_path(self, cell, suffix="csv"):
+        """The search that chose a cell's settings."""
+        search = self.methods[cell.method]["search"]
+        return self.search_path(search, cell.dataset, cell.train_size, cell.epsilon, suffix)
+
+    def split(self, method=None):
+        """Arguments that tell a job how rows are divided: --folds F or --simulations S."""
+        key = "folds" if "folds" in self.values else "simulations"
+        return f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"
+
+    def analysis_path(self, name):
+        suffix = kinds.ANALYSES[self.analyses[name]["kind"]].suffix
+        return paths.ANALYSIS(suffix, experiment=self.name, name=name)
+
+    def fit_label(self, label):
+        """The folder of a method's fit: equal for methods that share it; None without a fit."""
+        fit = self.methods[label]["fit"]
+        if fit is None:
+            return None
+        options = (
+            f"{key}={canonical.number(fit['options'][key])}" for key in sorted(fit["options"])
+        )
+        lam = self.methods[label]["lambda"]
+        lam = self.methods[label]["search"] if lam == "searched" else lam
+        lam = lam if isinstance(lam, str) else canonical.epsilon(lam)
+        return "-".join([fit["name"], *options, f"lambda={lam}"])
+
+    def fits(self):
+        """Fit label -> {name, options, lambda, search} of all methods that have a fit."""
+        return {
+            self.fit_label(label): {
+                **method["fit"],
+                **{key: method[key] for key in ("lambda", "search") if key in method},
+            }
+            for label, method in self.methods.items()
+            if method["fit"]
+        }
+
+    def fit_path(self, cell):
+        label = self.fit_label(cell.method)
+        where = {"dataset": cell.dataset, "fit": label, "size": cell.train_size}
+        return label and paths.FIT(experiment=self.name, **where)

@@ -1,0 +1,125 @@
+"""What a resolved experiment must satisfy as a whole: its cells, data sets and mechanisms together.
+
+Every function raises what `fail(key, text)` makes of the key and what is wrong with it.
+"""
+
+from dp import losses
+from dp.data.examples import simulation_rows, smallest_training_fold
+from dp.mechanisms import MECHANISMS
+from study import arguments
+from study.configuration import kinds
+from study.data import origins
+
+
+def check(experiment, fail, datasets):
+    """All of them. datasets: every data set's configuration by name."""
+    _check_classes(experiment, fail, datasets)
+    _check_targets(experiment, fail, datasets)
+    _check_sizes(experiment, fail, datasets)
+    _check_entries(experiment, fail)
+    _check_mechanisms(experiment, fail, datasets)
+    _check_public(experiment, fail, datasets)
+
+
+def _check_classes(experiment, fail, datasets):
+    for cell in experiment.cells():
+        mechanism = experiment.methods[cell.method]["mechanism"]
+        if origins.many_classes(datasets[cell.dataset]) and not MECHANISMS[mechanism].multiclass:
+            raise fail(
+                f"methods.{cell.method}",
+                f"{mechanism} learns two classes, but {cell.dataset} has more; choose two with the "
+                f"step 'binary'",
+            )
+
+
+def _check_targets(experiment, fail, datasets):
+    """Where a target is a number, lambda is tuned by a loss of residuals, and not privately."""
+    numbers = [name for name in experiment.datasets if "target" in datasets[name]]
+    tune = experiment.values.get("tune")
+    if not numbers or not tune:
+        return
+    if not losses.get(tune["loss"]).residual:
+        known = [name for name, loss in losses.LOSSES.items() if loss.residual]
+        raise fail(
+            "tune.loss",
+            f"{tune['loss']} is for classes, and the target of {numbers[0]} is a number: give one of "
+            f"{', '.join(known)}",
+        )
+    if "default" not in tune.get("private_tuning", {"default": None}):
+        raise fail(
+            "tune.private_tuning",
+            f"counts mistakes, and the target of {numbers[0]} is a number: give a `default`",
+        )
+
+
+def _check_public(experiment, fail, datasets):
+    """Methods that start from public rows run on data sets that have some."""
+    for cell in experiment.cells():
+        has = origins.has_public_rows(datasets[cell.dataset])
+        if experiment.methods[cell.method]["options"].get("pretrain") and not has:
+            raise fail(
+                f"methods.{cell.method}",
+                f"pretrain needs public rows, and {cell.dataset} has none: give it a public_share, "
+                f"or leave it out of the method's sweeps",
+            )
+
+
+def _check_sizes(experiment, fail, datasets):
+    for sweep_name, sweep in experiment.sweeps.items():
+        largest = sweep["train_sizes"][-1]
+        for dataset in sweep.get("datasets", experiment.datasets):
+            rows = origins.prepared_rows(datasets[dataset])
+            if rows is None:
+                continue
+            if "simulations" in experiment.values:
+                has_test = "test_images" in datasets[dataset]["source"].get("idx", {})
+                limit = simulation_rows(rows, has_test)
+                of = f"{rows} rows, {rows - limit} to test on"
+            elif rows < experiment.folds:
+                raise fail(
+                    "folds", f"{dataset} has {rows} rows, fewer than {experiment.folds} folds"
+                )
+            else:
+                limit = smallest_training_fold(rows, experiment.folds)
+                of = f"{rows} rows in {experiment.folds} folds"
+            if largest > limit:
+                raise fail(
+                    f"sweeps.{sweep_name}.train_sizes",
+                    f"{largest} is more than the {limit} training rows of {dataset} ({of})",
+                )
+    if "tune" in experiment.values:
+        folds = experiment.tune["folds"]
+        for dataset in experiment.datasets:
+            source = datasets[dataset]["source"]
+            rows = source.get("holdout") or origins.prepared_rows(datasets[dataset])
+            if rows is not None and rows < folds:
+                raise fail("tune.folds", f"{dataset} has {rows} rows to tune on, not {folds} folds")
+
+
+def _check_entries(experiment, fail):
+    """Refuse a table or figure of cells whose data sets and methods its sweep does not run."""
+    for section in kinds.SECTIONS:
+        for name, entry in experiment.values[section].items():
+            if "sweep" in entry and not experiment.entry_cells(entry):
+                text = f"the sweep {entry['sweep']!r} runs none of its data sets and methods"
+                raise fail(f"{section}.{name}", text)
+
+
+def _check_mechanisms(experiment, fail, datasets):
+    """Ask every mechanism for its guarantee once per cell's parameters: it checks all of them."""
+    seen = set()
+    facts = {name: origins.public_facts(datasets[name]) for name in experiment.datasets}
+    for cell in experiment.cells():
+        method = experiment.methods[cell.method]
+        mechanism = MECHANISMS[method["mechanism"]]
+        try:
+            lam = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
+            lam = 1.0 if isinstance(lam, str) else lam
+            meta, options = facts[cell.dataset], method["options"]
+            if (cell[1:], lam, str(meta)) in seen:
+                continue
+            seen.add((cell[1:], lam, str(meta)))
+            settings = {"epsilon": cell.epsilon, "delta": method["delta"], "lam": lam}
+            arguments.guarantee(mechanism, meta, cell.train_size, options, **settings)
+        except ValueError as error:
+            raise fail(f"methods.{cell.method}", str(error)) from None

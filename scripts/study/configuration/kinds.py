@@ -1,0 +1,248 @@
+"""Kinds of tables, figures, analyses and checks: which function makes them, from what, with which
+options.
+
+A job imports only its own kind's module, and depends on no other kind's source.
+"""
+
+import math
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    """module, function: called as function(experiment, spec, inputs), see `inputs`.
+
+    inputs, what the function is given:
+      "cells"     a data frame, one row per cell of spec["sweep"] (study.jobs.summary.cells_frame)
+      "results"   a data frame, the rows of results.csv of those cells (study.jobs.summary.results_frame)
+      "data"      data set -> path of its prepared .npz (its .json stands beside it)
+      "tuning"    data set -> path of its tuning's .csv (its .json stands beside it)
+      "analysis"  path of the result of spec["analysis"]
+      "draws"     a data frame, one row per draw of those cells, with the run files' columns
+      "fits"      cell of spec["sweep"] -> path of its shared fits' .npz
+      "searches"  (cell of spec["sweep"]) -> path of its search's .csv (its .json stands beside it)
+      "trained"   what training its cells takes: ("data", data set) -> .npz, ("meta", data set) -> .json,
+                  ("settings", cell) -> the .json of its tuning or search, where it has one
+      "none"      an empty mapping: what it shows needs no data
+    An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
+
+    options: name -> default of what spec["options"] may hold; `published` is everywhere the name of an
+    entry of the experiment's `published` section. suffix: of an analysis' file. exclusive: the job has
+    the machine to itself, because it measures time. describes_data: it reads the .json of its prepared
+    data sets too. printed: it reads the source's facts whatever its options.
+    """
+
+    module: str
+    function: str
+    inputs: str = "cells"
+    options: dict = {}
+    suffix: str = "csv"
+    exclusive: bool = False
+    describes_data: bool = False
+    printed: bool = False
+
+
+TABLES = {
+    "stopping_rules": Kind("tables.lasso", "stopping_rules", inputs="draws"),
+    "table_a_1": Kind(
+        "tables.einarsson",
+        "table_a_1",
+        inputs="draws",
+        printed=True,
+    ),
+    "errors": Kind("tables.errors", "errors"),
+    "settings": Kind("tables.settings", "settings", options={"published_grids": {}}, printed=True),
+    "pretraining": Kind(
+        "tables.pretraining",
+        "pretraining",
+        options={"plain": [], "pretrained": [], "published": None},
+    ),
+    "printed_accuracy": Kind(
+        "tables.printed_accuracy",
+        "printed_accuracy",
+        options={"published": None},
+    ),
+    "class_counts": Kind("tables.data", "class_counts", inputs="analysis"),
+    "explained_variance": Kind(
+        "tables.data", "explained_variance", inputs="analysis", options={"components": [2, 100]}
+    ),
+    "published_errors": Kind(
+        "tables.published_errors", "published_errors", options={"published": None}
+    ),
+    "timing": Kind("tables.timing", "timing", inputs="analysis"),
+    "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
+}
+
+FIGURES = {
+    "discarded_features": Kind("plots.lasso", "discarded_features", inputs="draws"),
+    "heaviest_pixels": Kind(
+        "plots.lasso", "heaviest_pixels", inputs="analysis", options={"heaviest": [30, 15]}
+    ),
+    "learning_curve": Kind(
+        "plots.curves",
+        "learning_curve",
+        options={"log_error": False, "log_size": False, "beside": False, "metric": None},
+    ),
+    "decision_regions": Kind("plots.pretraining", "decision_regions", inputs="analysis"),
+    "loss_traces": Kind("plots.pretraining", "loss_traces", inputs="analysis"),
+    "moved_boundaries": Kind("plots.pretraining", "moved_boundaries", inputs="analysis"),
+    "pretraining": Kind(
+        "plots.pretraining",
+        "pretraining",
+        options={"plain": [], "pretrained": [], "published": None},
+    ),
+    "accuracy_panels": Kind(
+        "plots.accuracy",
+        "accuracy_panels",
+        options={"panels": {}, "baseline": None, "published": None},
+        describes_data=True,
+    ),
+    "epsilon_curve": Kind(
+        "plots.curves",
+        "epsilon_curve",
+        options={"log_error": False, "log_epsilon": False, "published": None, "metric": None},
+    ),
+    "folds": Kind("plots.folds", "folds", inputs="data"),
+    "plane": Kind("plots.plane", "plane", inputs="data"),
+    "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
+    "search_grid": Kind(
+        "plots.grids",
+        "search_grid",
+        inputs="searches",
+        options={"x": "batch", "y": "lambda", "show": "wins"},
+    ),
+    "digit_images": Kind("plots.images", "digit_images", inputs="data"),
+    "farthest_images": Kind("plots.images", "farthest_images", inputs="data", options={"count": 5}),
+    "pixel_density": Kind("plots.images", "pixel_density", inputs="data", options={"bins": 64}),
+    "distance_violins": Kind("plots.images", "distance_violins", inputs="data"),
+    "component_scatter": Kind("plots.components", "component_scatter", inputs="analysis"),
+    "explained_variance": Kind("plots.components", "explained_variance_curve", inputs="analysis"),
+    "noise_densities": Kind(
+        "plots.densities",
+        "noise_densities",
+        inputs="none",
+        options={"noise": "laplace", "epsilons": [0.1, 0.5, 1, 10], "deltas": [1e-5]},
+    ),
+    "epsilon_family": Kind(
+        "plots.families",
+        "epsilon_family",
+        options={"log": False, "show": "error", "from_size": None},
+    ),
+    "proven_curve": Kind("plots.families", "proven_curve"),
+    "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
+    "searched_settings": Kind("plots.sgd", "searched_settings", inputs="searches"),
+    "option_curve": Kind(
+        "plots.options",
+        "option_curve",
+        inputs="results",
+        options={
+            "along": None,
+            "columns": ["error_mean"],
+            "rows": None,
+            "log_along": False,
+            "log_column": False,
+            "none": "none",
+        },
+    ),
+    "iterations": Kind("plots.sgd", "iterations", inputs="analysis"),
+}
+
+ANALYSES = {
+    "descent_boundaries": Kind(
+        "analyses.pretraining",
+        "descent_boundaries",
+        inputs="data",
+        options={"epsilons": [1], "train_size": 400},
+        suffix="npz",
+        describes_data=True,
+    ),
+    "descent_traces": Kind(
+        "analyses.pretraining",
+        "descent_traces",
+        inputs="data",
+        options={"epsilons": [1], "train_size": 400, "restarts": 100},
+        describes_data=True,
+    ),
+    "single_points": Kind(
+        "analyses.pretraining",
+        "single_points",
+        inputs="data",
+        options={"train_size": 40, "iterations": 2000},
+        suffix="npz",
+        describes_data=True,
+    ),
+    "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
+    "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
+    "first_components": Kind(
+        "analyses.components", "first_components", inputs="data", suffix="npz"
+    ),
+    "excess_risk_bounds": Kind(
+        "analyses.risk",
+        "excess_risk_bounds",
+        inputs="draws",
+        options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
+    ),
+    "lasso_pixels": Kind("analyses.lasso", "lasso_pixels", inputs="trained", suffix="npz"),
+    "descent_trace": Kind(
+        "analyses.descent",
+        "descent_trace",
+        inputs="data",
+        options={
+            "epsilons": [0.1, 1, 10, math.inf],
+            "simulations": 8,
+            "points": 40,
+            "lambda": 0.001,
+            "batch": 50,
+            "epochs": 1,
+            "dimensions": 50,
+            "schedule": "inverse_sqrt",
+            "rate": 1.0,
+            "loss": "logistic",
+        },
+    ),
+    "weights_and_noise": Kind(
+        "analyses.weights",
+        "weights_and_noise",
+        inputs="fits",
+        options={"mechanism": "laplace_coordinates_sum"},
+        suffix="npz",
+    ),
+    "timing": Kind(
+        "analyses.timing",
+        "timing",
+        inputs="data",
+        options={"epsilon": 0.1, "train_size": 1000, "restarts": 200, "repeats": 5},
+        exclusive=True,
+    ),
+}
+
+# Checks of claims and defects, called as function(results, **options), see checks.statements. inputs:
+# "results" (results.csv), "tuning", "analysis" (the check names one, or a table) or "none".
+CHECKS = {
+    "lower_than": Kind("checks.cells", "lower_than", "results"),
+    "similar": Kind("checks.cells", "similar", "results"),
+    "level": Kind("checks.cells", "level", "results"),
+    "monotone": Kind("checks.cells", "monotone", "results"),
+    "implied_below": Kind("checks.cells", "implied_below", "results"),
+    "tuned_lambda": Kind("checks.cells", "tuned_lambda", "tuning"),
+    "table": Kind("checks.cells", "table", "analysis"),
+    "table_below": Kind("checks.cells", "table_below", "analysis"),
+    "void": Kind("checks.privacy", "void", "results"),
+    "bound_holds": Kind("checks.cells", "bound_holds", "analysis"),
+    "similar_epsilons": Kind("checks.cells", "similar_epsilons", "results"),
+    "lower_across": Kind("checks.cells", "lower_across", "results"),
+    "option_falls": Kind("checks.cells", "option_falls", "results"),
+    "slower": Kind("checks.cells", "slower", "analysis"),
+    "printed_twice": Kind("checks.printed", "printed_twice", "none"),
+    "printed_ratio": Kind("checks.printed", "printed_ratio", "none"),
+    "printed_close": Kind("checks.printed", "printed_close", "none"),
+    "step_looks_at_rows": Kind("checks.privacy", "step_looks_at_rows", "none"),
+    "printed_difference": Kind("checks.printed", "printed_difference", "none"),
+    "costs_more": Kind("checks.cells", "costs_more", "results"),
+    "guarantee_ratio": Kind("checks.privacy", "guarantee_ratio", "none"),
+    "l1_jump": Kind("checks.privacy", "l1_jump", "none"),
+    "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", "results"),
+    "jacobian": Kind("checks.privacy", "jacobian", "none"),
+    "gaussian_excess": Kind("checks.privacy", "gaussian_excess", "none"),
+}
+
+SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}

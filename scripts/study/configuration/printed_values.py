@@ -1,0 +1,93 @@
+"""Values that a source printed, mapped to what regenerates them.
+
+An experiment's `published` section has entries that map printed values to its data sets, methods,
+training sizes and epsilons; tables and figures show the values of one by its name:
+
+    published:
+      table_2:
+        values: tables/table_2            # in config/published/<source>.yaml
+        epsilon: 0.1
+        rows: [{value: separable/1, dataset: v20_separable, method: lasso_output_perturbation, ...}]
+    figures:
+      figure_7: {kind: epsilon_curve, options: {published: table_2}, ...}
+"""
+
+import math
+from typing import NamedTuple
+
+from study import canonical
+from study import facts as source_file
+
+# quantity: (as printed -> as ours, how our error becomes it)
+QUANTITIES = {
+    "error": (lambda value: value, lambda error: error),
+    "accuracy": (lambda value: value, lambda error: 1 - error),
+    "accuracy_percent": (lambda value: value / 100, lambda error: 1 - error),
+    "value": (lambda value: value, lambda value: value),
+}
+
+
+class Printed(NamedTuple):
+    """One value as printed, and its standard deviation, None where none stands with it. path: where;
+    dataset, method, train_size, epsilon: the cell beside it, None where the mapping names none."""
+
+    value: float
+    sd: float | None
+    path: str
+    dataset: str | None
+    method: str | None
+    train_size: int | None
+    epsilon: float | None
+    column: str
+
+
+def expand(spec):
+    """The single values of one comparison: dictionaries with path, dataset, method, train_size and
+    epsilon, lists of sizes and epsilons multiplied out and filled into the path."""
+    for row in spec["rows"]:
+        at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}
+        sizes, epsilons = (v if isinstance(v, list) else [v] for v in at.values())
+        column = row.get("column", spec.get("column")) or "error_mean"
+        for size in sizes:
+            for epsilon in epsilons:
+                names = {"train_size": size}
+                if epsilon is not None:
+                    names["epsilon"] = canonical.epsilon(epsilon)
+                yield {
+                    "path": f"{spec['values']}/{row['value'].format(**names)}",
+                    "dataset": row.get("dataset"),
+                    "method": row.get("method"),
+                    "train_size": size,
+                    "epsilon": epsilon,
+                    "where": row.get("where", {}),
+                    "column": column.format(**names),
+                    "by_epsilon": epsilon is not None and "{epsilon}" not in column,
+                }
+
+
+def look_up(source, path, layout):
+    """(value, standard deviation or None) as printed at a path of a `study.facts.Source`."""
+    found = source.look_up(path)
+    if layout == "mean_sd" and not (isinstance(found, list) and len(found) == 2):
+        raise ValueError(f"{path} is not a mean with its standard deviation")
+    printed = found if layout == "mean_sd" else [found]
+    for value in printed:
+        if type(value) not in (int, float) or not abs(value) < 1e300:
+            raise ValueError(f"{path} is not a number")
+    value, sd = map(float, [*printed, math.nan][:2])
+    return value, None if math.isnan(sd) else sd
+
+
+def values(experiment, name):
+    """The `Printed` values of one entry of the experiment's `published` section, as printed; none where
+    `name` is None."""
+    if name is None:
+        return []
+    spec = experiment.published[name]
+    source = source_file.read(experiment.source)
+    found = []
+    for item in expand(spec):
+        value, sd = look_up(source, item["path"], spec["layout"])
+        keys = ("path", "dataset", "method", "train_size", "epsilon", "column")
+        found.append(Printed(value, sd, *(item[key] for key in keys)))
+    return found

@@ -1,0 +1,261 @@
+"""An experiment's configuration resolved: every default filled in, every number in canonical form."""
+
+import re
+
+from dp.mechanisms import MECHANISMS
+from dp.mechanisms.options import Positive
+from dp.solvers.fits import fit_options
+from study import arguments, canonical
+from study.configuration import experiment_checks, families, kinds
+from study.configuration.experiment import Experiment
+from study.configuration.validation import (
+    check_options,
+    check_text_numbers,
+    nearest,
+    problem,
+    validate,
+    wrong_type,
+)
+from study.data import origins
+
+
+def experiment(name, value, where, datasets, without=()):
+    """The validated and resolved `Experiment`. Raises ConfigError.
+
+    where: a function from a key's parts to the name of the file that it comes from. datasets: every
+    data set's configuration by name. without: methods that an overlay takes away.
+    """
+    value = validate(value, "experiment", where)
+    scope = _Scope(value, where)
+    scope.known("datasets", value["datasets"], datasets, "data set")
+    if ("folds" in value) + ("simulations" in value) != bool(value["sweeps"]):
+        raise scope.fail("", "needs exactly one of the keys 'folds' and 'simulations'")
+    _published_lambdas(scope)
+    for label, method in value["methods"].items():
+        if "vary" in method:
+            _family(scope, label, method)
+    families.resolve(value, without, scope.fail)
+    for label, method in value["methods"].items():
+        _method(scope, label, method)
+    for label, search in value["searches"].items():
+        _search(scope, label, search)
+    for label, sweep in value["sweeps"].items():
+        _sweep(scope, label, sweep)
+    for section, available in kinds.SECTIONS.items():
+        for label, entry in value[section].items():
+            _entry(scope, f"{section}.{label}", entry, available, datasets)
+    _tune(scope, [origins.public_facts(datasets[each]) for each in value["datasets"]])
+    resolved = Experiment(name, value)
+    experiment_checks.check(resolved, scope.fail, datasets)
+    return resolved
+
+
+class _Scope:
+    """The experiment's values, and where each comes from."""
+
+    def __init__(self, value, where):
+        self.value, self.where = value, where
+
+    def fail(self, key, text):
+        """The error about a key, to be raised."""
+        parts = re.sub(r"\[.*", "", key).split(".") if key else []
+        return problem(self.where(parts), key, text)
+
+    def known(self, key, given, valid, what):
+        """Raise unless every given name is valid."""
+        for item in given:
+            if not isinstance(item, str) or item not in valid:
+                raise self.fail(key, f"no {what} {item!r}{nearest(item, list(valid))}")
+
+
+def _published_lambdas(scope):
+    lambdas = scope.value.get("lambda_published")
+    if isinstance(lambdas, dict) and len(lambdas["train_sizes"]) != len(lambdas["lambdas"]):
+        raise scope.fail(
+            "lambda_published",
+            f"{len(lambdas['train_sizes'])} train_sizes have {len(lambdas['lambdas'])} lambdas",
+        )
+
+
+def _method(scope, label, method):
+    """Its mechanism, whether that is private, the fit that it shares, and its lambda."""
+    value, key = scope.value, f"methods.{label}"
+    method.setdefault("mechanism", label)
+    scope.known(key, [method["mechanism"]], MECHANISMS, "mechanism")
+    mechanism = MECHANISMS[method["mechanism"]]
+    method["private"] = mechanism.private
+    check_text_numbers(method["options"], scope.where(key.split(".")), f"{key}.options")
+    try:
+        mechanism.check_options(method["options"])
+        fit = mechanism.shared_fit(method["options"])
+    except ValueError as error:
+        raise scope.fail(key, f"{error}") from None
+    # The shared non-private fit: its name, and those of the options that concern it.
+    method["fit"] = fit and {"name": fit, "options": fit_options(fit, method["options"])}
+    if "simulations" in method and ("folds" in value or fit):
+        reason = "the experiment has folds" if "folds" in value else "it shares its fit"
+        raise scope.fail(key, f"cannot have simulations of its own: {reason}")
+    lam, lambdas = method.setdefault("lambda", value["lambda"]), value.get("lambda_published")
+    if lam == "published":
+        if lambdas is None:
+            raise scope.fail(key, "lambda is 'published' but lambda_published is not set")
+        if not isinstance(lambdas, dict):
+            method["lambda"] = lambdas
+    if (lam == "searched") != ("search" in method):
+        raise scope.fail(key, "'lambda: searched' and 'search' go together")
+    named = [method["search"]] if "search" in method else []
+    scope.known(f"{key}.search", named, value["searches"], "search")
+    if lam == "tuned" and "tune" not in value:
+        raise scope.fail(key, "lambda is 'tuned' but there is no 'tune' section")
+
+
+def _family(scope, label, method):
+    """A family's values, each against the kind of its option."""
+    key, mechanism = f"methods.{label}", method.get("mechanism", label)
+    scope.known(key, [mechanism], MECHANISMS, "mechanism")
+    _values(scope, f"{key}.vary", method["vary"], MECHANISMS[mechanism])
+    search = scope.value["searches"].get(method.get("search"), {"grid": ()})
+    for other, names in (
+        ("options", method["options"]),
+        ("lambda", {"lambda"} & method.keys()),
+        (f"searches.{method.get('search')}", search["grid"]),
+    ):
+        for option in method["vary"]:
+            if option in names:
+                text = f"the method has {option!r} in {other!r} too: it can stand in one only"
+                raise scope.fail(f"{key}.vary", text)
+
+
+def _values(scope, key, grid, mechanism):
+    """Refuse options that a mechanism has not, and values that they do not take."""
+    scope.known(key, grid, ["lambda", *mechanism.options], "option")
+    for name, values in grid.items():
+        check_text_numbers({name: values}, scope.where(key.split(".")), key)
+        for value in values:
+            try:
+                if name == "lambda":
+                    Positive().check(name, value)
+                else:
+                    mechanism.check_options({name: value})
+            except ValueError as error:
+                raise scope.fail(f"{key}.{name}", f"{error}") from None
+
+
+def _search(scope, label, search):
+    key, methods = f"searches.{label}", scope.value["methods"]
+    scope.known(f"{key}.method", [search["method"]], methods, "method")
+    _values(
+        scope, f"{key}.grid", search["grid"], MECHANISMS[methods[search["method"]]["mechanism"]]
+    )
+    for user_label, user in methods.items():
+        searched = methods[search["method"]]
+        if user.get("search") == label and searched["private"] and user["fit"]:
+            raise scope.fail(
+                f"methods.{user_label}",
+                "shares its fit among all epsilons, so its search must be of a method without privacy",
+            )
+
+
+def _sweep(scope, label, sweep):
+    key = f"sweeps.{label}"
+    for numbers, whole in (("train_sizes", True), ("epsilons", False)):
+        try:
+            sweep[numbers] = canonical.sequence(sweep[numbers], whole=whole)
+        except ValueError as error:
+            raise scope.fail(f"{key}.{numbers}", f"{error}") from None
+        if not sweep[numbers]:
+            raise scope.fail(f"{key}.{numbers}", "the range is empty: 'from' exceeds 'to'")
+    scope.known(f"{key}.datasets", sweep.get("datasets", ()), scope.value["datasets"], "data set")
+    scope.known(f"{key}.methods", sweep.get("methods", ()), scope.value["methods"], "method")
+
+
+def _entry(scope, key, entry, available, datasets):
+    """One table, figure or analysis. available: the kinds of its section."""
+    value = scope.value
+    scope.known(f"{key}.kind", [entry["kind"]], available, "kind")
+    kind = available[entry["kind"]]
+    # an illustration's data need no cells
+    valid = datasets if kind.inputs == "data" else value["datasets"]
+    scope.known(f"{key}.datasets", entry.get("datasets", ()), valid, "data set")
+    scope.known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
+    source = scope.where(key.split("."))
+    check_text_numbers(entry["options"], source, f"{key}.options")
+    check_options(entry["options"], kind.options, source, f"{key}.options")
+    entry["options"] = kind.options | entry["options"]
+    needed = "analysis" if kind.inputs == "analysis" else "sweep"
+    needed = None if kind.inputs in ("data", "tuning", "none") else needed
+    for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
+        if other == needed and other not in entry:
+            raise scope.fail(key, f"the key {other!r} is missing")
+        if other != needed and other in entry:
+            raise scope.fail(key, f"{entry['kind']} takes no {other!r}")
+        named = entry.get(other, [])
+        named = [named] if isinstance(named, str) else named
+        scope.known(f"{key}.{other}", named, value[entries], other)
+    if kind.inputs == "tuning" and "tune" not in value:
+        raise scope.fail(key, f"{entry['kind']} needs a 'tune' section")
+    _entry_options(scope, f"{key}.options", entry["options"])
+    if kind.inputs == "results":
+        _option_axes(scope, f"{key}.options", entry["options"])
+
+
+def _entry_options(scope, key, options):
+    """Methods that are shown, alone or grouped into panels or columns, and a comparison exist."""
+    groups = {name: options[name] for name in ("plain", "pretrained") if name in options}
+    groups |= {f"panels.{title}": group for title, group in options.get("panels", {}).items()}
+    for name, methods in groups.items():
+        if not isinstance(methods, list):
+            raise scope.fail(f"{key}.{name}", wrong_type("a list", methods))
+        scope.known(f"{key}.{name}", methods, scope.value["methods"], "method")
+    for name, section, what in (
+        ("baseline", "methods", "method"),
+        ("published", "published", "comparison"),
+    ):
+        named = [options[name]] if options.get(name) is not None else []
+        scope.known(f"{key}.{name}", named, scope.value[section], what)
+
+
+def _option_axes(scope, key, options):
+    """The axis and the rows of a figure of options: an option that a family varies, or another axis."""
+    varied = Experiment("", scope.value).varied()
+    scope.known(f"{key}.along", [options["along"]], [*varied, "train_size"], "varied option")
+    rows = [options["rows"]] if options["rows"] is not None else []
+    scope.known(f"{key}.rows", rows, ["epsilon", "train_size", "dataset", *varied], "column")
+    if rows == [options["along"]]:
+        raise scope.fail(f"{key}.rows", "is the same as 'along'")
+    if not all(isinstance(name, str) for name in options["columns"]) or not options["columns"]:
+        raise scope.fail(f"{key}.columns", "must be names of columns of results.csv")
+
+
+def _tune(scope, facts):
+    """facts: the public facts of each data set."""
+    tune = scope.value.get("tune", {})
+    if tune and not tune["grid"]["low"] < tune["grid"]["high"]:
+        raise scope.fail("tune.grid", "low must be less than high")
+    _check_private_tuning(tune.get("private_tuning"), facts, scope.fail)
+
+
+def _check_private_tuning(private, facts, fail):
+    """Either an epsilon with its mechanism, whose defaults are filled in, or a default lambda."""
+    if private is None:
+        return
+    key = "tune.private_tuning"
+    if ("epsilon" in private) == ("default" in private):
+        raise fail(key, "needs exactly one of 'epsilon' and 'default'")
+    if "default" in private:
+        for other in ("delta", "mechanism"):
+            if other in private:
+                raise fail(key, f"a fixed default takes no {other!r}")
+        return
+    private.setdefault("delta", 0.0)
+    name = private.setdefault("mechanism", "objective_perturbation")
+    if name not in MECHANISMS:
+        raise fail(key, f"no mechanism {name!r}{nearest(name, MECHANISMS)}")
+    try:
+        settings = {"epsilon": private["epsilon"], "delta": private["delta"], "lam": 1.0}
+        for meta in facts:
+            arguments.guarantee(MECHANISMS[name], meta, 100, {}, **settings)
+    except ValueError as error:
+        raise fail(key, f"{error}") from None
+    if not MECHANISMS[name].private:
+        raise fail(key, f"{name} is not private")

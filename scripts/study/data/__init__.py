@@ -1,0 +1,1 @@
+"""Where data sets come from: places of files, downloads, readers, prepared rows."""

@@ -1,0 +1,357 @@
+"""Where data sets come from, as the configuration says: files, addresses, labels, numbers of rows."""
+
+import contextlib
+import glob
+import hashlib
+import inspect
+import urllib.parse
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+
+from dp.data.preparation import STEPS, Table
+from study import paths
+from study.data import readers
+from study.data.readers_table import is_parquet, is_pickle
+
+FILES = paths.HOME / "config/files.yaml"
+KINDS = ("simulate", "sklearn", "csv", "idx")
+
+
+def resolve(name, entry, files):
+    """Names of files and addresses in a data set's source become paths; addresses join `files`.
+
+    files: name -> {urls, sha256}, of config/files.yaml. Raises ValueError, a sentence that begins with
+    the key at fault.
+    """
+    source = entry["source"]
+    _check_kind(source)
+    _check_labels(entry)
+    _check_columns(entry)
+    _check_mixture(source)
+    for number, step in enumerate(entry["steps"]):
+        ((step_name, options),) = step.items()
+        problem = step_problem(step_name, options or {})
+        if problem:
+            raise ValueError(f"steps[{number}]: {problem}")
+    for key, file in source.get("idx", {}).items():
+        if file in files:
+            source["idx"][key] = f"{paths.RAW}/{file}"
+        elif "/" not in file:
+            raise ValueError(
+                f"source.idx.{key}: no file {file!r} in {FILES}{_nearest(file, files)} "
+                f"(a file of one's own is given with its folder)"
+            )
+    if "csv" in source:
+        _resolve_csv(name, source, files)
+
+
+def _resolve_csv(name, source, files):
+    given = [source["csv"]] if isinstance(source["csv"], str) else source["csv"]
+    downloads = [file for file in given if file in files or "://" in file]
+    if "sha256" in source and not (len(given) == 1 and "://" in given[0]):
+        raise ValueError("source.sha256: is for a file given by its address (https://...)")
+    found = [path for file in given for path in _places(name, file, source, files)]
+    source["csv"] = found[0] if len(found) == 1 else found
+    _check_format(source, files)
+    if "rows" not in source and not downloads:
+        # Where there are none, or it cannot be read, reading it will say why.
+        with contextlib.suppress(ValueError):
+            rows = readers.count_rows(source)
+            if rows:
+                source["rows"] = rows
+
+
+def _places(name, file, source, files):
+    """The paths that a file's name, its address or a pattern stands for; a download joins `files`."""
+    if file in files:
+        return [f"{paths.RAW}/{file}"]
+    if "://" in file:
+        own = f"{name}-{Path(urllib.parse.urlsplit(file).path).name or 'data'}"
+        files[own] = {"urls": [file], "own": True}
+        if "sha256" in source:
+            files[own]["sha256"] = source["sha256"]
+        return [f"{paths.RAW}/{own}"]
+    # pathlib takes no absolute pattern. What matches nothing stays, to be named where it is missed.
+    return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
+
+
+def _check_format(source, files):
+    """A pickle's checksum joins the source; options of text are for text."""
+    tables = readers.table_files(source)
+    for path in tables:
+        if is_pickle(path):
+            pinned = files.get(Path(path).name, {}).get("sha256") if paths.RAW in path else None
+            if pinned is None or len(tables) > 1:
+                raise ValueError(
+                    f"source.csv: {path!r} is a pickle, which runs as a program: it is read alone, and "
+                    f"only under a SHA-256, of {FILES} or beside its address; or save the table as CSV"
+                )
+            source["sha256"] = pinned
+        for key in ("member", "delimiter", "names", "comment"):
+            if key in source and (is_pickle(path) or is_parquet(path)):
+                raise ValueError(f"source.{key}: is for text, which {path!r} is not")
+
+
+def source_files(source):
+    """The files that a data set is read from, by their keys."""
+    if "csv" in source:
+        tables = readers.table_files(source)
+        return {f"csv[{k}]" if len(tables) > 1 else "csv": path for k, path in enumerate(tables)}
+    return {f"idx.{key}": path for key, path in source.get("idx", {}).items()}
+
+
+def own_files(source, files):
+    """Those that nothing downloads: they lie where the configuration says, or nowhere."""
+    downloads = {f"{paths.RAW}/{name}" for name in files}
+    return {key: path for key, path in source_files(source).items() if path not in downloads}
+
+
+def check_own_files(entry, files):
+    """Raise ValueError, as `resolve` does, unless they are there, a CSV with the entry's columns."""
+    for key, path in own_files(entry["source"], files).items():
+        try:
+            Path(path).open("rb").close()
+        except FileNotFoundError:
+            folder = Path(path).parent
+            there = {each.name: str(each) for each in folder.iterdir()} if folder.is_dir() else {}
+            there |= {name: name for name in files}
+            near = get_close_matches(Path(path).name, there, n=1)
+            said = "put it there, or correct the path"
+            said = f"did you mean {there[near[0]]!r}?" if near else said
+            raise ValueError(f"source.{key}: no file {path!r}; {said}") from None
+        except OSError as error:
+            raise ValueError(f"source.{key}: {path!r} cannot be read ({error.strerror})") from None
+        if key in ("csv", "csv[0]"):
+            try:
+                readers.check_columns(entry)
+            except ValueError as error:
+                raise ValueError(f"source.csv: {error}") from None
+
+
+def content(paths):
+    """SHA-256 of files, one after the other; of what is not there, nothing."""
+    digest = hashlib.sha256()
+    for path in filter(Path.is_file, map(Path, paths)):
+        with path.open("rb") as handle:
+            digest.update(hashlib.file_digest(handle, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _check_kind(source):
+    if sum(kind in source for kind in KINDS) != 1:
+        raise ValueError(f"source: needs exactly one of {', '.join(KINDS[:-1])} and {KINDS[-1]}")
+    for key in ("member", "delimiter", "names", "comment", "sha256"):
+        if key in source and "csv" not in source:
+            raise ValueError(f"source.{key}: is for 'csv' only")
+
+
+def _check_labels(entry):
+    """Two classes by `positive`, or more, of which the names are known, or a target that is a number."""
+    if "target" in entry:
+        for key in ("label", "positive", "classes"):
+            if key in entry:
+                raise ValueError(f"has both 'target' (a number) and {key!r} (classes); keep one")
+        if not {"csv", "sklearn"} & entry["source"].keys():
+            raise ValueError("target: is for 'csv' and 'sklearn' only")
+        bundled = entry["source"].get("sklearn")
+        if bundled and bundled not in readers.BUNDLED_OPTIONS:
+            raise ValueError(f"target: scikit-learn's {bundled} has classes; use 'positive'")
+        low, high = entry["target"]["bounds"]
+        if not low < high:
+            raise ValueError(f"target.bounds: {low} is not below {high}")
+        if any("binary" in step for step in entry["steps"]):
+            raise ValueError("steps: 'binary' chooses among classes, and the target is a number")
+        return
+    if entry["source"].get("sklearn") in readers.BUNDLED_OPTIONS:
+        name = entry["source"]["sklearn"]
+        raise ValueError(f"scikit-learn's {name} is learnt by regression: use 'target'")
+    if "simulate" in entry["source"]:
+        return
+    if "positive" in entry and "classes" in entry:
+        raise ValueError("has both 'positive' (two classes) and 'classes' (more); keep one")
+    known = "positive" in entry or "classes" in entry
+    if not known and entry["source"].get("sklearn") not in readers.BUNDLED_CLASSES:
+        raise ValueError(
+            "the key 'positive' is missing (the label that becomes +1; or 'classes', the names of "
+            "more than two)"
+        )
+
+
+def _check_columns(entry):
+    source = entry["source"]
+    for key in ("categories", "missing"):
+        if key in entry and "csv" not in source:
+            raise ValueError(f"{key}: {'are' if key == 'categories' else 'is'} for 'csv' only")
+    if "csv" not in source:
+        return
+    label = readers.label_column(entry)
+    if label is None:
+        raise ValueError("the key 'label' is missing (or 'target', a column of numbers)")
+    for key in ("bounds", "categories"):
+        if label in entry.get(key, {}):
+            raise ValueError(f"{key}: the label {label!r} is no feature")
+    both = set(entry.get("bounds", {})) & set(entry.get("categories", {}))
+    if both:
+        raise ValueError(f"categories: {min(both)!r} has bounds too; a column is one or the other")
+    for column, value in entry.get("missing", {}).items():
+        problem = _missing_problem(entry, column, value)
+        if problem:
+            raise ValueError(f"missing.{column}: {problem}")
+
+
+def _missing_problem(entry, column, value):
+    """What is wrong with what a column's missing cells become, None for nothing."""
+    bounds, categories = entry.get("bounds"), entry.get("categories", {})
+    if column in categories:
+        known = list(map(str, categories[column]))
+        if value == "drop" and "drop" in known:
+            return "'drop' is a category here, and rows to be dropped: rename the category"
+        if value != "drop" and str(value) not in known:
+            return f"{value!r} is neither 'drop' nor a listed category{_nearest(value, known)}"
+    elif column == "*" and value != "drop":
+        return f"every other column takes 'drop' alone, not {value!r}"
+    elif "target" in entry or column not in ("*", entry["label"]):
+        if bounds is not None and column not in (*bounds, readers.label_column(entry)):
+            return f"no such column is read{_nearest(column, [*bounds, *categories])}"
+        if value != "drop" and isinstance(value, str):
+            return f"must be 'drop' or a number, not {value!r}"
+    return None
+
+
+def _check_mixture(source):
+    """Means, deviations and shift of a mixture have equally many columns."""
+    if source.get("simulate") != "mixture":
+        for key in ("components", "public_rows", "public_shift"):
+            if key in source:
+                raise ValueError(f"source.{key}: is for `simulate: mixture` only")
+        return
+    for key in ("rows", "components"):
+        if key not in source:
+            raise ValueError(f"source: the key {key!r} is missing")
+    columns = len(source["components"][0]["mean"])
+    for number, component in enumerate(source["components"]):
+        for key in ("mean", "deviation"):
+            if len(component[key]) != columns:
+                raise ValueError(
+                    f"source.components[{number}].{key}: has {len(component[key])} values, not "
+                    f"{columns}"
+                )
+    if len(source.get("public_shift", [0] * columns)) != columns:
+        raise ValueError(f"source.public_shift: must have {columns} values")
+
+
+def step_problem(name, options):
+    """What is wrong with a step or its options, None for nothing."""
+    if name not in STEPS:
+        return f"no step {name!r}{_nearest(name, STEPS)}"
+    parameters = inspect.signature(STEPS[name].apply).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return None  # options are column names, checked where the columns are known
+    valid = [key for key in parameters if key not in ("table", "rng")]
+    for key in options:
+        if key not in valid:
+            return f"{name} has no option {key!r}{_nearest(key, valid)}"
+    for key in valid:
+        if parameters[key].default is parameters[key].empty and key not in options:
+            return f"{name} needs the option {key!r}"
+    return None
+
+
+def prepared_rows(entry):
+    """Private training rows of a data set after its steps; None where the configuration does not say."""
+    selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
+    selects = selects or "drop" in entry.get("missing", {}).values()
+    source = entry["source"]
+    rows = entry.get("rows") if selects else source.get("first", source.get("rows"))
+    return rows and rows - round(entry.get("public_share", 0) * rows)
+
+
+def public_facts(entry):
+    """The bounds, columns and classes that the preparation will write down, as far as can be told.
+
+    A row of ones goes through the steps. Where only the file knows its columns, or a step is fitted on
+    many rows, ten columns and a bound of 1 stand in.
+    """
+    source = entry["source"]
+    classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
+    if not classes and not {"positive", "target"} & entry.keys():
+        classes = readers.BUNDLED_CLASSES.get(source.get("sklearn"), ())
+    if any("binary" in step for step in entry["steps"]):
+        classes = ()
+    try:
+        table = _stand_in(entry)
+    except ValueError:  # names that are not there, or too few rows: the preparation will say so
+        table = None
+    if table is None or not np.isfinite(table.bound):
+        table = Table(None, None, tuple(range(10)), bound=1.0)
+    own = table.coordinate_bound < table.bound
+    return {
+        "bound": table.bound,
+        "coordinate_bound": table.coordinate_bound if own else None,
+        "columns": table.columns,
+        "labels": dict(enumerate(classes)),
+        **({"target": entry["target"]} if "target" in entry else {}),
+    }
+
+
+def _stand_in(entry):
+    """A row of ones after all steps that select none; None where its columns are not named."""
+    source, steps = entry["source"], [*entry["steps"]]
+    constants = next((step[key] for step in steps for key in step if "constants" in key), ())
+    named = tuple(source.get("features") or entry.get("bounds") or constants)
+    if "simulate" in source:
+        number = source.get("columns") or len(source["components"][0]["mean"])
+        named = tuple(f"x{k}" for k in range(number))
+    if not named or "*" in named:
+        return None
+    groups = readers.one_hot_columns(entry)
+    columns = (*named, *(column for group in groups for column in group))
+    table = Table(np.ones((1, len(columns))), np.ones(1, np.int8), columns, groups=groups)
+    if "bounds" in entry:
+        steps.insert(0, {"scale_to_bounds": entry["bounds"]})
+    for name, options in (item for step in steps for item in step.items()):
+        if not STEPS[name].selects:
+            drawn = {"rng": np.random.default_rng(0)} if STEPS[name].random else {}
+            table = STEPS[name].apply(table, **(options or {}), **drawn)
+    return table
+
+
+def data_bytes(entry):
+    """Bytes of all rows as floats, by what the configuration says; 0 where it does not say enough.
+
+    Of a table that is the numbers and categories it lists; of one that lists none, the size of its own
+    file, since a number and its delimiter take two characters or more, and mostly eight.
+    """
+    source = entry["source"]
+    rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)
+    if "simulate" in source:
+        return 8 * rows * (source.get("columns") or len(source["components"][0]["mean"]))
+    if "csv" in source:
+        listed = map(len, entry.get("categories", {}).values())
+        columns = len(entry.get("bounds", ())) + sum(listed)
+        sizes = [
+            Path(path).stat().st_size for path in readers.table_files(source) if Path(path).exists()
+        ]
+        return 8 * rows * columns if "bounds" in entry else sum(sizes)
+    return 0
+
+
+def has_public_rows(entry):
+    """Whether some of a data set's rows are public."""
+    return "public_share" in entry or entry["source"].get("public_rows", 0) > 0
+
+
+def many_classes(entry):
+    """Whether a data set's labels are of more than two classes after its steps."""
+    chosen = any("binary" in step for step in entry["steps"])
+    simulated = entry["source"].get("simulate", "mixture") != "mixture"
+    return not (simulated or {"positive", "target"} & entry.keys() or chosen)
+
+
+def _nearest(name, valid):
+    near = get_close_matches(str(name), [str(each) for each in valid], n=1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f" (valid: {', '.join(map(str, valid))})" if valid else ""

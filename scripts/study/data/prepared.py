@@ -1,0 +1,91 @@
+"""Prepared rows as jobs read them: integers stay integers until floats are asked for."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from dp.data.examples import Rows
+from dp.data.preparation import Later
+
+# bytes: larger arrays are mapped into memory, and larger parts read in blocks where possible
+LARGE = 1 << 28
+
+
+def read_arrays(path):
+    """The arrays of an .npz by name; large ones are mapped into memory, to be read and not written."""
+    found = {}
+    with np.load(path) as arrays, path.open("rb") as file:
+        for entry in arrays.zip.infolist():
+            name = entry.filename.removesuffix(".npy")
+            if entry.file_size > LARGE and entry.compress_type == zipfile.ZIP_STORED:
+                found[name] = _map(path, file, entry.header_offset)
+            else:
+                found[name] = arrays[name]
+    return found
+
+
+def _map(path, file, offset):
+    """The array of a .npy that lies uncompressed in a zip file, behind the header at the offset."""
+    file.seek(offset + 26)  # lengths of the name and of the extra field, which end the header
+    file.seek(sum(np.frombuffer(file.read(4), "<u2").tolist()), 1)
+    version = np.lib.format.read_magic(file)
+    read_header = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+    shape, column_by_column, dtype = read_header(file)
+    order = "F" if column_by_column else "C"
+    return np.memmap(path, dtype, "r", offset=file.tell(), shape=shape, order=order)
+
+
+class Prepared:
+    """A prepared data set's .npz.
+
+    X, y: training rows as they are stored, labels -1 and 1 or class numbers. X_test, y_test: the
+    official test part, empty without one. `floats` gives rows with the steps that were put off.
+    """
+
+    def __init__(self, path):
+        self.arrays = read_arrays(Path(path))
+        self.later = Later(**json.loads(str(self.arrays.pop("later", "{}"))))
+
+    def __getitem__(self, name):
+        return self.arrays[name]
+
+    def __contains__(self, name):
+        return name in self.arrays
+
+    @property
+    def X(self):
+        return self.arrays["X"]
+
+    @property
+    def y(self):
+        return self.arrays["y"]
+
+    @property
+    def X_test(self):
+        return self.arrays.get("X_test", self.X[:0])
+
+    @property
+    def y_test(self):
+        return self.arrays.get("y_test", self.y[:0])
+
+    def large(self, rows=None, part=""):
+        """Whether the floats of so many rows (a sequence; all where None) of a part are LARGE."""
+        X = self.arrays[f"X_{part}" if part else "X"]
+        return 8 * X.shape[1] * len(X if rows is None else rows) > LARGE
+
+    def floats(self, rows=None, part="", in_blocks=False):
+        """X (n, d) floats and y (n,) of the rows (all where None) of a part: "", "test", "holdout".
+
+        in_blocks: whether the reader slices X and does nothing else with it. Then X is
+        `dp.data.examples.Rows` where it is large, and the rows come in the order of the file.
+        """
+        suffix = f"_{part}" if part else ""
+        X, y = self.arrays[f"X{suffix}"], self.arrays[f"y{suffix}"]
+        if in_blocks and self.large(rows, part):
+            rows = np.arange(len(X)) if rows is None else np.sort(rows)
+            return Rows(X, rows, self.later.apply), y[rows]
+        if rows is not None:
+            X, y = X[rows], y[rows]
+        return self.later.apply(X), y

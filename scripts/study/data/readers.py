@@ -1,0 +1,403 @@
+"""Data sets from files and from scikit-learn, with messages that name file, column and row."""
+
+import json
+import math
+from collections import Counter
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+
+from dp.data.preparation import Table
+from study import canonical
+from study.data.readers_idx import read_images
+from study.data.readers_table import read_blocks
+from study.data.readers_text import brief, listed
+
+# Classes of the data sets that come with scikit-learn and have more than two.
+BUNDLED_CLASSES = {
+    "digits": tuple("0123456789"),
+    "iris": ("setosa", "versicolor", "virginica"),
+    "wine": ("class_0", "class_1", "class_2"),
+}
+# Options of scikit-learn's loaders: measurements as they were taken.
+BUNDLED_OPTIONS = {"diabetes": {"scaled": False}}
+
+FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a table's source
+
+MISSING = ("", "nan", "na", "n/a", "null")  # labels that are none
+DROPPED = "rows dropped"
+# What a guarantee takes as public where rows are dropped.
+COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
+EMPTY = (*MISSING, "?")  # cells that are missing where the configuration says what becomes of them
+
+
+def read(entry, dataset, counts=None):
+    """`dp.data.preparation.Table` of a data set's entry, its labels as the entry says.
+
+    counts: a Counter of missing cells, see `read_csv`.
+    """
+    source = entry["source"]
+    counts = Counter() if counts is None else counts
+    train_rows = None
+    if "csv" in source:
+        X, labels, columns = read_csv(
+            source["csv"],
+            label_column(entry),
+            entry.get("bounds"),
+            numbers="target" in entry,
+            categories=entry.get("categories"),
+            missing=entry.get("missing"),
+            counts=counts,
+            **_format(source),
+        )
+        where = f"{table_files(source)[0]}: column {label_column(entry)!r}"
+    elif "idx" in source:
+        X, labels, columns, train_rows = read_images(source["idx"])
+        where = f"{dataset} ({source['idx']['labels']})"
+    else:
+        X, labels, columns = read_sklearn(source["sklearn"], source.get("features"))
+        where = f"{dataset} (scikit-learn's {source['sklearn']})"
+    expected, rows = source.get("rows"), len(X) if train_rows is None else train_rows
+    rows += counts[DROPPED]
+    if expected is not None and rows != expected:
+        raise ValueError(
+            f"{where}: has {rows} rows, not the {expected} that the configuration says"
+        )
+    groups = one_hot_columns(entry)
+    table = Table(X, labels, tuple(columns), train_rows=train_rows, groups=groups)
+    if "target" in entry:
+        return table._replace(**target(labels, entry["target"]))
+    if "positive" in entry:
+        return table._replace(
+            y=two_classes(labels, entry["positive"], where),
+            pair=label_pair(entry["positive"]),
+        )
+    classes = entry.get("classes") or BUNDLED_CLASSES[source["sklearn"]]
+    return table._replace(y=class_numbers(labels, classes, where), classes=tuple(classes))
+
+
+def label_column(entry):
+    """The column that holds the label, or the target that is a number; None where no key names one."""
+    return entry["target"]["column"] if "target" in entry else entry.get("label")
+
+
+def target(values, spec):
+    """`Table`'s y and target: numbers clipped to public bounds, which become [-1, 1].
+
+    Every number by itself, so it costs no privacy.
+    """
+    low, high = spec["bounds"]
+    y = 2 * ((np.clip(np.asarray(values, dtype=float), low, high) - low) / (high - low)) - 1
+    return {"y": y, "target": (spec["column"], low, high)}
+
+
+def one_hot_columns(entry):
+    """Names of the columns of each categorical feature."""
+    return tuple(
+        tuple(f"{name}={category}" for category in categories)
+        for name, categories in entry.get("categories", {}).items()
+    )
+
+
+def class_numbers(labels, classes, where):
+    """Index of each label (compared as text) among the public classes; all must be known."""
+    names = [str(name) for name in classes]
+    labels = list(map(str, labels))
+    number = {name: k for k, name in enumerate(names)}
+    unknown = next((label for label in labels if label not in number), None)
+    if unknown is not None:
+        raise ValueError(
+            f"{where}: the label {brief(unknown)!r} is not among the classes ({', '.join(names)})"
+        )
+    return np.fromiter(map(number.__getitem__, labels), np.int8, len(labels))
+
+
+def label_pair(positive):
+    """Names of the labels -1 and 1."""
+    if isinstance(positive, dict):
+        return f"at most {positive['above']}", f"above {positive['above']}"
+    first = str(positive[0] if isinstance(positive, list) else positive)
+    return f"not {first}", first
+
+
+def two_classes(labels, positive, where):
+    """+1 where a label is `positive`, -1 elsewhere; both must occur.
+
+    Text is compared as text, true and false without regard to case, numbers by value: 1 is 1.0. A list
+    is of labels that are all meant, {"above": number} of numbers.
+    """
+    labels = list(map(str, labels))
+    try:
+        meant = {label: _is_label(label, positive) for label in dict.fromkeys(labels)}
+    except ValueError as problem:
+        raise ValueError(f"{where}: {problem}") from None
+    if len(set(meant.values())) != 2:
+        values = ", ".join(repr(brief(label)) for label in sorted(meant)[:5])
+        shown = str(positive).lower() if isinstance(positive, bool) else repr(positive)
+        problem = "every row has the label" if all(meant.values()) else "no row has the label"
+        remedy = ""
+        if isinstance(positive, bool) and not any(meant.values()):
+            remedy = "; YAML reads yes, no, on and off as true and false: write them in quotes"
+        raise ValueError(f"{where}: {problem} {shown} (labels found: {values}){remedy}")
+    signs = {label: 1 if chosen else -1 for label, chosen in meant.items()}
+    return np.fromiter(map(signs.__getitem__, labels), np.int8, len(labels))
+
+
+def _is_label(label, positive):
+    if isinstance(positive, dict):
+        return _number(label) > positive["above"]
+    if isinstance(positive, list):
+        return any(_is_label(label, each) for each in positive)
+    if isinstance(positive, bool):
+        return label.lower() == str(positive).lower()
+    if isinstance(positive, str):
+        return label == positive
+    try:
+        return canonical.parse(label) == positive
+    except ValueError:
+        return False
+
+
+def table_files(source):
+    """Paths of the files of a table."""
+    return [source["csv"]] if isinstance(source["csv"], str) else source["csv"]
+
+
+def _format(source):
+    return {key: source[key] for key in FORMAT if key in source}
+
+
+def check_columns(entry):
+    """Raise ValueError unless the first lines of an entry's tables hold the columns that it names."""
+    source = entry["source"]
+    named = label_column(entry), entry.get("bounds"), entry.get("categories")
+    names = source.get("names")
+    for path in table_files(source):
+
+        def choose(known, path=path):
+            _check_names(path, known, *named, source.get("delimiter"), names)
+            return (), ()
+
+        _check_rows(path, next(read_blocks(path, choose, **_format(source)), None), names)
+
+
+def _check_rows(path, rows, names):
+    if not rows:
+        raise ValueError(f"{path}: {'is empty' if names else 'has a header but no rows'}")
+
+
+def count_rows(source):
+    """Rows of a table without its header."""
+    return sum(
+        len(rows)
+        for path in table_files(source)
+        for rows, _ in read_blocks(path, lambda known: ((), ()), **_format(source))
+    )
+
+
+def read_csv(
+    path,
+    label,
+    columns=None,
+    *,
+    numbers=False,
+    categories=None,
+    missing=None,
+    counts=None,
+    **format,
+):
+    """X, labels and feature names of a table, or of several (a sequence of paths) one after the other.
+
+    label: the label's column; numbers: whether it holds numbers. columns: the numeric features to read;
+    all others where not given. categories: categorical features, column name -> its public list of
+    categories, each of which becomes a feature "name=category" of zeros and ones. missing: column name
+    (or "*", every other) -> what its missing cells become, a number, a category or a label; "drop"
+    leaves the row out. counts: a Counter of such cells by column, and of "rows dropped". format: see
+    `study.data.readers_table`.
+
+    A missing column, a repeated name, a short or long row, an empty or non-numeric cell, an unknown
+    category and a value that is not finite raise ValueError with file, column and row (the first line
+    is row 1, as in a spreadsheet).
+    """
+    paths = [path] if isinstance(path, str | Path) else path
+    categories = {name: list(map(str, known)) for name, known in (categories or {}).items()}
+    missing = missing or {}
+    counts = Counter() if counts is None else counts
+    first = None  # the first file's columns
+    blocks, labels = [], []
+    for path in paths:
+
+        def choose(known, path=path):
+            nonlocal columns, first
+            delimiter, names = format.get("delimiter"), format.get("names")
+            columns = _check_names(path, known, label, columns, categories, delimiter, names)
+            first = first or known
+            if set(known) != set(first):
+                other = min(set(known) ^ set(first))
+                raise ValueError(f"{path}: has other columns than {paths[0]} ({other!r})")
+            return columns, [*categories, label]
+
+        read = False
+        for rows, values in read_blocks(path, choose, **format):
+            read = True
+            block = _Block(rows, values, missing)
+            X = np.zeros((len(rows), len(columns) + sum(map(len, categories.values()))))
+            place = len(columns)
+            for j, name in enumerate(columns):
+                X[:, j] = block.take(name, _number)
+            for name, known in categories.items():
+                X[np.arange(len(rows)), place + block.take(name, _category(known), int)] = 1.0
+                place += len(known)
+            found = block.take(label, *((_number, float) if numbers else (_label, object)))
+            if block.problems:
+                raise ValueError(f"{path}: {min(block.problems)[1]}")
+            counts.update(block.counts)
+            counts[DROPPED] += len(rows) - int(block.kept.sum())
+            blocks.append(X if block.kept.all() else X[block.kept])
+            labels.extend(found[block.kept].tolist())
+        _check_rows(path, read, format.get("names"))
+    if not labels:
+        raise ValueError(f"{path}: every row has a missing cell, so none is left")
+    one_hot = [f"{name}={category}" for name in categories for category in categories[name]]
+    return _joined(blocks), labels, [*columns, *one_hot]
+
+
+def _check_names(path, known, label, columns, categories, delimiter, names):
+    """The numeric features of a table with columns of these names; ValueError where one is missing."""
+    repeated = next((name for name in known if known.count(name) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"{path}: the header names {brief(repeated)!r} twice")
+    categories = categories or {}
+    columns = list(columns or [name for name in known if name != label and name not in categories])
+    for name in [label, *columns, *categories]:
+        if name not in known:
+            other = None if names else _other_delimiter(known, delimiter or ",", name)
+            near = get_close_matches(name, known, n=1)
+            if other:
+                said = f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
+            elif near:
+                said = f"; did you mean {near[0]!r}?"
+            else:
+                said = f" (it has: {listed(known, 20)})"
+            raise ValueError(f"{path}: has no column {name!r}{said}")
+    if not columns and not categories:
+        raise ValueError(f"{path}: has no column besides the label")
+    if label in columns:
+        raise ValueError(f"{path}: the label {label!r} is no feature")
+    return columns
+
+
+def _other_delimiter(known, delimiter, name):
+    """What separates a column's name from others in a header line, as YAML writes it; None for nothing."""
+    for other in ",;\t|".replace(delimiter, ""):
+        if name in [part.strip(' "') for part in delimiter.join(known).split(other)]:
+            return json.dumps(other)
+    return None
+
+
+def _joined(blocks):
+    """Blocks of rows as one array; each is let go as soon as it is copied."""
+    if len(blocks) == 1:
+        return blocks[0]
+    X = np.empty((sum(map(len, blocks)), blocks[0].shape[1]))
+    end = len(X)
+    while blocks:
+        block = blocks.pop()
+        X[end - len(block) : end] = block
+        end -= len(block)
+    return X
+
+
+class _Block:
+    """The cells of a block's columns, taken one column after the other."""
+
+    def __init__(self, rows, columns, missing):
+        self.rows, self.columns, self.missing = rows, columns, missing
+        self.kept = np.ones(len(rows), bool)
+        self.counts = Counter()  # missing cells by column
+        self.problems = []  # (row, what is wrong with its cell)
+
+    def take(self, name, convert, dtype=float):
+        """A column's cells, each different text by `convert`, whose ValueError says what is wrong."""
+        cells, rule = self.columns[name], self.missing.get(name, self.missing.get("*"))
+        if not isinstance(cells, tuple):
+            if np.isfinite(cells).all():
+                return cells
+            different, codes = np.unique(cells, return_inverse=True)
+            cells = codes, ["" if np.isnan(cell) else repr(float(cell)) for cell in different]
+        codes, texts = cells
+        values, empty, wrong = [], np.zeros(len(texts), bool), {}
+        for k, text in enumerate(map(str.strip, texts)):
+            try:
+                values.append(convert(text))
+            except ValueError as problem:
+                empty[k] = rule is not None and text.lower() in EMPTY
+                values.append(convert(str(rule)) if empty[k] and rule != "drop" else dtype())
+                if not empty[k]:
+                    wrong[k] = problem
+        bad = np.isin(np.arange(len(texts)), list(wrong))[codes]
+        if bad.any():
+            row = int(bad.argmax())
+            problem = wrong[codes[row] % len(texts)]  # the code -1 stands for the last text
+            self.problems.append((row, f"column {name!r}, row {self.rows[row]}: {problem}"))
+        if empty.any():
+            self.counts[name] += int(empty[codes].sum())
+            if rule == "drop":
+                self.kept &= ~empty[codes]
+        return np.array(values, dtype=dtype)[codes]
+
+
+def _number(text):
+    try:
+        value = canonical.parse(text)
+    except ValueError:
+        problem = f"{brief(text)!r} is not a number" if text else "the cell is empty"
+        raise ValueError(problem) from None
+    if not math.isfinite(value):
+        raise ValueError(f"{brief(text)!r} is not a finite number")
+    return value
+
+
+def _category(known):
+    """The function from a category to its number."""
+    number = {name: k for k, name in enumerate(known)}
+
+    def convert(text):
+        if text not in number:
+            raise ValueError(
+                f"{brief(text)!r} is not among the categories that the configuration lists"
+            )
+        return number[text]
+
+    return convert
+
+
+def _label(text):
+    if text.lower() in MISSING:
+        raise ValueError("the label is missing")
+    return text
+
+
+def read_sklearn(name, features=None):
+    """X, class names (numbers, of a target) and feature names of data that come with scikit-learn.
+
+    features: the ones to keep, in this order; all where None.
+    """
+    from sklearn import datasets  # 1.8 s to import: only for these data sets
+
+    bunch = getattr(datasets, f"load_{name}")(**BUNDLED_OPTIONS.get(name, {}))
+    names = bunch.target
+    if "target_names" in bunch:
+        names = [str(bunch.target_names[k]) for k in bunch.target]
+    # Pixels are whole numbers from 0 to 16: a byte each, as in an image file.
+    X = np.asarray(bunch.data, dtype=np.uint8 if name == "digits" else float)
+    columns = [str(c) for c in bunch.feature_names]
+    for feature in features or ():
+        if feature not in columns:
+            raise ValueError(
+                f"scikit-learn's {name}: has no feature {feature!r} (it has: {', '.join(columns)})"
+            )
+    if features:
+        X, columns = X[:, [columns.index(feature) for feature in features]], list(features)
+    return X, names, columns

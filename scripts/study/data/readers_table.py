@@ -1,0 +1,270 @@
+"""Tables in blocks of rows: CSV text, Parquet, and pandas' own pickles of which the content is known.
+
+A block is the numbers of its rows (the first line of a file is row 1, as in a spreadsheet) and its columns
+by name: an array of finite or missing (NaN) floats where all cells are plain numbers, else a pair
+(codes, texts), of which texts[codes] are the cells.
+"""
+
+import csv
+import hashlib
+import importlib
+import io
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+
+from study.data.readers_text import AGAIN, open_text
+
+BLOCK = 1 << 23  # characters of a CSV file at a time
+BLOCK_ROWS = 1 << 16
+PLAIN_DELIMITERS = (",", ";", "\t", "|", ":")
+PICKLE = re.compile(r"\.(pkl|pickle)(\.\w+)?$")
+MAGIC = {b"\xfd7zXZ\0": "xz", b"\x1f\x8b": "gzip", b"BZh": "bz2"}
+
+
+def is_pickle(path):
+    return PICKLE.search(str(path)) is not None
+
+
+def is_parquet(path):
+    return str(path).endswith(".parquet")
+
+
+def read_blocks(path, choose, *, sha256=None, **csv_options):
+    """Blocks (row numbers, columns) of a file.
+
+    choose: given the names of all columns, the names of those that hold numbers and those that hold text;
+    without any, rows are only counted.
+    sha256: what a pickle's content must have. csv_options: member, delimiter, names and comment.
+    """
+    if is_pickle(path):
+        return _pickle_blocks(path, choose, sha256)
+    if is_parquet(path):
+        return _parquet_blocks(path, choose)
+    return _csv_blocks(path, choose, **csv_options)
+
+
+def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment=None):
+    try:
+        with open_text(path, member) as handle:
+            read, header = 0, names
+            if names is None:
+                for row in csv.reader(iter(handle.readline, ""), delimiter=delimiter):
+                    read += 1
+                    if row and not (comment and row[0].startswith(comment)):
+                        header = [name.strip() for name in row]
+                        break
+                else:
+                    raise ValueError(f"{path}: is empty")
+            numeric, text = choose([name for name in header if name is not None])
+            where = {name: header.index(name) for name in (*numeric, *text)}
+            blocks = _whole_lines(handle)
+            for lines in blocks:
+                while comment and names and lines.startswith(comment):
+                    lines, read = lines.partition("\n")[2], read + 1
+                names = None  # comments stand at the top alone
+                parts = _parts(lines, delimiter)
+                if parts is None:
+                    rest = map(io.StringIO, itertools.chain([lines], blocks))
+                    rows = csv.reader(itertools.chain.from_iterable(rest), delimiter=delimiter)
+                    yield from _records(path, rows, read, len(header), where, text)
+                    return
+                content, ends, delimiters, filled = parts
+                numbers = read + 1 + np.flatnonzero(filled)
+                read += len(filled)
+                if not len(numbers):
+                    continue
+                columns = {}
+                if where:
+                    _check_widths(path, numbers, ends, delimiters, len(header))
+                    columns = _parsed(content, delimiter, len(header), where, text)
+                yield numbers, columns
+    except csv.Error as error:
+        raise ValueError(f"{path}: is not a CSV file ({error})") from None
+
+
+def _whole_lines(handle):
+    """A file's text, cut behind line ends."""
+    rest = []
+    while part := handle.read(BLOCK):
+        cut = part.rfind("\n") + 1
+        rest.append(part[:cut])
+        if cut:
+            yield "".join(rest)
+            rest = []
+        rest.append(part[cut:])
+    if any(rest):
+        yield "".join(rest)
+
+
+def _parts(lines, delimiter):
+    """(bytes, where rows end, where other cells end, which rows there were are not empty) of whole rows.
+
+    The empty ones are left out, which pandas would skip together with lines of blanks. None where pandas
+    and the csv module may differ: where quotes do not stand around whole cells, or a cell goes on in the
+    next block.
+    """
+    if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
+        return None
+    content = np.frombuffer((lines if lines.endswith("\n") else lines + "\n").encode(), np.uint8)
+    ends, cells = content == ord("\n"), content == ord(delimiter)
+    if '"' in lines:
+        quotes = content == ord('"')
+        places = np.flatnonzero(quotes)
+        beside = ends | cells | quotes  # two quotes inside a cell stand for one
+        before, behind = places[::2] - 1, places[1::2] + 1
+        if len(places) % 2 or not (beside[before[before >= 0]].all() and beside[behind].all()):
+            return None
+        outside = (np.cumsum(quotes, dtype=np.uint8) & 1) == 0
+        ends, cells = ends & outside, cells & outside
+    places = np.flatnonzero(ends)
+    filled = np.diff(places, prepend=-1) > 1
+    if not filled.all():
+        kept = np.ones(len(content), bool)
+        kept[places[~filled]] = False
+        content, ends, cells = content[kept], ends[kept], cells[kept]
+    return content.tobytes(), np.flatnonzero(ends), np.flatnonzero(cells), filled
+
+
+def _check_widths(path, numbers, ends, delimiters, width):
+    """pandas fills short rows up, and takes the first columns of long ones."""
+    widths = 1 + np.diff(np.searchsorted(delimiters, ends), prepend=0)
+    if (widths != width).any():
+        bad = int(np.argmax(widths != width))
+        raise ValueError(f"{path}: row {numbers[bad]} has {widths[bad]} cells, the header {width}")
+
+
+def _parsed(content, delimiter, width, where, text):
+    import pandas as pd  # 0.6 s to import: only where a table is read
+
+    def parse(floats, only=None):
+        dtypes = dict.fromkeys((where[name] for name in only or where), object)
+        frame = pd.read_csv(
+            io.BytesIO(content),
+            sep=delimiter,
+            header=None,
+            names=range(width),
+            usecols=list(dtypes),
+            dtype=dtypes | {where[name]: float for name in floats},
+            # Text stays as it is, where the type "category" would make numbers of categories; and
+            # nothing is missing by itself: "NA", "null" and an empty cell are text like any other.
+            na_filter=False,
+            skip_blank_lines=False,
+            low_memory=False,
+        )
+        return {name: frame[where[name]] for name in only or where}
+
+    def fits(names, only=None):
+        try:
+            columns = parse(names, only)
+        except ValueError:
+            return None
+        return columns if all(np.isfinite(columns[name]).all() for name in names) else None
+
+    numeric = [name for name in where if name not in text]
+    columns = fits(numeric)
+    if columns is None:  # some cell is no number: which, the texts of its column say
+        columns = parse([name for name in numeric if fits([name], [name])])
+    return {name: _values(column, name not in text) for name, column in columns.items()}
+
+
+def _records(path, rows, read, width, where, text):
+    """Blocks of rows that the csv module made."""
+    numbered = ((number, row) for number, row in enumerate(rows, read + 1) if row)
+    while part := list(itertools.islice(numbered, BLOCK_ROWS)):
+        for number, row in part:
+            if where and len(row) != width:
+                raise ValueError(f"{path}: row {number} has {len(row)} cells, the header {width}")
+        cells = list(zip(*(row for _, row in part), strict=bool(where)))
+        columns = {}
+        for name, place in where.items():
+            columns[name] = None if name in text else _floats(cells[place])
+            if columns[name] is None:
+                import pandas as pd
+
+                codes, texts = pd.factorize(np.array(cells[place], dtype=object))
+                columns[name] = codes, list(texts)
+        yield np.array([number for number, _ in part]), columns
+
+
+def _floats(cells):
+    """Texts as finite numbers; None where one is none, as `canonical.parse` has it."""
+    together = "".join(cells)
+    if "_" in together or not together.isascii():
+        return None
+    try:
+        values = np.array(list(map(float, cells)))
+    except ValueError:
+        return None
+    return values if np.isfinite(values).all() else None
+
+
+def _values(series, numeric):
+    """A block's column of a pandas Series; missing cells of text are empty."""
+    import pandas as pd
+
+    kind = series.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        return series.cat.codes.to_numpy(), [*map(_text, series.cat.categories), ""]
+    if numeric and pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
+        return series.to_numpy(float, na_value=np.nan)
+    codes, texts = pd.factorize(series)  # -1 for what is missing
+    return codes, [*map(_text, texts), ""]
+
+
+def _text(value):
+    """A cell as text, whole numbers without a decimal point."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _parquet_blocks(path, choose):
+    try:  # not among the project's packages
+        broken = importlib.import_module("pyarrow").ArrowException
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise ValueError(
+            f"{path}: is a Parquet file, which needs pyarrow: install it beside the other packages "
+            f"(python -m pip install pyarrow), or save the table as CSV"
+        ) from None
+    try:
+        with parquet.ParquetFile(path) as file:
+            chosen = choose(list(file.schema_arrow.names))
+            read = 0
+            for batch in file.iter_batches(BLOCK_ROWS, columns=[*chosen[0], *chosen[1]]):
+                yield _frame_block(batch.to_pandas(), batch.num_rows, read, *chosen)
+                read += batch.num_rows
+    except (OSError, broken) as error:
+        raise ValueError(f"{path}: cannot be read ({error})") from None
+
+
+def _pickle_blocks(path, choose, sha256):
+    """A pickle is a program: it is not run unless its content is the one that was looked at."""
+    import pandas as pd
+
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+    if sha256 is None:
+        raise ValueError(f"{path}: is a pickle, which is read only where its SHA-256 is configured")
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise ValueError(
+            f"{path}: wrong checksum: expected SHA-256 {sha256}, found {found}; {AGAIN}"
+        )
+    kind = next((kind for magic, kind in MAGIC.items() if content.startswith(magic)), None)
+    frame = pd.read_pickle(io.BytesIO(content), compression=kind)
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(f"{path}: holds a {type(frame).__name__}, not a table")
+    frame.columns = list(map(str, frame.columns))
+    chosen = choose(list(frame.columns))
+    for start in range(0, len(frame), BLOCK_ROWS):
+        part = frame.iloc[start : start + BLOCK_ROWS]
+        yield _frame_block(part, len(part), start, *chosen)
+
+
+def _frame_block(frame, rows, read, numeric, text):
+    numbers = read + 1 + np.arange(rows)
+    return numbers, {name: _values(frame[name], name in numeric) for name in (*numeric, *text)}

@@ -1,0 +1,71 @@
+"""Text of a plain, gzip-compressed or zipped file, with messages for files that are not what they seem."""
+
+import gzip
+import io
+import lzma
+import zipfile
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+
+from study.data.downloads import looks_like_html
+
+AGAIN = "delete it and download it again"
+
+
+@contextmanager
+def open_text(path, member=None):
+    """UTF-8 text of a file, as `csv.reader` wants it; member: the file's name inside a zip archive.
+
+    Raises ValueError where the file is a web page, damaged, cut off, or an archive without the member.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as raw:
+            start = raw.read(512)
+            raw.seek(0)
+            if looks_like_html(start):
+                raise ValueError(f"{path}: is a web page, not a data file; {AGAIN}")
+            with _content(raw, start, path, member) as binary:
+                yield io.TextIOWrapper(binary, encoding="utf-8-sig")
+    except OSError as error:
+        if isinstance(error, gzip.BadGzipFile) or error.strerror is None:
+            raise ValueError(f"{path}: the compressed file is damaged ({error}); {AGAIN}") from None
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+    except EOFError:
+        raise ValueError(f"{path}: the compressed file is cut off; {AGAIN}") from None
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
+        raise ValueError(f"{path}: the archive is damaged ({brief(error)}); {AGAIN}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: is not UTF-8 text") from None
+
+
+def _content(raw, start, path, member):
+    if member is not None or path.suffix == ".zip":
+        archive = zipfile.ZipFile(raw)
+        files = [name for name in archive.namelist() if not name.endswith("/")]
+        if member is None and len(files) != 1:
+            raise ValueError(
+                f"{path}: holds {len(files)} files; name one as `member` ({listed(files, 10)})"
+            )
+        if member is not None and member not in files:
+            raise ValueError(f"{path}: has no member {member!r} (it has: {listed(files, 10)})")
+        try:
+            return archive.open(member or files[0])
+        except RuntimeError as error:  # encrypted, or packed in a way that Python does not know
+            text = f"{path}: cannot be unpacked ({brief(error)}); zip it again without a password"
+            raise ValueError(text) from None
+    return gzip.open(raw) if start[:2] == b"\x1f\x8b" else raw
+
+
+def listed(names, most):
+    """The first names of a file's own, on one line whatever they hold."""
+    return ", ".join(
+        brief(name) if name.isprintable() else repr(brief(name)) for name in names[:most]
+    )
+
+
+def brief(text, most=80):
+    """The beginning of a text that may be very long, such as a damaged file's cell."""
+    text = str(text)
+    return text if len(text) <= most else f"{text[:most]}..."

@@ -1,0 +1,95 @@
+"""Facts of the published documents in config/published, looked up by path."""
+
+import csv
+import math
+from typing import NamedTuple
+
+from study import canonical, paths
+
+EMPTY = {"settings": {}, "tables": {}, "claims": [], "defects": []}  # where a file has none
+
+
+class Source(NamedTuple):
+    """One published document. values: its file's keys, tables from CSV files read in."""
+
+    key: str
+    short: str
+    values: dict
+
+    def look_up(self, path):
+        """What stands at a path such as 'tables/table_2/separable/1'; KeyError says what is missing."""
+        here = self.values
+        for depth, part in enumerate(path.split("/")):
+            if isinstance(here, dict):
+                keys = {_spelling(key): value for key, value in here.items()}
+            elif isinstance(here, list):
+                keys = {str(k): value for k, value in enumerate(here)}
+            else:
+                keys = {}
+            if part not in keys:
+                parent = "/".join(path.split("/")[:depth])
+                raise KeyError(f"{parent or self.key} has no {part!r} (it has: {', '.join(keys)})")
+            here = keys[part]
+        return here
+
+    def statements(self, section):
+        """id -> entry of `claims` or `defects`."""
+        return {entry["id"]: entry for entry in self.values[section]}
+
+
+def _spelling(key):
+    """A key as paths spell it: numbers in canonical form."""
+    is_number = isinstance(key, (int, float)) and not isinstance(key, bool)
+    return canonical.epsilon(key) if is_number else str(key)
+
+
+def read_table(path):
+    """A CSV of numbers: first column's value -> {other column's name: value}.
+
+    Raises ValueError with file and row for a repeated or missing name, a short row, a repeated first
+    value, or a cell that is no finite number.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as handle:
+            header, *rows = list(csv.reader(handle))
+    except (OSError, ValueError, csv.Error) as error:
+        raise ValueError(f"{path}: cannot be read ({error})") from None
+    if len(set(header)) < len(header) or "" in header:
+        raise ValueError(f"{path}: the header repeats a name, or leaves one out")
+    table = {}
+    for number, row in enumerate(rows, 2):
+        try:
+            values = [canonical.parse(text) for text in row]
+        except ValueError as error:
+            raise ValueError(f"{path}: row {number}: {error}") from None
+        if len(row) != len(header) or not all(map(math.isfinite, values)):
+            raise ValueError(f"{path}: row {number}: needs {len(header)} finite numbers")
+        if values[0] in table:
+            raise ValueError(f"{path}: row {number}: {header[0]} {row[0]} stands twice")
+        table[values[0]] = dict(zip(header[1:], values[1:], strict=True))
+    return table
+
+
+def files():
+    """Key -> file of every source; a study's own takes the place of a shipped one."""
+    return {path.stem: path for path in paths.configuration("published/*.yaml")}
+
+
+def with_tables(values, folder):
+    """`values` with every table that names a CSV file replaced by its content."""
+    tables = {
+        name: read_table(folder / table)
+        if isinstance(table, str) and table.endswith(".csv")
+        else table
+        for name, table in values["tables"].items()
+    }
+    return values | {"tables": tables}
+
+
+def read(key):
+    """The `Source` of a file that was validated by `study.configuration.publications`."""
+    import yaml
+
+    path = files()[key]
+    values = EMPTY | yaml.safe_load(path.read_text(encoding="utf-8"))
+    return Source(key, values["short"], with_tables(values, path.parent))

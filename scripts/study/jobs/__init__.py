@@ -1,0 +1,1 @@
+"""What job scripts share: arguments, files, draws of cells, records of runs."""

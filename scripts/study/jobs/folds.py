@@ -1,0 +1,84 @@
+"""The training and test rows of every fold or simulation, as jobs are given them."""
+
+import itertools
+import math
+
+from dp.data.examples import reshuffle, split_folds
+from dp.evaluation import error_rate, mean_squared_error
+from dp.seeds import generator
+from study.data.prepared import Prepared
+
+
+def training_folds(arguments, *, first=None, in_blocks=False):
+    """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation.
+
+    first: only so many of them, None for all. in_blocks: whether their reader reads them so, see
+    `Prepared.floats`.
+    """
+    data = Prepared(arguments.data)
+    size = arguments.train_size
+    has_test = _has_test(arguments, data)
+    official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
+    # Steps that were put off treat every row alone: done once for all rows, where the splits ask for
+    # more rows than there are, unless these are to be read in blocks.
+    count = min(first or math.inf, arguments.simulations or arguments.folds)
+    again = size * count > len(data.y) and not (in_blocks and data.large())
+    whole = data.floats() if again else None
+
+    def rows(chosen):
+        if whole is None:
+            return data.floats(chosen, in_blocks=in_blocks)
+        return whole[0][chosen], whole[1][chosen]
+
+    for train, test in itertools.islice(_splits(arguments, data), first):
+        if size > len(train):
+            where = f" in each of {arguments.folds} folds" if arguments.folds else ""
+            raise ValueError(
+                f"{arguments.dataset} has {len(train)} training rows{where}, "
+                f"not the {size} asked for in train_sizes"
+            )
+        yield rows(train[:size]), official or rows(test)
+
+
+def all_training_rows(arguments):
+    """X of all training rows of every fold or simulation, of which `training_folds` gives the first ones.
+
+    One array, again and again, where all splits train on all rows.
+    """
+    data = Prepared(arguments.data)
+    X, _ = data.floats()
+    for train, _ in _splits(arguments, data):
+        yield X if _has_test(arguments, data) else X[train]
+
+
+def _has_test(arguments, data):
+    """Whether all splits test on the data's own test part, and train on all the other rows."""
+    return bool(arguments.simulations) and "X_test" in data
+
+
+def _splits(arguments, data):
+    """(train, test) row numbers of every fold or simulation."""
+    if arguments.simulations:
+        return _simulations(arguments, data)
+    # The split has no axis for the method: all methods see the same folds and nested subsets.
+    rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
+    return split_folds(len(data.y), arguments.folds, rng)
+
+
+def _simulations(arguments, data):
+    for simulation in range(arguments.simulations):
+        # One generator each: simulation k is the same whatever the number of simulations.
+        axes = (arguments.experiment, arguments.dataset, simulation, "simulation")
+        rng = generator(arguments.seed, *axes)
+        yield reshuffle(len(data.y), rng, has_test="X_test" in data)
+
+
+def measure(meta):
+    """What tuning and searches compare: of classes the error, of numbers the mean squared error."""
+    return mean_squared_error if "target" in meta else error_rate
+
+
+def public_rows(path):
+    """(X, y) of a prepared data set's public rows; None where it has none."""
+    data = Prepared(path)
+    return data.floats(part="public") if "X_public" in data else None

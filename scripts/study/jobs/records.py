@@ -1,0 +1,153 @@
+"""Whose results a folder holds: which configuration made its cells, and what its report shows.
+
+A configuration is called by the words that give it to Snakemake, "--configfile config/real.yaml"; ""
+is config/config.yaml alone.
+"""
+
+import hashlib
+import html
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+
+from study import paths
+from study.jobs.files import read_json, write_json
+
+# A page says in its head what it shows; the rest of a page may be many megabytes.
+HEAD = re.compile(r'<meta name="shows" content="([^"]*)">')
+HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
+
+
+def words(files, values):
+    """What calls a configuration. files: the overlays; values: what --config gave."""
+    files = [_called(Path(file)) for file in files]
+    given = [f"{key}={v if isinstance(v, str) else json.dumps(v)}" for key, v in values.items()]
+    given = [shlex.quote(word) for word in given]
+    return " ".join(
+        [*(["--configfile", *files] if files else []), *(["--config", *given] if given else [])]
+    )
+
+
+def _called(file):
+    """A configuration file as seen from here; the workflow's, by a name that stays when it moves."""
+    home = paths.HOME.resolve()
+    if file.is_relative_to(Path.cwd()):
+        return shlex.quote(str(file.relative_to(Path.cwd())))
+    if file.is_relative_to(home):
+        return f'"${paths.HOME_VARIABLE}"/{shlex.quote(str(file.relative_to(home)))}'
+    return shlex.quote(str(file))
+
+
+def of_experiment(experiment, seed):
+    """Run file -> digest of all that decides its content but code and data, of every cell."""
+    chosen_by = {"tuned": "tune", "searched": "searches", "published": "lambda_published"}
+    digests = {}
+    for name, method in experiment.methods.items():
+        choice = experiment.values.get(chosen_by.get(method["lambda"]))
+        if method["lambda"] == "searched":
+            choice = choice[method["search"]]
+        draws = (experiment.split(name), experiment.values.get("restarts"))
+        digests[name] = _digest(seed, method, draws, choice)
+    return {experiment.run_path(cell): digests[cell.method] for cell in experiment.cells()}
+
+
+def of_audit(audits, seed):
+    """The same of every attack."""
+    return {
+        attack.path: _digest(seed, audits.attack(attack.mechanism, attack.label))
+        for attack in audits.attacks()
+    }
+
+
+def _digest(*settings):
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def refusal(folder, configuration, made):
+    """Why a configuration may not make these files in a folder of results: it would replace another's,
+    with other settings. None if it may.
+
+    An edit that concerns two configurations which shared a file concerns them still.
+    """
+    known = _read(folder)
+    mine = known.get(configuration, {})
+    for other, theirs in known.items():
+        if other == configuration:
+            continue
+        for path, digest in theirs.items():
+            if made.get(path, digest) != digest != mine.get(path) and Path(path).exists():
+                return (
+                    f"{paths.results(folder)} holds results of {called(other)}, and {path} among "
+                    f"them would be replaced, since {called(configuration)} has other settings: "
+                    f"choose another folder (--config results=NAME, or `results: NAME` in an "
+                    f"overlay), or remove {paths.results(folder)}"
+                )
+    return None
+
+
+def keep(folder, configuration, made):
+    """Write down that a configuration makes these files."""
+    known = _read(folder)
+    new = {
+        other: {path: d for path, d in theirs.items() if made.get(path, d) == d}
+        for other, theirs in known.items()
+    } | {configuration: made}
+    if new != known:
+        write_json(paths.MADE(folder=folder), new)
+
+
+def _read(folder):
+    path = Path(paths.MADE(folder=folder))
+    return read_json(path) if path.exists() else {}
+
+
+def called(configuration):
+    return f"`{configuration}`" if configuration else "config/config.yaml alone"
+
+
+def page(path):
+    """{configuration, experiments: name -> number of its cells that are shown} of a report; None if
+    there is none."""
+    try:
+        with Path(path).open(encoding="utf-8") as handle:
+            found = HEAD.search(handle.read(100_000))
+    except FileNotFoundError:
+        return None
+    return json.loads(html.unescape(found[1])) if found else None
+
+
+def shows_less(new, old):
+    """Whether a page lacks what another shows: an experiment, cells, or another configuration."""
+    counts = new["experiments"]
+    return new["configuration"] != old["configuration"] or any(
+        count > counts.get(name, 0) for name, count in old["experiments"].items()
+    )
+
+
+def refused_page(path, configuration, names):
+    """Why a whole report of these experiments may not replace the page that is there. None if it may."""
+    old = page(path)
+    if old is None or old["configuration"] == configuration:
+        return None
+    lost = [name for name, count in old["experiments"].items() if count and name not in names]
+    return lost and (
+        f"{path} is the report of {called(old['configuration'])} and shows {', '.join(lost)} too, "
+        f"which {called(configuration)} does not list: choose another folder (--config results=NAME, "
+        f"or `results: NAME` in an overlay), or remove the page"
+    )
+
+
+def mark_stale(path):
+    """Uncover the notice of a report that its results have changed since."""
+    path = Path(path)
+    times, text = path.stat(), path.read_bytes()
+    temporary = path.with_name(f".{path.name}.stale")
+    try:
+        temporary.write_bytes(text.replace(HIDDEN, HIDDEN.replace(b" hidden", b""), 1))
+        # Snakemake goes by the time: the page is as old as it was.
+        os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

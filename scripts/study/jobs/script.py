@@ -1,0 +1,62 @@
+"""A job script's start: its arguments, and errors as one sentence."""
+
+import errno
+import json
+import sys
+
+from study.jobs.files import read_json
+
+
+def run(main):
+    """Run a job's main function; what a user can mend is told in one sentence, with exit status 1."""
+    try:
+        main()
+    except MemoryError as error:
+        sys.exit(
+            f"error: not enough memory{f' ({error})' if str(error) else ''}: run fewer jobs side by "
+            f"side (a smaller --cores) or on a larger machine, with the same command; finished jobs stay"
+        )
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            sys.exit(f"error: {error}")
+        message = (
+            f"error: the disk is full ({error}): free some space and repeat the command; "
+            f"finished jobs stay"
+        )
+        print(message)  # the log that standard error goes to is on the same disk
+        sys.exit(message)
+    except ValueError as error:
+        sys.exit(f"error: {error}")
+
+
+def add_data_arguments(parser, lam=True):
+    """Arguments of every job that trains: data, folds, training size, seed and (not to choose) lambda."""
+    parser.add_argument("--data", required=True, help="prepared rows, .npz")
+    parser.add_argument("--meta", required=True, help="what was done to them, .json")
+    parser.add_argument("--experiment", required=True)
+    parser.add_argument("--dataset", required=True)
+    split = parser.add_mutually_exclusive_group(required=True)
+    split.add_argument("--folds", type=int)
+    split.add_argument("--simulations", type=int)
+    parser.add_argument("--train-size", type=int, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    if lam:
+        parser.add_argument("--lam", required=True, help="a number, or the .json that tuning wrote")
+
+
+def read_lambda(text):
+    """The regularisation, given as a number or as the path of a tuning's or a search's result."""
+    return read_settings(text)[0]
+
+
+def read_settings(text):
+    """(lambda, options) given as a number, or as the .json that a tuning or a search wrote."""
+    if not text.endswith(".json"):
+        return float(text), {}
+    chosen = read_json(text)
+    return chosen["lambda"], chosen.get("options", {})
+
+
+def parse_options(text):
+    """A mechanism's options from JSON on the command line."""
+    return json.loads(text)

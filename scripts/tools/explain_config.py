@@ -1,0 +1,241 @@
+"""Every key of the configuration, explained from the schemas: > config/README.md
+
+Keys, values and meanings are the schemas' own; mechanisms, preparation steps and kinds of tables and
+figures are those that the code registers, with the first lines of their docstrings.
+"""
+
+import argparse
+import ast
+import inspect
+from pathlib import Path
+
+import home  # noqa: F401, what follows is in scripts/
+
+from dp.data.preparation import STEPS
+from dp.mechanisms import MECHANISMS
+from study.configuration import kinds
+from study.configuration.validation import SCHEMAS, in_yaml, read_yaml
+
+INTRODUCTION = """\
+# Configuration
+
+Written by `python scripts/tools/explain_config.py > config/README.md` from the schemas in
+`workflow/schemas`; edit those.
+
+| file | what it holds |
+|---|---|
+| `config/config.yaml` | the seed and what a plain run makes; always loaded |
+| `config/datasets.yaml` | data sets by name |
+| `config/experiments/<name>.yaml` | one experiment each; a file whose name begins with `_` is a template |
+| `config/files.yaml` | downloads by name: addresses and checksums |
+| `config/audit.yaml` | what is audited, and how |
+| `config/published/<name>.yaml` | facts, claims and known defects of one source each |
+| `config/smoke.yaml` | an overlay: every experiment at toy size |
+
+A study in a folder of its own may have each of them in its own `config/`, none of which it needs; what is
+there adds to these or takes the place of what it names.
+
+**Overlays** are given on the command line and change `config/config.yaml`:
+
+    snakemake --cores 2 --configfile config/smoke.yaml my_changes.yaml -- cm08
+
+Mappings are merged, lists and values replaced, a later overlay wins, and `null` takes an entry of an
+experiment away. An experiment's own file stays as it is; what an overlay changes of it stands under
+`settings`:
+
+```yaml
+experiments: [cm08]
+settings:
+  cm08:
+    restarts: 20
+    sweeps: {epsilon: {epsilons: [0.05, 0.1]}}
+    figures: {figure_2a: null}
+```
+
+Everything is checked before a job starts: an unknown key or name, a value of the wrong type or out of
+range, a data file of your own that is missing or lacks a column ends the run with one sentence that
+names file, key and the nearest valid name. YAML reads `1e-3`
+as text: write `1.0e-3` or `0.001`; and `yes`, `no`, `on`, `off` as true and false: write `"yes"`.
+In the tables below `<...>` stands for a name of your choice, *required* for a key that must be given.
+"""
+
+TYPES = {
+    "array": "list",
+    "object": "mapping",
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "null": "null",
+}
+NEEDS = {"cells": "`sweep`", "results": "`sweep`", "analysis": "`analysis`"}
+LIMITS = {
+    "minimum": "≥",
+    "exclusiveMinimum": ">",
+    "maximum": "≤",
+    "exclusiveMaximum": "<",
+}
+
+
+class Schema:
+    """One schema file, as rows of a table."""
+
+    def __init__(self, name):
+        self.root = read_yaml(SCHEMAS / f"{name}.schema.yaml")
+        self.shared = {}  # definitions that are explained once, for all keys that refer to them
+
+    def table(self):
+        yield from _table(self.rows(self.root, ""))
+        for name, schema in self.shared.items():
+            yield f"\nOf every {name} above:\n"
+            yield from _table(self.rows(schema, ""))
+
+    def rows(self, schema, path):
+        schema = self.resolve(schema)
+        for key, value in schema.get("properties", {}).items():
+            yield from self.row(
+                f"{path}.{key}".lstrip("."), value, key in schema.get("required", ())
+            )
+        items = self.resolve(schema.get("items", {}))
+        if "properties" in items:
+            yield from self.rows(items, f"{path}[]")
+        other = schema.get("additionalProperties")
+        if isinstance(other, dict):
+            definition = other.get("$ref", "").rsplit("/", 1)[-1]
+            named = f"{path}.<name>".lstrip(".")
+            if definition:
+                self.shared[definition] = self.resolve(other)
+            elif "description" in other:
+                yield from self.row(named, other, False)
+            else:
+                yield from self.rows(other, named)
+
+    def row(self, path, schema, required):
+        full = self.resolve(schema)
+        if "description" not in full:
+            raise ValueError(f"{self.root['title']}: {path} has no description")
+        notes = ["*required*"] if required else []
+        if "default" in full and full["default"] not in ({}, []):
+            notes.append(f"default `{in_yaml(full['default'])}`")
+        value = ", ".join([self.value(full), *notes])
+        yield f"`{path}`", value, " ".join(full["description"].split())
+        yield from self.rows(schema, path)
+
+    def value(self, schema):
+        if "enum" in schema:
+            return " or ".join(f"`{value}`" for value in schema["enum"])
+        given = schema.get("type", [])
+        given = [given] if isinstance(given, str) else given
+        words = schema.get("pattern", "").strip("^()$").split("|")
+        words = [f"`{word}`" for word in words if word.isalpha()]
+        names = [TYPES[kind] for kind in given if not (kind == "string" and words)]
+        text = " or ".join([*words, *names])
+        if "items" in schema:
+            inner = self.resolve(schema["items"])
+            items = self.value(inner).replace("number", "numbers").replace("mapping", "mappings")
+            text = text.replace("list", f"list of {items}")
+        limits = [f"{sign} {schema[key]}" for key, sign in LIMITS.items() if key in schema]
+        return " ".join([text, *limits])
+
+    def resolve(self, schema):
+        if "$ref" not in schema:
+            return schema
+        return {**self.root["$defs"][schema["$ref"].rsplit("/", 1)[1]], **schema}
+
+
+def _table(rows, head=("key", "value", "meaning")):
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+def _options(options):
+    """Names with their defaults; a default that YAML cannot write is left out."""
+    shown = []
+    for name, default in options.items():
+        plain = isinstance(default, (str, int, float, bool, list, tuple, dict, type(None)))
+        shown.append(f"`{name}: {in_yaml(default)}`" if plain else f"`{name}`")
+    return ", ".join(shown) or "none"
+
+
+def _first_line(docstring):
+    return (docstring or "").strip().partition("\n\n")[0].replace("\n", " ")
+
+
+def _docstring(module, function):
+    """A function's docstring, read without importing its module (and matplotlib with it)."""
+    path = Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if getattr(node, "name", None) == function:
+            return inspect.cleandoc(ast.get_docstring(node) or "")
+    raise ValueError(f"{path} has no function {function!r}")
+
+
+def lines():
+    yield INTRODUCTION
+    yield "## `config/config.yaml` and overlays\n"
+    yield from Schema("config").table()
+    yield "\n## `config/datasets.yaml`\n"
+    yield from Schema("datasets").table()
+    yield "\n### Preparation steps\n"
+    yield from _table(
+        (
+            (
+                f"`{name}`",
+                _options(
+                    {
+                        p.name if p.kind is not p.VAR_KEYWORD else "<column>": p.default
+                        for p in [*inspect.signature(step.apply).parameters.values()][1:]
+                    }
+                ),
+                "yes: no guarantee after it" if step.private_rows else "no",
+                step.what,
+            )
+            for name, step in STEPS.items()
+        ),
+        ("step", "options", "looks at private rows", "what it does"),
+    )
+    yield "\n## `config/files.yaml`\n"
+    yield from Schema("files").table()
+    yield "\n## `config/audit.yaml`\n"
+    yield from Schema("audit").table()
+    yield "\n## `config/experiments/<name>.yaml`\n"
+    yield from Schema("experiment").table()
+    for section, found in kinds.SECTIONS.items():
+        if found:
+            yield f"\n### Kinds of {section}\n"
+            yield from _table(
+                (
+                    (
+                        f"`{name}`",
+                        NEEDS.get(kind.inputs, ""),
+                        _options(kind.options),
+                        _first_line(_docstring(kind.module, kind.function)),
+                    )
+                    for name, kind in found.items()
+                ),
+                ("kind", "needs", "options", "what it shows"),
+            )
+    yield "\n### Mechanisms\n"
+    yield from _table(
+        (
+            (
+                f"`{name}`",
+                _options(MECHANISMS[name].defaults()),
+                _first_line(inspect.getdoc(type(MECHANISMS[name]))),
+            )
+            for name in sorted(MECHANISMS)
+        ),
+        ("mechanism", "options", "what it is"),
+    )
+
+
+def main():
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    for line in lines():
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Jobs and CPU hours of what a run would make, per experiment, before it is launched.
+
+python scripts/tools/forecast.py --configfile config/real.yaml config/full.yaml
+python scripts/tools/forecast.py -- cm08
+"""
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+
+import home  # noqa: F401, what follows is in scripts/
+
+from reporting import costs, forecast
+from reporting.plan import configuration, planned
+from study import paths
+from study.configuration.config import ConfigError, load
+from study.jobs import script
+from study.jobs.files import read_json, write_csv
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("targets", nargs="*", help="as for snakemake; everything where not given")
+    parser.add_argument("--configfile", nargs="+", default=[], help="overlays, as for snakemake")
+    parser.add_argument("--all", action="store_true", help="also jobs whose results are up to date")
+    parser.add_argument("--cores", type=int, default=4, help="for the time on so many cores")
+    parser.add_argument(
+        "--record", action="store_true", help=f"measure anew: from results to {forecast.RECORD}"
+    )
+    arguments = parser.parse_args()
+    try:
+        record() if arguments.record else show(arguments)
+    except ConfigError as error:
+        sys.exit(f"error: {error}")
+
+
+def show(arguments):
+    _, experiments, _ = load(*configuration(arguments.configfile))
+    experiments = {name: experiment.values for name, experiment in experiments.items()}
+    jobs_to_run = [
+        forecast.job(job.rule, job.experiment, job.path, experiments)
+        for job in planned(arguments.configfile, arguments.targets)
+        if job.pending or arguments.all
+    ]
+    with forecast.RECORD.open(newline="", encoding="utf-8") as handle:
+        known = forecast.Costs(csv.DictReader(handle))
+    totals = forecast.forecast(jobs_to_run, known)
+    print(f"{'experiment':<24}{'jobs':>8}{'CPU hours':>12}{'peak MB':>10}")
+    for name, total in sorted(totals.items(), key=lambda item: (item[0] == "", item[0])):
+        print(line(name or "(shared)", total))
+    everything = forecast.Forecast(
+        sum(total.jobs for total in totals.values()),
+        sum(total.cpu_seconds for total in totals.values()),
+        max((total.peak_mb for total in totals.values()), default=0.0),
+        sum(total.unknown for total in totals.values()),
+    )
+    print(line("all", everything))
+    hours = everything.cpu_seconds / 3600 / arguments.cores
+    print(f"On {arguments.cores} cores about {hours:.2g} hours.")
+    print(
+        "The record does not know the number of columns: wider data than were measured cost more."
+    )
+    if everything.unknown:
+        print(
+            f"{everything.unknown} jobs are of rules that were never measured; they count as short."
+        )
+
+
+def line(name, total):
+    hours = total.cpu_seconds / 3600
+    return f"{name:<24}{total.jobs:>8}{hours:>12.3f}{total.peak_mb:>10.0f}"
+
+
+def record():
+    found = (Path(paths.PROVENANCE(experiment=f.name)) for f in Path(paths.results()).iterdir())
+    experiments = {
+        path.parent.name: read_json(path)["configuration"] for path in found if path.exists()
+    }
+    rows = {}
+    if forecast.RECORD.exists():
+        with forecast.RECORD.open(newline="", encoding="utf-8") as handle:
+            rows = {tuple(row[:3]): row for row in list(csv.reader(handle))[1:]}
+    rows |= {row[:3]: row for row in forecast.record(costs.measured(), experiments)}
+    write_csv(forecast.RECORD, forecast.COLUMNS, [rows[key] for key in sorted(rows)])
+
+
+if __name__ == "__main__":
+    script.run(main)

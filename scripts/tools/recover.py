@@ -1,0 +1,117 @@
+"""After a killed run: cancel the cluster jobs it left behind, unlock the folder, and resume.
+
+    python scripts/tools/recover.py --workflow-profile workflow/profiles/slurm [any Snakemake arguments]
+
+Jobs of a killed Snakemake live on and would write the files that a new run makes again. The profiles
+name every job after this folder, so that they can be told from all others; only those are cancelled.
+Beside a run that is alive, on this machine or on another that shares the folder, it does nothing.
+"""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import home  # noqa: F401, what follows is in scripts/
+
+from study import paths
+from study.jobs import alive
+
+PATIENCE = 300  # seconds that cancelled jobs may take to end
+
+
+def job_prefix(folder):
+    """What the profiles put before the name of every job of a run in this folder."""
+    return "dp" + hashlib.sha256(str(folder).encode()).hexdigest()[:8]
+
+
+def output(*command):
+    """Standard output of a scheduler's command; a failure ends the recovery, with its message."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(
+            f"recover: {' '.join(command)} failed: {done.stderr.strip() or done.stdout.strip()}"
+        )
+    return done.stdout
+
+
+def slurm_jobs(prefix):
+    """Ids of the jobs of this folder that Slurm has queued or running."""
+    lines = output("squeue", "--noheader", "--me", "--format=%A %j").splitlines()
+    return sorted(
+        {job for job, name in (x.split(" ", 1) for x in lines) if name.startswith(prefix)}
+    )
+
+
+def lsf_jobs(folder):
+    """Ids of the unfinished jobs that were submitted from this folder."""
+    lines = output("bjobs", "-noheader", "-o", "jobid sub_cwd delimiter='|'").splitlines()
+    return sorted({job for job, cwd in (x.split("|", 1) for x in lines) if cwd == str(folder)})
+
+
+def in_use(command, *traces):
+    """Whether a scheduler must be asked: its command answers, or jobs of this folder left a trace.
+
+    It may be installed on a machine that belongs to no cluster.
+    """
+    if not shutil.which(command[0]):
+        return False
+    if any(path for pattern in traces for path in Path(".snakemake").glob(pattern)):
+        return True
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def cancel(find, command):
+    """Cancel what `find` finds and wait until it has ended."""
+    jobs = find()
+    if not jobs:
+        return
+    print(f"recover: cancelling {len(jobs)} jobs that were left behind ...", flush=True)
+    for start in range(0, len(jobs), 500):
+        output(command, *jobs[start : start + 500])
+    end = time.monotonic() + PATIENCE
+    while left := find():
+        if time.monotonic() > end:
+            sys.exit(
+                f"recover: {len(left)} jobs still run after {PATIENCE} s ({', '.join(left[:5])} ...); "
+                f"ask the cluster's support to end them, then run this again"
+            )
+        time.sleep(1)
+
+
+def refuse_beside_a_live_run(folder):
+    """Its jobs are not left behind: they would be cancelled, and their files made twice."""
+    runs = [f"process {number} of this machine" for number in alive.here(folder)]
+    runs = runs or alive.elsewhere(lambda text: print(f"recover: {text}", flush=True))
+    if runs:
+        sys.exit(
+            f"recover: a Snakemake run of this folder is alive ({', '.join(runs)}): wait for its end, "
+            f"or stop it with Ctrl-C where it was started"
+        )
+    alive.forget()
+
+
+def main():
+    arguments = sys.argv[1:]
+    if arguments in (["-h"], ["--help"]):
+        print(__doc__)
+        return
+    if paths.snakefile() and not Path(".snakemake").exists():
+        sys.exit("recover: start it in the folder of the run: there is no .snakemake here")
+    folder = Path.cwd()
+    refuse_beside_a_live_run(folder)
+    if in_use(("squeue", "--noheader", "--me"), "slurm_logs", "sbatch-*.log"):
+        cancel(lambda: slurm_jobs(job_prefix(folder)), "scancel")
+    if in_use(("bjobs", "-noheader"), "lsf_logs"):
+        cancel(lambda: lsf_jobs(folder), "bkill")
+    snakemake = [sys.executable, "-m", "snakemake", *paths.snakefile()]
+    print("recover: unlocking and resuming ...", flush=True)
+    if subprocess.run([*snakemake, "--unlock", *arguments], check=False).returncode:
+        sys.exit("recover: the folder could not be unlocked; see the lines above")
+    sys.exit(subprocess.run([*snakemake, "--rerun-incomplete", *arguments], check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()

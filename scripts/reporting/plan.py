@@ -40,13 +40,16 @@ def configuration(configfiles=()):
     return config, [*configfiles, *own]
 
 
-def planned(configfiles=(), targets=()):
-    """`Planned` of every job that the targets need, done or to be done. Raises ValueError."""
+def planned(configfiles=(), targets=(), start="."):
+    """`Planned` of every job that the targets need, done or to be done. Raises ValueError.
+
+    start: the folder in which Snakemake is started for a run in this one.
+    """
     try:
         configuration(configfiles)
     except ConfigError as error:
         raise ValueError(error) from None
-    command = [sys.executable, "-m", "snakemake", *paths.snakefile()]
+    command = [sys.executable, "-m", "snakemake", *paths.snakefile(start)]
     command += ["--nolock", "--summary"]
     if configfiles:
         command += ["--configfile", *configfiles]

@@ -29,10 +29,11 @@ def configuration(pattern):
     return [path for folder in folders for path in sorted(folder.glob(pattern))]
 
 
-def snakefile():
-    """What tells Snakemake the Snakefile, in a study's folder that has none."""
-    here = any(Path(name).exists() for name in ("Snakefile", "workflow/Snakefile"))
-    return [] if here else ["--snakefile", str(HOME / "Snakefile")]
+def snakefile(start="."):
+    """What tells Snakemake its Snakefile: the one it would find where it is started, or else the
+    workflow's own, which a study needs."""
+    here = filter(Path.exists, (Path(start, "Snakefile"), Path(start, "workflow/Snakefile")))
+    return ["--snakefile", str(next(here, HOME / "Snakefile"))]
 
 
 if in_study() and Path("mechanisms").is_dir():

@@ -9,7 +9,7 @@ import csv
 import sys
 from pathlib import Path
 
-import home  # noqa: F401, what follows is in scripts/
+import home  # first: what follows is in scripts/
 
 from reporting import costs, forecast
 from reporting.plan import configuration, planned
@@ -21,10 +21,18 @@ from study.jobs.files import read_json, write_csv
 
 def main():
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[home.ARGUMENTS],
     )
     parser.add_argument("targets", nargs="*", help="as for snakemake; everything where not given")
-    parser.add_argument("--configfile", nargs="+", default=[], help="overlays, as for snakemake")
+    parser.add_argument(
+        "--configfile",
+        nargs="+",
+        type=home.from_start,
+        default=[],
+        help="overlays, as for snakemake",
+    )
     parser.add_argument("--all", action="store_true", help="also jobs whose results are up to date")
     parser.add_argument("--cores", type=int, default=4, help="for the time on so many cores")
     parser.add_argument(
@@ -42,7 +50,7 @@ def show(arguments):
     experiments = {name: experiment.values for name, experiment in experiments.items()}
     jobs_to_run = [
         forecast.job(job.rule, job.experiment, job.path, experiments)
-        for job in planned(arguments.configfile, arguments.targets)
+        for job in planned(arguments.configfile, arguments.targets, home.START)
         if job.pending or arguments.all
     ]
     with forecast.RECORD.open(newline="", encoding="utf-8") as handle:

@@ -1,6 +1,29 @@
-"""Puts scripts/ on the path of the tools, which stand one folder below it."""
+"""The folder that a tool is about: that of `--directory`, as for snakemake, or the one it is started in.
 
+Imported before all else of the project, which asks on its import whose folder it works in.
+"""
+
+import argparse
+import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+START = Path.cwd()  # what relative paths among the arguments are seen from
+
+ARGUMENTS = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+ARGUMENTS.add_argument(
+    "--directory", "-d", metavar="FOLDER", default=".", help="the run's folder, as for snakemake"
+)
+
+
+def from_start(path):
+    """A path among the arguments, as seen from the run's folder."""
+    return os.path.relpath(START / path)
+
+
+try:
+    os.chdir(ARGUMENTS.parse_known_args()[0].directory)
+except OSError as error:
+    sys.exit(f"error: --directory {error.filename}: {error.strerror}")

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-import home  # noqa: F401, what follows is in scripts/
+import home  # first: what follows is in scripts/
 
 from reporting.plan import planned
 from study.jobs import script
@@ -18,15 +18,26 @@ from study.jobs import script
 
 def main():
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[home.ARGUMENTS],
     )
     parser.add_argument("targets", nargs="*", help="as for snakemake; everything where not given")
-    parser.add_argument("--configfile", nargs="+", default=[], help="overlays, as for snakemake")
+    parser.add_argument(
+        "--configfile",
+        nargs="+",
+        type=home.from_start,
+        default=[],
+        help="overlays, as for snakemake",
+    )
     parser.add_argument("--watch", type=float, metavar="SECONDS", help="until all is done")
     arguments = parser.parse_args()
     print("Asking Snakemake for the plan ...", file=sys.stderr)
     started = time.time_ns()
-    plan = [Watched(job, started) for job in planned(arguments.configfile, arguments.targets)]
+    plan = [
+        Watched(job, started)
+        for job in planned(arguments.configfile, arguments.targets, home.START)
+    ]
     shown = None
     while True:
         now = table(plan)

@@ -2,29 +2,27 @@
 
     python scripts/tools/recover.py --workflow-profile workflow/profiles/slurm [any Snakemake arguments]
 
-Jobs of a killed Snakemake live on and would write the files that a new run makes again. The profiles
-name every job after this folder, so that they can be told from all others; only those are cancelled.
-Beside a run that is alive, on this machine or on another that shares the folder, it does nothing.
+Jobs of a killed Snakemake live on and would write the files that a new run makes again. They are told
+from all others by the folder that they work in, the run's, and on Slurm by the name too that the
+profiles give them; only those are cancelled. Beside a run that is alive, on this machine or on another
+that shares the folder, it does nothing.
 """
 
-import hashlib
+import os
+import re
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import home  # noqa: F401, what follows is in scripts/
+import home  # first: what follows is in scripts/
 
 from study import paths
 from study.jobs import alive
 
+NAMES = re.compile("dp[-_]")  # what the Slurm profiles let the name of every job begin with
 PATIENCE = 300  # seconds that cancelled jobs may take to end
-
-
-def job_prefix(folder):
-    """What the profiles put before the name of every job of a run in this folder."""
-    return "dp" + hashlib.sha256(str(folder).encode()).hexdigest()[:8]
 
 
 def output(*command):
@@ -37,16 +35,16 @@ def output(*command):
     return done.stdout
 
 
-def slurm_jobs(prefix):
-    """Ids of the jobs of this folder that Slurm has queued or running."""
-    lines = output("squeue", "--noheader", "--me", "--format=%A %j").splitlines()
-    return sorted(
-        {job for job, name in (x.split(" ", 1) for x in lines) if name.startswith(prefix)}
-    )
+def slurm_jobs(folder):
+    """Ids of the jobs of a folder's runs that Slurm has queued or running: by their name too, since
+    jobs of other sorts may have been submitted from there, such as the one that runs Snakemake."""
+    lines = output("squeue", "--noheader", "--me", "--format=%A|%j|%Z").splitlines()
+    jobs = (line.split("|", 2) for line in lines)
+    return sorted({job for job, name, cwd in jobs if NAMES.match(name) and cwd == str(folder)})
 
 
 def lsf_jobs(folder):
-    """Ids of the unfinished jobs that were submitted from this folder."""
+    """Ids of the unfinished jobs that were submitted from a folder."""
     lines = output("bjobs", "-noheader", "-o", "jobid sub_cwd delimiter='|'").splitlines()
     return sorted({job for job, cwd in (x.split("|", 1) for x in lines) if cwd == str(folder)})
 
@@ -98,15 +96,19 @@ def main():
     if arguments in (["-h"], ["--help"]):
         print(__doc__)
         return
-    if paths.snakefile() and not Path(".snakemake").exists():
-        sys.exit("recover: start it in the folder of the run: there is no .snakemake here")
     folder = Path.cwd()
+    if not Path(".snakemake").exists():
+        sys.exit(
+            f"recover: no run was in {folder}, which has no .snakemake: start this in the folder of the "
+            f"run, or name that by --directory"
+        )
     refuse_beside_a_live_run(folder)
     if in_use(("squeue", "--noheader", "--me"), "slurm_logs", "sbatch-*.log"):
-        cancel(lambda: slurm_jobs(job_prefix(folder)), "scancel")
+        cancel(lambda: slurm_jobs(folder), "scancel")
     if in_use(("bjobs", "-noheader"), "lsf_logs"):
         cancel(lambda: lsf_jobs(folder), "bkill")
-    snakemake = [sys.executable, "-m", "snakemake", *paths.snakefile()]
+    snakemake = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START)]
+    os.chdir(home.START)  # the arguments are as they were for the run
     print("recover: unlocking and resuming ...", flush=True)
     if subprocess.run([*snakemake, "--unlock", *arguments], check=False).returncode:
         sys.exit("recover: the folder could not be unlocked; see the lines above")

@@ -53,9 +53,9 @@ class Slurm:
         return done.stdout
 
     def queue(self):
-        """(job id, state, name) of every job that Slurm remembers."""
-        lines = self.run("squeue", "-h", "-t", "all", "-o", "%A %T %j").splitlines()
-        return [tuple(line.split(" ", 2)) for line in lines]
+        """(job id, job id of its array, state, folder) of every job that Slurm remembers."""
+        lines = self.run("squeue", "-h", "-r", "-t", "all", "-o", "%A %F %T %Z").splitlines()
+        return [tuple(line.split(" ", 3)) for line in lines]
 
     def start(self):
         for folder in ("state", "spool", "munge", "log"):

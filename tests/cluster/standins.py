@@ -150,10 +150,10 @@ def squeue(words):
         if not found:
             refuse("error: Invalid job id specified")
         print(found[0])
-    elif words == ["--noheader", "--me", "--format=%A %j"]:
-        for number, name, _, code in jobs():
+    elif words == ["--noheader", "--me", "--format=%A|%j|%Z"]:
+        for number, name, folder, code in jobs():
             if code is None:
-                print(number, name)
+                print(f"{number}|{name}|{folder}")
     elif words != ["--noheader", "--me"]:
         refuse(f"unexpected {words}")
 

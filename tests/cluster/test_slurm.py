@@ -1,10 +1,12 @@
 """The shipped profiles on a real scheduler: same bytes as a local run, and every fault survived."""
 
 import re
+import shutil
 import time
 
 import pytest
-from recover import job_prefix
+
+from project import Project
 
 pytestmark = pytest.mark.slow
 
@@ -52,11 +54,10 @@ def on(cluster, project):
 
 def jobs(cluster, project, *states):
     """Ids of this copy's jobs, of those in the given states where some are given."""
-    prefix = job_prefix(project.folder.resolve())
     return [
         job
-        for job, state, name in cluster.queue()
-        if name.startswith(prefix) and (not states or state in states)
+        for job, _, state, folder in cluster.queue()
+        if folder == str(project.folder.resolve()) and (not states or state in states)
     ]
 
 
@@ -82,15 +83,54 @@ def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
     assert len(jobs(cluster, project)) <= 15 < len(run_files(project))
 
 
+SMALL = """
+title: "Two cells, one of the template's mechanism"
+datasets: [wdbc_clip]
+folds: 2
+restarts: 3
+lambda: 0.01
+methods: {output_perturbation: {}, noisy_mean: {}}
+sweeps: {main: {train_sizes: [200], epsilons: [1]}}
+"""
+
+
+def test_a_study_is_recovered_from_elsewhere(fresh, cluster, tmp_path):
+    """A folder of its own, named by --directory: run, killed, looked at and recovered from the checkout."""
+    home = on(cluster, fresh("home"))
+    studies = [Project(tmp_path / name) for name in ("alone", "study")]
+    for study in studies:
+        shutil.copytree(home / "workflow/template", study.folder)
+        (study / "config/experiments/my_study.yaml").unlink()
+        study.write("config/experiments/small.yaml", SMALL)
+    alone, study = studies
+    target = ("--", "results/small/results.csv")
+    home.snakemake("--directory", alone.folder, *target)
+    there = ("--directory", study.folder, *SBATCH)
+    process = home.start(*there, *target)
+    try:
+        home.wait_for(lambda: jobs(cluster, study, "RUNNING"))
+    finally:
+        home.kill(process)
+    left = jobs(cluster, study, "RUNNING", "PENDING")
+    assert left
+    output = home.python("scripts/tools/recover.py", *there, *target)
+    assert f"cancelling {len(left)} jobs that were left behind" in output
+    assert (study / target[1]).read_bytes() == (alone / target[1]).read_bytes()
+    output = home.python("scripts/tools/progress.py", "--directory", study.folder, *target)
+    assert re.search(r"^small +(\d+) +\1 +100 %", output, flags=re.MULTILINE), output
+    logs = list((study / ".snakemake").glob("sbatch-*.log"))
+    assert len(logs) == len(jobs(cluster, study))
+    assert not (home / ".snakemake").exists() and not (home / "results").exists()
+
+
 def test_array_submissions_give_the_same_bytes(project, cluster, local):
     project.snakemake(*ARRAY, *CELLS, timeout=300)
     assert (project / RESULTS).read_bytes() == local
     # The cells are tasks of one array; the aggregate is a job of its own.
-    prefix = job_prefix(project.folder.resolve())
-    lines = cluster.run("squeue", "-h", "-r", "-t", "all", "-o", "%F %j").splitlines()
-    submissions = [line.split()[0] for line in lines if line.split()[1].startswith(prefix)]
-    assert len(submissions) == len(run_files(project)) + 1
-    assert len(set(submissions)) == 2
+    folder = str(project.folder.resolve())
+    arrays = [array for _, array, _, place in cluster.queue() if place == folder]
+    assert len(arrays) == len(run_files(project)) + 1
+    assert len(set(arrays)) == 2
 
 
 @pytest.mark.parametrize("profile", [SBATCH, ARRAY], ids=["sbatch", "slurm"])

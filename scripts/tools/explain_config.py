@@ -68,7 +68,7 @@ TYPES = {
     "boolean": "true or false",
     "null": "null",
 }
-NEEDS = {"cells": "`sweep`", "results": "`sweep`", "analysis": "`analysis`"}
+NEEDS = ("sweep", "analysis")  # keys that an entry cannot leave out, as it can `datasets`
 LIMITS = {
     "minimum": "≥",
     "exclusiveMinimum": ">",
@@ -209,7 +209,7 @@ def lines():
                 (
                     (
                         f"`{name}`",
-                        NEEDS.get(kind.inputs, ""),
+                        f"`{kind.made_of.needs}`" if kind.made_of.needs in NEEDS else "",
                         _options(kind.options),
                         _first_line(_docstring(kind.module, kind.function)),
                     )

@@ -152,11 +152,7 @@ def ask(experiment):
         experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
     for section, available in kinds.SECTIONS.items():
         for entry in experiment.values[section].values():
-            inputs = available[entry["kind"]].inputs
-            if inputs in ("cells", "draws"):
-                experiment.entry_cells(entry)
-            else:
-                experiment.entry_paths(entry, inputs)
+            available[entry["kind"]].made_of.paths(experiment, entry)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ HERE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 
 from study import canonical, paths
-from study.configuration import audits, kinds, publications
+from study.configuration import audits, kinds, publications, verdict_inputs
 from study.configuration.config import ConfigError, check_own_files, load
 from study.configuration.experiment import data_path
 from study.data import downloads, origins
@@ -98,6 +98,43 @@ def experiment_of(wildcards):
     return EXPERIMENTS[wildcards.experiment]
 
 
+# Several rules.
+
+
+def mechanism_modules(experiment):
+    return sorted(
+        {MECHANISMS.module(method["mechanism"]) for method in experiment.methods.values()}
+    )
+
+
+@cache
+def facts(experiment):
+    """What the files of an experiment's source hold: their place may be another tomorrow."""
+    return origins.content(publications.files(experiment.source))
+
+
+def stand_ins(experiment):
+    """Data set -> why nothing about the source's data is decided on it."""
+    return {
+        name: DATASETS[name]["stand_in"]
+        for name in experiment.datasets
+        if "stand_in" in DATASETS[name]
+    }
+
+
+def all_stand_ins():
+    return json.dumps(
+        {
+            dataset: why
+            for name in CONFIG["experiments"]
+            for dataset, why in stand_ins(EXPERIMENTS[name]).items()
+        }
+    )
+
+
+# data.smk: files, rows.
+
+
 def own_content(wildcards):
     """What the data set's files of the user's own hold; a download's content is fixed by its source."""
     source = DATASETS[wildcards.dataset]["source"]
@@ -110,6 +147,9 @@ def download_arguments(name):
     checksum = [f"--sha256={file['sha256']}"] if file.get("sha256") else []
     own = [f"--url={url}" for url in file["urls"]] if file.get("own") else []
     return shlex.join(checksum + own)
+
+
+# run.smk: cells, the fits they share, and where lambda comes from.
 
 
 def method_of(wildcards):
@@ -157,6 +197,17 @@ def cell_settings(wildcards):
     return sys.intern(f"{given} {experiment.split(wildcards.method)}")
 
 
+def cell_fit(wildcards):
+    """The shared fits of a cell's method, [] for a method without one."""
+    label = experiment_of(wildcards).fit_label(wildcards.method)
+    if label is None:
+        return []
+    return paths.FIT(fit=label)
+
+
+# tune.smk
+
+
 def search_of(wildcards):
     return experiment_of(wildcards).searches[wildcards.search]
 
@@ -175,12 +226,31 @@ def private_tuning_modules(wildcards):
     return [MECHANISMS.module(private["mechanism"])] if "mechanism" in private else []
 
 
-def cell_fit(wildcards):
-    """The shared fits of a cell's method, [] for a method without one."""
-    label = experiment_of(wildcards).fit_label(wildcards.method)
-    if label is None:
-        return []
-    return paths.FIT(fit=label)
+# aggregate.smk
+
+
+def searched_paths(experiment, suffix):
+    """Every search result that the experiment's cells and fits use, each once."""
+    found = {}
+    for cell in experiment.cells():
+        method = experiment.methods[cell.method]
+        if "search" in method:
+            key = (method["search"], *cell[:1], *cell[2:])
+            found[experiment.search_path(*key, suffix=suffix)] = None
+    return list(found)
+
+
+def what_was_computed(experiment):
+    """results.csv, or of an experiment without cells its data and analyses."""
+    if experiment.sweeps:
+        return [paths.CELLS(experiment=experiment.name)]
+    return [
+        *(data_path(dataset, "json") for dataset in experiment.datasets),
+        *map(experiment.analysis_path, experiment.analyses),
+    ]
+
+
+# figures.smk: analyses, tables and figures, which are the entries of three sections.
 
 
 def entry_of(wildcards, section):
@@ -193,19 +263,10 @@ def entry_inputs(wildcards, section):
     """Files that a table, figure or analysis reads."""
     entry, kind = entry_of(wildcards, section)
     experiment = experiment_of(wildcards)
-    if kind.inputs in ("cells", "draws"):
-        paths = [experiment.run_path(cell) for cell in experiment.entry_cells(entry)]
-    else:
-        paths = list(experiment.entry_paths(entry, kind.inputs).values())
+    found = kind.made_of.files(experiment, entry)
     if kind.describes_data:
-        paths += [data_path(name, "json") for name in entry.get("datasets", experiment.datasets)]
-    return paths
-
-
-@cache
-def facts(experiment):
-    """What the files of an experiment's source hold: their place may be another tomorrow."""
-    return origins.content(publications.files(experiment.source))
+        found += [data_path(name, "json") for name in entry.get("datasets", experiment.datasets)]
+    return found
 
 
 def entry_facts(wildcards, section):
@@ -239,132 +300,16 @@ def entry_library(wildcards, section, script):
     return digest(script, *loaded)
 
 
-def searched_paths(experiment, suffix):
-    """Every search result that the experiment's cells and fits use, each once."""
-    found = {}
-    for cell in experiment.cells():
-        method = experiment.methods[cell.method]
-        if "search" in method:
-            key = (method["search"], *cell[:1], *cell[2:])
-            found[experiment.search_path(*key, suffix=suffix)] = None
-    return list(found)
-
-
-def checks_of(experiment, section):
-    """Every check that the claims, or the defects, of an experiment are decided by."""
-    return [
-        check
-        for entry in experiment.values[section].values()
-        for check in entry.get("checks", ())
-        if check.get("analysis") in (None, *experiment.analyses)
-        and check.get("table") in (None, *experiment.tables)
-    ]
-
-
-def check_modules(wildcards):
-    """Modules that the checks of a section load by name: their own, and those of mechanisms."""
-    checks = checks_of(experiment_of(wildcards), wildcards.section)
-    mechanisms = {c["options"]["mechanism"] for c in checks if "mechanism" in c["options"]}
-    return sorted(
-        {kinds.CHECKS[check["kind"]].module for check in checks}
-        | {MECHANISMS.module(name) for name in mechanisms}
-    )
+# verdicts.smk
 
 
 def check_inputs(wildcards):
-    """Files that the claims, or the defects, of an experiment are decided from."""
-    experiment = experiment_of(wildcards)
-    checks = checks_of(experiment, wildcards.section)
-    files = {}
-    if any(kinds.CHECKS[check["kind"]].inputs == "results" for check in checks):
-        files[paths.CELLS(experiment=experiment.name)] = None
-    for check in checks:
-        if "analysis" in check:
-            files[experiment.analysis_path(check["analysis"])] = None
-        other = check["options"].get("experiment")
-        if other in CONFIG["experiments"]:
-            files[paths.CELLS(experiment=other)] = None
-        if "table" in check:
-            files[paths.TABLE(experiment=experiment.name, name=check["table"])] = None
-        if kinds.CHECKS[check["kind"]].inputs == "tuning":
-            for dataset in check["options"].get("datasets", experiment.datasets):
-                if dataset in experiment.datasets:
-                    files |= {experiment.tuned_path(dataset, end): None for end in ("json", "csv")}
-    return list(files)
-
-
-def comparison_inputs(wildcards):
-    """Files that hold the published values and ours."""
-    experiment = experiment_of(wildcards)
-    analyses = {spec.get("analysis") for spec in experiment.published.values()}
-    specs = experiment.published.values()
-    return [
-        *(
-            [paths.CELLS(experiment=experiment.name)]
-            if any(not spec.get("analysis") and not spec.get("table") for spec in specs)
-            else []
-        ),
-        *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
-        *(
-            paths.TABLE(experiment=experiment.name, name=name)
-            for name in {spec.get("table"): None for spec in experiment.published.values()}
-            if name in experiment.tables
-        ),
-    ]
-
-
-def stand_ins(experiment):
-    """Data set -> why nothing about the source's data is decided on it."""
-    return {
-        name: DATASETS[name]["stand_in"]
-        for name in experiment.datasets
-        if "stand_in" in DATASETS[name]
-    }
-
-
-def verdict_paths(experiment):
-    """published.csv, claims.csv and defects.csv, those that an experiment's configuration asks for."""
-    return [
-        paths.VERDICTS(experiment=experiment.name, section=section)
-        for section in ("published", "claims", "defects")
-        if experiment.values[section]
-    ]
-
-
-def mechanism_modules(experiment):
-    return sorted(
-        {MECHANISMS.module(method["mechanism"]) for method in experiment.methods.values()}
+    return verdict_inputs.of_checks(
+        experiment_of(wildcards), wildcards.section, CONFIG["experiments"]
     )
 
 
-def what_was_computed(experiment):
-    """results.csv, or of an experiment without cells its data and analyses."""
-    if experiment.sweeps:
-        return [paths.CELLS(experiment=experiment.name)]
-    return [
-        *(data_path(dataset, "json") for dataset in experiment.datasets),
-        *map(experiment.analysis_path, experiment.analyses),
-    ]
-
-
-def results_of(name):
-    """Every file that an experiment ends with."""
-    experiment = EXPERIMENTS[name]
-    return [
-        *([paths.CELLS(experiment=name)] if experiment.sweeps else []),
-        paths.TIMING(experiment=name),
-        paths.PROVENANCE(experiment=name),
-        paths.CONFIGURATION(experiment=name),
-        *(
-            experiment.tuned_path(dataset)
-            for dataset in experiment.datasets
-            if "tune" in experiment.values
-        ),
-        *map(experiment.analysis_path, experiment.analyses),
-        *(paths.TABLE(experiment=name, name=table) for table in experiment.tables),
-        *(paths.FIGURE(experiment=name, name=figure) for figure in experiment.figures),
-        *verdict_paths(experiment),
-    ]
+# audit.smk
 
 
 def own_mechanisms():
@@ -401,11 +346,33 @@ def lambda_files(experiment):
     return sorted({source for source in sources if isinstance(source, str)})
 
 
-def all_stand_ins():
-    return json.dumps(
-        {
-            dataset: why
-            for name in CONFIG["experiments"]
-            for dataset, why in stand_ins(EXPERIMENTS[name]).items()
-        }
-    )
+# Snakefile and report.smk: all that an experiment ends with.
+
+
+def verdict_paths(experiment):
+    """published.csv, claims.csv and defects.csv, those that an experiment's configuration asks for."""
+    return [
+        paths.VERDICTS(experiment=experiment.name, section=section)
+        for section in ("published", "claims", "defects")
+        if experiment.values[section]
+    ]
+
+
+def results_of(name):
+    """Every file that an experiment ends with."""
+    experiment = EXPERIMENTS[name]
+    return [
+        *([paths.CELLS(experiment=name)] if experiment.sweeps else []),
+        paths.TIMING(experiment=name),
+        paths.PROVENANCE(experiment=name),
+        paths.CONFIGURATION(experiment=name),
+        *(
+            experiment.tuned_path(dataset)
+            for dataset in experiment.datasets
+            if "tune" in experiment.values
+        ),
+        *map(experiment.analysis_path, experiment.analyses),
+        *(paths.TABLE(experiment=name, name=table) for table in experiment.tables),
+        *(paths.FIGURE(experiment=name, name=figure) for figure in experiment.figures),
+        *verdict_paths(experiment),
+    ]

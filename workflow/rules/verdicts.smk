@@ -3,7 +3,7 @@
 
 rule compare:
     input:
-        comparison_inputs,
+        lambda wildcards: verdict_inputs.of_comparisons(experiment_of(wildcards)),
     output:
         report(
             paths.VERDICTS(section="published"),
@@ -64,7 +64,10 @@ rule check:
         ),
         facts=lambda wildcards: facts(experiment_of(wildcards)),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
-        library=lambda wildcards: digest("check.py", *check_modules(wildcards)),
+        library=lambda wildcards: digest(
+            "check.py",
+            *verdict_inputs.modules_of_checks(experiment_of(wildcards), wildcards.section),
+        ),
     shell:
         'python "$DP_HOME/scripts/check.py" --experiment {params.experiment:q} --section {wildcards.section}'
         " --stand-ins {params.stand_ins:q} --out {output} 2> {log}"

@@ -81,23 +81,8 @@ class Experiment:
         """Cells that a table or figure shows."""
         return self.cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
 
-    def entry_paths(self, spec, inputs):
-        """Data set -> path of what an entry reads ("" -> path for an analysis' result)."""
-        if inputs == "analysis":
-            return {"": self.analysis_path(spec["analysis"])}
-        if inputs == "results":
-            return {"": paths.CELLS(experiment=self.name)}
-        if inputs == "none":
-            return {}
-        if inputs == "trained":
-            return self._trained_paths(self.entry_cells(spec))
-        if inputs in ("fits", "searches"):
-            path = self.fit_path if inputs == "fits" else self.cell_search_path
-            return {cell: path(cell) for cell in self.entry_cells(spec)}
-        path = {"data": data_path, "tuning": self.tuned_path}[inputs]
-        return {name: path(name) for name in spec.get("datasets", self.datasets)}
-
-    def _trained_paths(self, cells):
+    def trained_paths(self, cells):
+        """What training these cells takes: see `study.configuration.inputs`."""
         found = {}
         for cell in cells:
             found["data", cell.dataset] = data_path(cell.dataset)

@@ -7,22 +7,13 @@ A job imports only its own kind's module, and depends on no other kind's source.
 import math
 from typing import NamedTuple
 
+from study.configuration import inputs
+
 
 class Kind(NamedTuple):
-    """module, function: called as function(experiment, spec, inputs), see `inputs`.
+    """module, function: called as function(experiment, spec, inputs).
 
-    inputs, what the function is given:
-      "cells"     a data frame, one row per cell of spec["sweep"] (study.jobs.summary.cells_frame)
-      "results"   a data frame, the rows of results.csv of those cells (study.jobs.summary.results_frame)
-      "data"      data set -> path of its prepared .npz (its .json stands beside it)
-      "tuning"    data set -> path of its tuning's .csv (its .json stands beside it)
-      "analysis"  path of the result of spec["analysis"]
-      "draws"     a data frame, one row per draw of those cells, with the run files' columns
-      "fits"      cell of spec["sweep"] -> path of its shared fits' .npz
-      "searches"  (cell of spec["sweep"]) -> path of its search's .csv (its .json stands beside it)
-      "trained"   what training its cells takes: ("data", data set) -> .npz, ("meta", data set) -> .json,
-                  ("settings", cell) -> the .json of its tuning or search, where it has one
-      "none"      an empty mapping: what it shows needs no data
+    inputs: by its name in `study.configuration.inputs`, what the function is given.
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
     options: name -> default of what spec["options"] may hold; `published` is everywhere the name of an
@@ -39,6 +30,10 @@ class Kind(NamedTuple):
     exclusive: bool = False
     describes_data: bool = False
     printed: bool = False
+
+    @property
+    def made_of(self):
+        return inputs.NAMED[self.inputs]
 
 
 TABLES = {
@@ -215,8 +210,8 @@ ANALYSES = {
     ),
 }
 
-# Checks of claims and defects, called as function(results, **options), see checks.statements. inputs:
-# "results" (results.csv), "tuning", "analysis" (the check names one, or a table) or "none".
+# Checks of claims and defects, called as function(results, **options), see checks.statements, whatever
+# they are made of.
 CHECKS = {
     "lower_than": Kind("checks.cells", "lower_than", "results"),
     "similar": Kind("checks.cells", "similar", "results"),

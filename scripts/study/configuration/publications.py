@@ -174,8 +174,9 @@ def _statement(entry, where, valid, names, source):
         place = f"{where}.checks[{number}]"
         _known(check["kind"], kinds.CHECKS, place, "kind")
         kind = kinds.CHECKS[check["kind"]]
-        if (kind.inputs == "analysis") != ("analysis" in check or "table" in check):
-            needs = "needs an" if kind.inputs == "analysis" else "takes no"
+        needed = kind.made_of.needs == "analysis"
+        if needed != ("analysis" in check or "table" in check):
+            needs = "needs an" if needed else "takes no"
             raise ConfigError(f"{place}: {check['kind']} {needs} analysis")
         _known(check.get("analysis"), valid["analyses"], place, "analysis")
         _known(check.get("table"), valid["tables"], place, "table")

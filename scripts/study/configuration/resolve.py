@@ -6,7 +6,7 @@ from dp.mechanisms import MECHANISMS
 from dp.mechanisms.options import Positive
 from dp.solvers.fits import fit_options
 from study import arguments, canonical
-from study.configuration import experiment_checks, families, kinds
+from study.configuration import experiment_checks, families, inputs, kinds
 from study.configuration.experiment import Experiment
 from study.configuration.validation import (
     check_options,
@@ -175,27 +175,26 @@ def _entry(scope, key, entry, available, datasets):
     scope.known(f"{key}.kind", [entry["kind"]], available, "kind")
     kind = available[entry["kind"]]
     # an illustration's data need no cells
-    valid = datasets if kind.inputs == "data" else value["datasets"]
+    valid = datasets if kind.made_of is inputs.DATA else value["datasets"]
     scope.known(f"{key}.datasets", entry.get("datasets", ()), valid, "data set")
     scope.known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
     source = scope.where(key.split("."))
     check_text_numbers(entry["options"], source, f"{key}.options")
     check_options(entry["options"], kind.options, source, f"{key}.options")
     entry["options"] = kind.options | entry["options"]
-    needed = "analysis" if kind.inputs == "analysis" else "sweep"
-    needed = None if kind.inputs in ("data", "tuning", "none") else needed
     for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
-        if other == needed and other not in entry:
+        needed = kind.made_of.needs == other
+        if needed and other not in entry:
             raise scope.fail(key, f"the key {other!r} is missing")
-        if other != needed and other in entry:
+        if not needed and other in entry:
             raise scope.fail(key, f"{entry['kind']} takes no {other!r}")
         named = entry.get(other, [])
         named = [named] if isinstance(named, str) else named
         scope.known(f"{key}.{other}", named, value[entries], other)
-    if kind.inputs == "tuning" and "tune" not in value:
+    if kind.made_of is inputs.TUNING and "tune" not in value:
         raise scope.fail(key, f"{entry['kind']} needs a 'tune' section")
     _entry_options(scope, f"{key}.options", entry["options"])
-    if kind.inputs == "results":
+    if kind.made_of is inputs.RESULTS:
         _option_axes(scope, f"{key}.options", entry["options"])
 
 

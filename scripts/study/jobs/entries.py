@@ -24,20 +24,12 @@ class Entry:
         return getattr(importlib.import_module(self.kind.module), self.kind.function)
 
     def inputs(self):
-        """What that function is given: see `study.configuration.kinds.Kind`."""
-        if self.kind.inputs == "cells":
-            from study.jobs.summary import (
-                cells_frame,  # pandas and scipy: only where cells are read
-            )
+        """What that function is given: see `study.configuration.inputs`."""
+        made_of = self.kind.made_of
+        if made_of.frame:
+            from study.jobs import summary  # pandas and scipy: only where cells are read
 
-            return cells_frame(self.experiment, self.experiment.entry_cells(self.spec))
-        if self.kind.inputs == "draws":
-            from study.jobs.summary import draws_frame
-
-            return draws_frame(self.experiment, self.experiment.entry_cells(self.spec))
-        if self.kind.inputs == "results":
-            from study.jobs.summary import results_frame
-
-            return results_frame(self.experiment, self.experiment.entry_cells(self.spec))
-        paths = self.experiment.entry_paths(self.spec, self.kind.inputs)
-        return paths[""] if self.kind.inputs == "analysis" else paths
+            read = getattr(summary, made_of.frame)
+            return read(self.experiment, self.experiment.entry_cells(self.spec))
+        paths = made_of.paths(self.experiment, self.spec)
+        return paths[""] if made_of.needs == "analysis" else paths

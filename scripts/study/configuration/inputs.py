@@ -1,0 +1,107 @@
+"""What tables, figures, analyses and checks are made of: what an entry must name, the files, and how they
+are read. `study.configuration.kinds` names these for every kind."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from study import paths
+
+
+class Inputs(NamedTuple):
+    """needs: the key by which an entry says what it is made of: a sweep, an analysis (a check may name a
+    table instead), data sets, which are the experiment's where it names none, or nothing.
+
+    paths(experiment, entry): name -> path of each file; the name is "" where there is one file only.
+    frame: the function of `study.jobs.summary` that reads the entry's cells from them. Without one, a
+    kind's function is given the paths, of an analysis the path. choice: beside each file stands the .json
+    of what its job chose.
+    """
+
+    needs: str | None
+    paths: Callable
+    frame: str | None = None
+    choice: bool = False
+
+    def files(self, experiment, entry):
+        """All that is read."""
+        found = [*self.paths(experiment, entry).values()]
+        return [*found, *(str(Path(path).with_suffix(".json")) for path in found if self.choice)]
+
+
+def _runs(experiment, entry):
+    return {cell: experiment.run_path(cell) for cell in experiment.entry_cells(entry)}
+
+
+def _results(experiment, entry):
+    return {"": paths.CELLS(experiment=experiment.name)}
+
+
+def _analysis(experiment, entry):
+    """Of a check that names what this run does not have, no file."""
+    if entry.get("analysis") in experiment.analyses:
+        return {"": experiment.analysis_path(entry["analysis"])}
+    if entry.get("table") in experiment.tables:
+        return {"": paths.TABLE(experiment=experiment.name, name=entry["table"])}
+    return {}
+
+
+def _data(experiment, entry):
+    return {name: paths.DATA(dataset=name) for name in entry.get("datasets", experiment.datasets)}
+
+
+def _tuning(experiment, entry):
+    wanted = entry.get("datasets", experiment.datasets)
+    return {name: experiment.tuned_path(name) for name in experiment.datasets if name in wanted}
+
+
+def _fits(experiment, entry):
+    return {cell: experiment.fit_path(cell) for cell in experiment.entry_cells(entry)}
+
+
+def _searches(experiment, entry):
+    return {cell: experiment.cell_search_path(cell) for cell in experiment.entry_cells(entry)}
+
+
+def _trained(experiment, entry):
+    return experiment.trained_paths(experiment.entry_cells(entry))
+
+
+def _nothing(experiment, entry):
+    return {}
+
+
+# A data frame, one row per cell: its coordinates, and the means and intervals of its draws.
+CELLS = Inputs("sweep", _runs, "cells_frame")
+# A data frame, one row per draw of those cells, with the run files' columns.
+DRAWS = Inputs("sweep", _runs, "draws_frame")
+# A data frame, the rows of results.csv of those cells.
+RESULTS = Inputs("sweep", _results, "results_frame")
+# Data set -> its prepared .npz (its .json stands beside it).
+DATA = Inputs("datasets", _data)
+# Data set -> the .csv of its tuning.
+TUNING = Inputs("datasets", _tuning, choice=True)
+# The result of an analysis.
+ANALYSIS = Inputs("analysis", _analysis)
+# Cell -> the .npz of its shared fits.
+FITS = Inputs("sweep", _fits)
+# Cell -> the .csv of its search.
+SEARCHES = Inputs("sweep", _searches, choice=True)
+# What training its cells takes: ("data", data set) -> .npz, ("meta", data set) -> .json, ("settings", cell)
+# -> the .json of its tuning or search, where it has one.
+TRAINED = Inputs("sweep", _trained)
+# What it shows needs no data.
+NOTHING = Inputs(None, _nothing)
+
+NAMED = {
+    "cells": CELLS,
+    "draws": DRAWS,
+    "results": RESULTS,
+    "data": DATA,
+    "tuning": TUNING,
+    "analysis": ANALYSIS,
+    "fits": FITS,
+    "searches": SEARCHES,
+    "trained": TRAINED,
+    "none": NOTHING,
+}

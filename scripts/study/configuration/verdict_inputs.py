@@ -1,0 +1,56 @@
+"""Files from which an experiment's published values, claims and defects are decided."""
+
+from dp.mechanisms import MECHANISMS
+from study import paths
+from study.configuration import kinds
+
+
+def of_comparisons(experiment):
+    """Files that hold this run's values beside the published ones."""
+    specs = experiment.published.values()
+    cells = [spec for spec in specs if not spec.get("analysis") and not spec.get("table")]
+    analyses = {spec.get("analysis") for spec in specs}
+    tables = {spec.get("table"): None for spec in specs}
+    return [
+        *([paths.CELLS(experiment=experiment.name)] if cells else []),
+        *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
+        *(
+            paths.TABLE(experiment=experiment.name, name=name)
+            for name in tables
+            if name in experiment.tables
+        ),
+    ]
+
+
+def checks(experiment, section):
+    """Every check that the claims, or the defects, are decided by, those aside that name an analysis or a
+    table which this run does not have."""
+    return [
+        check
+        for entry in experiment.values[section].values()
+        for check in entry.get("checks", ())
+        if check.get("analysis") in (None, *experiment.analyses)
+        and check.get("table") in (None, *experiment.tables)
+    ]
+
+
+def of_checks(experiment, section, listed):
+    """Files that these checks read. listed: the experiments of this run, of which they may name one."""
+    found = {}
+    for check in checks(experiment, section):
+        made_of = kinds.CHECKS[check["kind"]].made_of
+        found |= dict.fromkeys(made_of.files(experiment, check | check["options"]))
+        other = check["options"].get("experiment")
+        if other in listed:
+            found[paths.CELLS(experiment=other)] = None
+    return list(found)
+
+
+def modules_of_checks(experiment, section):
+    """Modules that these checks load by name: their own, and those of mechanisms."""
+    found = checks(experiment, section)
+    mechanisms = {c["options"]["mechanism"] for c in found if "mechanism" in c["options"]}
+    return sorted(
+        {kinds.CHECKS[check["kind"]].module for check in found}
+        | {MECHANISMS.module(name) for name in mechanisms}
+    )

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from dp import losses
-from dp.descents.stochastic import batch_plan, descend
+from dp.descents import stochastic
 from dp.noise import l2_laplace
 from dp.seeds import generator
 from study.data.prepared import Prepared
@@ -14,7 +14,7 @@ from study.jobs.files import write_csv
 COLUMNS = ("dataset", "epsilon", "epoch", "step", "objective", "gradient_norm", "error")
 
 
-def descent_trace(experiment, spec, paths, seed, out):
+def sgd_trace(experiment, spec, paths, seed, out):
     """Objective, gradient norm and training error, medians over simulations, along the iterations.
 
     Every simulation descends on its own order of all training rows, projection and noise. Options:
@@ -29,7 +29,7 @@ def descent_trace(experiment, spec, paths, seed, out):
         n, d = X.shape
         k = min(options["dimensions"] or d, d)
         axes = (experiment.name, dataset, "descent trace")
-        plan = batch_plan(n, options["batch"])
+        plan = stochastic.batch_plan(n, options["batch"])
         steps = len(plan[0]) * options["epochs"]
         checkpoints = np.unique(np.geomspace(1, steps, options["points"]).round().astype(int))
         lam = options["lambda"]
@@ -43,7 +43,7 @@ def descent_trace(experiment, spec, paths, seed, out):
                 order = generator(seed, *axes, simulation, "order")
                 noise = generator(seed, *axes, simulation, "noise")
                 passes = _passes(order, noise, n, k + 1, len(plan[0]), epsilon, options)
-                _, kept = descend(
+                _, kept = stochastic.descend(
                     Z[None],
                     [0],
                     [lam],

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dp.descents.full_batch import descend
+from dp.descents import full_batch
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from study import arguments
@@ -13,7 +13,7 @@ from study.jobs.files import atomic, read_json, write_csv
 LEVELS = (0.025, 0.975)
 
 
-def descent_traces(experiment, spec, paths, seed, out):
+def loss_traces(experiment, spec, paths, seed, out):
     """Mean training loss of every iterate, and the range of 95 % of the restarts, as a CSV."""
     options, dataset, meta, data = _read(experiment, spec, paths)
     rows = []
@@ -72,12 +72,12 @@ def single_points(experiment, spec, paths, seed, out):
         "learning_rate": chosen["learning_rate"],
         "iterations": options["iterations"],
     }
-    full = descend(X, y, **settings)[0][0]
+    full = full_batch.descend(X, y, **settings)[0][0]
     moved = []
     for row in range(len(X)):
         neighbour = X.copy()
         neighbour[row, :2] *= -1
-        moved.append(descend(neighbour, y, **settings)[0][0])
+        moved.append(full_batch.descend(neighbour, y, **settings)[0][0])
     with atomic(out, "wb") as handle:
         np.savez(
             handle,

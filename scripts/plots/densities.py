@@ -14,7 +14,7 @@ def noise_densities(experiment, spec, _):
     options = spec["options"]
     fig, axes = style.figure()
     z = np.linspace(-6, 6, 1201)
-    colours = style.sequence(len(options["epsilons"]))
+    colours = style.shades(len(options["epsilons"]))
     for epsilon, colour in zip(options["epsilons"], colours, strict=True):
         if options["noise"] == "laplace":
             density = epsilon / 2 * np.exp(-epsilon * np.abs(z))

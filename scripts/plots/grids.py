@@ -44,7 +44,7 @@ def search_grid(experiment, spec, paths):
             annot=table.map(lambda value: f"{value:.3g}" if value else ""),
             fmt="",
             annot_kws={"fontsize": "small"},
-            cmap=seaborn.light_palette(style.MECHANISMS["output_perturbation"][1], as_cmap=True),
+            cmap=seaborn.light_palette(style.LOOKS["output_perturbation"][1], as_cmap=True),
             vmin=0 if wins else found.min().min(),
             vmax=found.max().max(),
             cbar=False,

@@ -161,7 +161,7 @@ def _looks(frame, keys):
     curves = [curve for curve in itertools.product(*orders.values()) if curve in there]
     last = orders[keys[-1]]
     noiseless = [value for value in last if keys[-1] == "epsilon" and value == np.inf]
-    colours = style.sequence(len(last) - len(noiseless)) + ["#000000"] * len(noiseless)
+    colours = style.shades(len(last) - len(noiseless)) + ["#000000"] * len(noiseless)
     colours = dict(zip(last, colours, strict=True))
     kinds = list(dict.fromkeys(curve[:-1] for curve in curves))
     looks = {}

@@ -64,7 +64,7 @@ def iterations(experiment, spec, path):
 
 def _colours(values):
     """A colour per epsilon, black without noise."""
-    finite = style.sequence(sum(np.isfinite(v) for v in values))
+    finite = style.shades(sum(np.isfinite(v) for v in values))
     return [*finite, *["#000000"] * (len(values) - len(finite))]
 
 

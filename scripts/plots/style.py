@@ -16,7 +16,7 @@ import numpy as np
 from study.jobs.files import atomic
 
 # mechanism: (name in legends, colour, marker, line style)
-MECHANISMS = {
+LOOKS = {
     "nonprivate": ("without privacy", "#000000", "", "--"),
     "output_perturbation": ("output perturbation", "#0072B2", "o", "-"),
     "objective_perturbation_cm08": ("objective perturbation, as printed", "#E69F00", "s", "-"),
@@ -82,7 +82,7 @@ PARAMETERS = {
 
 def name(mechanism):
     """A mechanism's name for readers."""
-    return MECHANISMS[mechanism][0] if mechanism in MECHANISMS else mechanism.replace("_", " ")
+    return LOOKS[mechanism][0] if mechanism in LOOKS else mechanism.replace("_", " ")
 
 
 def look(label, colour, marker="", line="-"):
@@ -98,9 +98,7 @@ def looks(methods):
     one has here already.
     """
     found, used = {}, set()
-    taken = {
-        MECHANISMS[m["mechanism"]][1] for m in methods.values() if m["mechanism"] in MECHANISMS
-    }
+    taken = {LOOKS[m["mechanism"]][1] for m in methods.values() if m["mechanism"] in LOOKS}
     spare = iter(
         (SPARE[k], SPARE_MARKERS[(k + turn) % len(SPARE)])
         for turn in range(len(SPARE_MARKERS))
@@ -109,7 +107,7 @@ def looks(methods):
     )
     baselines = iter(BASELINES)
     for label, method in methods.items():
-        known = MECHANISMS.get(method["mechanism"])
+        known = LOOKS.get(method["mechanism"])
         own = known and (known[1], known[3])
         if known and not {method["mechanism"], own} & used:
             name, colour, marker, line = known
@@ -144,7 +142,7 @@ def columns(panels):
     return 2 if panels in (2, 4) else min(panels, 3)
 
 
-def sequence(count):
+def shades(count):
     """Colours of an ordered family, dark to light, told apart in greyscale: part of viridis."""
     return [mpl.colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]
 
@@ -153,7 +151,7 @@ def ordered(names):
     """Name -> look, as of `looks`, for an ordered family of curves."""
     return {
         name: look(name, colour, MARKERS[k % len(MARKERS)])
-        for k, (name, colour) in enumerate(zip(names, sequence(len(names)), strict=True))
+        for k, (name, colour) in enumerate(zip(names, shades(len(names)), strict=True))
     }
 
 

@@ -24,7 +24,7 @@ def weights_and_noise(experiment, spec, path):
     grid[0, 0].set_yscale("asinh")  # before the boxes, which seaborn measures on it
     grid[1, 0].set_yscale("log")
     names = [*(epsilon(e) for e in epsilons), "weights"]
-    look = {"palette": [*style.sequence(len(epsilons)), "#999999"], "saturation": 1, "fliersize": 2}
+    look = {"palette": [*style.shades(len(epsilons)), "#999999"], "saturation": 1, "fliersize": 2}
     look |= {"boxprops": {"alpha": 0.6}, "medianprops": {"color": "#000000"}, "width": 0.7}
     for column, size, before, added in zip(grid.T, sizes, weights, noise, strict=True):
         values = dict(zip(names, [*added, before], strict=True))

@@ -14,7 +14,7 @@ from checks.results import Results
 from dp import metrics
 from study import facts as source_file
 from study import paths
-from study.canonical import epsilon, number, sequence
+from study.canonical import epsilon, grid, number
 from study.configuration import inputs, kinds
 from study.configuration.experiment import data_path
 from study.jobs.files import read_json
@@ -281,7 +281,7 @@ class Gathered:
         for name, sweep in own.get("sweeps", {}).items():
             ours = self.experiment.sweeps.get(name)
             for key in ("train_sizes", "epsilons"):
-                theirs = sequence(sweep[key], whole=key == "train_sizes")
+                theirs = grid(sweep[key], whole=key == "train_sizes")
                 if ours is None or ours[key] != theirs:
                     found.append(f"{key.replace('_', ' ')} of the sweep {name}")
         return "; ".join(found)

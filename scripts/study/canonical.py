@@ -42,7 +42,7 @@ def parse(text):
     return float(text)
 
 
-def sequence(values, whole=False):
+def grid(values, whole=False):
     """A list, or {from, to, step} inclusive, as a sorted list of distinct numbers.
 
     Raises ValueError for a range of more than LONGEST, which no one means.

@@ -63,7 +63,7 @@ def module_files(name):
     return []
 
 
-def sources(script, *modules):
+def files_of_job(script, *modules):
     """All project files that `scripts/<script>` executes, given the modules it loads by name."""
     waiting = [ROOT / script, *(file for name in modules for file in module_files(name))]
     found = set()
@@ -78,7 +78,7 @@ def sources(script, *modules):
 @cache
 def looks_up_mechanisms(script, *modules):
     """Whether such a job imports the registry, by which it may load any mechanism of its experiment."""
-    return module_files("dp.mechanisms")[-1] in sources(script, *modules)
+    return module_files("dp.mechanisms")[-1] in files_of_job(script, *modules)
 
 
 def canonical_code(tree, summaries=False):
@@ -129,8 +129,8 @@ def _code(path):
 
 @cache
 def digest(script, *modules):
-    """Twelve hexadecimal digits that change with the code of any file in `sources`."""
+    """Twelve hexadecimal digits that change with the code of any file in `files_of_job`."""
     total = hashlib.sha256()
-    for path in sources(script, *modules):
+    for path in files_of_job(script, *modules):
         total.update(_code(path))
     return total.hexdigest()[:12]

@@ -150,16 +150,16 @@ def test_an_attack_depends_on_no_other_mechanism():
     """What a job executes decides when it is made again: its own mechanism's file, and no other's."""
     from dp.mechanisms import MECHANISMS
     from dp.privacy.exact_losses import OBJECTIVE
-    from study.dependencies import ROOT, sources
+    from study.dependencies import ROOT, files_of_job
 
     folder = ROOT / "dp/mechanisms"
     for name in ("output_perturbation", "objective_perturbation", "dp_sgd", "adassp"):
-        files = set(sources("attack.py", MECHANISMS.module(name)))
+        files = set(files_of_job("attack.py", MECHANISMS.module(name)))
         own = {path.name for path in files if path.parent == folder} - {"__init__.py"}
         module = MECHANISMS.module(name).rpartition(".")[2] + ".py"
         needed = {
             path.name
-            for path in sources("run.py", MECHANISMS.module(name))
+            for path in files_of_job("run.py", MECHANISMS.module(name))
             if path.parent == folder
         }
         assert module in own <= needed

@@ -74,22 +74,22 @@ def test_number(value, text):
 
 
 def test_a_range_has_both_ends_and_no_rounding():
-    values = canonical.sequence({"from": 0.01, "to": 0.2, "step": 0.01})
+    values = canonical.grid({"from": 0.01, "to": 0.2, "step": 0.01})
     assert values == [k / 100 for k in range(1, 21)]
-    sizes = canonical.sequence({"from": 1000, "to": 14000, "step": 1000}, whole=True)
+    sizes = canonical.grid({"from": 1000, "to": 14000, "step": 1000}, whole=True)
     assert sizes == [1000 * k for k in range(1, 15)]
     assert all(type(size) is int for size in sizes)
 
 
 def test_a_range_stops_before_an_end_that_no_step_reaches():
-    assert canonical.sequence({"from": 1, "to": 2, "step": 0.4}) == [1, 1.4, 1.8]
-    assert canonical.sequence({"from": 2, "to": 1, "step": 1}) == []
-    assert canonical.sequence({"from": 2, "to": 2, "step": 1}) == [2]
+    assert canonical.grid({"from": 1, "to": 2, "step": 0.4}) == [1, 1.4, 1.8]
+    assert canonical.grid({"from": 2, "to": 1, "step": 1}) == []
+    assert canonical.grid({"from": 2, "to": 2, "step": 1}) == [2]
 
 
 def test_a_list_is_sorted_and_names_each_value_once():
-    assert canonical.sequence([2, 0.3, 0.1 + 0.2, 1]) == [0.3, 1, 2]
-    assert canonical.sequence([300, 100, 100], whole=True) == [100, 300]
+    assert canonical.grid([2, 0.3, 0.1 + 0.2, 1]) == [0.3, 1, 2]
+    assert canonical.grid([300, 100, 100], whole=True) == [100, 300]
 
 
 @pytest.mark.parametrize(("text", "value"), [("1", 1), (" -4.5e1 ", -45), (".5", 0.5), ("+3.", 3)])

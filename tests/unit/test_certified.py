@@ -124,7 +124,7 @@ def test_descent_alone_keeps_its_promise(kappa, l1):
     norm = np.linalg.norm(gradient(start) + l1)
     limit = accelerated.steps(kappa, 1.0, norm, 1e-8)
     assert limit <= 100 * math.sqrt(kappa)
-    accelerated.descend(gradient, kappa, 1.0, start, limit, found.append, proximal)
+    accelerated.proximal_descent(gradient, kappa, 1.0, start, limit, found.append, proximal)
     w = proximal(found[-1] - gradient(found[-1]) / kappa)
     g = gradient(w)
     rest = np.where(w != 0, g + l1 * np.sign(w), np.maximum(np.abs(g) - l1, 0))

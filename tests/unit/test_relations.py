@@ -54,7 +54,7 @@ def lines(axes):
 def expected(frame, method, along):
     rows = frame[frame["method"] == method].sort_values(along)
     columns = (along, "error_mean", "error_low", "error_high")
-    return style.MECHANISMS[method][1].lower(), [rows[column].to_numpy() for column in columns]
+    return style.LOOKS[method][1].lower(), [rows[column].to_numpy() for column in columns]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def family(methods, epsilons, **options):
 def test_a_family_has_a_curve_or_a_panel_per_epsilon(show, epsilons):
     frame, fig = family(["output_perturbation"], epsilons, show=show)
     assert len(fig.axes) == (1 if len(epsilons) == 2 else len(epsilons))
-    for value, colour in zip(epsilons, map(to_hex, style.sequence(len(epsilons))), strict=True):
+    for value, colour in zip(epsilons, map(to_hex, style.shades(len(epsilons))), strict=True):
         axes = fig.axes[epsilons.index(value) if len(fig.axes) > 1 else 0]
         rows = frame[frame["epsilon"] == value]
         if show == "width":
@@ -134,7 +134,7 @@ def test_a_family_has_a_curve_or_a_panel_per_epsilon(show, epsilons):
 def test_several_methods_of_a_family_meet_in_a_panel_per_epsilon():
     frame, fig = family(NAMES[1:4], [0.1, 1.0])
     for axes, value in zip(fig.axes, [0.1, 1.0], strict=True):
-        assert set(lines(axes)) == {style.MECHANISMS[name][1].lower() for name in NAMES[:4]}
+        assert set(lines(axes)) == {style.LOOKS[name][1].lower() for name in NAMES[:4]}
         for method in NAMES[1:4]:
             colour, (x, mean, low, high) = expected(
                 frame[frame["epsilon"] == value], method, "train_size"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp.descents.stochastic import batch_plan, descend
+from dp.descents import stochastic
 from dp.mechanisms import MECHANISMS
 
 DP_SGD, SGD = MECHANISMS["dp_sgd"], MECHANISMS["sgd"]
@@ -33,7 +33,7 @@ def test_descend_is_the_loop_of_the_definition(loss, schedule):
     X, y = unit_rows(n, d, 1)
     X *= np.linspace(0.2, 3, n)[:, None]
     rng = np.random.default_rng(2)
-    plan = batch_plan(n, 5)
+    plan = stochastic.batch_plan(n, 5)
     orders = [rng.permutation(n) for _ in range(2)]
     noises = [rng.standard_normal((len(plan[0]), d)) for _ in range(2)]
     w, step = np.zeros(d), 0
@@ -52,7 +52,7 @@ def test_descend_is_the_loop_of_the_definition(loss, schedule):
             w = w - eta * (lam * w + total / 5)
     passes = [(o[None], z[None]) for o, z in zip(orders, noises, strict=True)]
     residual = loss == "squared"
-    found, kept = descend(
+    found, kept = stochastic.descend(
         (X if residual else X * y[:, None])[None],
         [0],
         [lam, 0.1],
@@ -71,7 +71,7 @@ def test_descend_is_the_loop_of_the_definition(loss, schedule):
 
 def test_batches_are_disjoint_and_cover_the_rows_once():
     for n, batch, final in [(100, 7, None), (100, 500, None), (361, 60, 5), (50, 2, 10), (1, 1, 1)]:
-        starts, stops, divisors = batch_plan(n, batch, final)
+        starts, stops, divisors = stochastic.batch_plan(n, batch, final)
         assert starts[0] == 0 and stops[-1] == n
         np.testing.assert_array_equal(starts[1:], stops[:-1])
         assert (stops - starts <= divisors).all() and (stops > starts).all()
@@ -111,7 +111,7 @@ def test_neighbours_move_the_noiseless_sums_by_at_most_twice_the_clip():
     rng = np.random.default_rng(7)
     n, d, clip = 12, 4, 0.3
     order = rng.permutation(n)[None]
-    plan = batch_plan(n, 4)
+    plan = stochastic.batch_plan(n, 4)
     worst = 0.0
     for _ in range(200):
         rows = rng.standard_normal((1, n, d)) * rng.exponential(5, (1, n, 1))
@@ -122,7 +122,7 @@ def test_neighbours_move_the_noiseless_sums_by_at_most_twice_the_clip():
         for data in (rows, other):
             # The first step that sees the record: both runs still stand at the same point.
             k = int(np.flatnonzero(order[0] == i)[0]) // 4
-            _, kept = descend(
+            _, kept = stochastic.descend(
                 data, [0], [1.0], [(order, None)], plan, clip=clip, schedule="constant",
                 checkpoints=[k + 1],
             )  # fmt: skip

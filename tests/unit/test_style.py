@@ -10,10 +10,10 @@ CURVES = ("learning_curve", "epsilon_curve")
 
 
 def test_every_listed_mechanism_has_a_look_of_its_own():
-    assert set(style.MECHANISMS) <= set(MECHANISMS)
-    looks = [look[1:] for look in style.MECHANISMS.values()]
+    assert set(style.LOOKS) <= set(MECHANISMS)
+    looks = [look[1:] for look in style.LOOKS.values()]
     assert len(set(looks)) == len(looks)
-    names = [look[0] for look in style.MECHANISMS.values()]
+    names = [look[0] for look in style.LOOKS.values()]
     assert len(set(names)) == len(names)
 
 

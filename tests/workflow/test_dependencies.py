@@ -13,7 +13,7 @@ import pytest
 from dp.mechanisms import MECHANISMS
 from project import ROOT
 from study.configuration import audits, kinds
-from study.dependencies import digest, sources
+from study.dependencies import digest, files_of_job
 
 SCRIPTS = ROOT / "scripts"
 
@@ -86,13 +86,15 @@ def recorded_library(project, output):
 
 
 def check(project):
-    """Every captured job's files are in `sources` of the modules whose digest its rule recorded."""
+    """Every captured job's files are in `files_of_job` of the modules whose digest its rule recorded."""
     seen, unknown = set(), set()
     for job in jobs(project.captured):
         if job["script"] == "download.py":
             continue  # its checksum fixes what it makes, whatever the code
         modules = modules_by_name(job)
-        known = {path.relative_to(SCRIPTS).as_posix() for path in sources(job["script"], *modules)}
+        known = {
+            path.relative_to(SCRIPTS).as_posix() for path in files_of_job(job["script"], *modules)
+        }
         output = next(a for a in itertools.pairwise(job["arguments"]) if a[0].startswith("--out"))
         missed = sorted(set(job["project"]) - known)
         if recorded_library(project, output[1]) != digest(job["script"], *modules):
@@ -170,7 +172,7 @@ def test_importing_the_mechanisms_imports_numpy_and_no_mechanism():
 
 
 def test_attacks_do_not_depend_on_how_experiments_are_configured():
-    found = {str(path.relative_to(SCRIPTS)) for path in sources("attack.py")}
+    found = {str(path.relative_to(SCRIPTS)) for path in files_of_job("attack.py")}
     assert "dp/audit.py" in found
     assert not found & {
         "study/configuration/config.py",

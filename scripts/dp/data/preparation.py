@@ -14,7 +14,7 @@ from dp.data import examples
 from dp.data.components import BLOCK_ROWS, blocks, moments, principal_components
 
 
-class Later(NamedTuple):
+class PutOff(NamedTuple):
     """Steps (name, options) that are put off, and the columns of the rows they will be applied to."""
 
     columns: tuple = ()
@@ -51,7 +51,7 @@ class Table(NamedTuple):
     classes: tuple = ()
     pair: tuple = ()
     groups: tuple = ()
-    later: Later = Later()
+    later: PutOff = PutOff()
     coordinate_bound: float = np.inf
     target: tuple = ()
 
@@ -356,7 +356,7 @@ def prepare(table, steps, rng_of=None, put_off=False, overwrite=False):
     left = waiting if put_off and np.issubdtype(table.X.dtype, np.integer) else []
     if left:
         one = apply_row_wise(table._replace(X=table.X[:1], y=table.y[:1]), left)
-        later = Later(table.columns, tuple(left))
+        later = PutOff(table.columns, tuple(left))
         table = one._replace(X=table.X, y=table.y, train_rows=table.train_rows, later=later)
     else:
         table = apply_row_wise(table, waiting, overwrite)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dp import losses
 from dp.accounting import REPLACE_ONE, Guarantee, none
-from dp.descents.stochastic import SCHEDULES, batch_plan, descend
+from dp.descents import stochastic
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Flag, Loss, Optional, Positive, Whole
 from dp.noise import l2_laplace
@@ -18,7 +18,7 @@ EXAMPLES_BYTES = 1 << 22  # of a step's batches of all runs that descend togethe
 OPTIONS = {
     "batch": Whole(50),
     "epochs": Whole(1),
-    "schedule": Choice(*SCHEDULES),
+    "schedule": Choice(*stochastic.SCHEDULES),
     "rate": Positive(1.0),
     "loss": Loss(),
     "clip": Positive(1.0),
@@ -98,7 +98,7 @@ class _SGD(Mechanism):
         """
         n, d = trains[0][0].shape
         scale = self._scale(p)
-        plan = batch_plan(n, p.batch, p.batch_final)
+        plan = stochastic.batch_plan(n, p.batch, p.batch_final)
         width = (p.dimensions or d) + p.bias
         projected = p.dimensions is not None
         residual = losses.get(p.loss).residual
@@ -131,7 +131,7 @@ class _SGD(Mechanism):
                 yield order, noise
 
         settings = {"loss": p.loss, "clip": p.clip, "schedule": p.schedule, "rate": p.rate}
-        w, _ = descend(rows, block, lams, passes(), plan, targets=targets, **settings)
+        w, _ = stochastic.descend(rows, block, lams, passes(), plan, targets=targets, **settings)
         w = w.transpose(1, 0, 2)
         intercepts = w[:, :, -1] if p.bias else np.zeros(w.shape[:2])
         w = w[:, :, : width - p.bias]

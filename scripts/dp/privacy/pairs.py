@@ -21,7 +21,7 @@ from dp.solvers.fits import shared_fit
 class Pair(NamedTuple):
     """Two neighbouring data sets for an attack.
 
-    sides: ((X, y), (X', y')), or `Later`. arguments: what the reason assumes of guarantee and release
+    sides: ((X, y), (X', y')), or `LazySides`. arguments: what the reason assumes of guarantee and release
     (lam, bound, options). statistic: (pair, mechanism, **arguments) -> (weights (m, p) -> {name: (m,)
     scores}), larger where the first side is likelier; None learns directions from pilot releases. exact:
     (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair, from densities. Both raise
@@ -37,10 +37,10 @@ class Pair(NamedTuple):
     @property
     def size(self):
         """(n, d), both public."""
-        return self.sides.size if isinstance(self.sides, Later) else self.sides[0][0].shape
+        return self.sides.size if isinstance(self.sides, LazySides) else self.sides[0][0].shape
 
 
-class Later:
+class LazySides:
     """Sides that are made when they are first looked at; their size (n, d) is known before.
 
     Every run checks the audit's configuration, and tens of megabytes need not be made for that.
@@ -341,7 +341,7 @@ def _saturated(direction, others, sine, lam):
         second[0][0, :-1] *= -1
         return first, second
 
-    return Later(size, sides), {"lam": lam, "bound": 1.0}
+    return LazySides(size, sides), {"lam": lam, "bound": 1.0}
 
 
 SATURATED = (

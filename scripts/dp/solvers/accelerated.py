@@ -16,7 +16,7 @@ def steps(smooth, convex, norm, tolerance):
     return math.ceil(math.sqrt(smooth / convex) * math.log(max(excess, 1.0)))
 
 
-def descend(gradient, smooth, convex, start, limit, attempt, proximal=lambda w: w):
+def proximal_descent(gradient, smooth, convex, start, limit, attempt, proximal=lambda w: w):
     """Descend from `start` on a function whose smooth part's curvature lies in [convex, smooth].
 
     gradient: of the smooth part. proximal: the proximal map of the other part over `smooth`.

@@ -7,7 +7,7 @@ import numpy as np
 from dp import losses
 from dp.data.examples import ROUNDING, row_norms, slices
 from dp.descents.distributed_lasso import soft_threshold
-from dp.solvers.accelerated import descend, steps
+from dp.solvers.accelerated import proximal_descent, steps
 from dp.solvers.newton import least_tolerance
 
 # (solver, share of the tolerance it is asked for), in the order in which they are tried. LIBLINEAR is
@@ -116,7 +116,7 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
     # at most the public bound, as `dp.data.examples.check_rows` compares
     least = least_tolerance(n, d, l2, norms.max() / (1 + ROUNDING))
     limit = steps(smooth, l2, best[0], tolerance) if least <= 2 * tolerance else UNCERTAIN
-    descend(lambda w: evaluate(w)[0], smooth, l2, best[1], limit, newton, proximal)
+    proximal_descent(lambda w: evaluate(w)[0], smooth, l2, best[1], limit, newton, proximal)
     return *best, passes
 
 

@@ -366,7 +366,7 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
 
         smooth = rows.loss.c * np.mean(norms**2) + lam[j]
         limit = accelerated.steps(smooth, lam[j], norm[j], tolerance)
-        accelerated.descend(gradient, smooth, lam[j], W[:, one].copy(), limit, attempt)
+        accelerated.proximal_descent(gradient, smooth, lam[j], W[:, one].copy(), limit, attempt)
 
 
 def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):

@@ -77,7 +77,7 @@ class InverseHessians:
         return product
 
 
-def descend(rows, lam, tilt, W, goal, inverse, further=False):
+def full_steps(rows, lam, tilt, W, goal, inverse, further=False):
     """Full steps from W, (d, restarts), until the gradient norm is at most goal or does not fall.
 
     rows: `dp.solvers.passes.Passes`. inverse: `InverseHessians`, which learns. further: take one more
@@ -123,9 +123,9 @@ def minimise(X, y, lam, tilt, loss, size, start, tolerance, learnt=None):
     W, passes = start, 0
     if len(lam) >= MANY:
         rows.dtype, goal = np.float32, max(NEAR * size, tolerance)
-        W, _, passes = descend(rows, lam, tilt, W, goal, inverse, further=True)
+        W, _, passes = full_steps(rows, lam, tilt, W, goal, inverse, further=True)
         rows.dtype = np.float64
-    W, norm, more = descend(rows, lam, tilt, W, tolerance, inverse)
+    W, norm, more = full_steps(rows, lam, tilt, W, tolerance, inverse)
     return W, norm, passes + more, (learnt[0], inverse)
 
 
@@ -137,7 +137,7 @@ def _sample(X, y, lam, tilt, loss, size, W):
     main = main_directions(rows.X, np.random.default_rng(0))
     if not W.any():  # a starting point may be better than what a sample finds
         inverse = InverseHessians(main, np.full(len(lam), loss.c), lam)
-        W, *_ = descend(rows, lam, tilt, W, 0.1 * size / np.sqrt(rows.n), inverse)
+        W, *_ = full_steps(rows, lam, tilt, W, 0.1 * size / np.sqrt(rows.n), inverse)
     curvature = rows.hessians(len(lam))
     rows.gradient(W, curvature)
     return W, InverseHessians(main, curvature.mean(axis=0), lam)

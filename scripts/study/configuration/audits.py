@@ -95,7 +95,7 @@ def load(config, experiments=None):
             if ("epsilons" in attack) != private:
                 problem = "is missing" if private else f"is nothing that {name} has"
                 raise ConfigError(f"{key}: the key 'epsilons' {problem}")
-            attack["epsilons"] = canonical.sequence(attack["epsilons"]) if private else [math.inf]
+            attack["epsilons"] = canonical.grid(attack["epsilons"]) if private else [math.inf]
             if attack["pair"] not in pairs.PAIRS:
                 near = nearest(attack["pair"], list(pairs.PAIRS))
                 raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")

@@ -150,9 +150,9 @@ ANALYSES = {
         suffix="npz",
         describes_data=True,
     ),
-    "descent_traces": Kind(
+    "loss_traces": Kind(
         "analyses.pretraining",
-        "descent_traces",
+        "loss_traces",
         inputs="data",
         options={"epsilons": [1], "train_size": 400, "restarts": 100},
         describes_data=True,
@@ -177,9 +177,9 @@ ANALYSES = {
         options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
     ),
     "lasso_pixels": Kind("analyses.lasso", "lasso_pixels", inputs="trained", suffix="npz"),
-    "descent_trace": Kind(
+    "sgd_trace": Kind(
         "analyses.descent",
-        "descent_trace",
+        "sgd_trace",
         inputs="data",
         options={
             "epsilons": [0.1, 1, 10, math.inf],

@@ -160,7 +160,7 @@ def _sweep(scope, label, sweep):
     key = f"sweeps.{label}"
     for numbers, whole in (("train_sizes", True), ("epsilons", False)):
         try:
-            sweep[numbers] = canonical.sequence(sweep[numbers], whole=whole)
+            sweep[numbers] = canonical.grid(sweep[numbers], whole=whole)
         except ValueError as error:
             raise scope.fail(f"{key}.{numbers}", f"{error}") from None
         if not sweep[numbers]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dp.data.examples import Rows
-from dp.data.preparation import Later
+from dp.data.preparation import PutOff
 
 # bytes: larger arrays are mapped into memory, and larger parts read in blocks where possible
 LARGE = 1 << 28
@@ -46,7 +46,7 @@ class Prepared:
 
     def __init__(self, path):
         self.arrays = read_arrays(Path(path))
-        self.later = Later(**json.loads(str(self.arrays.pop("later", "{}"))))
+        self.later = PutOff(**json.loads(str(self.arrays.pop("later", "{}"))))
 
     def __getitem__(self, name):
         return self.arrays[name]

@@ -1,13 +1,11 @@
 """Experiments that only describe data, and data sets that a mechanism cannot learn."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 from snakemake.utils import update_config
 
 from study.configuration import config
-from study.configuration.config import ConfigError
+from study.configuration.config import ConfigError, read_yaml
 
 
 @pytest.fixture
@@ -54,9 +52,9 @@ def downloads(*overlays):
     """Files that the experiments of a plain run need, by experiment."""
     merged = {}
     for name in ("config", *overlays):
-        update_config(merged, yaml.safe_load(Path(f"config/{name}.yaml").read_text()))
+        update_config(merged, read_yaml(f"config/{name}.yaml"))
     values, experiments, datasets = config.load(merged)
-    files = yaml.safe_load(Path("config/files.yaml").read_text())
+    files = read_yaml("config/files.yaml")
     carried = {  # by packages that are installed with the workflow
         f"data/raw/{name}"
         for name, file in files.items()

@@ -2,12 +2,12 @@
 
 import csv
 import math
+from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml
 
-from study.configuration.config import ConfigError, load
+from study.configuration.config import ConfigError, load, read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,13 +17,14 @@ def _in_the_project(monkeypatch):
     monkeypatch.chdir(ROOT)
 
 
+@cache
 def resolved(*overlays):
     """Experiments by name, under the configuration files of these names."""
     from snakemake.utils import update_config
 
-    config = yaml.safe_load(Path("config/config.yaml").read_text())
+    config = read_yaml("config/config.yaml")
     for name in overlays:
-        update_config(config, yaml.safe_load(Path(f"config/{name}.yaml").read_text()))
+        update_config(config, read_yaml(f"config/{name}.yaml"))
     return load(config)[1]
 
 
@@ -39,7 +40,7 @@ def test_published_lambdas_are_those_of_the_noise_variances():
 
 
 def test_full_configuration_is_the_published_protocol():
-    facts = yaml.safe_load(Path("config/published/einarsson_2018.yaml").read_text())["settings"]
+    facts = read_yaml("config/published/einarsson_2018.yaml")["settings"]
     found = resolved("real", "full")
     sizes = list(range(235, 11751, 235))
     logistic, sgd, lasso = (found[f"einarsson_{name}"] for name in ("logistic", "sgd", "lasso"))
@@ -144,7 +145,7 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
     ],
 )
 def test_mistakes_are_told_in_a_sentence(changes, message):
-    config = yaml.safe_load(Path("config/config.yaml").read_text())
+    config = read_yaml("config/config.yaml")
     config["settings"] = {"einarsson_logistic": changes}
     with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
         load(config)

@@ -22,7 +22,7 @@ MAIN = 48  # main directions that are sought
 PAIRS = 40  # latest steps and changes of the gradient that are kept
 LIMIT = 20  # passes after which another method goes on
 SLOW = 0.7  # a step that leaves more than this of the gradient's norm leads nowhere
-RETRIES = 2  # such steps in a row that are followed by another
+RETRIES = 4  # such steps in a row that are followed by another
 
 
 def main_directions(X, rng):

@@ -13,7 +13,7 @@ from dp import losses
 from dp.data.examples import NUMBERS, slices
 from dp.errors import Refused
 
-BLOCK_ELEMENTS = 1 << 14  # scores at a time: 128 kB, which stay in the cache with what is made of them
+BLOCK_ELEMENTS = 1 << 14  # scores at a time: 128 kB, in the cache with what is made of them
 LEAST_ROWS = 256  # of a block, where there are many classes and restarts
 
 LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() if loss.residual))

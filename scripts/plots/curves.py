@@ -29,7 +29,7 @@ def epsilon_curve(experiment, spec, frame):
     """Mean error with 95 % bands against epsilon; methods without privacy as a level line.
 
     options["published"]: the values that the source printed, dotted lines in their methods' colours;
-    where a curve crosses its line is the epsilon that the value implies.
+    where a curve crosses its line is the epsilon that the value implies. "beside", "metric": as above.
     """
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
     return _curves(experiment, spec, level(frame), "epsilon", label)

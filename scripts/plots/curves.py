@@ -12,6 +12,7 @@ from study.configuration import printed_values
 
 # Axis: the options that make it logarithmic.
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
+FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss are far from it even where nothing is learnt
 LEAST = {"r2": -1.0}  # of a metric's axis: R^2 may be as far below 0 as one likes
 
 
@@ -28,7 +29,7 @@ def epsilon_curve(experiment, spec, frame):
     """Mean error with 95 % bands against epsilon; methods without privacy as a level line.
 
     options["published"]: the values that the source printed, dotted lines in their methods' colours;
-    where a curve crosses its line is the epsilon that the value implies.
+    where a curve crosses its line is the epsilon that the value implies. "beside", "metric": as above.
     """
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
     return _curves(experiment, spec, level(frame), "epsilon", label)
@@ -64,7 +65,7 @@ def _curves(experiment, spec, frame, along, label):
     options, shown = spec["options"], set(frame["method"])
     metric = options.get("metric") or metrics.of(frame)
     mean, *band = (metric + end for end in metrics.ENDS)
-    title, bottom = metrics.TITLES[metric], 0 if metrics.ALL[metric][0] == 0 else None
+    title, bottom = metrics.TITLES[metric], 0 if metric in FROM_ZERO else None
     if (frame[band[0]] < LEAST.get(metric, -math.inf)).any():
         bottom = LEAST[metric]
         title = f"{title} (from {bottom:g} on)"

@@ -25,7 +25,7 @@ COLUMNS = [f"x{k}" for k in range(9)]
 READ = """
 import json, resource, sys
 sys.path.insert(0, "scripts")
-from study import readers
+from study.data import readers
 table = readers.read(json.loads(sys.argv[1]), "large")
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)

@@ -6,6 +6,7 @@ from snakemake.utils import update_config
 
 from study.configuration import config
 from study.configuration.config import ConfigError, read_yaml
+from study.data import origins
 
 
 @pytest.fixture
@@ -63,8 +64,9 @@ def downloads(*overlays):
     needed = {}
     for name in values["experiments"]:
         sources = [datasets[dataset]["source"] for dataset in experiments[name].datasets]
-        needed[name] = {path for source in sources for path in source.get("idx", {}).values()}
-        needed[name] |= {source["csv"] for source in sources if "csv" in source} - carried
+        needed[name] = {
+            p for each in sources for p in origins.source_files(each).values()
+        } - carried
     return needed
 
 

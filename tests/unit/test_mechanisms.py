@@ -23,6 +23,7 @@ from dp.mechanisms.options import (
     Loss,
     NonNegative,
     Optional,
+    Ordinary,
     Positive,
     Whole,
 )
@@ -482,6 +483,7 @@ def test_errors_of_the_rows_that_are_given_are_not_the_mechanisms():
         (Flag(False), [True, False], [0, 1, "true", None]),
         (Choice("a", "b"), ["a", "b"], ["c", "A", None, 1, ["a"], np.array(["a"])]),
         (Optional(Positive()), [None, 1.5], [0, "none"]),
+        (Ordinary(1.0), [1e-49, 7, 1e49], [0, 1e-50, 1e-160, 1e50, math.inf, math.nan, True]),
         (Loss(), ["huber", losses.Logistic()], ["hinge"]),
     ],
 )
@@ -492,6 +494,23 @@ def test_kinds_of_options(option, good, bad):
     for value in bad:
         with pytest.raises(Refused):
             option.check("x", value)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        (name, key)
+        for name, m in MECHANISMS.items()
+        for key in ("clip", "radius")
+        if key in m.options
+    ],
+)
+def test_norms_whose_squares_underflow_are_refused(name, option):
+    """A gradient of 1e-160 has the computed norm 0, and would pass a clip below it as it is."""
+    with pytest.raises(
+        Refused, match=rf"^{name}: {option} must be a number strictly between 1e-50 and"
+    ):
+        MECHANISMS[name].check_options({option: 1e-160})
 
 
 def test_the_nearest_name_is_told():

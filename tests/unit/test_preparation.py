@@ -331,3 +331,10 @@ def test_labels_of_several_classes():
         examples.check_rows(X, np.array([0, 1, 2]), 1.0, classes=2)
     with pytest.raises(ValueError, match="labels must be -1 or 1"):
         examples.check_rows(X, np.array([0, 1, 2]), 1.0)
+
+
+@pytest.mark.parametrize("step", ["scale_to_bounds", "scale_by_constants"])
+def test_a_column_may_have_any_name(step):
+    table = Table(np.array([[1.0, 2.0]]), np.ones(1, np.int8), ("table", "rng"))
+    scaled = STEPS[step].apply(table, **{"table": [0, 4], "rng": [0, 4]})
+    assert scaled.X.tolist() == [[-0.5, 0] if step == "scale_to_bounds" else [0.25, 0.5]]

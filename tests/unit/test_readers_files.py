@@ -1,7 +1,9 @@
 """Readers of IDX files, archives and headerless tables: right values, and messages for bad files."""
 
 import gzip
+import io
 import struct
+import tarfile
 import zipfile
 
 import numpy as np
@@ -147,6 +149,30 @@ def test_zip_without_the_member(tmp_path):
         readers.read_csv(path, "y")
     alone = archive(tmp_path, "one.zip", members=("full.csv",))
     assert readers.read_csv(alone, "y", ["age"], delimiter=";")[1] == ["no", "yes"]
+
+
+def test_a_member_of_a_compressed_tar(tmp_path):
+    """As California housing is served: its columns without a header line, beside a description."""
+    path, text = tmp_path / "housing.tgz", b"-122.23,37.88,452600.0\n-118.4,34.1,500001.0\n"
+    with tarfile.open(path, "w:gz") as handle:
+        for name, content in (
+            ("homes/about.txt", b"about\n" * 900),
+            ("homes/homes.data", text * 900),
+        ):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            handle.addfile(member, io.BytesIO(content))
+    format = {"member": "homes/homes.data", "names": ["longitude", "latitude", "value"]}
+    X, values, columns = readers.read_csv(path, "value", numbers=True, **format)
+    assert X.shape == (1800, 2) and columns == ["longitude", "latitude"]
+    assert X[-1].tolist() == [-118.4, 34.1] and values[:2] == [452600, 500001]
+    with pytest.raises(
+        ValueError, match=r"has no member 'x' \(it has: homes/about.txt, homes/homes.d"
+    ):
+        readers.read_csv(path, "value", member="x")
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(ValueError, match=r"housing.tgz: the .* (damaged|cut off)"):
+        readers.read_csv(path, "value", **format)
 
 
 @pytest.mark.parametrize(

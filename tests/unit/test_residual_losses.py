@@ -112,6 +112,17 @@ def test_labels_are_targets_as_well(loss, restarts):
     np.testing.assert_allclose(as_labels, as_numbers, atol=1e-7)
 
 
+@pytest.mark.parametrize("loss", ["log_cosh", "huber_residual"])
+def test_steps_that_lead_nowhere_are_not_the_end_of_cheap_ones(loss):
+    """Wide rows whose residuals are all beyond the bend at first: no pass with Hessians, some 13 in all."""
+    rng = np.random.default_rng(2)
+    X = (rng.standard_normal((3000, 60)) + 2) * np.arange(1, 61) ** -0.75
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    labels = np.where((X - X.mean(axis=0)) @ rng.standard_normal(60) > 0, 1, -1)
+    _, info = minimise(X, labels, 0.01, 5 * rng.standard_normal((8, 60)), loss=loss)
+    assert (info.status == "ok").all() and info.iterations.max() <= 11
+
+
 @pytest.mark.parametrize("y", [[0.5, 1.01], [0.1, np.nan], [0.2, np.inf]])
 def test_targets_beyond_their_range_are_refused(y):
     with pytest.raises(ValueError, match=r"^targets must be numbers from -1 to 1$"):

@@ -147,7 +147,7 @@ def subset(table, rows, test_rows=None, shuffle=False, rng=None):
 
 
 @step(private_rows=False)
-def scale_by_constants(table, **constants):
+def scale_by_constants(table, /, **constants):
     """Each column minus a public constant, divided by another: column name -> [centre, scale].
 
     The name "*" stands for every column that is not named.
@@ -165,7 +165,7 @@ def scale_by_constants(table, **constants):
 
 
 @step(private_rows=False)
-def scale_to_bounds(table, **bounds):
+def scale_to_bounds(table, /, **bounds):
     """Each column clipped to its public bounds and mapped to [-1, 1]: column name -> [low, high].
 
     The name "*" stands for every column that is not named. One-hot columns take no bounds and stay 0

@@ -10,8 +10,11 @@ import math
 import numpy as np
 
 from dp import losses
-from dp.data.examples import NUMBERS
+from dp.data.examples import NUMBERS, slices
 from dp.errors import Refused
+
+BLOCK_ELEMENTS = 1 << 14  # scores at a time: 128 kB, in the cache with what is made of them
+LEAST_ROWS = 256  # of a block, where there are many classes and restarts
 
 LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() if loss.residual))
 
@@ -45,21 +48,28 @@ def _residuals(X, y, W, loss):
 
 
 def mean_gradient(X, y, W, loss, clip=None):
-    """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K).
+    """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K), block by block.
 
     An example's gradient is the outer product of x and its residual, so its norm is the product of
     theirs: clipping to `clip` scales residuals and never forms the gradients.
     """
-    value, residual = _residuals(X, y, W, loss)
-    if clip is not None:
-        norms = np.sqrt(np.einsum("rnk,rnk->rn", residual, residual))
-        norms *= np.sqrt(np.einsum("nd,nd->n", X, X))
-        residual = residual * np.minimum(1.0, clip / np.maximum(norms, 1e-300))[:, :, None]
-        # A score whose products overflow is no number; its record's share must stay bounded.
-        np.nan_to_num(residual, copy=False)
-    restarts, n, K = residual.shape
-    gradient = X.T @ residual.transpose(1, 0, 2).reshape(n, restarts * K)
-    return value.mean(axis=1), gradient.reshape(X.shape[1], restarts, K).transpose(1, 0, 2) / n
+    restarts, d, K = W.shape
+    value, total = 0.0, 0.0
+    for rows in slices(len(X), max(LEAST_ROWS, BLOCK_ELEMENTS // (restarts * K))):
+        part = X[rows]
+        values, residual = _residuals(part, y[rows], W, loss)
+        if clip is not None:
+            norms = np.abs(residual[:, :, 0])
+            if K > 1:
+                norms = np.sqrt(np.einsum("rnk,rnk->rn", residual, residual))
+            norms *= np.sqrt(np.einsum("nd,nd->n", part, part))
+            residual *= (clip / np.maximum(norms, clip))[:, :, None]
+            if not np.isfinite(norms).all():
+                # A score whose products overflow is no number; its record's share must stay bounded.
+                np.nan_to_num(residual, copy=False)
+        value = value + values.sum(axis=1)
+        total = total + part.T @ residual.transpose(1, 0, 2).reshape(len(part), restarts * K)
+    return value / len(X), total.reshape(d, restarts, K).transpose(1, 0, 2) / len(X)
 
 
 def sampled_gradient(X, y, W, loss, clip, sampling, rng):

@@ -44,13 +44,12 @@ from dp import losses
 from dp.accounting import Guarantee, unproven
 from dp.data.examples import NUMBERS, Rows, check_coordinates, check_rows
 from dp.errors import Failed, Refused
-from dp.mechanisms.options import Between, NonNegative, Optional, Positive, Whole, did_you_mean
+from dp.mechanisms.options import NonNegative, Optional, Ordinary, Positive, Whole, did_you_mean
 
 # Public facts from the data's preparation that a mechanism may take beside `bound`.
 FACTS = {"coordinate_bound": Optional(Positive()), "classes": Optional(Whole(least=2))}
 ADDED = "DP_MECHANISMS"
-# Of epsilon, lambda and bound: even their fourth powers and reciprocals are far from a float's limits.
-ORDINARY = Between(low=1e-50, high=1e50)
+ORDINARY = Ordinary()  # epsilon, lambda and bound
 
 
 class Release(NamedTuple):

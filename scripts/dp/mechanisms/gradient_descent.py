@@ -20,7 +20,7 @@ from dp.descents import full_batch
 from dp.errors import Refused
 from dp.evaluation import error_rate
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice, Flag, Positive, Whole
+from dp.mechanisms.options import Choice, Flag, Ordinary, Positive, Whole
 from dp.privacy import last_iterate
 from dp.privacy.profiles import Gaussian
 from dp.privacy.sensitivities import vector_sum
@@ -142,7 +142,7 @@ class DPGradientDescent(_Descent):
     delta = "needed"
     options = (
         LOSS
-        | {"noise": Choice("analytic", "published"), "clip": Positive(1.0)}
+        | {"noise": Choice("analytic", "published"), "clip": Ordinary(1.0)}
         | STEPS
         | {
             "accounting": Choice("composition", "last_iterate"),

@@ -7,7 +7,7 @@ import numpy as np
 from dp.accounting import REPLACE_ONE, Guarantee, gaussian_sigma, none
 from dp.descents import distributed_lasso
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice, NonNegative, Optional, Positive, Whole
+from dp.mechanisms.options import Choice, NonNegative, Optional, Ordinary, Positive, Whole
 
 
 class _OverCentres(Mechanism):
@@ -137,7 +137,7 @@ class DPDistributedLasso(_OverCentres):
     options = {
         "centres": Whole(2),
         "rounds": Whole(50),
-        "clip": Positive(1.0),
+        "clip": Ordinary(1.0),
         "rate": Optional(Positive()),
     }
 

@@ -1,6 +1,6 @@
 """Kinds of options: each knows its default and the values that it takes.
 
-options = {"clip": Positive(1.0), "noise": Choice("analytic", "published"), "parts": Optional(Whole())}
+options = {"clip": Ordinary(1.0), "noise": Choice("analytic", "published"), "parts": Optional(Whole())}
 """
 
 import math
@@ -48,6 +48,16 @@ class Between(Option):
 
     def takes(self, value):
         return _number(value) and self.low < value < self.high
+
+
+class Ordinary(Between):
+    """A number whose fourth powers and reciprocals are far from a float's limits.
+
+    Of what is shortened to a norm beyond them squares under- or overflow, and it would pass as it is.
+    """
+
+    def __init__(self, default=None):
+        super().__init__(default, low=1e-50, high=1e50)
 
 
 class Positive(Option):

@@ -9,7 +9,7 @@ from dp.descents import full_batch
 from dp.errors import Refused
 from dp.mechanisms import Release, register
 from dp.mechanisms.gradient_descent import LOSS, Classifier
-from dp.mechanisms.options import Between, Choice, Positive, Whole
+from dp.mechanisms.options import Between, Choice, Ordinary, Positive, Whole
 from dp.privacy import composition
 from dp.privacy.profiles import Gaussian
 from dp.privacy.sensitivities import vector_sum
@@ -31,7 +31,7 @@ class PoissonSGD(Classifier):
         "sampling": Between(0.05, low=0, high=1 + 1e-12),
         "iterations": Whole(300),
         "learning_rate": Positive(2.0),
-        "clip": Positive(1.0),
+        "clip": Ordinary(1.0),
         "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
     }
 

@@ -17,7 +17,7 @@ from dp.accounting import REPLACE_ONE, Guarantee, none
 from dp.data.examples import row_norms
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice, Optional, Positive, Whole
+from dp.mechanisms.options import Choice, Optional, Ordinary, Whole
 
 BATCH = 4096  # proposals at a time
 MOST = 1e8  # proposals per draw that no data set should need on average: minutes
@@ -75,7 +75,7 @@ class PosteriorSampling(Mechanism):
     numbers = True
     options = {
         "loss": Choice("squared", "logistic"),
-        "radius": Positive(1.0),
+        "radius": Ordinary(1.0),
         "proposals": Optional(Whole()),
     }
 

@@ -10,7 +10,7 @@ from dp import losses
 from dp.accounting import REPLACE_ONE, Guarantee, none
 from dp.descents import stochastic
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice, Flag, Loss, Optional, Positive, Whole
+from dp.mechanisms.options import Choice, Flag, Loss, Optional, Ordinary, Positive, Whole
 from dp.noise import l2_laplace
 
 CHUNK_BYTES = 1 << 29  # rows and noise held at a time
@@ -21,7 +21,7 @@ OPTIONS = {
     "schedule": Choice(*stochastic.SCHEDULES),
     "rate": Positive(1.0),
     "loss": Loss(),
-    "clip": Positive(1.0),
+    "clip": Ordinary(1.0),
     "dimensions": Optional(Whole()),
     "bias": Flag(True),
     "batch_final": Optional(Whole()),

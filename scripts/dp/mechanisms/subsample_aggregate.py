@@ -8,7 +8,7 @@ from dp.accounting import REPLACE_ONE, Guarantee, gaussian_sigma
 from dp.data.examples import clip_rows
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Loss, Optional, Positive, Whole
+from dp.mechanisms.options import Loss, Optional, Ordinary, Whole
 from dp.noise import gaussian, l2_laplace
 from dp.solvers.newton import minimise
 
@@ -28,7 +28,7 @@ class SubsampleAggregate(Mechanism):
 
     delta = "optional"
     numbers = True
-    options = {"loss": Loss(), "parts": Optional(Whole()), "radius": Positive(1.0)}
+    options = {"loss": Loss(), "parts": Optional(Whole()), "radius": Ordinary(1.0)}
 
     def _check_together(self, n, d, p):
         if p.parts is not None and p.parts > n:

@@ -21,7 +21,8 @@ NEAR = 1e-5  # gradient norm, per typical row, to which single precision leads
 MAIN = 48  # main directions that are sought
 PAIRS = 40  # latest steps and changes of the gradient that are kept
 LIMIT = 20  # passes after which another method goes on
-SLOW = 0.7  # a step that leaves more than this of the gradient's norm is the last
+SLOW = 0.7  # a step that leaves more than this of the gradient's norm leads nowhere
+RETRIES = 4  # such steps in a row that are followed by another
 
 
 def main_directions(X, rng):
@@ -80,12 +81,15 @@ class InverseHessians:
 def full_steps(rows, lam, tilt, W, goal, inverse, further=False):
     """Full steps from W, (d, restarts), until the gradient norm is at most goal or does not fall.
 
-    rows: `dp.solvers.passes.Passes`. inverse: `InverseHessians`, which learns. further: take one more
-    step from where the goal was met, without measuring where it leads. Returns weights, the gradient
-    norms at them (before the step further; not finite where none was found) and passes over the rows.
+    rows: `dp.solvers.passes.Passes`. inverse: `InverseHessians`, which learns, also of a step that led
+    nowhere: the next one starts from the best point again, and only RETRIES such steps in a row end the
+    descent. further: take one more step from where the goal was met, without measuring where it leads.
+    Returns weights, the gradient norms at them (before the step further; not finite where none was
+    found) and passes over the rows.
     """
     trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
-    passes = np.zeros(W.shape[1], dtype=int)
+    best = np.zeros_like(W)  # gradients at W
+    passes, failed = np.zeros((2, W.shape[1]), dtype=int)
     active, last = np.arange(W.shape[1]), None
     for _ in range(LIMIT):
         passes[active] += 1
@@ -93,14 +97,17 @@ def full_steps(rows, lam, tilt, W, goal, inverse, further=False):
         if last is not None:
             inverse.learn(active, trial - last[0], gradient - last[1])
         found = np.linalg.norm(gradient, axis=0)
-        better = found < SLOW * norm[active]
+        slow = ~(found < SLOW * norm[active])
+        failed[active] = np.where(slow, failed[active] + 1, 0)
+        better = found < norm[active]
         taken = active[better]
-        W[:, taken], norm[taken] = trial[:, better], found[better]
-        going = better & (found > goal)
+        W[:, taken], best[:, taken] = trial[:, better], gradient[:, better]
+        norm[taken] = found[better]
+        going = (norm[active] > goal) & (failed[active] <= RETRIES) & np.isfinite(found)
         if further or going.any():
-            ahead = trial - inverse.times(active, gradient)
+            ahead = W[:, active] - inverse.times(active, best[:, active])
         if further:
-            met = better & ~going
+            met = norm[active] <= goal
             W[:, active[met]] = ahead[:, met]
         if not going.any():
             break

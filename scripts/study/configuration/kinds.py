@@ -94,7 +94,13 @@ FIGURES = {
     "epsilon_curve": Kind(
         "plots.curves",
         "epsilon_curve",
-        options={"log_error": False, "log_epsilon": False, "published": None, "metric": None},
+        options={
+            "log_error": False,
+            "log_epsilon": False,
+            "published": None,
+            "beside": False,
+            "metric": None,
+        },
     ),
     "folds": Kind("plots.folds", "folds", inputs="data"),
     "plane": Kind("plots.plane", "plane", inputs="data"),

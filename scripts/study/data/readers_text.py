@@ -1,8 +1,9 @@
-"""Text of a plain, gzip-compressed or zipped file, with messages for files that are not what they seem."""
+"""Text of a file, plain, compressed or archived, with messages for files that are not what they seem."""
 
 import gzip
 import io
 import lzma
+import tarfile
 import zipfile
 import zlib
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ AGAIN = "delete it and download it again"
 
 @contextmanager
 def open_text(path, member=None):
-    """UTF-8 text of a file, as `csv.reader` wants it; member: the file's name inside a zip archive.
+    """UTF-8 text of a file, as `csv.reader` wants it; member: the file's name inside an archive.
 
     Raises ValueError where the file is a web page, damaged, cut off, or an archive without the member.
     """
@@ -34,28 +35,35 @@ def open_text(path, member=None):
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
     except EOFError:
         raise ValueError(f"{path}: the compressed file is cut off; {AGAIN}") from None
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError) as error:
         raise ValueError(f"{path}: the archive is damaged ({brief(error)}); {AGAIN}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: is not UTF-8 text") from None
 
 
 def _content(raw, start, path, member):
-    if member is not None or path.suffix == ".zip":
+    gzipped = start[:2] == b"\x1f\x8b"
+    if member is None and path.suffix != ".zip":
+        return gzip.open(raw) if gzipped else raw
+    if gzipped:
+        archive = tarfile.TarFile.gzopen(path.name, fileobj=raw)
+        files = [each.name for each in archive if each.isfile()]
+    else:
         archive = zipfile.ZipFile(raw)
         files = [name for name in archive.namelist() if not name.endswith("/")]
-        if member is None and len(files) != 1:
-            raise ValueError(
-                f"{path}: holds {len(files)} files; name one as `member` ({listed(files, 10)})"
-            )
-        if member is not None and member not in files:
-            raise ValueError(f"{path}: has no member {member!r} (it has: {listed(files, 10)})")
-        try:
-            return archive.open(member or files[0])
-        except RuntimeError as error:  # encrypted, or packed in a way that Python does not know
-            text = f"{path}: cannot be unpacked ({brief(error)}); zip it again without a password"
-            raise ValueError(text) from None
-    return gzip.open(raw) if start[:2] == b"\x1f\x8b" else raw
+    if member is None and len(files) != 1:
+        raise ValueError(
+            f"{path}: holds {len(files)} files; name one as `member` ({listed(files, 10)})"
+        )
+    if member is not None and member not in files:
+        raise ValueError(f"{path}: has no member {member!r} (it has: {listed(files, 10)})")
+    if gzipped:
+        return archive.extractfile(member)
+    try:
+        return archive.open(member or files[0])
+    except RuntimeError as error:  # encrypted, or packed in a way that Python does not know
+        text = f"{path}: cannot be unpacked ({brief(error)}); zip it again without a password"
+        raise ValueError(text) from None
 
 
 def listed(names, most):

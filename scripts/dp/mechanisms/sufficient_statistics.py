@@ -100,13 +100,14 @@ class AdaSSP(Mechanism):
         joint = math.hypot(*self._mus(p))
         if p.calibration == "analytic":
             reason = (
-                f"a Gaussian release of the smallest eigenvalue and one of X'X and X'y together "
-                f"compose exactly to Gaussian DP with mu = {joint:.6g}"
+                f"a Gaussian release of the smallest eigenvalue and one of X'X and X'y together (standard "
+                f"deviation {self._deviations(p)[1]:.6g}) compose exactly to Gaussian DP with mu = {joint:.6g}"
             )
             return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
         proven = gaussian_epsilon(1 / joint, p.delta)
         reason = (
-            f"the printed deviations are for adding or removing a record; under replace-one the smallest "
+            f"the printed deviations ({self._deviations(p)[1]:.6g} on X'X) are for adding or removing a "
+            f"record; under replace-one the smallest "
             f"eigenvalue, and X'X and X'y together, which cannot both move as far as they can alone, "
             f"compose to Gaussian DP with mu = {joint:.6g}: at this delta epsilon = {proven:.6g}"
         )

@@ -82,7 +82,7 @@ class _TukeyEM(Mechanism):
                 found = self._draw(points[passed], volumes[passed], t, rate, rng)
                 weights[start + passed] = found
         status = np.where(weights.any(axis=1), "ok", "refused")
-        return Release(weights, status, {"models": m})
+        return Release(weights, status, {"models": m, "scale": scale})
 
 
 @register("tukey_em")
@@ -100,8 +100,9 @@ class TukeyEM(_TukeyEM):
         """(epsilon, delta)-DP: half of epsilon for the test, half for the draw."""
         reason = (
             f"a record changes one of {self._models(n, d, p)} models of a random partition, and with it "
-            f"the test's distance by at most 1: whether there is an answer is {p.epsilon / 2:.6g}-DP; the "
-            f"draw by depth is ({p.epsilon / 2:.6g}, {p.delta:g})-DP where it is likely"
+            f"the test's distance by at most 1: whether there is an answer, which Laplace noise of scale "
+            f"{2 / p.epsilon:.6g} on it decides, is {p.epsilon / 2:.6g}-DP; the draw "
+            f"by depth is ({p.epsilon / 2:.6g}, {p.delta:g})-DP where it is likely"
         )
         return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
 

@@ -100,8 +100,9 @@ class AdaSSP(Mechanism):
         joint = math.hypot(*self._mus(p))
         if p.calibration == "analytic":
             reason = (
-                f"a Gaussian release of the smallest eigenvalue and one of X'X and X'y together (standard "
-                f"deviation {self._deviations(p)[1]:.6g}) compose exactly to Gaussian DP with mu = {joint:.6g}"
+                f"a Gaussian release of the smallest eigenvalue and one of X'X and X'y together "
+                f"(standard deviation {self._deviations(p)[1]:.6g}) compose exactly to Gaussian DP with "
+                f"mu = {joint:.6g}"
             )
             return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
         proven = gaussian_epsilon(1 / joint, p.delta)

@@ -33,6 +33,8 @@ def main():
     separator, missing = None, Counter()
     if "simulate" in source:
         table, separator = simulate(arguments.dataset, source, arguments.seed)
+        if "target" in entry:
+            table = table._replace(**readers.target(table.y, entry["target"]))
     else:
         table = readers.read(entry, arguments.dataset, missing)
     if "first" in source:
@@ -165,11 +167,18 @@ def class_counts(y):
 
 
 def simulate(dataset, source, seed):
-    """The holdout's or the public rows first, then the experiment's; their separator, None without one."""
+    """The holdout's or the public rows first, then the experiment's; their separator or weights."""
     rng = generator(seed, "data", dataset, "simulate")
     if source["simulate"] == "mixture":
         return simulate_mixture(source, rng), None
     rows, columns = source["rows"] + source.get("holdout", 0), source["columns"]
+    names = tuple(f"x{k}" for k in range(columns))
+    if source["simulate"] == "linear":
+        optional = {key: source[key] for key in ("outliers", "degrees") if key in source}
+        X, y, weights = examples.simulate_linear(
+            rows, columns, source["condition"], source["noise"], rng, **optional
+        )
+        return Table(X, y, names), weights
     if source["simulate"] == "separable":
         X, y, separator = examples.simulate_separable(rows, columns, source["margin"], rng)
     elif source["simulate"] == "expanded_band":
@@ -180,7 +189,7 @@ def simulate(dataset, source, seed):
         X, y, separator = examples.simulate_unseparable(
             rows, columns, source["band"], source["flip_probability"], rng
         )
-    return Table(X, y, tuple(f"x{k}" for k in range(columns))), separator
+    return Table(X, y, names), separator
 
 
 def first_shuffled(table, source, seed):

@@ -14,7 +14,6 @@ import pytest
 
 from aggregate import Guarantees
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.sufficient_statistics import joint_sensitivity
 from dp.seeds import generator
 from study import arguments
 from study.configuration.config import load, read_yaml
@@ -27,9 +26,6 @@ from study.jobs.files import read_json, write_json
 STATES = {
     "laplace_l1": lambda info, given: info["scale"] * given["epsilon"],
     "lasso_output_perturbation": lambda info, given: info["scale"] * given["epsilon"],
-    "adassp": lambda info, given: (
-        math.sqrt(1.5) * joint_sensitivity(given["bound"]) / info["scale"]
-    ),
     "posterior_sampling": lambda info, given: info["gamma"],
     "dp_distributed_lasso": lambda info, given: info["sigma"],
 }

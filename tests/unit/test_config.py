@@ -339,6 +339,15 @@ DATASETS = [
         ".source: separable takes no 'band'",
     ),
     (
+        "{source: {simulate: linear, rows: 9, columns: 2, condition: 1, noise: 0.1}}",
+        ": the key 'target' is missing: its name and bounds",
+    ),
+    (
+        "{source: {simulate: linear, rows: 9, columns: 2, condition: 1, noise: 0.1, margin: 0.1}, "
+        "target: {column: a, bounds: [0, 1]}}",
+        ".source: linear takes no 'margin'",
+    ),
+    (
         "{source: {csv: a.csv, holdout: 5}, label: y, positive: a}",
         ".source: csv takes no 'holdout'",
     ),

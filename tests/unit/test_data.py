@@ -1,5 +1,6 @@
 """Simulated data, bounded rows, folds."""
 
+import math
 import tracemalloc
 
 import numpy as np
@@ -126,14 +127,32 @@ def test_unseparable_data_flip_only_inside_the_band():
     assert abs(share - 0.2) < 4 * np.sqrt(0.2 * 0.8 / inside.sum())
 
 
+@pytest.mark.parametrize("condition", [1, 20])
+def test_linear_data(condition):
+    X, y, w = examples.simulate_linear(50_000, 4, condition, 0.1, generator(3), outliers=0.1)
+    assert examples.row_norms(X).max() <= 1
+    values = np.linalg.eigvalsh(X.T @ X)
+    assert math.sqrt(values[-1] / values[0]) == pytest.approx(condition, rel=0.05)
+    assert (X @ w).std() == pytest.approx(0.3, rel=0.02)
+    odd = np.abs(y) == 1
+    assert odd.mean() == pytest.approx(0.1, abs=0.01) and y[odd].mean() == pytest.approx(
+        0, abs=0.05
+    )
+    assert (y - X @ w)[~odd].std() == pytest.approx(0.1, rel=0.02)
+    X, y, w = examples.simulate_linear(50_000, 4, 1, 0.1, generator(4), degrees=2)
+    tail = np.mean(np.abs(y - X @ w) > 0.5)  # P(|t_2| > 5) = 0.0377
+    assert tail == pytest.approx(0.0377, rel=0.1)
+
+
 @pytest.mark.parametrize(
     "simulate",
     [
+        lambda rows, rng: examples.simulate_linear(rows, 10, 5, 0.1, rng),
         lambda rows, rng: examples.simulate_separable(rows, 10, 0.03, rng),
         lambda rows, rng: examples.simulate_unseparable(rows, 10, 0.1, 0.2, rng),
         lambda rows, rng: examples.simulate_mixture(rows, np.eye(10), 1 + np.eye(10), rng),
     ],
-    ids=["separable", "unseparable", "mixture"],
+    ids=["linear", "separable", "unseparable", "mixture"],
 )
 def test_simulations_hold_their_rows_once(simulate):
     tracemalloc.start()

@@ -184,7 +184,7 @@ TARGET = {"target": {"column": "visits", "bounds": [0, 20]}}
     [
         ({"csv": "bank.zip"}, {**TARGET, "label": "y"}, "both 'target' .* and 'label'"),
         ({"csv": "bank.zip"}, {**TARGET, "positive": 1}, "both 'target' .* and 'positive'"),
-        (IDX, TARGET, "target: is for 'csv' and 'sklearn' only"),
+        (IDX, TARGET, "target: is for 'csv', 'sklearn' and `simulate: linear` only"),
         ({"sklearn": "wine"}, TARGET, "scikit-learn's wine has classes"),
         (
             {"csv": "bank.zip"},

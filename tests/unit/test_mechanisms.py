@@ -35,6 +35,8 @@ from dp.solvers.newton import minimise
 N, D = 60, 3
 LAMBDA = 0.1
 SEEDED = object()
+# Of mechanisms that may refuse to answer, an epsilon at which they hardly ever do on so few rows.
+ANSWERING = {"tukey_em": 50.0, "tukey_em_released": 50.0}
 
 
 def rows(n=N, d=D):
@@ -48,7 +50,8 @@ def rows(n=N, d=D):
 def common(name, **changes):
     """Arguments of guarantee and release under which a mechanism works."""
     mechanism = MECHANISMS[name]
-    arguments = {"epsilon": 1.0 if mechanism.private else math.inf, "lam": LAMBDA}
+    epsilon = ANSWERING.get(name, 1.0) if mechanism.private else math.inf
+    arguments = {"epsilon": epsilon, "lam": LAMBDA}
     if mechanism.delta == "needed":
         arguments["delta"] = 1e-5
     return arguments | changes
@@ -100,9 +103,10 @@ def test_release_has_its_shapes(name, restarts):
     assert isinstance(release, Release)
     assert release.weights.shape[:2] == (restarts, D)
     assert release.status.shape == (restarts,)
-    assert (release.status == "ok").all()
+    allowed = ["ok", "refused"] if name in ANSWERING else ["ok"]
+    assert np.isin(release.status, allowed).all()
     assert np.isfinite(release.weights).all()
-    if MECHANISMS[name].private and restarts > 1:
+    if MECHANISMS[name].private and restarts > 1 and (release.status == "ok").all():
         assert not np.allclose(release.weights[0], release.weights[1])
 
 

@@ -78,6 +78,32 @@ def simulate_mixture(rows, means, deviations, rng):
     return X, y.astype(np.int8)
 
 
+def simulate_linear(rows, columns, condition, noise, rng, outliers=0.0, degrees=None):
+    """Rows in an ellipsoid within the unit ball, and a number that is linear in them but for noise.
+
+    X = Z diag(s) Q', Z uniform on the unit sphere, s from 1 to 1/condition in equal ratios, Q a random
+    rotation. The weights are random with equal expected shares of all axes in the score's variance, which
+    is 0.09: those of narrow axes are large. y = score + noise t, t standard normal or, with `degrees`,
+    Student's t. A share `outliers` of the y is -1 or 1 instead, at random. Returns X, y, weights.
+    """
+    if not condition >= 1 or not noise >= 0 or not 0 <= outliers < 1:
+        raise ValueError(
+            f"linear data need a condition >= 1, noise >= 0 and outliers in [0, 1), not {condition}, "
+            f"{noise}, {outliers}"
+        )
+    scales = np.geomspace(1, 1 / condition, columns)
+    rotation = np.linalg.qr(rng.standard_normal((columns, columns)))[0]
+    direction = uniform_sphere(1, columns, rng)[0]
+    weights = rotation @ (0.3 * np.sqrt(columns) * direction / scales)
+    X = uniform_sphere(rows, columns, rng)
+    for part in slices(rows):
+        X[part] = (X[part] * scales) @ rotation.T
+    error = rng.standard_normal(rows) if degrees is None else rng.standard_t(degrees, rows)
+    y = X @ weights + noise * error
+    odd = rng.random(rows) < outliers
+    return _at_most(X, 1.0), np.where(odd, np.where(rng.random(rows) < 0.5, -1.0, 1.0), y), weights
+
+
 def simulate_expanded_band(
     rows, columns, margin, band, flip_probability, rng, separator=None, estimate=None
 ):

@@ -78,7 +78,12 @@ class AdaSSP(Mechanism):
                    below a claim of 5 (4.743) and above one of 7 (7.053)
       "analytic"   (epsilon, delta) exactly: a third of the squared Gaussian-DP parameter for the
                    eigenvalue, two thirds for the joint release of X'X and X'y (isotropic)
-    failure_probability: rho, with which the ridge may be too small for its utility bound.
+    ridge:
+      "published"  max(0, s sqrt(d log(2 d^2/rho)) - l), s the noise on the diagonal, l a lower bound on the
+                   smallest eigenvalue: a union bound
+      "spectral"   max(0, the norm that the noise about has - l): s sqrt(2d) if it is isotropic, 2 s sqrt(d)
+                   as published, the semicircle's edge
+    failure_probability: rho, with which the published ridge may be too small for its utility bound.
     """
 
     delta = "needed"
@@ -86,6 +91,7 @@ class AdaSSP(Mechanism):
     numbers = True
     options = {
         "calibration": Choice("analytic", "published"),
+        "ridge": Choice("published", "spectral"),
         "failure_probability": Between(0.05, low=0, high=1),
     }
 
@@ -95,12 +101,14 @@ class AdaSSP(Mechanism):
         if p.calibration == "analytic":
             reason = (
                 f"a Gaussian release of the smallest eigenvalue and one of X'X and X'y together "
-                f"compose exactly to Gaussian DP with mu = {joint:.6g}"
+                f"(standard deviation {self._deviations(p)[1]:.6g}) compose exactly to Gaussian DP with "
+                f"mu = {joint:.6g}"
             )
             return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
         proven = gaussian_epsilon(1 / joint, p.delta)
         reason = (
-            f"the printed deviations are for adding or removing a record; under replace-one the smallest "
+            f"the printed deviations ({self._deviations(p)[1]:.6g} on X'X) are for adding or removing a "
+            f"record; under replace-one the smallest "
             f"eigenvalue, and X'X and X'y together, which cannot both move as far as they can alone, "
             f"compose to Gaussian DP with mu = {joint:.6g}: at this delta epsilon = {proven:.6g}"
         )
@@ -140,7 +148,10 @@ class AdaSSP(Mechanism):
         times = math.sqrt((2 if analytic else 1) * math.log(6 / p.delta))
         least = np.linalg.eigvalsh(gram)[0] + eigenvalue * (noise[:, 0] - times)
         least = np.maximum(least, 0.0)
-        wanted = matrix * math.sqrt(d * math.log(2 * d * d / p.failure_probability))
+        factor = math.log(2 * d * d / p.failure_probability)
+        if p.ridge == "spectral":
+            factor = 2 if analytic else 4
+        wanted = matrix * math.sqrt(d * factor)
         ridge = np.maximum(0.0, wanted - least) + n * p.lam
         A = gram + matrix * E + ridge[:, None, None] * np.eye(d)
         # With probability rho the matrix may still have an eigenvalue near or below zero.

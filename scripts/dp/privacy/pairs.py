@@ -373,6 +373,45 @@ def saturated_diagonal_l2():
     return Pair(sides, arguments, reason, distances(2), shift_loss)
 
 
+def answered(pair, mechanism, **arguments):
+    """Whether a mechanism that may refuse, and then has weights 0, answers."""
+    return lambda weights: {"answered": weights.any(axis=1).astype(float)}
+
+
+def _clusters(below, above, inner=()):
+    """Rows at 1, of which each is a part with a model that is its target: at -1, at 1, and some between."""
+    y = np.concatenate([-np.ones(below), inner, np.ones(above)])
+    return np.ones((len(y), 1)), y
+
+
+@pair
+def tukey_threshold():
+    """320 models, one of which goes from the smaller of two clusters to the larger."""
+    X, y = _clusters(161, 159)
+    return Pair(
+        sides=_replace(X, y, -1, label=-1.0),
+        arguments={"lam": 0.0, "bound": 1.0, "models": 320},
+        reason="the distance of the test that guards the draw is 22 or 21 at epsilon 1, and the threshold "
+        "21.6: with noise of scale b an answer is by 1/b likelier on one side",
+        statistic=answered,
+    )
+
+
+@pair
+def tukey_shell():
+    """420 models: two clusters of 207, and 6 near their middle, one of which goes to a cluster."""
+    X, y = _clusters(207, 207, [-3e-3, -2e-3, -1e-3, 1e-3, 2e-3, 3e-3])
+    return Pair(
+        sides=_replace(X, y, 210, label=-1.0),
+        arguments={"lam": 0.0, "bound": 1.0, "models": 420},
+        reason="all depths but that of the gap between the clusters are thin shells: a draw of the gap's "
+        "depth must be a point of the gap on both sides",
+        statistic=lambda *_, **__: (
+            lambda weights: {"in the gap": (weights[:, 0] < -0.01).astype(float)}
+        ),
+    )
+
+
 @pair
 def starting_point():
     """1000 records around the circle, some on the wrong side, of which one label flips."""

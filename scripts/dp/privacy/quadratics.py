@@ -50,15 +50,20 @@ def isotropic(values, d):
     return E, values[:, :d]
 
 
-def noisy_inverse(A, sigma, ridge, draws, rng):
+def noisy_inverse(A, sigma, ridge, draws, rng, floor=None):
     """Inverses (draws, d, d) of a positive semidefinite A with isotropic noise, made definite again.
 
-    sigma: on the diagonal. Eigenvalues below 0 are moved there, then `ridge` > 0 is added to all.
+    sigma: on the diagonal. Eigenvalues below 0 are moved there, then `ridge` > 0, one number or one per
+    draw, is added to all. With `floor` > 0 the ridge is added first, and what is below `floor` moved there.
     """
     d = len(A)
     E, _ = isotropic(gaussian(coefficients(d), sigma, draws, rng), d)
     values, vectors = np.linalg.eigh(A + E)
-    inverse = 1 / (np.maximum(values, 0.0) + ridge)
+    ridge = np.reshape(ridge, (-1, 1))
+    if floor is None:
+        inverse = 1 / (np.maximum(values, 0.0) + ridge)
+    else:
+        inverse = 1 / np.maximum(values + ridge, floor)
     return (vectors * inverse[:, None, :]) @ vectors.transpose(0, 2, 1)
 
 

@@ -7,6 +7,8 @@ deviation in every direction.
 
 import math
 
+import numpy as np
+
 from dp.accounting import ADD_REMOVE, REPLACE_ONE
 
 
@@ -91,17 +93,17 @@ def noise_norm(sigma, d):
 
 
 def eigenvalue_lower_bound(noisy, sigma, quantile=1.96):
-    """max(0, noisy smallest eigenvalue - quantile sigma): post-processing."""
-    return max(0.0, noisy - quantile * sigma)
+    """max(0, noisy smallest eigenvalue - quantile sigma), elementwise: post-processing."""
+    return np.maximum(0.0, noisy - quantile * sigma)
 
 
 def spectral_ridge(sigma, d, eigenvalue=0.0):
-    """max(0, sigma sqrt(2d) - l/2) beside G = X'X + E, l <= the smallest eigenvalue of X'X.
+    """max(0, sigma sqrt(2d) - l/2), elementwise, beside G = X'X + E, l <= the smallest eigenvalue of X'X.
 
     Steps with P = (G + ridge I)^-1 contract where P X'X < 2, that is X'X + 2 E + 2 ridge I > 0: with a
     ridge above ||E|| - l/2. With all of l instead of half they may expand.
     """
-    return max(0.0, noise_norm(sigma, d) - eigenvalue / 2)
+    return np.maximum(0.0, noise_norm(sigma, d) - eigenvalue / 2)
 
 
 def eigenvalue_floor(sigma, d, factor=1.2):

@@ -33,7 +33,9 @@ SIMULATIONS = {
     "separable": ("rows", "columns", "margin"),
     "unseparable": ("rows", "columns", "band", "flip_probability"),
     "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
+    "linear": ("rows", "columns", "condition", "noise"),
 }
+OPTIONAL = {"linear": ("outliers", "degrees")}  # of those that it may have beside "holdout"
 
 
 def load(config, files=(), other="--config"):
@@ -128,12 +130,16 @@ def _datasets():
     for name, entry in datasets.items():
         file = places[name]
         source = entry["source"]
-        simulated = {"columns", "holdout", *(key for keys in SIMULATIONS.values() for key in keys)}
+        of_any = [
+            key for kinds in (SIMULATIONS, OPTIONAL) for keys in kinds.values() for key in keys
+        ]
+        simulated = {"columns", "holdout", *of_any}
         needed = SIMULATIONS.get(source.get("simulate"), ())
         for key in needed:
             if key not in source:
                 raise problem(file, f"{name}.source", f"the key {key!r} is missing")
         takes = {"rows", *needed, *(["holdout"] if "simulate" in source else [])}
+        takes |= {*OPTIONAL.get(source.get("simulate"), ())}
         for key in sorted(simulated - takes):
             if source.get(key):
                 what = source.get("simulate") or " and ".join(set(source) & set(origins.KINDS))

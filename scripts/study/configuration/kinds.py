@@ -45,6 +45,8 @@ TABLES = {
         printed=True,
     ),
     "errors": Kind("tables.errors", "errors"),
+    "medians": Kind("tables.medians", "medians", inputs="draws", options={"metric": "r2"}),
+    "released_code": Kind("tables.released_code", "released_code", inputs="analysis"),
     "settings": Kind("tables.settings", "settings", options={"published_grids": {}}, printed=True),
     "pretraining": Kind(
         "tables.pretraining",
@@ -172,6 +174,12 @@ ANALYSES = {
         describes_data=True,
     ),
     "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
+    "released_code": Kind(
+        "analyses.released_code",
+        "released_code",
+        inputs="none",
+        options={"programs": {}, "confidence": 0.95},
+    ),
     "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
     "first_components": Kind(
         "analyses.components", "first_components", inputs="data", suffix="npz"

@@ -153,8 +153,9 @@ def _check_labels(entry):
         for key in ("label", "positive", "classes"):
             if key in entry:
                 raise ValueError(f"has both 'target' (a number) and {key!r} (classes); keep one")
-        if not {"csv", "sklearn"} & entry["source"].keys():
-            raise ValueError("target: is for 'csv' and 'sklearn' only")
+        linear = entry["source"].get("simulate") == "linear"
+        if not linear and not {"csv", "sklearn"} & entry["source"].keys():
+            raise ValueError("target: is for 'csv', 'sklearn' and `simulate: linear` only")
         bundled = entry["source"].get("sklearn")
         if bundled and bundled not in readers.BUNDLED_OPTIONS:
             raise ValueError(f"target: scikit-learn's {bundled} has classes; use 'positive'")
@@ -167,6 +168,8 @@ def _check_labels(entry):
     if entry["source"].get("sklearn") in readers.BUNDLED_OPTIONS:
         name = entry["source"]["sklearn"]
         raise ValueError(f"scikit-learn's {name} is learnt by regression: use 'target'")
+    if entry["source"].get("simulate") == "linear":
+        raise ValueError("the key 'target' is missing: its name and bounds, to which it is clipped")
     if "simulate" in entry["source"]:
         return
     if "positive" in entry and "classes" in entry:

@@ -1,0 +1,59 @@
+"""What released programs give: what they claim, what their noise is worth, and what releases show of it."""
+
+from dp import audit
+from dp.seeds import generator
+from study.jobs.files import write_csv
+
+FACTS = ("repository", "commit", "committed", "read")
+COLUMNS = (
+    *("case", "mechanism", "options", *FACTS, "pair", "epsilon_claimed", "delta", "epsilon_proven"),
+    *("epsilon_audited", "statistic", "trials", "confidence", "family", "adjacency"),
+    *("differs", "repair", "epsilon_repaired", "reason"),
+)
+
+
+def released_code(experiment, spec, inputs, seed, out):
+    """One row per program, attack and claimed epsilon of options["programs"].
+
+    A program: the mechanism that describes it, repository, commit, when it was committed and when it was
+    read, delta, trials, how it differs from what is proved, the repair, `repaired`, a mechanism that has it
+    and is attacked in the same way, and `attacks`: each with options, a pair, claimed epsilons, and what
+    differs from the program's. All bounds of the table hold together with options["confidence"].
+    """
+    cases = {
+        f"{name}: {label}".replace("_", " "): program | attack
+        for name, program in spec["options"]["programs"].items()
+        for label, attack in program["attacks"].items()
+    }
+    family = sum(2 * len(case["epsilons"]) for case in cases.values())
+    confidence = spec["options"]["confidence"]
+    rows = []
+    for name, case in cases.items():
+        for epsilon in case["epsilons"]:
+            attack = {"delta": case["delta"], "trials": case["trials"]}
+            attack["confidence"] = audit.of_each(confidence, family)
+
+            def bound(
+                mechanism, options, label, name=name, epsilon=epsilon, attack=attack, case=case
+            ):
+                rng = generator(seed, "released code", name, label)
+                return audit.attack(mechanism, case["pair"], epsilon, rng=rng, **attack, **options)
+
+            options = case.get("options", {})
+            guarantee = audit.guarantee(
+                case["mechanism"], case["pair"], epsilon, case["delta"], **options
+            )
+            found = bound(case["mechanism"], options, "released")
+            settings = options | case.get("repaired_options", {})
+            repaired = bound(case["repaired"], settings, "repaired")["epsilon"]
+            rows.append(
+                (
+                    *(name, case["mechanism"], ", ".join(f"{k} {v}" for k, v in options.items())),
+                    *(case[fact] for fact in FACTS),
+                    *(case["pair"], guarantee.claimed_epsilon, case["delta"], guarantee.epsilon),
+                    *(found["epsilon"], found["statistic"], case["trials"], confidence, family),
+                    *(guarantee.adjacency, case["differs"], case["repair"], repaired),
+                    guarantee.reason,
+                )
+            )
+    write_csv(out, COLUMNS, rows)

@@ -1,0 +1,134 @@
+"""Iterative Hessian Mixing: Newton steps on clipped residuals with Gaussian sketches of X as Hessians.
+
+Lev, Shenfeld, Srinivasan, Ligett, Wilson, arXiv 2601.07545; `dp.privacy.sketches` has the exact accounting.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
+from dp.errors import Refused
+from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.boosted_adassp import boost
+from dp.mechanisms.options import Between, Choice, Positive, Whole
+from dp.privacy import quadratics, sketches
+
+EPSILONS = 1e-3, 30.0  # between which gamma and the gradients' noise can be found
+PRIVATE_SIDE = 1e-3  # relative width of the search for them
+
+
+@lru_cache(maxsize=64)
+def calibrate(rows, steps, epsilon, delta, tau0, share, adjacency):
+    """(gamma, every gradient's mu, profile) at R = 1 of about the least noise that is (epsilon, delta)-DP.
+
+    Of a Gaussian parameter m, by which the approximation of a sketch is sqrt(k T/2)/gamma (times sqrt(2)
+    under replace-one), `share` of m^2 goes to the gradients; the largest m whose exact total is private.
+    """
+    both = 2 if adjacency == REPLACE_ONE else 1
+
+    def at(m):
+        gamma = max(1.01, math.sqrt(both * rows * steps / 2 / (1 - share)) / m)
+        gradient = m * math.sqrt(share / steps)
+        return gamma, gradient, sketches.total(rows, steps, gamma, gradient, tau0, 1.0, adjacency)
+
+    low, high = 0.0, gaussian_mu(epsilon, delta)  # the approximation tells too little noise
+    m, best = 0.9 * high, None
+    while high - low > PRIVATE_SIDE * high:
+        found = at(m)
+        over = math.log(max(float(found[2].delta(epsilon)), 1e-300) / delta)
+        low, high, best = (m, high, found) if over <= 0 else (low, m, best)
+        if -0.01 < over <= 0:
+            break
+        # log delta falls about as (epsilon/m)^2/2 does: a step of Newton's, and a little on
+        step = over * m * m / max(epsilon / m, 2.0) ** 2 / m
+        m -= step + math.copysign(PRIVATE_SIDE / 2 * m, over)
+        if not low < m < high:
+            m = (low + high) / 2
+    return best
+
+
+@register("iterative_hessian_mixing")
+class IterativeHessianMixing(Mechanism):
+    """T steps theta += H^-1 (X' clip(y - X theta, [-clip, clip]) + noise), H = X~'X~/k from sketched rows.
+
+    X~ has k = 6 max(d, log(4 T/rho)) rows of N(0, X'X + g^2 I), drawn anew for every step, rho = delta/10;
+    g^2 = max(0, gamma - l), l = max(0, smallest eigenvalue - (gamma/sqrt k)(tau0 - N(0, 1))), tau0 = sqrt(2
+    log max(3/delta, 2/rho)). gamma and the noise follow from the exact total of all sketches, the
+    eigenvalue and the gradients, not from the authors' Renyi bound. share: of the approximate
+    Gaussian parameter squared, for gradients.
+    """
+
+    delta = "needed"
+    needs_lambda = False
+    numbers = True
+    options = {
+        "iterations": Whole(3),
+        "clip": Positive(1.0),
+        "share": Between(0.5, low=0, high=1),
+        "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
+    }
+
+    def _check_together(self, n, d, p):
+        if p.delta and not EPSILONS[0] <= p.epsilon <= EPSILONS[1]:
+            raise Refused(
+                f"{self.name}: epsilon must lie in [{EPSILONS[0]:g}, {EPSILONS[1]:g}], where its noise can "
+                f"be found, not {p.epsilon:g}"
+            )
+
+    def _plan(self, d, p):
+        """(k, tau0, gamma, standard deviation on gradients, profile)."""
+        rho = p.delta / 10
+        rows = math.ceil(6 * max(d, math.log(4 * p.iterations / rho)))
+        tau0 = math.sqrt(2 * math.log(max(3 / p.delta, 2 / rho)))
+        gamma, gradient, profile = calibrate(
+            rows, p.iterations, p.epsilon, p.delta, tau0, p.share, p.adjacency
+        )
+        moved = (1 if p.adjacency == ADD_REMOVE else 2) * p.clip * p.bound
+        return rows, tau0, gamma * p.bound**2, moved / gradient, profile
+
+    def _guarantee(self, n, d, p):
+        """(epsilon, delta)-DP: the exact total of all parts."""
+        rows, _, gamma, sigma, profile = self._plan(d, p)
+        reason = (
+            f"{p.iterations} Gaussian sketches of {rows} rows with eigenvalues of at least gamma = "
+            f"{gamma:.6g}, a Gaussian release of the smallest eigenvalue, and {p.iterations} gradients "
+            f"with noise of standard deviation {sigma:.6g}, composed exactly"
+        )
+        return Guarantee(p.epsilon, p.epsilon, p.delta, p.adjacency, reason, profile)
+
+    def _release(self, X, y, p, draws, rng):
+        """H is drawn as A^1/2 W A^1/2, W a Wishart matrix: the gradients need no more of a sketch."""
+        n, d = X.shape
+        rows, tau0, gamma, sigma, _ = self._plan(d, p)
+        values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
+        noisy = values[0] - gamma / math.sqrt(rows) * (tau0 - rng.standard_normal(draws))
+        added = np.maximum(0.0, gamma - np.maximum(0.0, noisy))
+        # on the event that the proof needs all are at least gamma: this is for rounding alone
+        root = np.sqrt(np.maximum(values + added[:, None], 1e-9 * gamma))
+        half = vectors * root[:, None, :]
+
+        def precondition(moment):
+            H = half @ wishart(rows, d, draws, rng) @ half.transpose(0, 2, 1)
+            return np.linalg.solve(H + n * p.lam * np.eye(d), moment[..., None])[..., 0]
+
+        weights = boost(
+            X,
+            y,
+            precondition,
+            iterations=p.iterations,
+            clip=p.clip,
+            sigma=sigma,
+            n_lambda=n * p.lam,
+            draws=draws,
+            rng=rng,
+        )
+        return Release(weights, np.full(draws, "ok"), {"scale": sigma, "gamma": gamma})
+
+
+def wishart(rows, d, draws, rng):
+    """Z'Z/k, Z of k x d standard normals, k >= d: (draws, d, d), by Bartlett's decomposition."""
+    B = np.tril(rng.standard_normal((draws, d, d)), -1)
+    B[:, range(d), range(d)] = np.sqrt(rng.chisquare(rows - np.arange(d), (draws, d)))
+    return B @ B.transpose(0, 2, 1) / rows

@@ -1,0 +1,139 @@
+"""TukeyEM: a point deep among the least-squares fits of many parts of the rows, which needs no bounds.
+
+Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023): `dp.privacy.tukey` has the mathematics and the proof.
+"""
+
+import math
+
+import numpy as np
+
+from dp.accounting import REPLACE_ONE, Guarantee, none
+from dp.errors import Refused
+from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.options import Optional, Whole
+from dp.privacy import tukey
+
+CHUNK = 2**22  # numbers that the models of so many draws may be
+
+
+class _TukeyEM(Mechanism):
+    """m least-squares fits on disjoint parts of a random partition; the test; a draw by depth.
+
+    models: m, by default min(1000, n // d): the test hardly passes with fewer, and each fit has fewer rows
+    with more. Where it fails the draw has the status "refused" and weights 0, which is part of the release.
+    Of a part whose X'X is singular it is the shortest fit. Rows that n/m leaves over are not used.
+    """
+
+    delta = "needed"
+    needs_lambda = False
+    numbers = True
+    options = {"models": Optional(Whole())}
+
+    def _check_together(self, n, d, p):
+        if p.models is not None and p.models * d > n:
+            raise Refused(f"{p.models} models of {d} rows each need more than {n} rows")
+
+    def _models(self, n, d, p):
+        return p.models or max(1, min(1000, n // d))
+
+    def _plan(self, p):
+        """(scale of the test's noise, k^ where no k satisfies it, rate of depths)."""
+        raise NotImplementedError
+
+    def _tested(self, volumes):
+        """The depths that the test looks at."""
+        return volumes
+
+    def _points(self, X, y, m, lam, draws, rng):
+        """Models (draws, m, d), sorted per coordinate, each with uniform noise below 1e-10 against ties."""
+        n, d = X.shape
+        size = n // m
+        points = np.empty((draws, m, d))
+        for r in range(draws):
+            rows = rng.permutation(n)[: m * size]
+            A, b = X[rows].reshape(m, size, d), y[rows].reshape(m, size, 1)
+            gram = A.transpose(0, 2, 1) @ A + size * lam * np.eye(d)
+            moment = A.transpose(0, 2, 1) @ b
+            points[r] = (np.linalg.pinv(gram, rcond=1e-13, hermitian=True) @ moment)[..., 0]
+        points += 1e-10 * rng.random(points.shape)
+        points.sort(axis=1)
+        return points
+
+    def _draw(self, points, volumes, t, rate, rng):
+        depth = t + tukey.choose(tukey.log_shells(volumes, t, rate), rng)
+        return tukey.shell_point(points, depth, rng)
+
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        m = self._models(n, d, p)
+        t, half = m // 4, p.epsilon / 2
+        scale, none, rate = self._plan(p)
+        weights = np.zeros((draws, d))
+        chunk = max(1, CHUNK // (m * d))
+        for start in range(0, draws if t > 1 else 0, chunk):
+            points = self._points(X, y, m, p.lam, min(chunk, draws - start), rng)
+            volumes = tukey.log_volumes(points)
+            test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
+            test = test + rng.laplace(scale=scale, size=len(points))
+            # no neighbour of a data set that is likely to be answered has an empty region
+            passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
+            passed = np.flatnonzero(passed)
+            if len(passed):
+                found = self._draw(points[passed], volumes[passed], t, rate, rng)
+                weights[start + passed] = found
+        status = np.where(weights.any(axis=1), "ok", "refused")
+        return Release(weights, status, {"models": m, "scale": scale})
+
+
+@register("tukey_em")
+class TukeyEM(_TukeyEM):
+    """As proved: the test's noise has scale 2/epsilon, depth i the weight e^{epsilon i/4}.
+
+    k^ is 0 where no k satisfies the test's condition, for which the proof needs it, and not -1: from 1,
+    one record away, that would be a step of 2.
+    """
+
+    def _plan(self, p):
+        return 2 / p.epsilon, 0, p.epsilon / 4
+
+    def _guarantee(self, n, d, p):
+        """(epsilon, delta)-DP: half of epsilon for the test, half for the draw."""
+        reason = (
+            f"a record changes one of {self._models(n, d, p)} models of a random partition, and with it "
+            f"the test's distance by at most 1: whether there is an answer, which Laplace noise of scale "
+            f"{2 / p.epsilon:.6g} on it decides, is {p.epsilon / 2:.6g}-DP; the draw "
+            f"by depth is ({p.epsilon / 2:.6g}, {p.delta:g})-DP where it is likely"
+        )
+        return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
+
+
+@register("tukey_em_released")
+class TukeyEMReleased(_TukeyEM):
+    """The program that its authors released, described from its facts and written anew.
+
+    The test's noise has scale epsilon/2 in place of 2/epsilon; it leaves the deepest depth out, and its
+    distance is -1 where no k satisfies the condition; depth i has the weight e^{epsilon i/2}; a depth i is
+    drawn, and the point from the shell of depth i + 1, in which it is not uniform: the lengths after the
+    first outside coordinate are R_{i+2}'s.
+    """
+
+    def _plan(self, p):
+        return p.epsilon / 2, -1, p.epsilon / 2
+
+    def _guarantee(self, n, d, p):
+        """No finite epsilon: see the pair `tukey_shell` of `dp.privacy.pairs`."""
+        reason = (
+            f"where all shells but one are thin, the wide one is drawn from with probability "
+            f"{1 / (1 + math.exp(p.epsilon / 2)):.3g} on one data set and hardly ever on a neighbour, "
+            f"because the point is of the shell after the one whose depth was drawn; and whether there is "
+            f"an answer is no better than {2 / p.epsilon:.6g}-DP, where the proof needs {p.epsilon / 2:.6g}"
+        )
+        return none(p.epsilon, reason)
+
+    def _tested(self, volumes):
+        return volumes[:, :-1]
+
+    def _draw(self, points, volumes, t, rate, rng):
+        shells = tukey.log_shells(volumes, t, rate)[:, :-1]  # the deepest has none below it
+        depth = t + tukey.choose(shells, rng)
+        return tukey.shell_point(points, depth + 1, rng, inner_right=True)

@@ -1,0 +1,105 @@
+"""Approximate Tukey depth of m points: volumes, the test that its exponential mechanism is safe, and draws.
+
+Amin, Joseph, Ribero, Vassilvitskii, "Easy Differentially Private Linear Regression" (ICLR 2023, arXiv
+2208.07353). The region of depth at least i is the box R_i = prod_j [p_(i),j, p_(m-i+1),j] of order
+statistics p_(1),j <= .. <= p_(m),j per coordinate, V_i its volume.
+
+Neighbours D, D' differ in one point, which moves every order statistic by at most one place: R_{i+1} is
+inside R'_i, which is inside R_{i-1}, so that depths q differ by at most 1 and V_{i+1} <= V'_i <= V_{i-1}.
+The mechanism M draws from the density e^{e q/2}/Z on R_t. For every event E
+
+    M(E) <= e^e M'(E) + (1 + e^{e/2}) V_{t-1}/V_{t+g+1} e^{-e g/2},     for every g >= 1.
+
+Proof. On R_t and R'_t the densities' ratio is at most e^{e/2} Z'/Z, and Z' <= e^{e/2} (Z + e^{e(t-1)/2}
+(V_{t-1} - V_t)), because R'_t is inside R_{t-1}. What is in R_t but not in R'_t has depth t: probability
+e^{et/2} (V_t - V_{t+1})/Z. With Z >= e^{e(t+g)/2} V_{t+g} both terms are at most V_{t-1}/V_{t+g} e^{-eg/2}
+times e^{e/2} and 1.
+
+The test: k^ = 1 + the largest k with V_{t-k-1}/V_{t+k+g+1} e^{-eg/2} <= delta/(8 e^e) for some g >= 1,
+or 0. What satisfies it at k does at k - 1, and so do all neighbours: k^ changes by at most 1. Answer if k^
++ Lap(1/e) > log(1/(2 delta))/e. Whether there is an answer is then e-DP. Where k^ = 0, an answer has
+probability delta at most; where k^ >= 1 what is answered is (e, (1 + e^{e/2}) delta/(8 e^e))-close to each
+neighbour's, by the bound above at k = 0, and that is below delta. So both are (2e, delta)-DP together.
+"""
+
+import math
+
+import numpy as np
+
+
+def log_volumes(points):
+    """log V_1, .., log V_{m // 2} of points (..., m, d) that are sorted along m: (..., m // 2)."""
+    half = points.shape[-2] // 2
+    with np.errstate(divide="ignore"):
+        lengths = np.log(points[..., ::-1, :][..., :half, :] - points[..., :half, :])
+    return lengths.sum(axis=-1)
+
+
+def distance(volumes, t, epsilon, delta, none=0):
+    """k^ of the test (...) for logarithms of volumes (..., depths); `none` where no k satisfies it."""
+    volumes = np.asarray(volumes)
+    depths = volumes.shape[-1]
+    k = np.arange(max(0, min(t - 1, depths - t - 1)))  # t - k - 1 >= 1 and t + k + 2 <= depths
+    rising = -volumes - epsilon / 2 * np.arange(1, depths + 1)
+    least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[
+        ..., ::-1
+    ]  # over this depth and deeper
+    with np.errstate(invalid="ignore"):  # a volume of 0 over one of 0 satisfies nothing
+        found = volumes[..., t - k - 2] + least[..., t + k + 1] + epsilon / 2 * (t + k + 1)
+        count = (found <= math.log(delta / 8) - epsilon).sum(axis=-1)
+    return np.where(count == 0, none, count)
+
+
+def threshold(epsilon, delta):
+    """What k^ + noise must exceed: log(1/(2 delta))/epsilon."""
+    return math.log(1 / (2 * delta)) / epsilon
+
+
+def answered(distance, epsilon, delta, scale=None):
+    """Probability that k^ + Lap(scale) exceeds the threshold; scale: 1/epsilon, unless it is given."""
+    gap = (threshold(epsilon, delta) - distance) * (epsilon if scale is None else 1 / scale)
+    return 0.5 * math.exp(-gap) if gap >= 0 else 1 - 0.5 * math.exp(gap)
+
+
+def log_shells(volumes, t, rate):
+    """log of (V_i - V_{i+1}) e^{rate i} for the depths i = t, t + 1, .. that there are (...)."""
+    inner = np.concatenate([volumes[..., t:], np.full((*volumes.shape[:-1], 1), -np.inf)], axis=-1)
+    outer = volumes[..., t - 1 :]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shell = outer + np.log1p(-np.exp(np.minimum(inner - outer, 0.0)))
+    return np.where(outer == -np.inf, -np.inf, shell) + rate * np.arange(t, volumes.shape[-1] + 1)
+
+
+def choose(log_weights, rng):
+    """Indices (...) drawn with probabilities proportional to e^log_weights (..., k)."""
+    return (log_weights + rng.gumbel(size=log_weights.shape)).argmax(axis=-1)
+
+
+def shell_point(points, depth, rng, inner_right=False):
+    """A uniform point of R_i but not of R_{i+1}: (draws, d) for sorted points (draws, m, d), i (draws,).
+
+    The coordinates before the first one that is outside of R_{i+1} are inside of it, those after it
+    are anywhere in R_i: the first one is a with probability proportional to prod_{j<a} L_{i+1,j} (L_{i,a} -
+    L_{i+1,a}) prod_{j>a} L_{i,j}, L the boxes' lengths. inner_right: with L_{i+1,j} in the last product.
+    """
+    draws, m, d = points.shape
+    low, high, low_in, high_in = (
+        np.take_along_axis(points, np.clip(at, 0, m - 1)[:, None, None], axis=1)[:, 0]
+        for at in (depth - 1, m - depth, depth, m - depth - 1)
+    )
+    outer, inner = high - low, np.maximum(high_in - low_in, 0.0)
+    with np.errstate(divide="ignore"):
+        log_outer, log_inner, log_edge = np.log(outer), np.log(inner), np.log(outer - inner)
+    left = np.cumsum(log_inner, axis=1)
+    right = np.cumsum((log_inner if inner_right else log_outer)[:, ::-1], axis=1)[:, ::-1]
+    pad = np.zeros((draws, 1))
+    log_first = np.hstack([pad, left[:, :-1]]) + log_edge + np.hstack([right[:, 1:], pad])
+    first, j = choose(log_first, rng)[:, None], np.arange(d)
+    share = rng.random((draws, d))
+    # where R_{i+1} is empty, R_i is all edge
+    empty = high_in < low_in
+    at_edge = low + share * (outer - inner)
+    at_edge = np.where((at_edge > low_in) & ~empty, at_edge + inner, at_edge)
+    return np.where(
+        j < first, low_in + share * inner, np.where(j == first, at_edge, low + share * outer)
+    )

@@ -1,0 +1,36 @@
+"""Medians over draws of a metric, which a few bad draws do not carry away, and how many were refused."""
+
+import numpy as np
+
+from dp import metrics
+from study.canonical import epsilon
+from study.configuration.experiment import Cell
+from study.jobs.summary import over_folds
+
+
+def medians(experiment, spec, draws):
+    """One row per cell: median and mean over draws with 95 % intervals, the folds' values as replicates.
+
+    options["metric"]: one of `dp.metrics.ALL`. Draws without a result, such as a mechanism's refusals to
+    answer, enter neither and are counted: `refused`, of that status, and `failed`, of any other.
+    """
+    metric = spec["options"]["metric"]
+    names = [
+        f"{metric}_{kind}{end}" for kind in ("median", "mean") for end in ("", "_low", "_high")
+    ]
+    columns = (*Cell._fields, *names, "draws", "refused", "failed")
+    rows = []
+    for cell, found in draws.groupby(list(Cell._fields), sort=False):
+        ok = found[found["status"] == "ok"]
+        folds = ok.groupby("fold")[metric]
+        values = []
+        for of_fold in (folds.median(), folds.mean()):
+            mean, _, low, high = over_folds(
+                of_fold.to_numpy(), np.arange(len(of_fold)), *metrics.ALL[metric]
+            )
+            values += [mean, low, high]
+        refused = int((found["status"] == "refused").sum())
+        failed = len(found) - len(ok) - refused
+        cell = Cell(*cell)._replace(epsilon=epsilon(Cell(*cell).epsilon))
+        rows.append((*cell, *values, len(found), refused, failed))
+    return columns, rows

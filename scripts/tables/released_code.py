@@ -1,0 +1,15 @@
+"""Released programs: claimed, proven and audited epsilons side by side."""
+
+import csv
+from pathlib import Path
+
+SHOWN = (
+    *("case", "repository", "commit", "committed", "read", "options", "epsilon_claimed", "delta"),
+    *("epsilon_proven", "epsilon_audited", "differs", "repair", "epsilon_repaired"),
+)
+
+
+def released_code(experiment, spec, path):
+    """One row per case and claimed epsilon; epsilon_repaired: audited of the repaired form."""
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return SHOWN, [tuple(row[name] for name in SHOWN) for row in csv.DictReader(file)]

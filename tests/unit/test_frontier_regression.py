@@ -1,0 +1,261 @@
+"""Boosted AdaSSP, Iterative Hessian Mixing and TukeyEM: what is paid for, and what they compute."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dp.accounting import gaussian_delta, gaussian_mu, gaussian_sigma
+from dp.mechanisms import MECHANISMS
+from dp.mechanisms.boosted_adassp import boost
+from dp.mechanisms.iterative_hessian_mixing import calibrate, wishart
+from dp.privacy import quadratics, sketches, tukey
+from dp.seeds import generator
+
+ADJACENCIES = ["replace-one", "add-remove"]
+
+
+def problem(n=3000, d=4, seed=1):
+    rng = generator(seed, "problem")
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, np.clip(X @ np.linspace(0.6, -0.4, d) + 0.1 * rng.standard_normal(n), -1, 1)
+
+
+# ---- boosted AdaSSP
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_boosted_parts_compose_to_mu(adjacency):
+    """Sensitivities over the noise, from two records at right angles with opposite targets."""
+    mechanism, R, clip, steps = MECHANISMS["boosted_adassp"], 2.0, 0.3, 7
+    p = mechanism.parameters(
+        50, 3, epsilon=1.0, delta=1e-6, bound=R, clip=clip, iterations=steps, adjacency=adjacency
+    )
+    eigenvalue, gram, moments = mechanism._scales(p)
+    x, z = R * np.eye(3)[0], R * np.eye(3)[1] * (adjacency == "replace-one")
+    moved = np.linalg.norm(np.outer(x, x) - np.outer(z, z))
+    residuals = clip * R * (2 if adjacency == "replace-one" else 1)
+    total = (R**2 / eigenvalue) ** 2 + (moved / gram) ** 2 + steps * (residuals / moments) ** 2
+    assert math.sqrt(total) == pytest.approx(gaussian_mu(1.0, 1e-6))
+    found = mechanism.guarantee(50, 3, epsilon=1.0, delta=1e-6, adjacency=adjacency)
+    assert found.profile.delta(1.0) == pytest.approx(1e-6)
+
+
+def test_boosting_without_noise_is_least_squares():
+    X, y = problem()
+    expected = np.linalg.lstsq(X, y, rcond=None)[0]
+    for name in ("boosted_adassp", "iterative_hessian_mixing"):
+        given = {"epsilon": 1e9 if name == "boosted_adassp" else 30.0, "delta": 1e-5}
+        X_many, y_many = (np.tile(X, (20, 1)), np.tile(y, 20)) if "hessian" in name else (X, y)
+        found = MECHANISMS[name].release(
+            X_many, y_many, iterations=30, clip=2.0, rng=generator(2), **given
+        )
+        np.testing.assert_allclose(found.weights[0], expected, atol=3e-3)
+
+
+def test_the_descent_is_stable_where_noise_exceeds_the_signal():
+    """Small epsilon, few rows, many columns: the spectral radius of P X'X stays below 2."""
+    X, _ = problem(300, 12)
+    gram, _ = quadratics.moments(X, np.ones(300))
+    mechanism = MECHANISMS["boosted_adassp"]
+    p = mechanism.parameters(300, 12, epsilon=0.3, delta=1e-6)
+    eigenvalue, scale, _ = mechanism._scales(p)
+    rng = generator(3)
+    from dp.privacy import sensitivities
+
+    least = np.linalg.eigvalsh(gram)[0] + eigenvalue * rng.standard_normal(400)
+    ridge = sensitivities.spectral_ridge(
+        scale, 12, sensitivities.eigenvalue_lower_bound(least, eigenvalue)
+    )
+    floor = sensitivities.eigenvalue_floor(scale, 12)
+    P = quadratics.noisy_inverse(gram, scale, ridge, 400, rng, floor)
+    assert np.linalg.eigvalsh(P).max() <= 1 / floor * (1 + 1e-9)
+    radius = np.abs(np.linalg.eigvals(P @ gram)).max(axis=1)
+    assert (radius < 2).all()
+
+
+def test_one_records_share_is_bounded_where_scores_overflow():
+    """Weights of both signs beyond a float's range: the residual is at most the clip."""
+    moments = []
+
+    def step(moment):
+        moments.append(moment)
+        return np.array([[1e308, -1e308]]) * 1.7
+
+    X = np.array([[60.0, 80.0], [0.0, 0.0]])
+    with np.errstate(all="ignore"):
+        boost(
+            X, np.array([1.0, 0.0]), step, iterations=2, clip=0.5, sigma=0.0, n_lambda=0.0, draws=1,
+            rng=generator(4),
+        )  # fmt: skip
+    assert all(np.linalg.norm(moment) <= 0.5 * 100 for moment in moments)
+
+
+def test_what_the_released_boosting_gives():
+    """Claim 1 at delta 1e-6, 100 steps: mu 42.7 and an epsilon of 1,112; the mean of T + 2 = 102."""
+    mechanism = MECHANISMS["boosted_adassp_released"]
+    found = mechanism.guarantee(1000, 1, epsilon=1.0, delta=1e-6)
+    assert found.claimed_epsilon == 1.0 and found.adjacency == "add-remove"
+    assert found.profile.mu == pytest.approx(math.sqrt(102) / 0.236704, rel=1e-5)
+    assert found.epsilon == pytest.approx(1112, abs=1)
+    assert gaussian_delta(1 / found.profile.mu, found.epsilon) == pytest.approx(1e-6)
+    smaller = mechanism.guarantee(1000, 1, epsilon=0.1, delta=1e-6)
+    assert smaller.epsilon > 60 * found.epsilon, "a smaller claim adds less noise"
+
+
+def test_the_released_boostings_noise_is_as_stated():
+    """Without data the last moment is noise of the multiplier's deviation."""
+    mechanism, draws = MECHANISMS["boosted_adassp_released"], 20_000
+    X, y = np.array([[1.0]]), np.array([0.0])
+    given = {"epsilon": 1.0, "delta": 1e-6, "iterations": 1}
+    weights = mechanism.release(X, y, restarts=draws, rng=generator(5), **given).weights[:, 0]
+    m = 1 / gaussian_sigma(1.0, 1e-6)
+    E, e, z = m * generator(6).standard_normal((3, 200_000))
+    least = np.maximum(0, 1 + e - 1.96 * m)
+    expected = z / (1 + E + np.maximum(0, 1.96 * m - least))
+    for q in (0.05, 0.25, 0.75, 0.95):
+        assert np.quantile(weights, q) == pytest.approx(np.quantile(expected, q), abs=0.025)
+
+
+# ---- Iterative Hessian Mixing
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("epsilon", [0.1, 4.0])
+def test_the_calibration_is_private_and_not_wasteful(adjacency, epsilon):
+    rows, steps, delta, tau0 = 60, 3, 1e-5, 5.5
+    gamma, gradient, profile = calibrate(rows, steps, epsilon, delta, tau0, 0.5, adjacency)
+    assert 0.95 * delta < profile.delta(epsilon) <= delta
+    total = sketches.total(rows, steps, gamma, gradient, tau0, adjacency=adjacency, by_losses=True)
+    assert total.delta(epsilon) <= delta * 1.002
+    less = sketches.total(rows, steps, gamma / 1.01, gradient * 1.01, tau0, adjacency=adjacency)
+    assert less.delta(epsilon) > delta
+
+
+def test_wishart_matrices_have_their_moments():
+    W = wishart(9, 3, 40_000, generator(7))
+    np.testing.assert_allclose(W.mean(axis=0), np.eye(3), atol=0.01)
+    np.testing.assert_allclose(W[:, 0, 0].var(), 2 / 9, rtol=0.05)
+    np.testing.assert_allclose(W[:, 0, 1].var(), 1 / 9, rtol=0.05)
+    direct = generator(8).standard_normal((40_000, 9, 3))
+    direct = direct.transpose(0, 2, 1) @ direct / 9
+    for q in (0.1, 0.5, 0.9):
+        expected = np.quantile(np.linalg.det(direct), q)
+        assert np.quantile(np.linalg.det(W), q) == pytest.approx(expected, rel=0.04)
+
+
+# ---- AdaSSP's ridge
+
+
+@pytest.mark.parametrize("calibration", ["analytic", "published"])
+def test_the_spectral_ridge_is_about_the_noises_norm(calibration):
+    """Without rows' help most noisy matrices are definite, and not by far: the ridge is no larger."""
+    X, y = np.zeros((50, 15)), np.zeros(50)
+    given = {"epsilon": 1.0, "delta": 1e-6, "restarts": 300, "calibration": calibration}
+    found = {
+        ridge: MECHANISMS["adassp"].release(X, y, rng=generator(9), ridge=ridge, **given)
+        for ridge in ("published", "spectral")
+    }
+    assert not found["published"].info["unbounded"].any()
+    assert 0 < found["spectral"].info["unbounded"].mean() < 0.3
+    norms = {
+        ridge: np.median(np.linalg.norm(each.weights, axis=1)) for ridge, each in found.items()
+    }
+    assert norms["spectral"] > 1.5 * norms["published"]
+
+
+# ---- TukeyEM
+
+
+def nested(draws=1, m=13, d=2, seed=0):
+    points = generator(seed, "points").standard_normal((draws, m, d))
+    return np.sort(points, axis=1)
+
+
+def test_volumes_and_weights_of_the_given_examples():
+    """As in google-research/google-research, dp_regression/tukey_test.py."""
+    P = np.array([[-0.5, -0.4, -0.2, 0.1, 0.5], [-0.1, 0.4, 1, 1.7, 2.5]]).T
+    np.testing.assert_allclose(np.exp(tukey.log_volumes(P)), [2.6, 0.65])
+    P = np.array([[1, 2, 2.5, 3, 3.5, 4.4], [-8, 3, 4, 7, 11, 13], [-2, 0, 0.1, 0.2, 0.3, 6]]).T
+    found = np.exp(tukey.log_shells(tukey.log_volumes(P), 2, 1.1))
+    np.testing.assert_allclose(found, [3.45 * math.exp(2.2), 0.15 * math.exp(3.3)])
+
+
+def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
+    """Random neighbours: |k^ - k^'| <= 1, and where k^ >= 1 the draws differ as little as is proved."""
+    rng, epsilon, delta, m, t = generator(10), 1.5, 0.2, 60, 15
+    seen = set()
+    for _ in range(300):
+        points = rng.standard_normal((m, 1)) * np.exp(rng.normal(0, 2 * rng.random(), (m, 1)))
+        other = points.copy()
+        other[rng.integers(m)] = rng.choice([-3, 0, 3]) * rng.random()
+        both = np.sort(np.stack([points, other]), axis=1)
+        volumes = tukey.log_volumes(both)
+        distance = tukey.distance(volumes, t, epsilon, delta)
+        assert abs(distance[0] - distance[1]) <= 1
+        seen.add(int(distance[0]))
+        for first, second in ((0, 1), (1, 0)):
+            if distance[first] < 1:
+                continue
+            edges = np.unique(np.concatenate([each[t - 1 : m - t + 1, 0] for each in both]))
+            middle, width = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+            mass = []
+            for each in both:
+                depth = np.minimum(np.searchsorted(each[:, 0], middle), m)
+                depth = np.minimum(depth, m - depth)
+                weight = np.where(depth >= t, width * np.exp(epsilon * depth / 2), 0.0)
+                mass.append(weight / weight.sum())
+            excess = np.maximum(mass[first] - math.exp(epsilon) * mass[second], 0).sum()
+            assert excess <= delta
+    assert {0, 1, 2} <= seen
+
+
+def test_points_of_a_shell_are_uniform_in_it():
+    """Against rejection: coordinates' quantiles of points in R_i but not in R_{i+1}."""
+    points, i, draws = nested(), 3, 20_000
+    found = tukey.shell_point(np.repeat(points, draws, axis=0), np.full(draws, i), generator(11))
+    low, high, low_in, high_in = (
+        points[0, i - 1],
+        points[0, 13 - i],
+        points[0, i],
+        points[0, 12 - i],
+    )
+    inside = ((found > low_in) & (found < high_in)).all(axis=1)
+    assert ((found >= low) & (found <= high)).all() and not inside.any()
+    box = low + (high - low) * generator(12).random((80_000, 2))
+    box = box[~((box > low_in) & (box < high_in)).all(axis=1)]
+    for j in range(2):
+        for q in (0.1, 0.3, 0.5, 0.7, 0.9):
+            gap = np.mean(found[:, j] < np.quantile(box[:, j], q)) - q
+            assert abs(gap) < 0.015
+
+
+def test_tukey_em_refuses_what_it_must_and_answers_near_the_fit():
+    X, y = problem(6000, 2)
+    mechanism = MECHANISMS["tukey_em"]
+    given = {"delta": 1e-5, "restarts": 20, "rng": generator(13)}
+    refused = mechanism.release(X, y, epsilon=0.05, **given)
+    assert (refused.status == "refused").all() and not refused.weights.any()
+    answered = mechanism.release(X, y, epsilon=5.0, **given)
+    assert (answered.status == "ok").all() and answered.info["models"] == 1000
+    fit = np.linalg.lstsq(X, y, rcond=None)[0]
+    assert np.abs(np.median(answered.weights, axis=0) - fit).max() < 0.05
+    with pytest.raises(ValueError, match="models of 2 rows"):
+        mechanism.release(X[:100], y[:100], epsilon=1.0, models=51, **given)
+
+
+def test_the_threshold_pair_is_told_by_the_probability_of_an_answer():
+    """22 against 21 of 21.64: with noise of scale 2 a ratio of e^{1/2} at most, as released e^2."""
+    from dp.privacy.pairs import find
+
+    tied = 1e-10 * np.linspace(0, 1, 320)[:, None]
+    points = [np.sort(y[:, None] + tied, axis=0) for _, y in find("tukey_threshold").sides]
+    volumes = [tukey.log_volumes(each) for each in points]
+    distances = [int(tukey.distance(each, 80, 0.5, 1e-5)) for each in volumes]
+    assert distances == [22, 21]
+    assert distances == [int(tukey.distance(each[:-1], 80, 0.5, 1e-5)) for each in volumes]
+    ratio = [tukey.answered(k, 0.5, 1e-5) for k in distances]
+    assert math.log(ratio[0] / ratio[1]) <= 0.5
+    ratio = [tukey.answered(k, 0.5, 1e-5, scale=0.5) for k in distances]
+    assert math.log(ratio[0] / ratio[1]) > 1.5

@@ -1,0 +1,71 @@
+"""The analysis of released programs, and the table of medians."""
+
+import csv
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t
+
+from analyses.released_code import released_code
+from study.configuration import config
+from tables.medians import medians
+from tables.released_code import SHOWN
+from tables.released_code import released_code as table
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """Of the shipped entries, with few releases."""
+    out = tmp_path_factory.mktemp("released") / "cases.csv"
+    spec = config.load({"seed": 1, "experiments": ["released_code"]})[1]["released_code"].analyses[
+        "cases"
+    ]
+    for program in spec["options"]["programs"].values():
+        program["trials"] = 1500
+    released_code(None, spec, {}, 1, out)
+    with out.open(newline="", encoding="utf-8") as file:
+        return out, list(csv.DictReader(file))
+
+
+def test_released_programs_exceed_their_claims_and_repaired_ones_do_not(rows):
+    _, found = rows
+    assert len(found) == 7
+    for row in found:
+        assert len(row["commit"]) == 40 and row["repository"] and row["repair"]
+        assert float(row["epsilon_repaired"]) <= float(row["epsilon_claimed"])
+        assert float(row["epsilon_audited"]) <= float(row["epsilon_proven"])
+    at_one = [row for row in found if row["epsilon_claimed"] == "1"]
+    assert len(at_one) == 5 and all(float(row["epsilon_audited"]) > 1 for row in at_one)
+    shipped = next(row for row in found if row["case"] == "boosted adassp: as shipped")
+    assert float(shipped["epsilon_proven"]) == pytest.approx(1112, abs=1)
+
+
+def test_the_table_shows_the_rows(rows):
+    path, found = rows
+    columns, shown = table(None, {}, path)
+    assert columns == SHOWN and [row[0] for row in shown] == [row["case"] for row in found]
+
+
+def test_medians_count_refusals_apart():
+    rng, rows = np.random.default_rng(1), []
+    for fold in range(4):
+        for restart in range(6):
+            status = (
+                "refused" if restart == 5 else "diverged" if (fold, restart) == (0, 0) else "ok"
+            )
+            rows.append((fold, restart, status, rng.normal() if status == "ok" else -1e9))
+    draws = pd.DataFrame(rows, columns=["fold", "restart", "status", "r2"])
+    draws = draws.assign(dataset="d", method="m", train_size=10, epsilon=1.0)
+    columns, (row,) = medians(SimpleNamespace(), {"options": {"metric": "r2"}}, draws)
+    row = dict(zip(columns, row, strict=True))
+    assert (row["draws"], row["refused"], row["failed"]) == (24, 4, 1)
+    by_fold = [draws.r2[(draws.fold == k) & (draws.status == "ok")].median() for k in range(4)]
+    assert row["r2_median"] == pytest.approx(np.mean(by_fold))
+    half = t.ppf(0.975, 3) * np.std(by_fold, ddof=1) / 2
+    assert row["r2_median"] - row["r2_median_low"] == pytest.approx(half)
+    nothing = draws.assign(status="refused")
+    _, (row,) = medians(SimpleNamespace(), {"options": {"metric": "r2"}}, nothing)
+    assert math.isnan(row[4]) and row[-2:] == (24, 0)

@@ -32,7 +32,8 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     releases: with the output noise they count as one, mu^2 the sum of theirs, beside the tilt.
 
     weights: without the ridge's bias (`dp.inference.linearise`). info["covariance"]: (draws, d, d), of
-    sampling and noise together; info["coarse"]: (draws,), whether linearising is too coarse.
+    sampling and noise together; info["coarse"]: (draws,), whether linearising is too coarse;
+    info["minimiser"] (draws, d) and info["hessian"] (draws, d, d): what both were made of.
 
     covariance: share of mu^2 for the Hessian, and for the other matrix as much again.
     """
@@ -93,6 +94,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         found = linearise(release.weights, hessian, n, p.lam, *noise, scores, norm)
         unknown = release.status != "ok"
         info = {"covariance": found.covariance, "coarse": found.coarse | unknown}
+        info |= {"minimiser": release.weights, "hessian": hessian}
         return Release(
             np.where(unknown[:, None], 0.0, found.estimate), release.status, release.info | info
         )

@@ -70,6 +70,8 @@ TABLES = {
     ),
     "timing": Kind("tables.timing", "timing", inputs="analysis"),
     "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
+    "regression": Kind("tables.inference", "regression", inputs="analysis"),
+    "coverage": Kind("tables.inference", "coverage", inputs="analysis"),
 }
 
 FIGURES = {
@@ -144,6 +146,9 @@ FIGURES = {
         },
     ),
     "iterations": Kind("plots.sgd", "iterations", inputs="analysis"),
+    "coverage": Kind(
+        "plots.inference", "coverage", inputs="analysis", options={"show": "coverage"}
+    ),
 }
 
 ANALYSES = {
@@ -171,6 +176,25 @@ ANALYSES = {
         describes_data=True,
     ),
     "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
+    "coverage": Kind(
+        "analyses.inference",
+        "coverage",
+        inputs="none",
+        options={
+            "design": "logistic",
+            "train_sizes": [1000, 5000, 20000],
+            "epsilons": [0.5, 1, 4],
+            "delta": 1e-6,
+            "replicates": 120,
+            "draws": 2,
+        },
+    ),
+    "regression": Kind(
+        "analyses.inference",
+        "regression",
+        inputs="data",
+        options={"epsilons": [0.5, 1, 4], "delta": 1e-6, "robust": True},
+    ),
     "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
     "first_components": Kind(
         "analyses.components", "first_components", inputs="data", suffix="npz"

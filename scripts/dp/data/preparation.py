@@ -333,14 +333,16 @@ def prepare(table, steps, rng_of=None, put_off=False, overwrite=False):
     written over, of which no second copy is then held where steps keep its type and shape.
 
     Returns the table and, per step, a dictionary of its name, what it does, whether it looked at
-    private rows, and its premise where it has one. Raises where the rows end up without a bound.
+    private rows, its premise where it has one, and its options. Raises where the rows end up without a
+    bound.
     """
     record = [
         {
             **{"step": name, "what": STEPS[name].what, "private_rows": STEPS[name].private_rows},
             **({"premise": STEPS[name].premise} if STEPS[name].premise else {}),
+            **({"options": options} if options else {}),
         }
-        for name, _ in steps
+        for name, options in steps
     ]
     resolved = []
     for number, (name, options) in enumerate(steps):

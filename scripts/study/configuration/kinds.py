@@ -67,6 +67,8 @@ TABLES = {
     ),
     "timing": Kind("tables.timing", "timing", inputs="analysis"),
     "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
+    "regression": Kind("tables.inference", "regression", inputs="analysis"),
+    "coverage": Kind("tables.inference", "coverage", inputs="analysis"),
 }
 
 FIGURES = {
@@ -147,6 +149,9 @@ FIGURES = {
         },
     ),
     "iterations": Kind("plots.sgd", "iterations", inputs="analysis"),
+    "coverage": Kind(
+        "plots.inference", "coverage", inputs="analysis", options={"show": "coverage"}
+    ),
 }
 
 ANALYSES = {
@@ -179,6 +184,25 @@ ANALYSES = {
         "released_code",
         inputs="none",
         options={"programs": {}, "confidence": 0.95},
+    ),
+    "coverage": Kind(
+        "analyses.inference",
+        "coverage",
+        inputs="none",
+        options={
+            "design": "logistic",
+            "train_sizes": [1000, 5000, 20000],
+            "epsilons": [0.5, 1, 4],
+            "delta": 1e-6,
+            "replicates": 120,
+            "draws": 2,
+        },
+    ),
+    "regression": Kind(
+        "analyses.inference",
+        "regression",
+        inputs="data",
+        options={"epsilons": [0.5, 1, 4], "delta": 1e-6, "robust": True},
     ),
     "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
     "first_components": Kind(

@@ -1,0 +1,177 @@
+"""What private intervals are worth: their coverage by simulation, and a regression that is reported."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from dp import inference
+from dp.data.examples import clip_rows
+from dp.mechanisms import MECHANISMS
+from dp.mechanisms.noise_aware import second_moments
+from dp.seeds import generator
+from dp.solvers.newton import minimise
+from study.canonical import epsilon as canonical
+from study.data.prepared import Prepared
+from study.jobs.files import read_json, write_csv
+
+COEFFICIENTS = np.array([2.0, -1.5, 1.0, 0.5, 0.0, 0.0])
+RIDGE = 1e-8  # of the fits without privacy: none that could be seen
+COVERAGE = (
+    *("design", "train_size", "epsilon", "method", "intervals", "coverage", "coverage_error"),
+    *("width", "width_ratio", "coarse"),
+)
+REGRESSION = (
+    *("dataset", "method", "epsilon", "delta", "coefficient", "estimate", "standard_error"),
+    *("low", "high", "p_value", "coarse"),
+)
+
+
+def _rows(design, n, rng):
+    """Rows (n, 6) of norm at most 1 and labels: of a logistic model, or of one with heavier tails and a
+    kink, which no logistic model is."""
+    X = clip_rows(rng.standard_normal((n, 6)), math.sqrt(6)) / math.sqrt(6)
+    z = X @ COEFFICIENTS
+    if design == "logistic":
+        p = 1 / (1 + np.exp(-z))
+    else:
+        p = 0.1 + 0.8 * (z + np.abs(X[:, 1]) > 0.2) * (1 - 0.5 * np.exp(-np.abs(z)))
+    return X, np.where(rng.random(n) < p, 1, -1)
+
+
+def _sandwich(X, y, weights, robust):
+    """Estimates (1, d) and covariances (1, d, d) without privacy."""
+    n = len(y)
+    matrices = second_moments(X, y, weights, scores=robust)
+    hessian, *scores = (matrix / n for matrix in matrices)
+    found = inference.linearise(weights, hessian, n, RIDGE, 0.0, 0.0, *scores)
+    return found.estimate, found.covariance
+
+
+def _ways(X, y, settings, rng, draws):
+    """Name -> (estimates, covariances, coarse) of one data set: noise-aware intervals, and less."""
+    mechanism, found = MECHANISMS["noise_aware_logistic"], {}
+    n, d = X.shape
+    for name, options in (("noise_aware", {}), ("noise_aware_robust", {"robust": True})):
+        lam = mechanism.rule_lambda(n, d, **settings, **options)
+        release = mechanism.release(X, y, lam=lam, restarts=draws, rng=rng, **settings, **options)
+        found[name] = release.weights, release.info["covariance"], release.info["coarse"]
+        if not options:
+            weights, hessian = release.info["minimiser"], release.info["hessian"]
+            K = np.linalg.inv(hessian + lam * np.eye(d))
+            noise = (release.info["scale"] / n) ** 2 * np.eye(d)
+            spread = release.info["output_scale"] ** 2 * np.eye(d)
+            found["biased"] = weights, K @ (hessian / n + noise) @ K + spread, None
+            found["naive"] = weights, K @ hessian @ K / n, None
+    return found
+
+
+def coverage(experiment, spec, inputs, seed, out):
+    """How often intervals contain the truth, over data sets and draws, and how wide they are.
+
+    design: options["design"], "logistic" (the model is right; the truth its coefficients) or "other" (the
+    truth is the best logistic fit of a million rows). method: "without_privacy"; "noise_aware", which
+    takes the Hessian for the slopes' second moments; "noise_aware_robust", which releases these too;
+    of the first's release "biased", without undoing the ridge's pull, and "naive", as if it had no noise.
+    coverage_error: standard error over the data sets. width_ratio: over the width without privacy.
+    """
+    options = spec["options"]
+    design = options["design"]
+    axes = (seed, experiment.name, design)
+    truth = COEFFICIENTS
+    if design != "logistic":
+        (truth,), _ = minimise(*_rows(design, 1_000_000, generator(*axes, "truth")), RIDGE)
+    rows = []
+    for n in options["train_sizes"]:
+        found = {}  # (method, epsilon) -> [covered, width, coarse] of every data set
+        for k in range(options["replicates"]):
+            rng = generator(*axes, n, k, "coverage")
+            X, y = _rows(design, n, rng)
+            fit, _ = minimise(X, y, RIDGE)
+            ways = {
+                ("without_privacy", math.inf): (*_sandwich(X, y, fit, design != "logistic"), None)
+            }
+            for epsilon in options["epsilons"]:
+                settings = {"epsilon": epsilon, "delta": options["delta"]}
+                made = _ways(X, y, settings, rng, options["draws"])
+                ways |= {(name, epsilon): way for name, way in made.items()}
+            for key, (estimates, covariances, coarse) in ways.items():
+                ends = inference.wald(estimates, covariances)
+                covered = (ends.low <= truth) & (truth <= ends.high)
+                width = (ends.high - ends.low).mean()
+                flagged = math.nan if coarse is None else coarse.mean()
+                found.setdefault(key, []).append((covered.mean(), width, flagged))
+        plain = np.mean([width for _, width, _ in found["without_privacy", math.inf]])
+        for (method, epsilon), each in found.items():
+            covered, width, coarse = np.mean(each, axis=0)
+            count = len(each) * len(truth) * (1 if math.isinf(epsilon) else options["draws"])
+            error = np.std([one[0] for one in each], ddof=1) / math.sqrt(len(each))
+            rows.append(
+                (
+                    *(design, n, canonical(epsilon), method, count, covered, error),
+                    *(width, width / plain, "" if math.isnan(coarse) else coarse),
+                )
+            )
+    write_csv(out, COVERAGE, rows)
+
+
+def regression(experiment, spec, inputs, seed, out):
+    """Coefficients of a logistic regression in the columns' own units, with and without privacy.
+
+    Without privacy statsmodels' Logit, nothing of the preparation but the bounds of columns; privately
+    one release per epsilon and adjacency's rule for lambda. All rows are used.
+    """
+    import statsmodels.api as sm
+
+    options, rows = spec["options"], []
+    mechanism = MECHANISMS["noise_aware_logistic"]
+    for name, path in inputs.items():
+        meta = read_json(Path(path).with_suffix(".json"))
+        X, y = Prepared(path).floats()
+        T = _units(meta)
+        textbook = sm.Logit((y + 1) / 2, X).fit(disp=False, tol=1e-10)
+        found = [
+            ("without_privacy", math.inf, textbook.params[None], textbook.cov_params()[None], 0)
+        ]
+        for epsilon in options["epsilons"]:
+            rng = generator(seed, experiment.name, name, canonical(epsilon), "regression")
+            settings = {"epsilon": epsilon, "delta": options["delta"], "bound": meta["bound"]}
+            settings |= {"robust": options["robust"]}
+            lam = mechanism.rule_lambda(*X.shape, **settings)
+            release = mechanism.release(X, y, lam=lam, rng=rng, **settings)
+            covariance, coarse = release.info["covariance"], int(release.info["coarse"][0])
+            found.append(("noise_aware", epsilon, release.weights, covariance, coarse))
+        for method, epsilon, estimates, covariances, coarse in found:
+            table = inference.wald(estimates @ T.T, T @ covariances @ T.T)
+            for j, column in enumerate(meta["columns"]):
+                values = (each[0, j] for each in table)
+                where = (name, method, canonical(epsilon), options["delta"], column)
+                rows.append((*where, *values, coarse))
+    write_csv(out, REGRESSION, rows)
+
+
+def _units(meta):
+    """T (d, d): coefficients of the columns as they came are T times those of the prepared rows.
+
+    Of data that are scaled to bounds, given a constant and divided by the clipping radius, no shorter
+    than any row.
+    """
+    steps = {step["step"]: step.get("options", {}) for step in meta["steps"]}
+    columns = meta["columns"]
+    if set(steps) != {"scale_to_bounds", "constant_feature", "clip"}:
+        raise ValueError(
+            f"{meta['dataset']}: coefficients have units where the steps are scale_to_bounds, "
+            f"constant_feature and clip, not {', '.join(steps)}"
+        )
+    radius, bounds = steps["clip"]["radius"], steps["scale_to_bounds"]
+    if radius < math.sqrt(len(columns)):
+        raise ValueError(
+            f"{meta['dataset']}: rows are shortened, so that coefficients have no units"
+        )
+    T = np.zeros((len(columns), len(columns)))
+    for j, column in enumerate(columns[:-1]):
+        low, high = bounds[column]
+        T[j, j] = 2 / (high - low) / radius
+        T[-1, j] = -(2 * low / (high - low) + 1) / radius
+    T[-1, -1] = 1 / radius
+    return T

@@ -1,0 +1,119 @@
+"""Confidence intervals from private releases: they count the noise, and undo the ridge's shrinkage.
+
+All of it is post-processing of what was released and of public numbers.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+COARSE = 0.5  # standard errors of bias left: intervals that say 95 % cover 92 %
+
+
+class Intervals(NamedTuple):
+    """Estimates, standard errors, ends, two-sided p-values of theta_j = 0, each (draws, d)."""
+
+    estimate: np.ndarray
+    standard_error: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    p_value: np.ndarray
+
+
+def wald(estimate, covariance, level=0.95):
+    """Normal intervals. estimate: (draws, d). covariance: (draws, d, d). level: in (0, 1)."""
+    from scipy.special import ndtr, ndtri
+
+    error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    reach = ndtri((1 + level) / 2) * error
+    return Intervals(
+        estimate, error, estimate - reach, estimate + reach, 2 * ndtr(-np.abs(estimate) / error)
+    )
+
+
+def floored(A, floor):
+    """Symmetric matrices (draws, d, d), their eigenvalues moved to `floor` where they are below it."""
+    values, vectors = np.linalg.eigh(A)
+    return (vectors * np.maximum(values, floor)[:, None, :]) @ vectors.transpose(0, 2, 1)
+
+
+class Linearised(NamedTuple):
+    """Estimates (draws, d) without the ridge's bias, their covariances (draws, d, d), and `bias` (draws,).
+
+    bias: about what is left of it, in standard errors. coarse: where that is too much for intervals.
+    """
+
+    estimate: np.ndarray
+    covariance: np.ndarray
+    bias: np.ndarray
+
+    @property
+    def coarse(self):
+        return self.bias > COARSE
+
+
+def linearise(weights, hessian, n, lam, tilt, output, scores=None, error=0.0):
+    """`Linearised` from minimisers of mean logistic loss + lam/2 ||w||^2 + b.w/n, with noise z added.
+
+    weights: (draws, d), b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I). hessian: (draws, d, d), of the mean
+    loss at them, positive definite, with a spectral norm of noise of about `error`. scores: (draws, d, d),
+    mean of psi^2 x x', psi a record's slope; None takes the Hessian for it, which is right if the labels
+    follow a logistic model.
+
+    With g the mean loss's gradient at the truth theta and K = (H + lam)^-1, to first order
+
+        w - theta = -K (g + lam theta + b/n) + z,
+
+    so that w has the mean K H theta. A = I + lam H^-1, the inverse of K H, undoes that, and with A K =
+    H^-1 the estimate A w has the variance H^-1 (J/n + tilt^2/n^2) H^-1 + output^2 A A'.
+
+    The curvature between w and theta differs from H by a factor of up to e^|change of a row's margin|,
+    and H has noise: what A adds is wrong by about (root mean square change + error/smallest eigenvalue
+    of H) times itself.
+    """
+    d = weights.shape[1]
+    inverse = np.linalg.inv(hessian)
+    A = np.eye(d) + lam * inverse
+    moments = (hessian if scores is None else scores) / n + (tilt / n) ** 2 * np.eye(d)
+    covariance = inverse @ moments @ inverse + output**2 * A @ A.transpose(0, 2, 1)
+    added = lam * np.einsum("rij,rj->ri", inverse, weights)
+    # mean over rows of s(1-s) (x.change)^2 = change' H change, and s(1-s) is at most 1/4
+    K = np.linalg.inv(hessian + lam * np.eye(d))
+    noise = (tilt / n) ** 2 * K @ K + output**2 * np.eye(d)
+    change = np.einsum("rij,rji->r", hessian, noise)
+    change = 2 * np.sqrt(change + np.einsum("ri,rij,rj->r", added, hessian, added))
+    wrong = change + error / np.linalg.eigvalsh(hessian)[:, 0]
+    errors = added**2 / np.diagonal(covariance, axis1=1, axis2=2)
+    return Linearised(weights + added, covariance, np.sqrt(errors.mean(axis=1)) * wrong)
+
+
+def logistic_rows(hessian, weights, n, bound, rng, rounds=6):
+    """Rows (n, d) of norm at most `bound`, normal before they are cut, that give about this Hessian.
+
+    For a parametric bootstrap where no public rows are at hand: what was released fixes no more of them.
+    hessian: (d, d), at weights (d,).
+    """
+    unit = rng.standard_normal((n, len(weights)))
+    root = np.linalg.cholesky(4 * hessian)
+    for _ in range(rounds):
+        X = unit @ root.T
+        X /= np.maximum(1.0, np.linalg.norm(X, axis=1) / bound)[:, None]
+        s = 1 / (1 + np.exp(-X @ weights))
+        root *= np.sqrt(np.trace(hessian) / (np.einsum("n,nd,nd->", s * (1 - s), X, X) / n))
+    return X
+
+
+def bootstrap(estimate, rows, fit, rng, replicates=200, level=0.95):
+    """Parametric bootstrap (Ferrando, Wang, Sheldon, AISTATS 2022), for one released estimate (d,).
+
+    Labels of `rows` (n, d), simulated or public, are drawn from the logistic model with `estimate`
+    `replicates` times; fit(X, y, rng) -> (d,) goes the whole private way again. Returns (low, high), the
+    ends of basic intervals 2 estimate - quantile. Costs no privacy.
+    """
+    p = 1 / (1 + np.exp(-rows @ estimate))
+    found = np.empty((replicates, len(estimate)))
+    for k in range(replicates):
+        y = np.where(rng.random(len(p)) < p, 1.0, -1.0)
+        found[k] = fit(rows, y, rng)
+    tails = np.quantile(found, [(1 + level) / 2, (1 - level) / 2], axis=0)
+    return tuple(2 * estimate - tails)

@@ -1,0 +1,25 @@
+"""Regressions with standard errors, and how often intervals cover."""
+
+import pandas as pd
+
+
+def regression(experiment, spec, path):
+    """As statsmodels prints it: coefficient, standard error, z, p-value, interval; private beside not."""
+    frame = pd.read_csv(path, dtype={"epsilon": str})
+    frame["z"] = frame["estimate"] / frame["standard_error"]
+    frame["coarse"] = frame["coarse"].map({0: "", 1: "too coarse"})
+    order = {name: k for k, name in enumerate(frame["coefficient"].unique())}
+    frame = frame.sort_values("coefficient", key=lambda column: column.map(order), kind="stable")
+    columns = (
+        *("dataset", "coefficient", "method", "epsilon", "estimate", "standard_error", "z"),
+        *("p_value", "low", "high", "coarse"),
+    )
+    return columns, list(frame[list(columns)].itertuples(index=False))
+
+
+def coverage(experiment, spec, path):
+    """Coverage of 95 % intervals. within: 1 where it is at most 2 points and 2 standard errors away."""
+    frame = pd.read_csv(path, dtype={"epsilon": str})
+    distance = (frame["coverage"] - 0.95).abs()
+    frame["within"] = (distance <= 0.02 + 2 * frame["coverage_error"]).astype(int)
+    return tuple(frame.columns), list(frame.itertuples(index=False))

@@ -1,0 +1,155 @@
+"""Standard errors and intervals that count the noise; the second release that pays for them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dp import inference
+from dp.accounting import gaussian_mu
+from dp.losses import get
+from dp.mechanisms import MECHANISMS
+from dp.mechanisms.noise_aware import second_moments
+from dp.seeds import generator
+from dp.solvers import minimise
+
+MECHANISM = MECHANISMS["noise_aware_logistic"]
+THETA = np.array([2.0, -1.5, 1.0, 0.5, 0.0, 0.0])
+DELTA = 1e-6
+
+
+def rows(n, rng):
+    X = rng.standard_normal((n, 6))
+    X /= np.maximum(math.sqrt(6), np.linalg.norm(X, axis=1))[:, None]
+    return X, np.where(rng.random(n) < 1 / (1 + np.exp(-X @ THETA)), 1, -1)
+
+
+def coverage(n, epsilon, replicates, draws=4, **options):
+    """(coverage, its Monte Carlo error, mean share of coarse draws) of 95 % intervals."""
+    rng = generator(1, "coverage", n)
+    lam = MECHANISM.rule_lambda(n, 6, epsilon, DELTA, **options)
+    settings = {"epsilon": epsilon, "delta": DELTA, "lam": lam, "restarts": draws, "rng": rng}
+    covered, coarse = [], []
+    for _ in range(replicates):
+        release = MECHANISM.release(*rows(n, rng), **settings, **options)
+        found = inference.wald(release.weights, release.info["covariance"])
+        covered.append(((found.low < THETA) & (found.high > THETA)).mean())
+        coarse.append(release.info["coarse"].mean())
+    return np.mean(covered), np.std(covered) / math.sqrt(replicates), np.mean(coarse)
+
+
+@pytest.mark.parametrize("robust", [False, True])
+def test_intervals_cover_where_the_linearisation_holds(robust):
+    found, error, coarse = coverage(5000, 1.0, 60, robust=robust)
+    assert error < 0.012 and coarse == 0
+    assert found == pytest.approx(0.95, abs=0.02 + 2 * error)
+
+
+def test_a_linearisation_that_is_too_coarse_says_so():
+    found, _, coarse = coverage(500, 0.1, 20)
+    assert coarse == 1 and found < 0.85
+
+
+def test_variances_of_many_releases_of_the_same_rows_are_the_noise():
+    """The sampling's part aside, the covariance is what the noise does: 600 draws on one data set."""
+    rng = generator(3)
+    X, y = rows(20_000, rng)
+    lam = MECHANISM.rule_lambda(20_000, 6, 1.0, DELTA)
+    release = MECHANISM.release(
+        X, y, epsilon=1.0, delta=DELTA, lam=lam, restarts=600, rng=generator(4)
+    )
+    s = 1 / (1 + np.exp(-X @ release.weights.mean(axis=0)))
+    sampling = np.linalg.inv((X.T * (s * (1 - s))) @ X)
+    stated = release.info["covariance"].mean(axis=0) - sampling
+    np.testing.assert_allclose(np.var(release.weights, axis=0), np.diag(stated), rtol=0.2)
+
+
+def test_without_noise_and_ridge_it_is_the_textbooks_covariance():
+    X, y = rows(3000, generator(5))
+    (weights,), _ = minimise(X, y, 1e-8)
+    import statsmodels.api as sm
+
+    textbook = sm.Logit((y + 1) / 2, X).fit(disp=False)
+    (hessian,) = second_moments(X, y, weights[None])
+    found = inference.linearise(weights[None], hessian / 3000, 3000, 1e-8, 0.0, 0.0)
+    intervals = inference.wald(found.estimate, found.covariance)
+    np.testing.assert_allclose(intervals.estimate[0], textbook.params, rtol=1e-4)
+    np.testing.assert_allclose(intervals.standard_error[0], textbook.bse, rtol=1e-4)
+    np.testing.assert_allclose(intervals.p_value[0], textbook.pvalues, rtol=1e-3)
+    ends = np.stack([intervals.low[0], intervals.high[0]], axis=1)
+    np.testing.assert_allclose(ends, textbook.conf_int(), rtol=1e-3)
+    robust = sm.Logit((y + 1) / 2, X).fit(disp=False, cov_type="HC0")
+    hessian, scores = second_moments(X, y, weights[None], scores=True)
+    found = inference.linearise(weights[None], hessian / 3000, 3000, 1e-8, 0.0, 0.0, scores / 3000)
+    errors = inference.wald(found.estimate, found.covariance).standard_error[0]
+    np.testing.assert_allclose(errors, robust.bse, rtol=1e-4)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("robust", [False, True])
+def test_shares_of_the_budget_add_up(adjacency, robust):
+    """Tilt, output noise and matrices compose to mu where n lambda is far above the threshold."""
+    n, d, epsilon, bound = 4000, 3, 1.0, 1.5
+    settings = {"epsilon": epsilon, "delta": DELTA, "lam": 0.2, "bound": bound}
+    options = {"adjacency": adjacency, "robust": robust, "tolerance": 1e-8}
+    p = MECHANISM.parameters(n, d, **settings, **options)
+    plan = MECHANISM.plan(n, d, **settings, **options)
+    one = 2 if adjacency == "replace-one" else 1
+    moved = (2 + (one == 1) / n) * p.tolerance / p.lam
+    frobenius = bound**2 * (math.sqrt(2) if one == 2 else 1) / n
+    hessian, scores = MECHANISM._matrix_scales(n, p, plan)
+    parts = [one * bound / plan.scale, moved / plan.output_scale, frobenius / 4 / hessian]
+    if robust:
+        parts.append(frobenius / scores)
+    total = math.hypot(*parts)
+    assert total == pytest.approx(gaussian_mu(epsilon, DELTA), rel=1e-6)
+    assert (parts[2] / total) ** 2 == pytest.approx(0.15, rel=1e-4)
+    guarantee = MECHANISM.guarantee(n, d, **settings, **options)
+    assert guarantee.profile.delta(epsilon) <= DELTA * (1 + 1e-9)
+
+
+def test_second_moments_move_by_at_most_their_sensitivities():
+    """Search over pairs of records: the largest found comes near the bound, none exceeds it."""
+    rng = generator(6)
+    largest = np.zeros(2)
+    for _ in range(300):
+        w = rng.standard_normal((1, 2)) * rng.choice([0.1, 1, 10])
+        X = rng.standard_normal((2, 2))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        y = rng.choice([-1, 1], size=2)
+        one, other = (second_moments(X[[k]], y[[k]], w, scores=True) for k in (0, 1))
+        moved = [np.linalg.norm(a - b) for a, b in zip(one, other, strict=True)]
+        largest = np.maximum(largest, moved)
+    bounds = np.array([math.sqrt(2) / 4, math.sqrt(2)])
+    assert (largest <= bounds).all() and (largest > 0.8 * bounds).all()
+
+
+def test_second_moments_are_sums_over_all_blocks_of_rows():
+    X, y = rows(70_000, generator(7))
+    w = THETA[None] / 2
+    hessian, scores = second_moments(X, y, w, scores=True)
+    z = y * (X @ w[0])
+    expected = (X.T * get("logistic").curvature(z)) @ X
+    np.testing.assert_allclose(hessian[0], expected, rtol=1e-10)
+    expected = (X.T * get("logistic").derivative(z) ** 2) @ X
+    np.testing.assert_allclose(scores[0], expected, rtol=1e-10)
+
+
+def test_bootstrap_intervals_of_an_exact_fit_are_the_textbooks():
+    """Without noise the parametric bootstrap agrees with the normal intervals."""
+    rng = generator(8)
+    X, y = rows(2000, rng)
+    (weights,), _ = minimise(X, y, 1e-6)
+    (hessian,) = second_moments(X, y, weights[None])
+    error = np.sqrt(np.diag(np.linalg.inv(hessian[0])))
+
+    def fit(X, y, rng):
+        return minimise(X, y, 1e-6)[0][0]
+
+    low, high = inference.bootstrap(weights, X, fit, rng, replicates=300)
+    np.testing.assert_allclose((high - low) / (2 * 1.96 * error), 1, atol=0.15)
+    simulated = inference.logistic_rows(hessian[0] / 2000, weights, 20_000, 1.0, rng)
+    assert np.linalg.norm(simulated, axis=1).max() <= 1 + 1e-12
+    s = 1 / (1 + np.exp(-simulated @ weights))
+    found = (simulated.T * (s * (1 - s))) @ simulated / 20_000
+    np.testing.assert_allclose(np.diag(found), np.diag(hessian[0] / 2000), rtol=0.15)

@@ -1,0 +1,58 @@
+"""The analyses of `frontier_inference`: a regression in the columns' own units, coverage by simulation."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+from analyses import inference
+from study.jobs.files import write_json
+
+BOUNDS = {"age": [18, 98], "visits": [-2, 6]}
+
+
+def test_coefficients_are_those_of_the_columns_as_they_came(tmp_path):
+    rng = np.random.default_rng(3)
+    low, high = np.array(list(BOUNDS.values()), dtype=float).T
+    raw = rng.uniform(low, high, (4000, 2))
+    z = 0.03 * (raw[:, 0] - 50) - 0.4 * raw[:, 1] + 0.5
+    y = np.where(rng.random(4000) < 1 / (1 + np.exp(-z)), 1, -1)
+    scaled = np.column_stack([2 * (raw - low) / (high - low) - 1, np.ones(4000)])
+    np.savez(tmp_path / "d.npz", X=scaled / 2, y=y)
+    steps = {"scale_to_bounds": BOUNDS, "constant_feature": {}, "clip": {"radius": 2}}
+    steps = [{"step": name, "options": options} for name, options in steps.items()]
+    facts = {"dataset": "d", "columns": [*BOUNDS, "constant"], "steps": steps, "bound": 1.0}
+    write_json(tmp_path / "d.json", facts)
+    spec = {"options": {"epsilons": [4], "delta": 1e-6, "robust": True}}
+    experiment = SimpleNamespace(name="e")
+    out = tmp_path / "out.csv"
+    inference.regression(experiment, spec, {"d": tmp_path / "d.npz"}, 1, out)
+    found = pd.read_csv(out).set_index(["method", "coefficient"])
+    expected = sm.Logit((y + 1) / 2, sm.add_constant(raw)).fit(disp=False)
+    plain = found.loc["without_privacy"]
+    np.testing.assert_allclose(plain["estimate"], np.roll(expected.params, -1), rtol=1e-5)
+    np.testing.assert_allclose(plain["standard_error"], np.roll(expected.bse, -1), rtol=1e-5)
+    private = found.loc["noise_aware"]
+    distance = (private["estimate"] - plain["estimate"]) / private["standard_error"]
+    assert distance.abs().max() < 3
+    steps[2]["options"]["radius"] = 1.5  # rows are shortened: no units
+    write_json(tmp_path / "d.json", facts)
+    with pytest.raises(ValueError, match="rows are shortened"):
+        inference.regression(experiment, spec, {"d": tmp_path / "d.npz"}, 1, out)
+
+
+@pytest.mark.parametrize("design", ["logistic", "other"])
+def test_coverage_counts_intervals_over_data_sets_and_draws(tmp_path, design):
+    options = {"design": design, "train_sizes": [500], "epsilons": [1], "delta": 1e-6}
+    spec = {"options": options | {"replicates": 3, "draws": 2}}
+    inference.coverage(SimpleNamespace(name="e"), spec, {}, 1, tmp_path / "out.csv")
+    found = pd.read_csv(tmp_path / "out.csv").set_index("method")
+    assert found.loc["without_privacy", "intervals"] == 3 * 6
+    assert found.loc["noise_aware", "intervals"] == 3 * 6 * 2
+    assert found.loc["naive", "width"] < found.loc["noise_aware", "width"]
+    assert found["coverage"].between(0, 1).all()
+    np.testing.assert_allclose(
+        found["width_ratio"], found["width"] / found.loc["without_privacy", "width"]
+    )

@@ -116,12 +116,12 @@ def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(
     for epsilon in {cell.epsilon for cell in (cells[0], cells[-1])}:
         # An odd epsilon makes odd numbers: none is met in the reason by chance.
         cell = Cell(dataset, label, size, epsilon * 1.0937)
-        source = experiment.lambda_source(experiment.methods[label], *cell[:1], *cell[2:])
-        if isinstance(source, str):
-            write_json(source, {"lambda": 0.0137, "private_rows": False})
+        lam = experiment.regularisation(experiment.methods[label], *cell[:1], *cell[2:])
+        if lam.file:
+            write_json(lam.file, {"lambda": 0.0137, "private_rows": False})
         guarantees = Guarantees(experiment)
         _, _, stated = guarantees.of(cell._asdict())
-        options, settings = arguments.of_cell(experiment, cell)
+        options, settings = arguments.of_cell(experiment, cell, guarantees.meta[dataset])
         given = arguments.of_release(
             mechanism, guarantees.meta[dataset], options, data_path(dataset), **settings
         )
@@ -254,6 +254,6 @@ def test_settings_are_checked_with_the_bounds_of_their_own_data(monkeypatch):
         asked.add((len(meta["columns"]), meta["bound"], meta["coordinate_bound"]))
         return guarantee(mechanism, meta, *rest, **cell)
 
-    monkeypatch.setattr(arguments, "guarantee", ask)
+    monkeypatch.setattr(arguments, "check", ask)
     experiment_checks.check(experiments["patton"], ValueError, datasets)
     assert asked == {(31, float(np.hypot(np.sqrt(30), 1)), 1.0), (31, 1.0, None)}

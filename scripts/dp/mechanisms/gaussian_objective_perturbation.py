@@ -89,20 +89,21 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
     output: share of the Gaussian parameter mu that the output noise takes: a share s raises the tilt's
     standard deviation by s^2/2.
+    radius: of the rule for lambda alone, B over R: the larger it is, the smaller is lambda.
     """
 
     options = {
         "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
         "tolerance": NonNegative(1e-9),
         "output": Between(0.03, low=0, high=1),
+        "radius": Positive(20.0),
     }
 
     def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):
         """lambda from public numbers alone, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
         p = self.defaults() | options
-        return gaussian_tilt.rule_lambda(
-            n, d, epsilon, delta, bound, adjacency=p["adjacency"], output=p["output"]
-        )
+        kept = {name: p[name] for name in ("adjacency", "output", "radius")}
+        return gaussian_tilt.rule_lambda(n, d, epsilon, delta, bound, **kept)
 
     def _plan(self, n, d, p):
         check_certifiable(n, d, p.lam, p.bound, "logistic", p.tolerance)

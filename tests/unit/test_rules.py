@@ -41,6 +41,8 @@ def test_delta_by_rule():
     assert rule_delta(400_000) == 1 / 4_000_000
     found = resolved(**{"lambda": "rule"})
     assert found.delta("gaussian_objective_perturbation", 10**6) == 1e-7
+    found = resolved(delta="squared", **{"lambda": "rule"})
+    assert found.delta("gaussian_objective_perturbation", 400) == 1 / 160_000
     found = resolved(delta=1e-4, **{"lambda": "rule"})
     assert found.delta("gaussian_objective_perturbation", 10**6) == 1e-4
 
@@ -103,7 +105,7 @@ def test_mechanisms_without_a_rule_say_so():
         ConfigError, match="must be a number or one of published, tuned, searched, r"
     ):
         resolved(**{"lambda": "rules"})
-    with pytest.raises(ConfigError, match="must be a number or one of rule"):
+    with pytest.raises(ConfigError, match="must be a number or one of rule, squared"):
         resolved(**{"delta": "small"})
 
 

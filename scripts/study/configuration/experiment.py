@@ -124,9 +124,9 @@ class Experiment:
         return paths.TUNED(suffix, experiment=self.name, dataset=dataset)
 
     def delta(self, label, size):
-        """delta of a method at one training size: a number, or by the rule."""
+        """delta of a method at one training size: a number, by rule, or 1/n^2 as sources have it."""
         delta = self.methods[label]["delta"]
-        return rule_delta(size) if delta == "rule" else delta
+        return {"rule": rule_delta(size), "squared": size**-2.0}.get(delta, delta)
 
     def regularisation(self, settings, dataset, size, epsilon=math.inf):
         """lambda of a method or fit at one training size: a kind of `study.lambdas`."""

@@ -211,6 +211,7 @@ def _entry_options(scope, key, options):
         scope.known(f"{key}.{name}", methods, scope.value["methods"], "method")
     for name, section, what in (
         ("baseline", "methods", "method"),
+        ("method", "methods", "method"),
         ("published", "published", "comparison"),
     ):
         named = [options[name]] if options.get(name) is not None else []

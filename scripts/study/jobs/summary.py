@@ -41,11 +41,11 @@ def summarise(draws):
         _where(ok, draws[column]) if column in draws else np.full(len(ok), math.nan)
         for column in ("error", "excess_risk")
     )
-    found = {"error_sd": _sd(_numbers(error)), "error_sd_folds": _over_folds(error, fold)[1]}
+    found = {"error_sd": _sd(_numbers(error)), "error_sd_folds": over_folds(error, fold)[1]}
     for name, ends in (metrics.ALL | {"train_error": (0, 1)}).items():
         values = [math.nan] * 3
         if name in draws:
-            values = _over_folds(_where(ok, draws[name]), fold, *ends)
+            values = over_folds(_where(ok, draws[name]), fold, *ends)
             values = values[0], *values[2:]
         elif name == "train_error":  # of mechanisms that report it
             continue
@@ -75,7 +75,7 @@ def _sd(values):
     return float(values.std(ddof=1)) if len(values) > 1 else math.nan
 
 
-def _over_folds(values, fold, least=-math.inf, most=math.inf):
+def over_folds(values, fold, least=-math.inf, most=math.inf):
     """(mean, standard deviation, low, high) of the folds' means; not-a-numbers enter none."""
     there = ~np.isnan(values)
     counts = np.bincount(fold[there])

@@ -379,6 +379,7 @@ def ledger_files():
         paths.SPENDING(),
         paths.AUDITED_CELLS(),
         paths.LEDGER("png"),
+        paths.PROFILES(),
         *([paths.HELD()] if AUDITS.values["strict"] and own_mechanisms() else []),
         *(paths.ATTACKS(mechanism=mechanism) for mechanism in AUDITS.mechanisms),
     ]

@@ -45,7 +45,7 @@ def main():
             "mechanism": method["mechanism"],
             "options": json.dumps(options, sort_keys=True),
             "epsilon": epsilon(row["epsilon"]),
-            "delta": method["delta"],
+            "delta": experiment.delta(row["method"], row["train_size"]),
             "lambda": lam,
             "epsilon_claimed": stated.claimed_epsilon,
             "epsilon_proven": stated.epsilon,
@@ -74,15 +74,14 @@ class Guarantees:
         meta = self.meta[cell.dataset]
         tuning = None
         looked, premises = list(meta["private_rows"]), list(meta.get("premises", ()))
-        options, settings = of_cell(self.experiment, cell)
-        source = self.experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
-        if isinstance(source, str):
-            chosen = read_json(source)
-            looked += ["tuning of lambda"] * chosen["private_rows"]
-            premises += chosen.get("premises", ())
-            if "guarantee" in chosen:
-                tuning = Guarantee(**chosen["guarantee"])
-                spent = sequence if chosen["same_rows"] else disjoint
+        options, settings = of_cell(self.experiment, cell, meta)
+        at = cell.dataset, cell.train_size, cell.epsilon
+        chosen = self.experiment.regularisation(method, *at).facts()
+        looked += ["tuning of lambda"] * chosen.get("private_rows", False)
+        premises += chosen.get("premises", ())
+        if "guarantee" in chosen:
+            tuning = Guarantee(**chosen["guarantee"])
+            spent = sequence if chosen["same_rows"] else disjoint
         mechanism = MECHANISMS[method["mechanism"]]
         alone = guarantee(mechanism, meta, cell.train_size, options, **settings)
         total = alone if tuning is None else spent([alone, tuning])

@@ -16,7 +16,11 @@ COLUMNS = (
     *("epsilon_claimed", "epsilon_proven", "delta_proven", "epsilon_audited", "epsilon_pair"),
     *("verdict", "statistic", "p_low", "q_high", "trials", "confidence", "family"),
     *("adjacency", "reason", "pair_reason", "no_epsilon_pair", "seed"),
+    *("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon"),
 )
+# At which lower bounds are looked for where a profile is proven: rarer events need more releases.
+DELTAS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.4)
+POINTS = 25  # of the proven curve
 
 
 def main():
@@ -40,6 +44,7 @@ def main():
         delta=attack["delta"],
         trials=attack["trials"],
         confidence=audit.of_each(attack["confidence"], attack["family"]),
+        deltas=DELTAS if guarantee.profile else (),
         rng=generator(arguments.seed, *axes),
         **attack["options"],
     )
@@ -72,8 +77,26 @@ def main():
         "pair_reason": pair.reason,
         "no_epsilon_pair": unknown,
         "seed": arguments.seed,
+        **profiles(guarantee, found["at_deltas"]),
     }
     write_csv(arguments.out, COLUMNS, [[row[column] for column in COLUMNS]])
+
+
+def profiles(guarantee, audited):
+    """The proven curve delta(epsilon), and the audited points on its side, each as a list of numbers.
+
+    The audited ones of a row hold together with the confidence of its own bound. Empty without a profile.
+    """
+    if guarantee.profile is None:
+        return dict.fromkeys(COLUMNS[-4:], "")
+    reach = min(2 * max(guarantee.epsilon, guarantee.claimed_epsilon), 50.0)
+    epsilons = [reach * k / (POINTS - 1) for k in range(POINTS)]
+    curve = [float(guarantee.profile.delta(epsilon)) for epsilon in epsilons]
+    lists = (epsilons, curve, DELTAS, audited)
+    return {
+        column: " ".join(map(canonical.number, numbers))
+        for column, numbers in zip(COLUMNS[-4:], lists, strict=True)
+    }
 
 
 def exact(mechanism, pair, settings):

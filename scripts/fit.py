@@ -17,7 +17,7 @@ def main():
     parser.add_argument("--out", required=True, help=".npz: weights, gradient_norm, status")
     arguments = parser.parse_args()
 
-    lam = script.read_lambda(arguments.lam)
+    lam = arguments.lam.settings()[0]
     trains = (train for train, _ in folds.training_folds(arguments, in_blocks=True))
     fits = list(fit_each(arguments.fit, trains, lam, **arguments.options))
     with atomic(arguments.out, "wb") as handle:

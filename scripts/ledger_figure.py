@@ -1,4 +1,4 @@
-"""The privacy ledger as a figure: claimed, proven and audited epsilon of every attack."""
+"""The privacy ledger as figures: claimed, proven and audited epsilon, and whole profiles delta(epsilon)."""
 
 import argparse
 
@@ -6,6 +6,7 @@ import pandas as pd
 
 from plots import style
 from plots.ledger import ledger
+from plots.profiles import profiles
 from study.jobs import script
 
 
@@ -13,9 +14,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ledger", help=".csv")
     parser.add_argument("--out", nargs="+", required=True, help=".png, .pdf")
+    parser.add_argument("--profiles", nargs="+", required=True, help=".png, .pdf")
     arguments = parser.parse_args()
 
-    style.save(ledger(pd.read_csv(arguments.ledger)), *arguments.out)
+    frame = pd.read_csv(arguments.ledger)
+    style.save(ledger(frame), *arguments.out)
+    style.save(profiles(frame), *arguments.profiles)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from dp.evaluation import classification, regression, regularised_risk
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from dp.solvers.fits import penalties
-from study.arguments import of_release
+from study.arguments import chosen, of_release
 from study.jobs import folds, script
 from study.jobs.files import read_json, write_csv
 
@@ -34,11 +34,11 @@ def main():
     arguments = parser.parse_args()
 
     mechanism = MECHANISMS[arguments.mechanism]
-    lam, chosen = script.read_settings(arguments.lam)
-    options = arguments.options | chosen
     meta = read_json(arguments.meta)
-    cell = {"epsilon": arguments.epsilon, "delta": arguments.delta, "lam": lam}
-    given = of_release(mechanism, meta, options, arguments.data, **cell)
+    cell = {"epsilon": arguments.epsilon, "delta": arguments.delta}
+    size, lam, options = arguments.train_size, arguments.lam, arguments.options
+    lam, options = chosen(lam, mechanism, meta, size, options, **cell)
+    given = of_release(mechanism, meta, options, arguments.data, **cell, lam=lam)
     if mechanism.uses_all_rows:
         given["all_rows"] = folds.all_training_rows(arguments)
     restarts = arguments.restarts if mechanism.private else 1
@@ -74,7 +74,7 @@ def main():
         found = evaluate(release.weights, *test, intercept)
         found = [np.where(ok, found[name], np.nan) for name in names]
         excess = np.full(restarts, np.nan)
-        if fit_name in ("l2", "l1", "elastic_net"):
+        if fits and fit_name in ("l2", "l1", "elastic_net"):
             loss = options.get("loss", "logistic")
             candidates = np.concatenate([release.weights, fits[fold][0]])
             risk = regularised_risk(candidates, *train, l2, loss, l1)

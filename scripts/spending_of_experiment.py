@@ -72,15 +72,8 @@ def together(method, cells):
 
 def lambda_from(experiment, method, cell):
     """Where the regularisation comes from, and what that spends."""
-    source = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
-    if not isinstance(source, str):
-        return "stated in the configuration"
-    chosen = read_json(source)
-    where = chosen.get("tuned_on", "the private rows themselves")
-    if "guarantee" in chosen:
-        return f"private tuning on {where}, epsilon {chosen['guarantee']['epsilon']:g}"
-    public = ", taken as public" * bool(chosen.get("premises"))
-    return f"validation on {where}" + (", not paid for" if chosen["private_rows"] else public)
+    at = cell.dataset, cell.train_size, cell.epsilon
+    return experiment.regularisation(method, *at).origin()
 
 
 if __name__ == "__main__":

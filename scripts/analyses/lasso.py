@@ -35,7 +35,7 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
     weights = []
     for cell in cells:
         mechanism = MECHANISMS[experiment.methods[cell.method]["mechanism"]]
-        options, settings = arguments.of_cell(experiment, cell)
+        options, settings = arguments.of_cell(experiment, cell, meta)
         given = arguments.of_mechanism(mechanism, meta, options, **settings)
         release = mechanism.release(X, y, all_rows=all_rows, **given)
         weights.append(release.weights[0])

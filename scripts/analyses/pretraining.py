@@ -107,7 +107,7 @@ def _pairs(experiment, spec, epsilons):
 def _release(experiment, label, dataset, meta, data, seed, epsilon, options, restarts):
     method = experiment.methods[label]
     mechanism = MECHANISMS[method["mechanism"]]
-    cell = {"epsilon": epsilon, "delta": method["delta"]}
+    cell = {"epsilon": epsilon, "delta": experiment.delta(label, options["train_size"])}
     # No axis for the method: with and without pre-training, the noise is the same.
     rng = generator(seed, experiment.name, dataset, "descent")
     return mechanism.release(

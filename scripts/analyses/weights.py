@@ -34,8 +34,8 @@ def weights_and_noise(experiment, spec, fits, seed, out):
         d = fit[0].shape[1] - (MECHANISMS[name].fit == "sum_intercept")
         row = []
         for cell in sorted(chosen, key=lambda c: c.epsilon):
-            options, settings = arguments.of_cell(experiment, cell)
             meta = read_json(data_path(cell.dataset, "json"))
+            options, settings = arguments.of_cell(experiment, cell, meta)
             release = MECHANISMS[name].release(
                 np.zeros((size, d)),  # the fit is given: of the rows only their number matters
                 np.ones(size),

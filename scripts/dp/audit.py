@@ -178,12 +178,21 @@ def of_each(confidence, family):
 
 
 def attack(
-    mechanism, pair, epsilon, delta=0.0, trials=100_000, confidence=0.95, rng=None, **options
+    mechanism,
+    pair,
+    epsilon,
+    delta=0.0,
+    trials=100_000,
+    confidence=0.95,
+    rng=None,
+    deltas=(),
+    **options,
 ):
     """`epsilon_lower_bound` with what it was found from, a dictionary.
 
     epsilon: the bound. p_low, q_high: bounds of the event's probabilities. counts: how often it
-    occurred, of trials_evaluated releases on each side. statistic: which one was chosen.
+    occurred, of trials_evaluated releases on each side. statistic: which one was chosen. at_deltas:
+    bounds from the same releases at further `deltas`, which hold together with probability `confidence`.
     """
     mechanism, pair = find(mechanism), pairs.find(pair)
     if not 0 < confidence < 1 or not 0 <= delta < 1:
@@ -211,6 +220,14 @@ def attack(
     ]
     half = int(trials) // 2
     _blur(scores, half, streams)
+    each = of_each(confidence, max(len(deltas), 1))
+    return _bound(scores, half, delta, confidence) | {
+        "at_deltas": [_bound(scores, half, at, each)["epsilon"] for at in deltas]
+    }
+
+
+def _bound(scores, half, delta, confidence):
+    """The bound at one delta from the two sides' scores: its event is chosen on the first half of them."""
     level = 1 - (1 - confidence) / 2
     best = max(
         (
@@ -226,7 +243,7 @@ def attack(
     counts = [
         int((sign * scores[side][name][half:] >= threshold).sum()) for side in (order, 1 - order)
     ]
-    evaluated = int(trials) - half
+    evaluated = len(scores[0][name]) - half
     p_low = float(_lower(counts[0], evaluated, level))
     q_high = float(_upper(counts[1], evaluated, level))
     return {

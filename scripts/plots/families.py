@@ -76,7 +76,7 @@ def proven_curve(experiment, spec, frame):
 def _proven(experiment, row):
     """The mechanism's own proven epsilon at a cell's settings, before what tuning them spent."""
     cell = Cell(*(row[key] for key in Cell._fields))
-    options, settings = arguments.of_cell(experiment, cell)
-    mechanism = MECHANISMS[experiment.methods[cell.method]["mechanism"]]
     meta = read_json(data_path(cell.dataset, "json"))
+    options, settings = arguments.of_cell(experiment, cell, meta)
+    mechanism = MECHANISMS[experiment.methods[cell.method]["mechanism"]]
     return arguments.guarantee(mechanism, meta, cell.train_size, options, **settings).epsilon

@@ -41,7 +41,7 @@ def ledger():
     by_mechanism = {}
     for attack in attacks:
         by_mechanism.setdefault(attack["mechanism"], []).append(attack)
-    figure = Path(paths.LEDGER("png"))
+    figure, profiles = Path(paths.LEDGER("png")), Path(paths.PROFILES())
     return {
         "columns": (*COLUMNS, "attacks", "why"),
         "rows": [
@@ -52,6 +52,7 @@ def ledger():
         "attacks": [[*line(attack), why(attack)] for attack in attacks],
         "data": encoded(path),
         "figure": encoded(figure) if figure.exists() else "",
+        "profiles": encoded(profiles) if profiles.exists() else "",
         "others": [
             (caption, Path(place()).name, *read_table(place()), encoded(place()))
             for place, caption in OTHERS

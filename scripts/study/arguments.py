@@ -1,7 +1,8 @@
 """What a mechanism's `guarantee` and `release` are given, made in one place: both get the same."""
 
 from dp.errors import Refused
-from study.jobs import folds, script
+from dp.mechanisms import MECHANISMS
+from study.jobs import folds
 
 
 def of_mechanism(mechanism, meta, options, **cell):
@@ -26,13 +27,32 @@ def of_release(mechanism, meta, options, data, **cell):
     return given
 
 
-def of_cell(experiment, cell):
+def chosen(lam, mechanism, meta, size, options, **cell):
+    """(lambda, options with those that were chosen). lam: a kind of `study.lambdas`; size: of training
+    rows; cell: epsilon and delta."""
+
+    def rule():
+        given = of_mechanism(mechanism, meta, options, **cell)
+        return mechanism.rule_lambda(size, len(meta["columns"]), **given)
+
+    value, found = lam.settings(rule)
+    return value, options | found
+
+
+def of_cell(experiment, cell, meta):
     """(options, {epsilon, delta, lam}) of an experiment's cell, chosen settings included."""
     method = experiment.methods[cell.method]
-    source = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
-    lam, chosen = script.read_settings(str(source))
-    settings = {"epsilon": cell.epsilon, "delta": method["delta"], "lam": lam}
-    return method["options"] | chosen, settings
+    settings = {"epsilon": cell.epsilon, "delta": experiment.delta(cell.method, cell.train_size)}
+    lam = experiment.regularisation(method, cell.dataset, cell.train_size, cell.epsilon)
+    mechanism = MECHANISMS[method["mechanism"]]
+    lam, options = chosen(lam, mechanism, meta, cell.train_size, method["options"], **settings)
+    return options, settings | {"lam": lam}
+
+
+def check(mechanism, meta, size, options, **cell):
+    """Raise `Refused` for what the mechanism cannot run with on `size` of the data set's rows."""
+    given = of_mechanism(mechanism, meta, options, **cell)
+    mechanism.check(size, len(meta["columns"]), **given)
 
 
 def guarantee(mechanism, meta, size, options, **cell):

@@ -112,6 +112,7 @@ MADE = Place("{folder}", "logs", "made", "json")
 ATTACK = Place("audit", "runs", "{mechanism}/{label}/eps={epsilon}")
 ATTACKS = Place("audit", "", "{mechanism}")
 LEDGER = Place("audit", "", "ledger")  # its figure: png, pdf
+PROFILES = Place("audit", "", "profiles", "png")
 HELD = Place("audit", "claims", "held")  # of a study's own mechanisms
 EXACT = Place("audit", "", "exact")
 SPENDING = Place("audit", "", "spending")

@@ -39,12 +39,10 @@ def table_a_1(experiment, spec, draws):
 
 def read_lambda(experiment, cell):
     """lambda of a cell: stated by the configuration, or chosen by its search."""
-    from study.jobs.script import read_settings
-
-    facts = experiment.lambda_source(
+    lam = experiment.regularisation(
         experiment.methods[cell["method"]],
         cell["dataset"],
         int(cell["train_size"]),
         cell["epsilon"],
     )
-    return read_settings(str(facts))[0]
+    return lam.settings()[0]

@@ -107,17 +107,17 @@ def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(
     cells = experiment.cells(datasets=[dataset], methods=[label])
     # As few rows as will do; a published lambda is known for the sweeps' sizes alone.
     fixed = experiment.methods[label]["lambda"] == "published"
-    size = min(cell.train_size for cell in cells) if fixed else 40
+    size = min(cell.train_size for cell in cells) if fixed else 100
     X, y = rows(folder / data_path(dataset), read_json(data_path(dataset, "json")), size)
     for epsilon in {cell.epsilon for cell in (cells[0], cells[-1])}:
         # An odd epsilon makes odd numbers: none is met in the reason by chance.
         cell = Cell(dataset, label, size, epsilon * 1.0937)
-        source = experiment.lambda_source(experiment.methods[label], *cell[:1], *cell[2:])
-        if isinstance(source, str):
-            write_json(source, {"lambda": 0.0137, "private_rows": False})
+        lam = experiment.regularisation(experiment.methods[label], *cell[:1], *cell[2:])
+        if lam.file:
+            write_json(lam.file, {"lambda": 0.0137, "private_rows": False})
         guarantees = Guarantees(experiment)
         _, _, stated = guarantees.of(cell._asdict())
-        options, settings = arguments.of_cell(experiment, cell)
+        options, settings = arguments.of_cell(experiment, cell, guarantees.meta[dataset])
         given = arguments.of_release(
             mechanism, guarantees.meta[dataset], options, data_path(dataset), **settings
         )
@@ -250,6 +250,6 @@ def test_settings_are_checked_with_the_bounds_of_their_own_data(monkeypatch):
         asked.add((len(meta["columns"]), meta["bound"], meta["coordinate_bound"]))
         return guarantee(mechanism, meta, *rest, **cell)
 
-    monkeypatch.setattr(arguments, "guarantee", ask)
+    monkeypatch.setattr(arguments, "check", ask)
     experiment_checks.check(experiments["patton"], ValueError, datasets)
     assert asked == {(31, float(np.hypot(np.sqrt(30), 1)), 1.0), (31, 1.0, None)}

@@ -149,7 +149,7 @@ def ask(experiment):
     for cell in experiment.cells():
         method = experiment.methods[cell.method]
         experiment.run_path(cell), experiment.fit_path(cell), experiment.split(cell.method)
-        experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
+        experiment.regularisation(method, cell.dataset, cell.train_size, cell.epsilon)
     for section, available in kinds.SECTIONS.items():
         for entry in experiment.values[section].values():
             available[entry["kind"]].made_of.paths(experiment, entry)

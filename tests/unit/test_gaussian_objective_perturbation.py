@@ -177,3 +177,72 @@ def test_adding_a_record_moves_the_minimiser_by_half_of_what_replacing_does(loss
         with_record = minimise(*more, 1.0 / (others + 1), loss=loss, tolerance=1e-12)[0][0, 0]
         largest = max(largest, abs(with_record - without))
     assert 0.3 < largest <= 1.0
+
+
+LOG_COSH = {"log_cosh": {"tau": 0.25}}
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_log_cosh_costs_the_gaussian_noise_of_half_of_delta(adjacency, epsilon):
+    """By rule; under replace-one one of the records has one tail only, and costs less."""
+    n, d, bound = 20_000, 10, 2.0
+    given = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
+    lam = MECHANISM.rule_lambda(n, d, loss=LOG_COSH, **given)
+    given |= {"lam": lam, "loss": LOG_COSH, "tolerance": 1e-8}
+    plan, found = MECHANISM.plan(n, d, **given), MECHANISM.guarantee(n, d, **given)
+    parts = 2 if adjacency == "replace-one" else 1
+    scale = [parts * 0.25 * bound * gaussian_sigma(epsilon, 1e-6 / k) for k in (1, 2)]
+    rise = 1 / math.sqrt(1 - 0.03**2)
+    if adjacency == "add-remove":
+        assert plan.scale == pytest.approx(scale[1] * rise, rel=1e-4)
+    else:
+        assert scale[0] * rise < plan.scale < scale[1] * rise * (1 + 1e-4)
+    assert found.profile.delta(epsilon) == pytest.approx(1e-6, rel=1e-4)
+    assert found.profile.delta(epsilon) <= 1e-6 * (1 + 1e-9)
+    assert "Jacobian is free" in found.reason
+
+
+def test_log_cosh_releases_the_tilt_that_is_paid_for():
+    X, _ = rows()
+    y = np.clip(X @ [0.5, -0.3, 0.2, 0.0] + 0.1 * generator(6).standard_normal(200), -1, 1)
+    given = {"epsilon": 1.0, "delta": 1e-5, "lam": 0.3, "loss": LOG_COSH}
+    release = MECHANISM.release(X, y, restarts=3000, rng=generator(7), **given)
+    plan = MECHANISM.plan(200, 4, **given)
+    assert (release.status == "ok").all()
+    slopes = 0.25 * np.tanh((release.weights @ X.T - y) / 0.25)
+    b = -(slopes @ X) - 200 * 0.3 * release.weights
+    for column in b.T:
+        assert kstest(column / plan.scale, norm.cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_exact_densities_in_one_dimension_of_log_cosh_stay_below_the_profile(adjacency):
+    """A record at 1 with a target far away, or none, or one far on the other side; others that pull."""
+    n_lambda, epsilon, tau, w = 3.0, 1.0, 0.25, np.linspace(-40, 40, 40_001)
+    given = {"epsilon": epsilon, "delta": 1e-3, "lam": n_lambda / 100, "adjacency": adjacency}
+    given |= {"loss": LOG_COSH, "tolerance": 1e-8}
+    guarantee, plan = MECHANISM.guarantee(100, 1, **given), MECHANISM.plan(100, 1, **given)
+
+    def density(pull, target):
+        s = 0.0 if target is None else np.tanh((w - target) / tau)
+        slope, curvature = (0.0, 0.0) if target is None else (tau * s, 1 - s**2)
+        at = np.exp(-((n_lambda * w + pull + slope) ** 2) / (2 * plan.scale**2))
+        at = at * (n_lambda + curvature)
+        return at / at.sum()
+
+    others = [None] if adjacency == "add-remove" else [-1.0, -0.2, 0.5]
+    worst = 0.0
+    for pull in np.linspace(-6 * plan.scale, 6 * plan.scale, 61):
+        for target in (-1.0, 0.0, 1.0):
+            p = density(pull, target)
+            for q in (density(pull, other) for other in others):
+                for a, b in ((p, q), (q, p)):
+                    worst = max(worst, np.maximum(a - math.exp(epsilon) * b, 0).sum())
+    assert 0.2 * 1e-3 < worst <= guarantee.profile.delta(epsilon) <= 1e-3 * (1 + 1e-9)
+
+
+def test_losses_without_a_proof_are_refused():
+    for loss in ("huber", "squared", "huber_residual"):
+        with pytest.raises(Refused, match=f"logistic and log_cosh loss, not for {loss}"):
+            MECHANISM.guarantee(1000, 3, epsilon=1.0, delta=1e-5, lam=0.1, loss=loss)

@@ -8,7 +8,8 @@ import pytest
 
 from dp.data.examples import reshuffle, simulation_rows
 from dp.tuning import most_frequent_best
-from study.jobs import folds, script
+from study import lambdas
+from study.jobs import folds
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def test_grids_list_the_preferred_first():
 
 
 def test_settings_are_a_number_or_a_file(tmp_path):
-    assert script.read_settings("0.25") == (0.25, {})
+    assert lambdas.parse("0.25").settings() == (0.25, {})
     path = tmp_path / "chosen.json"
     path.write_text(json.dumps({"lambda": 0.5, "options": {"batch": 7}}))
-    assert script.read_settings(str(path)) == (0.5, {"batch": 7})
+    assert lambdas.parse(str(path)).settings() == (0.5, {"batch": 7})

@@ -15,6 +15,7 @@ from dp import tuning
 from dp.accounting import REPLACE_ONE, Guarantee
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.seeds import generator
+from study.configuration.experiment import Experiment
 
 
 def rows(n=600, d=3):
@@ -125,18 +126,21 @@ def tune(tmp_path, private, holdout=False):
     return json.loads((tmp_path / "out.json").read_text())
 
 
-class OneMethod:
-    """As much of an experiment as a row's guarantee needs."""
-
-    datasets = ("d",)
-    methods = {
-        "output_perturbation": {
-            "mechanism": "output_perturbation",
-            "lambda": "tuned",
-            "delta": 0.0,
-            "options": {},
-        }
-    }
+# As much of an experiment as a row's guarantee needs.
+ONE_METHOD = Experiment(
+    "e",
+    {
+        "datasets": ["d"],
+        "methods": {
+            "output_perturbation": {
+                "mechanism": "output_perturbation",
+                "lambda": "tuned",
+                "delta": 0.0,
+                "options": {},
+            }
+        },
+    },
+)
 
 
 @pytest.mark.parametrize(
@@ -160,10 +164,10 @@ def test_results_state_the_total(tmp_path, monkeypatch, private, holdout, total)
     assert "error" not in tuned or not private
     meta = {"bound": 1.0, "columns": ["a", "b", "c"], "private_rows": []}
     path = str(tmp_path / "out.json")
-    monkeypatch.setattr(OneMethod, "lambda_source", staticmethod(lambda *_: path), raising=False)
-    monkeypatch.setattr(aggregate, "read_json", lambda name: tuned if name == path else meta)
+    monkeypatch.setattr(Experiment, "tuned_path", lambda *_: path)
+    monkeypatch.setattr(aggregate, "read_json", lambda name: meta)
     cell = {"dataset": "d", "method": "output_perturbation", "train_size": 300, "epsilon": 1.0}
-    lam, _, guarantee = aggregate.Guarantees(OneMethod).of(cell)
+    lam, _, guarantee = aggregate.Guarantees(ONE_METHOD).of(cell)
     assert lam == tuned["lambda"]
     assert guarantee.epsilon == pytest.approx(total)
     if private and "epsilon" in private:

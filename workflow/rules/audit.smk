@@ -187,8 +187,8 @@ rule ledger_figure:
     input:
         paths.LEDGER(),
     output:
-        paths.LEDGER("png"),
-        paths.LEDGER("pdf"),
+        ledger=[paths.LEDGER("png"), paths.LEDGER("pdf")],
+        profiles=[paths.PROFILES(), paths.PROFILES("pdf")],
     log:
         paths.LEDGER.log("png"),
     conda:
@@ -200,4 +200,5 @@ rule ledger_figure:
     params:
         library=digest("ledger_figure.py"),
     shell:
-        'python "$DP_HOME/scripts/ledger_figure.py" {input} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/ledger_figure.py" {input} --out {output.ledger}'
+        " --profiles {output.profiles} 2> {log}"

@@ -160,24 +160,23 @@ def fit_of(wildcards):
     return experiment_of(wildcards).fits()[wildcards.fit]
 
 
-def lambda_source(wildcards, settings):
-    """lambda of a method or fit: a number, or the file of a tuning or search that will hold it."""
+def regularisation_of(wildcards, settings):
+    """lambda of a method or fit: a kind of `study.lambdas`."""
     epsilon = float(wildcards.get("epsilon", "inf"))
-    return experiment_of(wildcards).lambda_source(
+    return experiment_of(wildcards).regularisation(
         settings, wildcards.dataset, int(wildcards.size), epsilon
     )
 
 
 def lambda_file(wildcards, settings):
-    """That file as an input, [] for a number."""
-    source = lambda_source(wildcards, settings)
-    return source if isinstance(source, str) else []
+    """The file of a tuning or search that will hold it, [] where none does."""
+    return regularisation_of(wildcards, settings).file or []
 
 
 def chosen_settings(wildcards):
     """That file of a cell's method; nothing, not an empty list, in each of many cells without one."""
-    source = lambda_source(wildcards, method_of(wildcards))
-    return {"chosen": source} if isinstance(source, str) else {}
+    file = regularisation_of(wildcards, method_of(wildcards)).file
+    return {"chosen": file} if file else {}
 
 
 def cell_settings(wildcards):
@@ -188,8 +187,8 @@ def cell_settings(wildcards):
         "meta": data_path(wildcards.dataset, "json"),
         "mechanism": method["mechanism"],
         "options": json.dumps(method["options"]),
-        "delta": method["delta"],
-        "lam": lambda_source(wildcards, method),
+        "delta": experiment.delta(wildcards.method, int(wildcards.size)),
+        "lam": regularisation_of(wildcards, method).text,
         "restarts": experiment.restarts,
         "seed": CONFIG["seed"],
     }
@@ -325,6 +324,7 @@ def ledger_files():
         paths.SPENDING(),
         paths.AUDITED_CELLS(),
         paths.LEDGER("png"),
+        paths.PROFILES(),
         *([paths.HELD()] if AUDITS.values["strict"] and own_mechanisms() else []),
         *(paths.ATTACKS(mechanism=mechanism) for mechanism in AUDITS.mechanisms),
     ]
@@ -337,13 +337,13 @@ def attack_modules(mechanism):
 
 def lambda_files(experiment):
     """The files that hold the lambdas of an experiment's cells, where these are chosen in the run."""
-    sources = (
-        experiment.lambda_source(
+    found = (
+        experiment.regularisation(
             experiment.methods[cell.method], cell.dataset, cell.train_size, cell.epsilon
         )
         for cell in experiment.cells()
     )
-    return sorted({source for source in sources if isinstance(source, str)})
+    return sorted({lam.file for lam in found if lam.file})
 
 
 # Snakefile and report.smk: all that an experiment ends with.

@@ -21,7 +21,7 @@ rule fit:
     params:
         fit=lambda wildcards: fit_of(wildcards)["name"],
         options=lambda wildcards: json.dumps(fit_of(wildcards)["options"]),
-        lam=lambda wildcards: lambda_source(wildcards, fit_of(wildcards)),
+        lam=lambda wildcards: regularisation_of(wildcards, fit_of(wildcards)).text,
         split=lambda wildcards: experiment_of(wildcards).split(),
         seed=CONFIG["seed"],
         library=digest("fit.py"),

@@ -53,7 +53,9 @@ rule search:
         split=lambda wildcards: experiment_of(wildcards).split(search_of(wildcards)["method"]),
         mechanism=lambda wildcards: searched_method(wildcards)["mechanism"],
         options=lambda wildcards: json.dumps(searched_method(wildcards)["options"]),
-        delta=lambda wildcards: searched_method(wildcards)["delta"],
+        delta=lambda wildcards: experiment_of(wildcards).delta(
+            search_of(wildcards)["method"], int(wildcards.size)
+        ),
         seed=CONFIG["seed"],
         library=lambda wildcards: digest(
             "search.py", MECHANISMS.module(searched_method(wildcards)["mechanism"])

@@ -145,6 +145,10 @@ class Mechanism:
     def _check_together(self, n, d, p):
         """Raise `Refused` for values that are each valid, but not together, or not with this n and d."""
 
+    def _by_rule(self, n, d, p):
+        """Option name -> value, of options that a rule finds from public numbers and the others."""
+        return {}
+
     def _classes(self, p):
         """Number of classes of the labels 0, 1, .. that y must have; None for labels -1 and 1, and
         `dp.data.examples.NUMBERS` for numbers in [-1, 1]."""
@@ -159,7 +163,21 @@ class Mechanism:
         """Name of the fit that the method uses with these options: `fit`, unless options choose it."""
         return self.fit
 
+    def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):
+        """lambda from public numbers alone, for who states none; 0 where the mechanism needs none.
+
+        n, d, epsilon, delta, bound and options as in `guarantee`.
+        """
+        if self.needs_lambda:
+            raise Refused(f"{self.name} has no rule for lambda: give a number")
+        return 0.0
+
     # ---- what everyone calls
+
+    def check(self, n, d, **settings):
+        """Raise `Refused` for settings, those of `guarantee`, that it cannot run with: what is asked of
+        every cell before anything runs. A mechanism with a slow guarantee may ask for less."""
+        self.guarantee(n, d, **settings)
 
     def guarantee(self, n, d, *, epsilon=math.inf, delta=0.0, lam=None, bound=1.0, **options):
         """`dp.accounting.Guarantee` for public size n and d released coordinates."""
@@ -250,10 +268,14 @@ class Mechanism:
         facts = {fact: options.pop(fact, None) for fact in self.facts}
         for fact, value in facts.items():
             FACTS[fact].check(f"{name}: {fact}", value)
-        options = self.defaults() | options
+        stated, options = options, self.defaults() | options
         self.check_options(options)
         lam = lam if self.needs_lambda else lam or 0.0
         p = SimpleNamespace(epsilon=epsilon, delta=delta, lam=lam, bound=bound, **facts, **options)
+        found = self._by_rule(n, d, p)
+        for option in found.keys() & stated.keys():
+            raise Refused(f"{name} finds {option} by rule: leave it out")
+        vars(p).update(found)
         with self._own_code(self._check_together):
             self._check_together(n, d, p)
         return p

@@ -1,7 +1,8 @@
 """Objective perturbation with a Gaussian tilt: with the best accounting that is known, and as published.
 
-Logistic loss. `dp.privacy.gaussian_tilt` proves what an exact minimiser gives away; the solver's point
-near it is paid for by Gaussian output noise, as `dp.mechanisms.objective_perturbation` argues for its own:
+Logistic loss, and log-cosh for targets that are numbers. `dp.privacy.gaussian_tilt` proves what an exact
+minimiser gives away; the solver's point near it is paid for by Gaussian output noise, as
+`dp.mechanisms.objective_perturbation` argues for its own:
 given the exact minimiser, the point w moves by at most 2 tau/lambda between neighbours of one size. Under
 add-remove the larger data set has n + 1 records, its sum a gradient of norm at most (n + 1) tau, and
 Lambda = n lambda beside the sums, a public number, is that of both: 2 tau/lambda + tau/(n lambda).
@@ -11,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp import losses
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp.errors import Refused
 from dp.mechanisms import register
 from dp.mechanisms.objective_perturbation import Tilted
-from dp.mechanisms.options import Between, Choice, NonNegative, Positive
+from dp.mechanisms.options import Between, Choice, Loss, NonNegative, Positive
 from dp.noise import gaussian, gaussian_reach
 from dp.privacy import gaussian_tilt, published_tilt
 from dp.privacy.profiles import Curve, symmetric
@@ -36,6 +38,27 @@ class Plan(NamedTuple):
     adjacency: str
 
 
+class Kind(NamedTuple):
+    """A loss as `gaussian_tilt` knows it: its name, the bound on a slope, and the loss itself."""
+
+    name: str
+    slope: float
+    loss: object
+
+
+def kind(loss):
+    """`Kind` of a loss; raises `Refused` for one that is not covered by the proofs."""
+    loss = losses.get(loss)
+    if type(loss) not in (losses.Logistic, losses.LogCosh):
+        raise Refused(
+            f"the Jacobian of a Gaussian tilt is known for logistic and log_cosh loss, not for {loss.name}"
+        )
+    return Kind(loss.name, loss.kappa, loss)
+
+
+LOGISTIC = kind("logistic")
+
+
 def moved(n, lam, tolerance, adjacency):
     """How far the errors of neighbours' certified points can differ: see the module's text."""
     return (2 + (adjacency == ADD_REMOVE) / n) * tolerance / lam
@@ -45,24 +68,29 @@ class _GaussianTilt(Tilted):
     """w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, b and z Gaussian."""
 
     delta = "needed"
-    numbers = False  # its loss is the logistic one
+    numbers = False  # unless a subclass has a loss of residuals
     law = staticmethod(gaussian)
+
+    def _kind(self, p):
+        return LOGISTIC
 
     def _checked_plan(self, n, d, p, plan):
         """The plan, if every data set's minimiser is certified; tilts as long as e^-60 are neglected."""
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
-            check_certifiable(n, d, lam, p.bound, "logistic", plan.tolerance, tilt=reach)
+            check_certifiable(n, d, lam, p.bound, self._kind(p).loss, plan.tolerance, tilt=reach)
         return plan
 
     def _profile(self, n, p, plan):
         """Of tilt and output noise together, an upper bound in both directions."""
-        parts = p.bound / plan.scale, plan.mu_output, p.bound**2 / (n * (p.lam + plan.ridge))
+        found = self._kind(p)
+        m, r = found.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
+        parts = m, plan.mu_output, r, plan.adjacency, found.name
 
         def delta(epsilon):
-            return np.vectorize(
-                lambda e: gaussian_tilt.composed_delta(e, *parts, plan.adjacency), otypes=[float]
-            )(epsilon)
+            return np.vectorize(lambda e: gaussian_tilt.composed_delta(e, *parts), otypes=[float])(
+                epsilon
+            )
 
         return Curve(symmetric(delta))
 
@@ -87,26 +115,40 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     tilt's standard deviation is the Gaussian mechanism's own, 2R/mu (R/mu). Below, it is raised to what
     the profile asks for. `dp.privacy.gaussian_tilt` has the proofs.
 
+    loss: "logistic", or "log_cosh" of residuals, for targets that are numbers: t^2 log cosh(residual/t), t
+    the loss' option `tau`, whose slopes are t at most whatever the target is. They have both signs: the
+    Gaussian mechanism's noise times t is that at delta/2, the threshold about twice the logistic loss'.
+
     output: share of the Gaussian parameter mu that the output noise takes: a share s raises the tilt's
     standard deviation by s^2/2.
+    radius: of the rule for lambda alone, B over R: the larger it is, the smaller is lambda.
     """
 
+    numbers = True
     options = {
+        "loss": Loss(),
         "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
         "tolerance": NonNegative(1e-9),
         "output": Between(0.03, low=0, high=1),
+        "radius": Positive(20.0),
     }
 
     def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):
         """lambda from public numbers alone, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
         p = self.defaults() | options
-        return gaussian_tilt.rule_lambda(
-            n, d, epsilon, delta, bound, adjacency=p["adjacency"], output=p["output"]
-        )
+        found = kind(p["loss"])
+        kept = {name: p[name] for name in ("adjacency", "output", "radius")}
+        kept |= {"slope": found.slope, "loss": found.name}
+        return gaussian_tilt.rule_lambda(n, d, epsilon, delta, bound, **kept)
+
+    def _kind(self, p):
+        return kind(p.loss)
 
     def _plan(self, n, d, p):
-        check_certifiable(n, d, p.lam, p.bound, "logistic", p.tolerance)
+        found = self._kind(p)
+        check_certifiable(n, d, p.lam, p.bound, found.loss, p.tolerance)
         settings = {"bound": p.bound, "adjacency": p.adjacency}
+        settings |= {"slope": found.slope, "loss": found.name}
         free = gaussian_tilt.sigma_where_free(p.epsilon, p.delta, **settings)
         over = gaussian_tilt.tilt_delta(p.epsilon, MOST_NOISE * free, n * p.lam, **settings)
         if over > p.delta:
@@ -124,8 +166,9 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP: `gaussian_tilt`'s profile composed with the output noise's."""
         plan = self._plan(n, d, p)
-        least = (1 if p.adjacency == ADD_REMOVE else 2) * p.bound / plan.scale
-        least = gaussian_tilt.least_regularisation(p.epsilon, least, p.bound, p.adjacency)
+        found = self._kind(p)
+        mu = (1 if p.adjacency == ADD_REMOVE else 2) * found.slope * p.bound / plan.scale
+        least = gaussian_tilt.least_regularisation(p.epsilon, mu, p.bound, p.adjacency, found.name)
         free = "the Jacobian is free" if n * p.lam >= least else "the Jacobian is paid for"
         return Guarantee(
             p.epsilon,

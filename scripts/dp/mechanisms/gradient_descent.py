@@ -135,6 +135,7 @@ class DPGradientDescent(_Descent):
 
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..; `classes` of the data), or one of
     residuals, of targets in [-1, 1]; whatever it is, clipping bounds an example's gradient.
+    steps: "rule" takes iterations, learning rate and clipping norm from `rule_steps`.
     pretrain: start from `public_iterations` steps of gradient descent, without noise or clipping,
     on the data set's public rows: a function of public data costs nothing.
     """
@@ -147,13 +148,20 @@ class DPGradientDescent(_Descent):
         | {
             "accounting": Choice("composition", "last_iterate"),
             "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
+            "steps": Choice("stated", "rule"),
         }
     )
+
+    def _by_rule(self, n, d, p):
+        settings = n, d, p.epsilon, p.delta, p.bound, p.loss
+        return self.rule_steps(*settings) if p.steps == "rule" else {}
 
     def rule_steps(self, n, d, epsilon, delta, bound=1.0, loss="logistic"):
         """Options from public numbers alone: T = min(1000, n mu/sqrt(d)), 1/curvature, no clipping."""
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)
+        if not math.isfinite(largest):
+            raise Refused(f"dp_gd has no rule for its steps with the {loss} loss: state them")
         return {
             "iterations": last_iterate.rule_steps(n, d, mu),
             "learning_rate": 1 / smoothness,

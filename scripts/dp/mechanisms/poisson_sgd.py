@@ -35,6 +35,8 @@ class PoissonSGD(Classifier):
         "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
     }
 
+    check = Classifier.parameters  # its guarantee composes distributions, which takes a second
+
     def _check_together(self, n, d, p):
         super()._check_together(n, d, p)
         if not 0.01 <= p.epsilon <= 100 and p.sampling < 1:

@@ -4,7 +4,8 @@ import json
 import math
 from typing import NamedTuple
 
-from study import canonical, paths
+from dp.accounting import rule_delta
+from study import canonical, lambdas, paths
 from study.configuration import kinds
 
 
@@ -87,9 +88,9 @@ class Experiment:
         for cell in cells:
             found["data", cell.dataset] = data_path(cell.dataset)
             found["meta", cell.dataset] = data_path(cell.dataset, "json")
-            source = self.lambda_source(self.methods[cell.method], *cell[:1], *cell[2:])
-            if isinstance(source, str):
-                found["settings", cell] = source
+            lam = self.regularisation(self.methods[cell.method], *cell[:1], *cell[2:])
+            if lam.file:
+                found["settings", cell] = lam.file
         return found
 
     def run_path(self, cell):
@@ -107,21 +108,28 @@ class Experiment:
         """The tuning's errors (csv), or the tuned lambda with its ties (json)."""
         return paths.TUNED(suffix, experiment=self.name, dataset=dataset)
 
-    def lambda_source(self, settings, dataset, size, epsilon=math.inf):
-        """lambda of a method or fit at one training size: a number, or the .json that will hold it."""
+    def delta(self, label, size):
+        """delta of a method at one training size: a number, by rule, or 1/n^2 as sources have it."""
+        delta = self.methods[label]["delta"]
+        return {"rule": rule_delta(size), "squared": size**-2.0}.get(delta, delta)
+
+    def regularisation(self, settings, dataset, size, epsilon=math.inf):
+        """lambda of a method or fit at one training size: a kind of `study.lambdas`."""
         lam = settings["lambda"]
+        if lam == "rule":
+            return lambdas.ByRule()
         if lam == "tuned":
-            return self.tuned_path(dataset, "json")
+            return lambdas.Chosen(self.tuned_path(dataset, "json"))
         if lam == "searched":
-            return self.search_path(settings["search"], dataset, size, epsilon)
+            return lambdas.Chosen(self.search_path(settings["search"], dataset, size, epsilon))
         if lam == "published":
             table = self.lambda_published
             if size not in table["train_sizes"]:
                 raise ValueError(
                     f"lambda is 'published' but lambda_published has none for {size} rows"
                 )
-            return table["lambdas"][table["train_sizes"].index(size)]
-        return lam
+            lam = table["lambdas"][table["train_sizes"].index(size)]
+        return lambdas.Stated(lam)
 
     def search_path(self, name, dataset, size, epsilon=math.inf, suffix="json"):
         """A search's choice (json), or the error of every candidate (csv)."""

@@ -6,7 +6,7 @@ Every function raises what `fail(key, text)` makes of the key and what is wrong 
 from dp import losses
 from dp.data.examples import simulation_rows, smallest_training_fold
 from dp.mechanisms import MECHANISMS
-from study import arguments
+from study import arguments, lambdas
 from study.configuration import kinds
 from study.data import origins
 
@@ -113,13 +113,14 @@ def _check_mechanisms(experiment, fail, datasets):
         method = experiment.methods[cell.method]
         mechanism = MECHANISMS[method["mechanism"]]
         try:
-            lam = experiment.lambda_source(method, cell.dataset, cell.train_size, cell.epsilon)
-            lam = 1.0 if isinstance(lam, str) else lam
-            meta, options = facts[cell.dataset], method["options"]
+            meta, options, size = facts[cell.dataset], method["options"], cell.train_size
+            settings = {"epsilon": cell.epsilon, "delta": experiment.delta(cell.method, size)}
+            lam = experiment.regularisation(method, cell.dataset, size, cell.epsilon)
             if (cell[1:], lam, str(meta)) in seen:
                 continue
             seen.add((cell[1:], lam, str(meta)))
-            settings = {"epsilon": cell.epsilon, "delta": method["delta"], "lam": lam}
-            arguments.guarantee(mechanism, meta, cell.train_size, options, **settings)
+            lam = lambdas.Stated(1.0) if lam.file else lam  # which is not chosen yet
+            lam, options = arguments.chosen(lam, mechanism, meta, size, options, **settings)
+            arguments.check(mechanism, meta, size, options, **settings, lam=lam)
         except ValueError as error:
             raise fail(f"methods.{cell.method}", str(error)) from None

@@ -66,6 +66,18 @@ TABLES = {
         "tables.published_errors", "published_errors", options={"published": None}
     ),
     "timing": Kind("tables.timing", "timing", inputs="analysis"),
+    "untuned_cells": Kind(
+        "tables.untuned",
+        "untuned_cells",
+        inputs="draws",
+        options={"method": None, "metric": "log_loss"},
+    ),
+    "untuned_count": Kind(
+        "tables.untuned",
+        "untuned_count",
+        inputs="draws",
+        options={"method": None, "metric": "log_loss"},
+    ),
     "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
     "regression": Kind("tables.inference", "regression", inputs="analysis"),
     "coverage": Kind("tables.inference", "coverage", inputs="analysis"),
@@ -126,6 +138,13 @@ FIGURES = {
         "noise_densities",
         inputs="none",
         options={"noise": "laplace", "epsilons": [0.1, 0.5, 1, 10], "deltas": [1e-5]},
+    ),
+    "excess": Kind(
+        "plots.excess",
+        "excess",
+        inputs="draws",
+        options={"along": "epsilon", "metric": "log_loss", "baseline": "nonprivate"},
+        describes_data=True,
     ),
     "epsilon_family": Kind(
         "plots.families",

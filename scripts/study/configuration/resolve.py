@@ -90,12 +90,14 @@ def _method(scope, label, method):
         fit = mechanism.shared_fit(method["options"])
     except ValueError as error:
         raise scope.fail(key, f"{error}") from None
+    lam, lambdas = method.setdefault("lambda", value["lambda"]), value.get("lambda_published")
+    if lam == "rule":  # which has another lambda at every epsilon
+        fit = None
     # The shared non-private fit: its name, and those of the options that concern it.
     method["fit"] = fit and {"name": fit, "options": fit_options(fit, method["options"])}
     if "simulations" in method and ("folds" in value or fit):
         reason = "the experiment has folds" if "folds" in value else "it shares its fit"
         raise scope.fail(key, f"cannot have simulations of its own: {reason}")
-    lam, lambdas = method.setdefault("lambda", value["lambda"]), value.get("lambda_published")
     if lam == "published":
         if lambdas is None:
             raise scope.fail(key, "lambda is 'published' but lambda_published is not set")
@@ -208,6 +210,7 @@ def _entry_options(scope, key, options):
         scope.known(f"{key}.{name}", methods, scope.value["methods"], "method")
     for name, section, what in (
         ("baseline", "methods", "method"),
+        ("method", "methods", "method"),
         ("published", "published", "comparison"),
     ):
         named = [options[name]] if options.get(name) is not None else []

@@ -12,7 +12,7 @@ import re
 import shlex
 from pathlib import Path
 
-from study import paths
+from study import lambdas, paths
 from study.jobs.files import read_json, write_json
 
 # A page says in its head what it shows; the rest of a page may be many megabytes.
@@ -42,10 +42,9 @@ def _called(file):
 
 def of_experiment(experiment, seed):
     """Run file -> digest of all that decides its content but code and data, of every cell."""
-    chosen_by = {"tuned": "tune", "searched": "searches", "published": "lambda_published"}
     digests = {}
     for name, method in experiment.methods.items():
-        choice = experiment.values.get(chosen_by.get(method["lambda"]))
+        choice = experiment.values.get(lambdas.WORDS.get(method["lambda"]))
         if method["lambda"] == "searched":
             choice = choice[method["search"]]
         draws = (experiment.split(name), experiment.values.get("restarts"))

@@ -4,7 +4,7 @@ import errno
 import json
 import sys
 
-from study.jobs.files import read_json
+from study import lambdas
 
 
 def run(main):
@@ -41,20 +41,8 @@ def add_data_arguments(parser, lam=True):
     parser.add_argument("--train-size", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
     if lam:
-        parser.add_argument("--lam", required=True, help="a number, or the .json that tuning wrote")
-
-
-def read_lambda(text):
-    """The regularisation, given as a number or as the path of a tuning's or a search's result."""
-    return read_settings(text)[0]
-
-
-def read_settings(text):
-    """(lambda, options) given as a number, or as the .json that a tuning or a search wrote."""
-    if not text.endswith(".json"):
-        return float(text), {}
-    chosen = read_json(text)
-    return chosen["lambda"], chosen.get("options", {})
+        what = "a number, the .json that a tuning or search wrote, or `rule`"
+        parser.add_argument("--lam", type=lambdas.parse, required=True, help=what)
 
 
 def parse_options(text):

@@ -1,0 +1,59 @@
+"""What privacy costs: a metric over that of a method without privacy on the same rows."""
+
+from dp import metrics
+from plots import style
+from plots.relations import relation
+from study.configuration.experiment import data_path
+from study.jobs import paired
+from study.jobs.files import read_json
+
+# What is less, or more, is drawn there: more is worse than a model that knows nothing.
+LEAST, MOST = 1e-4, 1.0
+LABELS = {
+    "epsilon": r"privacy parameter $\varepsilon$",
+    "train_size": "training rows",
+    "columns": "columns",
+}
+
+
+def excess(experiment, spec, draws):
+    """Mean excess over the baseline with 95 % bands over folds, a panel per data set, on logarithmic axes.
+
+    options["along"]: epsilon, train_size, or columns, along which the data sets are points of one curve.
+    metric: of `dp.metrics`, less of which is better. baseline: the method without privacy.
+    """
+    options = spec["options"]
+    along, metric = options["along"], options["metric"]
+    if along not in LABELS:
+        raise ValueError(f"'along' must be one of {', '.join(LABELS)}, not {along!r}")
+    frame = paired.differences(paired.fold_means(draws, metric), options["baseline"])
+    frame["curve"] = frame["method"]
+    for end in ("mean", "low", "high"):
+        frame[end] = frame[end].clip(LEAST, MOST)
+    if along == "columns":
+        sizes = {
+            name: len(read_json(data_path(name, "json"))["columns"])
+            for name in frame["dataset"].unique()
+        }
+        frame["columns"] = frame["dataset"].map(sizes)
+    elif frame["dataset"].nunique() > 1:
+        frame["panel"] = frame["dataset"]
+    shown = {m: v for m, v in experiment.methods.items() if m in set(frame["method"])}
+    fig = relation(
+        spec,
+        frame.sort_values(along),
+        style.looks(shown),
+        along,
+        y="mean",
+        band=("low", "high"),
+        labels=(LABELS[along], f"excess {metrics.TITLES[metric]}"),
+        log="xy",
+        together=99,
+    )
+    for axes in fig.axes:
+        axes.set_ylim(max(LEAST, frame["mean"].min() / 2), 1.2 * min(MOST, frame["high"].max()))
+        if along != "train_size":
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.set_xticks(sorted(frame[along].unique()))
+            axes.minorticks_off()
+    return fig

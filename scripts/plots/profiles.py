@@ -1,0 +1,77 @@
+"""Proven profiles delta(epsilon), with the point that is claimed and those that attacks have found."""
+
+import numpy as np
+
+from plots import style
+from plots.ledger import COLOURS
+
+LEAST = 1e-8  # delta at which the axis ends
+COLUMNS = ("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon")
+
+
+def profiles(frame):
+    """A panel per mechanism whose guarantee carries its profile, of the attack that comes nearest to it.
+
+    frame: ledger.csv. An audited point lies below the curve, but with the chance that its row's bounds
+    leave; a point at epsilon 0, where nothing was found, is not drawn.
+    """
+    shown = [_nearest(rows) for _, rows in _with_profile(frame).groupby("mechanism", sort=False)]
+    count = max(len(shown), 1)
+    columns = min(count, 3)
+    lines = -(-count // columns)
+    fig, grid = style.figure(
+        max(3.0 * columns, 5.0), 2.5 * lines + 0.9, nrows=lines, ncols=columns, squeeze=False
+    )
+    for axes, row in zip(grid.flat, shown, strict=False):
+        epsilon, delta, audited_delta, audited = (_numbers(row[name]) for name in COLUMNS)
+        axes.plot(epsilon, delta, color=COLOURS["proven"], label="proven upper bound")
+        if row["delta"] > 0:
+            axes.plot(row["epsilon_claimed"], row["delta"], "+", color=COLOURS["claimed"],
+                      markersize=11, markeredgewidth=1.8, label="claimed by the source")  # fmt: skip
+        found = audited > 0
+        axes.plot(audited[found], audited_delta[found], "D", color=COLOURS["audited"],
+                  label="audited lower bounds")  # fmt: skip
+        axes.set_yscale("log")
+        axes.set_ylim(LEAST, 1)
+        axes.set_xlim(left=0)
+        axes.set_title(
+            f"{style.name(row['mechanism'])}\n{row['attack'].replace('_', ' ')}, {row['adjacency']}",
+            loc="left",
+            fontsize=8,
+        )
+    for axes in grid.flat[len(shown) :]:
+        axes.set_axis_off()
+    for axes in grid[:, 0]:
+        axes.set_ylabel(r"$\delta$")
+    for axes in grid.flat[max(len(shown) - columns, 0) : len(shown)]:
+        axes.set_xlabel(r"$\varepsilon$")
+    title = r"Privacy profiles $\delta(\varepsilon)$"
+    fig.suptitle(title if shown else "No mechanism here has a proven profile", x=0.01, ha="left")
+    if shown:
+        handles, labels = max(
+            (axes.get_legend_handles_labels() for axes in grid.flat), key=lambda each: len(each[0])
+        )
+        fig.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
+    return fig
+
+
+def _with_profile(frame):
+    there = [name for name in COLUMNS if name in frame]
+    return frame.dropna(subset=there) if len(there) == len(COLUMNS) else frame.iloc[:0]
+
+
+def _nearest(rows):
+    """The attack whose audited points reach the largest share of the proven epsilons at their deltas."""
+
+    def share(row):
+        epsilon, delta, audited_delta, audited = (_numbers(row[name]) for name in COLUMNS)
+        positive = delta > 0
+        logs = np.log(delta[positive])
+        proven = np.interp(-np.log(audited_delta), -logs, epsilon[positive])
+        return np.max(np.where(proven > 0, audited / np.maximum(proven, 1e-12), 0.0))
+
+    return max((row for _, row in rows.iterrows()), key=share)
+
+
+def _numbers(text):
+    return np.array([float(word) for word in str(text).split()])

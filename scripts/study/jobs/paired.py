@@ -1,0 +1,38 @@
+"""Differences between methods, paired by fold: on one fold they have the same rows."""
+
+import numpy as np
+
+from study.jobs.summary import over_folds
+
+AT = ["dataset", "train_size", "epsilon"]
+
+
+def fold_means(draws, metric):
+    """A mean per cell and fold over the draws that did not fail, with columns AT, method, fold, value.
+
+    draws: `study.jobs.summary.draws_frame`.
+    """
+    ok = draws[draws["status"] == "ok"]
+    means = ok.groupby([*AT, "method", "fold"], sort=False)[metric].mean()
+    return means.rename("value").reset_index()
+
+
+def differences(means, other):
+    """One row per cell: its mean less that of the method `other` on the same rows, with 95 % interval.
+
+    means: `fold_means`. other: a method's label; one without privacy is the same at every epsilon.
+    Columns AT, method, mean, low, high, folds: Student's t over folds, not a number for a single one.
+    Folds that one of the two has not are left out.
+    """
+    theirs = means[means["method"] == other].drop(columns="method")
+    keys = [*AT, "fold"]
+    if np.isinf(theirs["epsilon"]).all():
+        theirs = theirs.drop(columns="epsilon")
+        keys.remove("epsilon")
+    both = means[means["method"] != other].merge(theirs, on=keys, suffixes=("", "_other"))
+    both["difference"] = both["value"] - both["value_other"]
+    rows = []
+    for at, cell in both.groupby([*AT, "method"], sort=False):
+        mean, _, low, high = over_folds(cell["difference"].to_numpy(), cell["fold"].to_numpy())
+        rows.append((*at, mean, low, high, len(cell)))
+    return type(means)(rows, columns=[*AT, "method", "mean", "low", "high", "folds"])

@@ -1,0 +1,94 @@
+"""Profiles in the ledger: what an attack writes of them, and the figure."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import attack
+from dp import audit
+from dp.accounting import REPLACE_ONE, Guarantee
+from dp.mechanisms import Mechanism
+from dp.noise import gaussian
+from dp.privacy.profiles import Gaussian
+from dp.seeds import generator
+from plots.profiles import profiles
+
+DELTAS = (0.01, 0.1, 0.3)
+
+
+class Located(Mechanism):
+    """The mean plus Gaussian noise of standard deviation 1."""
+
+    name, delta, needs_lambda = "located", "needed", False
+
+    def _guarantee(self, n, d, p):
+        return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, "", Gaussian(2.0))
+
+    def _release(self, X, y, p, draws, rng):
+        return X.mean(axis=0) + gaussian(X.shape[1], 1.0, draws, rng)
+
+
+PAIR = ((np.array([[1.0]]), np.array([1])), (np.array([[-1.0]]), np.array([1])))  # mu is 2
+
+
+def test_bounds_at_further_deltas_come_near_the_curve_and_stay_below_it():
+    settings = {"trials": 200_000, "rng": generator(7), "confidence": 0.99}
+    found = audit.attack(Located(), PAIR, 1.0, 1e-5, deltas=DELTAS, **settings)
+    proven = [Gaussian(2.0).epsilon(delta) for delta in DELTAS]
+    for delta, audited, limit in zip(DELTAS, found["at_deltas"], proven, strict=True):
+        assert 0.75 * limit < audited <= limit, delta
+
+
+def test_bounds_of_further_deltas_leave_the_row_as_it_is():
+    def row(deltas):
+        settings = {"trials": 5_000, "rng": generator(8), "deltas": deltas}
+        return audit.attack(Located(), PAIR, 1.0, 1e-5, **settings)
+
+    alone, beside = row(()), row(DELTAS)
+    assert alone.pop("at_deltas") == [] and len(beside.pop("at_deltas")) == len(DELTAS)
+    assert alone == beside
+
+
+def test_a_row_has_the_proven_curve_and_the_audited_points():
+    guarantee = Guarantee(1.0, 1.5, 1e-5, REPLACE_ONE, "", Gaussian(0.3))
+    found = attack.profiles(guarantee, [0.1] * len(attack.DELTAS))
+    epsilon, delta, at, audited = (np.array(text.split(), float) for text in found.values())
+    assert list(found) == list(attack.COLUMNS[-4:])
+    assert epsilon[0] == 0 and epsilon[-1] == 3
+    assert delta == pytest.approx(Gaussian(0.3).delta(epsilon), rel=1e-8)
+    assert tuple(at) == attack.DELTAS and set(audited) == {0.1}
+    empty = attack.profiles(guarantee._replace(profile=None), [])
+    assert set(empty.values()) == {""}
+
+
+def ledger(**changes):
+    curve = attack.profiles(
+        Guarantee(1.0, 1.0, 1e-5, REPLACE_ONE, "", Gaussian(0.3)), [0.2, 0.1, 0, 0, 0, 0]
+    )
+    row = {"mechanism": "dp_gd", "attack": "opposite_corner", "adjacency": REPLACE_ONE}
+    row |= {"epsilon_claimed": 1.0, "delta": 1e-5} | curve
+    return row | changes
+
+
+def test_the_figure_has_a_panel_per_mechanism_with_its_nearest_attack():
+    none = dict.fromkeys(attack.COLUMNS[-4:])
+    rows = [
+        ledger(),
+        ledger(attack="nearer", audited_epsilon="0.5 0.3 0 0 0 0"),
+        ledger(mechanism="amp"),
+        ledger(mechanism="functional_laplace", delta=0.0, **none),
+    ]
+    fig = profiles(pd.DataFrame(rows))
+    shown = [axes for axes in fig.axes if axes.get_title(loc="left")]
+    assert ["nearer" in axes.get_title(loc="left") for axes in shown] == [True, False]
+    curve, claimed, points = shown[0].lines
+    assert curve.get_xydata()[:, 1] == pytest.approx(
+        Gaussian(0.3).delta(curve.get_xdata()), rel=1e-6
+    )
+    assert claimed.get_xydata().tolist() == [[1.0, 1e-5]]
+    assert points.get_xydata().tolist() == [[0.5, 0.001], [0.3, 0.01]]
+
+
+def test_a_ledger_without_profiles_says_so():
+    fig = profiles(pd.DataFrame([{"mechanism": "dp_sgd", "attack": "a"}]))
+    assert "No mechanism here" in fig.get_suptitle()

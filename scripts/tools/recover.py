@@ -97,11 +97,6 @@ def main():
         print(__doc__)
         return
     folder = Path.cwd()
-    if not Path(".snakemake").exists():
-        sys.exit(
-            f"recover: no run was in {folder}, which has no .snakemake: start this in the folder of the "
-            f"run, or name that by --directory"
-        )
     refuse_beside_a_live_run(folder)
     if in_use(("squeue", "--noheader", "--me"), "slurm_logs", "sbatch-*.log"):
         cancel(lambda: slurm_jobs(folder), "scancel")

@@ -74,7 +74,10 @@ def main():
         found = evaluate(release.weights, *test, intercept)
         found = [np.where(ok, found[name], np.nan) for name in names]
         excess = np.full(restarts, np.nan)
-        if fit_name in ("l2", "l1", "elastic_net"):
+        if (
+            fit_name in ("l2", "l1", "elastic_net")
+            and options.get("penalty_scale", "mean") == "mean"
+        ):
             loss = options.get("loss", "logistic")
             candidates = np.concatenate([release.weights, fits[fold][0]])
             risk = regularised_risk(candidates, *train, l2, loss, l1)

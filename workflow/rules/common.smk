@@ -13,7 +13,7 @@ HERE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 
 from study import canonical, paths
-from study.configuration import audits, kinds, publications
+from study.configuration import audits, kinds, needs, publications
 from study.configuration.config import ConfigError, check_own_files, load
 from study.configuration.experiment import data_path
 from study.data import downloads, origins
@@ -96,6 +96,10 @@ wildcard_constraints:
 
 def experiment_of(wildcards):
     return EXPERIMENTS[wildcards.experiment]
+
+
+def is_reading(wildcards):
+    return "reading" in experiment_of(wildcards).values
 
 
 def own_content(wildcards):
@@ -350,6 +354,10 @@ def what_was_computed(experiment):
 def results_of(name):
     """Every file that an experiment ends with."""
     experiment = EXPERIMENTS[name]
+    if (
+        "reading" in experiment.values
+    ):  # what its cells become stands in the main experiment's verdicts
+        return [paths.CELLS(experiment=name)] if experiment.cells() else []
     return [
         *([paths.CELLS(experiment=name)] if experiment.sweeps else []),
         paths.TIMING(experiment=name),

@@ -4,6 +4,8 @@
 rule compare:
     input:
         comparison_inputs,
+        runs=lambda wildcards: compared_runs(experiment_of(wildcards)),
+        readings=lambda wildcards: readings_path(experiment_of(wildcards)),
     output:
         report(
             paths.VERDICTS(section="published"),
@@ -25,18 +27,22 @@ rule compare:
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
             *("source", "datasets", "methods", "sweeps", "analyses", "tables", "published"),
+            *("data_replicates", "folds"),
         ),
         facts=lambda wildcards: facts(experiment_of(wildcards)),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
         library=digest("compare.py"),
     shell:
         'python "$DP_HOME/scripts/compare.py" --experiment {params.experiment:q}'
-        " --stand-ins {params.stand_ins:q} --out {output} 2> {log}"
+        " --stand-ins {params.stand_ins:q} --readings {input.readings} --out {output} 2> {log}"
 
 
 rule check:
     input:
         check_inputs,
+        readings=lambda wildcards: (
+            readings_path(experiment_of(wildcards)) if wildcards.section == "claims" else []
+        ),
     output:
         report(
             paths.VERDICTS(),
@@ -67,4 +73,4 @@ rule check:
         library=lambda wildcards: digest("check.py", *check_modules(wildcards)),
     shell:
         'python "$DP_HOME/scripts/check.py" --experiment {params.experiment:q} --section {wildcards.section}'
-        " --stand-ins {params.stand_ins:q} --out {output} 2> {log}"
+        " --stand-ins {params.stand_ins:q} --readings {input.readings} --out {output} 2> {log}"

@@ -54,13 +54,14 @@ class LassoOutputPerturbation(Perturbed):
 
     def _guarantee(self, n, d, p):
         """epsilon n log 2 / R: `lasso_sensitivity` over the noise's scale."""
+        scale = self.scale(n, d, p)
         if p.penalty_scale in DATA_DEPENDENT:
             return none(
                 p.epsilon,
-                "the penalty's weights are the standard deviations of the private rows' own columns: "
-                "where one nears zero, nothing bounds its weight",
+                f"norm of the noise ~ Gamma({d}, {scale:.6g}), but the penalty's weights are the standard "
+                f"deviations of the private rows' own columns: where one nears zero, nothing bounds the "
+                f"weight of its column",
             )
-        scale = self.scale(n, d, p)
         if p.penalty_scale == "summed":
             weight = weight_beside_mean(p.lam, n, p.penalty_scale)
             reason = (

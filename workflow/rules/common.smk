@@ -282,6 +282,8 @@ def check_inputs(wildcards):
     files = {}
     if any(kinds.CHECKS[check["kind"]].inputs == "results" for check in checks):
         files[paths.CELLS(experiment=experiment.name)] = None
+        decided_from = needs.of_checks(experiment, checks)  # fold by fold
+        files |= {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
     for check in checks:
         if "analysis" in check:
             files[experiment.analysis_path(check["analysis"])] = None

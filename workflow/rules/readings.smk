@@ -28,7 +28,11 @@ def readings_inputs(wildcards):
         "results": [
             paths.CELLS(experiment=each.name) for each in (experiment, *readings) if each.cells()
         ],
-        "runs": [path for each in (experiment, *readings) for path in compared_runs(each)],
+        "runs": [
+            each.run_path(cell)
+            for each in (experiment, *readings)
+            for cell in sorted(needs.cells(each.plain()).intersection(each.cells()))
+        ],
         "configurations": [paths.CONFIGURATION(experiment=each.name) for each in readings],
     }
 

@@ -58,9 +58,9 @@ class LassoOutputPerturbation(Perturbed):
         if p.penalty_scale in DATA_DEPENDENT:
             return none(
                 p.epsilon,
-                f"norm of the noise ~ Gamma({d}, {scale:.6g}), but the penalty's weights are the standard "
-                f"deviations of the private rows' own columns: where one nears zero, nothing bounds the "
-                f"weight of its column",
+                f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under L2 regularisation "
+                f"only; the L1 penalty's weights are the standard deviations of the private rows' own "
+                f"columns: where one nears zero, nothing bounds how far the minimiser moves",
             )
         if p.penalty_scale == "summed":
             weight = weight_beside_mean(p.lam, n, p.penalty_scale)

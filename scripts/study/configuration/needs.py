@@ -55,9 +55,15 @@ def items(experiment, name):
 
 
 def of_claim(experiment, name):
+    return of_checks(experiment, experiment.claims[name]["checks"])
+
+
+def of_checks(experiment, checks):
+    """Those that checks of results are decided from, none for other checks."""
     found = set()
-    for check in experiment.claims[name]["checks"]:
-        found |= _of_check(experiment, check["options"])
+    for check in checks:
+        if kinds.CHECKS[check["kind"]].inputs == "results":
+            found |= _of_check(experiment, check["options"])
     return found
 
 

@@ -35,19 +35,19 @@ class Prediction(NamedTuple):
     sd_interval: tuple | None
 
 
-def predict(draws, protocol, rng, *, replicates=False, limits=(-math.inf, math.inf)):
+def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf)):
     """`Prediction` for a run by `protocol`, None with fewer than two folds.
 
-    draws: (folds, draws) values of ours; a column in which a fold failed is left out. replicates: whether
-    each of our folds has a simulated data set of its own.
+    draws: (folds, draws) values of ours; a column in which a fold failed is left out.
 
     A run's mean is resampled: `protocol.folds` of our folds' means, and of their draws what is left of
     them, `protocol.draws` each. Resampled means of k folds spread too little, by the factor (k - 1)/k in
     their variance and by the normal quantile in the place of Student's; both are made good, so that
     normal means without draws give the interval of Student's t. Ours is itself a mean of such parts, and
     its own chance is added. Draws that all folds share are taken to have the same rank in each of them,
-    the widest that sharing can make. Where the data set was drawn and each of our folds has its own, one
-    deviation is common to all folds of the other run; that too is the widest.
+    the widest that sharing can make. Folds are taken as independent: on one data set each row is tested
+    once, so that the mean over another division of it moves less, and a drawn data set adds a chance that
+    folds of one data set do not show.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[:, ~np.isnan(draws).any(axis=0)]
@@ -65,8 +65,6 @@ def predict(draws, protocol, rng, *, replicates=False, limits=(-math.inf, math.i
 
     chosen = rng.integers(folds, size=(SIZE, protocol.folds))
     of_folds = spread[chosen]
-    if protocol.data_drawn and replicates:
-        of_folds = np.broadcast_to(of_folds[:, :1], of_folds.shape)
     size = (SIZE, 1 if protocol.shared else protocol.folds, protocol.draws)
     ranks = rng.integers(count, size=size)
     of_draws = rest[chosen[:, :, None], ranks]

@@ -146,7 +146,7 @@ def _compare(results, value, stand_ins):
         half=value.half,
         absolute=ABSOLUTE if value.bounded else 0.0,
     )
-    if value.protocol["data_drawn"] and not results.experiment.values.get("data_replicates"):
+    if value.protocol["data_drawn"]:
         reason += "; the interval is for this data set, the source's was another draw"
     row |= {
         "ours": mean,
@@ -225,9 +225,8 @@ def _predict(results, value, limits):
         stated["sd"] or "folds",
     )
     rng = generator(0, "prediction", item["path"], item["method"])
-    replicates = bool(results.experiment.values.get("data_replicates"))
     values = value.from_error(np.asarray(draws))
-    return predict(values, protocol, rng, replicates=replicates, limits=limits)
+    return predict(values, protocol, rng, limits=limits)
 
 
 def _judge(row, readings, rows):

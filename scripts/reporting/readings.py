@@ -29,7 +29,8 @@ def heat_map(experiment, path):
         key = (row["section"], row["id"])
         entry = rows.setdefault(key, {"what": _what(row), "printed": row["published"], "cells": {}})
         if row["concerned"] == "yes":
-            text, look = LOOKS.get(row["distance"] or row["holds"], ("", ""))
+            open_claim = ("open", "mild") if row["section"] == "claims" else ("", "")
+            text, look = LOOKS.get(row["distance"] or row["holds"], open_claim)
             entry["cells"][row["reading"]] = {
                 "text": text,
                 "look": look,
@@ -84,7 +85,7 @@ def _sentence(rows, what):
     if failed:
         tried = [int(row["readings"]) for row in failed]
         ends = f"{min(tried)}" if min(tried) == max(tried) else f"{min(tried)} to {max(tried)}"
-        parts.append(f"{len(failed)} under none of the {ends} readings tried")
+        parts.append(f"{len(failed)} under none of the readings tried ({ends} of each)")
     rest = _listed(counted, plain)
     return (
         f"Of {decided} {what} that were decided, {'; '.join(parts)}"

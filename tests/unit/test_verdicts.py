@@ -130,16 +130,6 @@ def test_shared_draws_spread_a_mean_more_and_the_draws_sd_is_theirs():
     assert predict(holes, Protocol(5, 1), rng).mean == pytest.approx(draws[:, :3].mean())
 
 
-def test_a_drawn_data_set_is_common_to_all_folds_of_a_run():
-    rng = np.random.default_rng(8)
-    draws = rng.normal(0.3, 0.05, (40, 1))
-    fixed = predict(draws, Protocol(5, 1), rng, replicates=True).interval
-    drawn = predict(draws, Protocol(5, 1, data_drawn=True), rng, replicates=True).interval
-    assert (drawn[1] - drawn[0]) / (fixed[1] - fixed[0]) == pytest.approx(
-        math.sqrt((1 + 1 / 40) / (1 / 5 + 1 / 40)), rel=0.1
-    )
-
-
 def test_falling_agrees_with_isotonic_regression():
     from sklearn.isotonic import IsotonicRegression
 

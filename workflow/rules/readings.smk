@@ -1,48 +1,6 @@
 # What a source leaves open: each reading's cells beside the main ones, confronted with what is printed.
 
 
-def readings_of(experiment):
-    """The experiments that read one's source otherwise, in its order."""
-    return [
-        reading
-        for reading in EXPERIMENTS.values()
-        if reading.values.get("reading", {}).get("of") == experiment.name
-    ]
-
-
-def readings_path(experiment):
-    """What they give, [] without readings."""
-    return paths.READINGS(experiment=experiment.name) if readings_of(experiment) else []
-
-
-def compared_runs(experiment):
-    """Draws of the cells that printed values stand beside."""
-    cells = {c for name in needs.comparisons(experiment) for c in needs.items(experiment, name)}
-    return [experiment.run_path(cell) for cell in experiment.cells() if cell in cells]
-
-
-def readings_inputs(wildcards):
-    experiment = experiment_of(wildcards)
-    readings = readings_of(experiment)
-    return {
-        "results": [
-            paths.CELLS(experiment=each.name) for each in (experiment, *readings) if each.cells()
-        ],
-        "runs": [
-            each.run_path(cell)
-            for each in (experiment, *readings)
-            for cell in sorted(needs.cells(each.plain()).intersection(each.cells()))
-        ],
-        "configurations": [paths.CONFIGURATION(experiment=each.name) for each in readings],
-    }
-
-
-def readings_modules(wildcards):
-    """Modules of the checks that decide the claims."""
-    checks = checks_of(experiment_of(wildcards), "claims")
-    return sorted({kinds.CHECKS[check["kind"]].module for check in checks})
-
-
 rule readings:
     input:
         unpack(readings_inputs),
@@ -67,7 +25,7 @@ rule readings:
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
             *("source", "datasets", "methods", "sweeps", "published", "claims"),
-            *("folds", "data_replicates", "subsets"),
+            *("folds", "subsets"),
         ),
         facts=lambda wildcards: facts(experiment_of(wildcards)),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),

@@ -83,7 +83,8 @@ class Guarantees:
             tuning = Guarantee(**chosen["guarantee"])
             spent = sequence if chosen["same_rows"] else disjoint
         mechanism = MECHANISMS[method["mechanism"]]
-        alone = guarantee(mechanism, meta, cell.train_size, options, **settings)
+        rows = self.experiment.trained_rows(cell)
+        alone = guarantee(mechanism, meta, rows, options, **settings)
         total = alone if tuning is None else spent([alone, tuning])
         return settings["lam"], options, given_that(after_preparation(total, looked), premises)
 

@@ -4,11 +4,12 @@ import argparse
 import json
 
 from checks import statements
+from checks.readings import most_telling_first
 from checks.results import Results
 from study import facts as source_file
 from study.configuration.experiment import Experiment
 from study.jobs import script
-from study.jobs.files import write_csv
+from study.jobs.files import read_csv, write_csv
 
 
 def main():
@@ -16,12 +17,15 @@ def main():
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
     parser.add_argument("--section", choices=statements.SECTIONS, required=True)
     parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
+    parser.add_argument("--readings", nargs="?", help="what each reading gives, .csv")
     parser.add_argument("--out", required=True, help=".csv")
     arguments = parser.parse_args()
 
     experiment = arguments.experiment
     source = source_file.read(experiment.source)
-    rows = statements.decide(Results(experiment), source, arguments.section, arguments.stand_ins)
+    readings = most_telling_first(read_csv(arguments.readings)) if arguments.readings else ()
+    given = (source, arguments.section, arguments.stand_ins, readings)
+    rows = statements.decide(Results(experiment), *given)
     columns = statements.COLUMNS
     write_csv(arguments.out, columns, ([row.get(name) for name in columns] for row in rows))
 

@@ -4,17 +4,19 @@ import argparse
 import json
 
 from checks.published import COLUMNS, compare
+from checks.readings import most_telling_first
 from checks.results import Results
 from study import facts as source_file
 from study.configuration.experiment import Experiment
 from study.jobs import script
-from study.jobs.files import write_csv
+from study.jobs.files import read_csv, write_csv
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
     parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
+    parser.add_argument("--readings", nargs="?", help="what each reading gives, .csv")
     parser.add_argument("--out", required=True, help=".csv")
     arguments = parser.parse_args()
 
@@ -24,6 +26,7 @@ def main():
         source_file.read(experiment.source),
         experiment.published,
         arguments.stand_ins,
+        most_telling_first(read_csv(arguments.readings)) if arguments.readings else (),
     )
     write_csv(arguments.out, COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
 

@@ -74,7 +74,8 @@ def main():
         found = evaluate(release.weights, *test, intercept)
         found = [np.where(ok, found[name], np.nan) for name in names]
         excess = np.full(restarts, np.nan)
-        if fits and fit_name in ("l2", "l1", "elastic_net"):
+        summed = options.get("penalty_scale", "mean") != "mean"
+        if fits and not summed and fit_name in ("l2", "l1", "elastic_net"):
             loss = options.get("loss", "logistic")
             candidates = np.concatenate([release.weights, fits[fold][0]])
             risk = regularised_risk(candidates, *train, l2, loss, l1)

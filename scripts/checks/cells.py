@@ -3,6 +3,7 @@
 import math
 from typing import Unpack
 
+from checks.paired import difference, slope
 from checks.results import Missing
 from checks.statements import Outcome
 from dp import metrics
@@ -62,33 +63,58 @@ def lower_than(
     the points that both have (of every data set; of all together where per_dataset is false). A
     method without privacy is compared at every epsilon of the other. column: what is compared in place
     of the mean error, such as error_sd_folds.
+
+    A point counts for the claim where the 95 % interval of the difference, fold by fold, lies below
+    zero, against it where it lies above, and is open otherwise: the claim is undecided where open
+    points could turn it either way.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
-    first, second = (
-        _ok(results.cells(methods=method, **where), column) for method in (lower, higher)
-    )
-    private = [not frame["epsilon"].map(math.isinf).any() for frame in (first, second)]
-    keys = ["dataset", "train_size", *(["epsilon"] if all(private) else [])]
-    pairs = first.merge(second, on=keys, suffixes=("", "_higher"))
-    if pairs.empty:
-        raise Missing(f"{lower} and {higher} have no point in common")
-    if not all(private):
-        pairs["epsilon"] = pairs[["epsilon", "epsilon_higher"]].min(axis=1)
-    pairs["holds"] = pairs[column] < factor * pairs[f"{column}_higher"]
-    pairs["gap"] = pairs[column] - factor * pairs[f"{column}_higher"]
+    pairs = _pairs(results, lower, higher, column, where)
+    found = []
+    for first, second in pairs:
+        gap, low, high = difference(results, first, second, column, factor)
+        certain = not math.isnan(high)
+        below, above = (high < 0, low > 0) if certain else (gap < 0, gap >= 0)
+        found.append((second["dataset"], bool(below), bool(above), gap, low, high, first, second))
     what = "" if column == "error_mean" else f", {column.replace('_', ' ')}"
-    groups = pairs.groupby("dataset", sort=False) if per_dataset else [("all data", pairs)]
-    texts, holds, shares = [], True, []
-    for dataset, group in groups:
-        worst = group.loc[group["gap"].idxmax()]
-        shares.append(group["holds"].mean())
-        holds &= bool(shares[-1] >= share)
+    names = list(dict.fromkeys(each[0] for each in found)) if per_dataset else ["all data"]
+    texts, verdicts, shares = [], [], []
+    for dataset in names:
+        group = [each for each in found if dataset in (each[0], "all data")]
+        below, above = (sum(each[k] for each in group) for k in (1, 2))
+        shares.append(below / len(group))
+        possible = (len(group) - above) / len(group)
+        verdicts.append(True if shares[-1] >= share else (None if possible >= share else False))
+        worst = max(group, key=lambda each: each[3])
+        end = f", difference {_spell(worst[3])} [{_spell(worst[4])}, {_spell(worst[5])}]"
+        open_points = len(group) - below - above
         texts.append(
-            f"{dataset}{what}: {lower} below {_times(factor)}{higher} at {int(group['holds'].sum())} of "
-            f"{len(group)} points (at worst {_spell(worst[column])} against "
-            f"{_spell(worst[f'{column}_higher'])} at {_place(worst).partition(', ')[2]})"
+            f"{dataset}{what}: {lower} is below {_times(factor)}{higher} at {below} of {len(group)} "
+            f"points{f', {open_points} within chance' if open_points else ''} (at worst "
+            f"{_spell(worst[6][column])} against {_spell(worst[7][column])}"
+            f"{end if not math.isnan(worst[5]) and column.endswith('_mean') else ''} at "
+            f"{_place(worst[6] if math.isfinite(worst[6]['epsilon']) else worst[7]).partition(', ')[2]})"
         )
+    holds = False if False in verdicts else (None if None in verdicts else True)
     return Outcome(holds, "; ".join(texts), min(shares), share)
+
+
+def _pairs(results, first, second, column, where):
+    """Rows of two methods at every point that both have, as dictionaries; a method without privacy is at
+    every epsilon of the other."""
+    frames = [_ok(results.cells(methods=method, **where), column) for method in (first, second)]
+    private = [not frame["epsilon"].map(math.isinf).any() for frame in frames]
+    keys = ["dataset", "train_size", *(["epsilon"] if all(private) else [])]
+    rows = [frame.to_dict("records") for frame in frames]
+    found = [
+        (one, other)
+        for one in rows[0]
+        for other in rows[1]
+        if all(one[key] == other[key] for key in keys)
+    ]
+    if not found:
+        raise Missing(f"{first} and {second} have no point in common")
+    return found
 
 
 def _times(factor):
@@ -107,24 +133,31 @@ def similar(
 ):
     """The mean errors of two methods differ by at most `within` plus `relative` times the larger, at
     every point that both have; a method without privacy is compared at every epsilon of the other.
-    column: what is compared in place of the mean error."""
-    first, second = (_ok(results.cells(methods=name, **where), column) for name in (method, other))
-    private = [not frame["epsilon"].map(math.isinf).any() for frame in (first, second)]
-    keys = ["dataset", "train_size", *(["epsilon"] if all(private) else [])]
-    pairs = first.merge(second, on=keys, suffixes=("", "_other"))
-    if pairs.empty:
-        raise Missing(f"{method} and {other} have no point in common")
-    if not all(private):
-        pairs["epsilon"] = pairs[["epsilon", "epsilon_other"]].min(axis=1)
-    errors = pairs[[column, f"{column}_other"]]
-    pairs["gap"] = errors.diff(axis=1).iloc[:, -1].abs()
-    excess = pairs["gap"] - relative * errors.max(axis=1)
-    worst = pairs.loc[excess.idxmax()]
+    column: what is compared in place of the mean error.
+
+    A test of equivalence: it holds where the 95 % interval of every difference, fold by fold, lies
+    within these bounds, fails where one lies outside, and is undecided otherwise.
+    """
+    outside, inside, gaps = [], [], []
+    for first, second in _pairs(results, method, other, column, where):
+        gap, low, high = difference(results, first, second, column)
+        low, high = (gap if math.isnan(end) else end for end in (low, high))
+        limit = within + relative * max(first[column], second[column]) + 1e-12
+        outside.append(low > limit or high < -limit)
+        inside.append(-limit <= low and high <= limit)
+        place = first if math.isfinite(first["epsilon"]) else second
+        gaps.append((abs(gap) - limit + within, gap, low, high, first, second, place))
+    if all(each[1] == each[2] == each[3] == 0 < abs(each[4][column]) for each in gaps):
+        return Outcome(
+            None, f"{method} and {other} are the same in every fold, which tests nothing"
+        )
+    excess, gap, low, high, first, second, place = max(gaps, key=lambda each: each[0])
     text = (
-        f"{method} and {other} differ by at most {_spell(worst['gap'])} over {len(pairs)} points "
-        f"({_spell(worst[column])} and {_spell(worst[f'{column}_other'])} at {_place(worst)})"
+        f"{method} and {other} differ by at most {_spell(abs(gap))} [{_spell(low)}, {_spell(high)}] over "
+        f"{len(gaps)} points ({_spell(first[column])} and {_spell(second[column])} at {_place(place)})"
     )
-    return Outcome(bool(excess.max() <= within), text, float(excess.max()), within)
+    holds = False if any(outside) else True if all(inside) else None
+    return Outcome(holds, text, float(excess), within)
 
 
 def level(
@@ -273,53 +306,44 @@ def monotone(
     share=1.0,
     metric="error",
 ):
-    """Errors fall along "train_size" or "epsilon": each curve ends below its start, and at least a
-    `share` of its steps do not rise by more than the two points' half intervals together. metric: what is
-    compared in place of the error; auc and r2 are to rise."""
+    """Errors fall along "train_size" or "epsilon": the slope of a curve against the logarithm, fold by
+    fold, lies below zero with its 95 % interval, in at least a `share` of the curves. A claim about a trend
+    says nothing of single steps. metric: what is compared in place of the error; auc and r2 are to rise.
+    It is undecided where slopes that may be either could turn it.
+    """
     other = {"train_size": "epsilon", "epsilon": "train_size"}[along]
+    column = f"{metric}_mean"
     frame = _ok(
         results.cells(
             sweep=sweep, datasets=datasets, methods=methods, epsilon=epsilon, train_size=train_size
         ),
-        f"{metric}_mean",
+        column,
     )
     sign = -1 if metric in metrics.RISING else 1
     if along == "epsilon":
         frame = frame[~frame["epsilon"].map(math.isinf)]
-    curves = steps = rises = flat = 0
-    worst, texts, places = -math.inf, [], []
+    found = []
     for (dataset, method, at), curve in frame.groupby(["dataset", "method", other], sort=False):
         if len(curve) < 2:
             continue
-        curve = curve.sort_values(along)
-        shown = curve[f"{metric}_mean"].to_numpy()
-        mean = sign * shown
-        half = ((curve[f"{metric}_high"] - curve[f"{metric}_low"]) / 2).fillna(0).to_numpy()
-        rise = mean[1:] - mean[:-1]
-        curves, steps = curves + 1, steps + len(rise)
+        rows = curve.sort_values(along).to_dict("records")
+        ends = sorted(sign * value for value in slope(results, rows, along, column)[1:])
         given = "" if math.isinf(at) else f", {other.replace('_', ' ')} {at:g}"
-        risen = rise > half[1:] + half[:-1]
-        rises += int(risen.sum())
-        points = curve[along].to_numpy()
-        places += [
-            f"{_spell(shown[k])} to {_spell(shown[k + 1])} from {along.replace('_', ' ')} {points[k]:g} to "
-            f"{points[k + 1]:g} ({dataset}, {method}{given})"
-            for k in risen.nonzero()[0]
-        ]
-        flat += int(mean[-1] >= mean[0])
-        if (mean[-1] - mean[0]) > worst:
-            worst = mean[-1] - mean[0]
-            texts = [
-                f"least: {_spell(shown[0])} to {_spell(shown[-1])} ({dataset}, {method}{given})"
-            ]
-    if not curves:
+        found.append((*ends, rows, f"{dataset}, {method}{given}"))
+    if not found:
         raise Missing(f"this run has no curve along {along} with two points")
-    holds = flat == 0 and (steps - rises) / steps >= share
+    falls, rises = sum(each[1] < 0 for each in found), sum(each[0] >= 0 for each in found)
+    low, high, rows, place = max(found, key=lambda each: each[1])
+    low, high = sorted((sign * low, sign * high))
+    word = "rise" if sign < 0 else "fall"
     text = (
-        f"{curves - flat} of {curves} curves end below their start, {rises} of {steps} steps rise "
-        f"beyond their intervals{': ' + places[0] if places else ''}; {texts[0]}"
+        f"{falls} of {len(found)} curves {word} beyond chance along {along.replace('_', ' ')}; the least, "
+        f"{place}, goes from {_spell(rows[0][column])} to {_spell(rows[-1][column])}, by [{_spell(low)}, "
+        f"{_spell(high)}] per tenfold"
     )
-    return Outcome(bool(holds), text, (steps - rises) / steps, share)
+    reached, possible = falls / len(found), 1 - rises / len(found)
+    holds = True if reached >= share else None if possible >= share else False
+    return Outcome(holds, text, reached, share)
 
 
 def tuned_lambda(results, *, value: float, datasets: list[DataSet] | None = None):

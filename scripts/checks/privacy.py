@@ -111,6 +111,29 @@ def guarantee_ratio(
     return Outcome(bool(ratio >= at_least), text, float(ratio), float(at_least))
 
 
+def clipped_mean_moves(results, *, n: float, clip: float, at_least: float):
+    """Replacing one of n records moves the mean gradient, clipped to norm `clip` as a whole, by at least
+    `at_least` times 2 clip/n, which the sensitivity of a mean of clipped gradients would be.
+
+    n - 1 gradients of zero, and one that outweighs them all and changes its sign: features without a
+    bound allow it.
+    """
+    import numpy as np
+
+    means = []
+    for sign in (1.0, -1.0):
+        gradients = np.zeros((int(n), 2))
+        gradients[-1] = sign * n * clip, 0.0
+        mean = gradients.mean(axis=0)
+        means.append(mean * min(1.0, clip / np.linalg.norm(mean)))
+    moved, claimed = float(np.linalg.norm(means[0] - means[1])), 2 * clip / n
+    text = (
+        f"one record of {n:g} replaced moves the clipped mean gradient by {moved:.4g}, "
+        f"{moved / claimed:.4g} times the 2 C/n = {claimed:.4g} that the noise is for"
+    )
+    return Outcome(moved >= at_least * claimed, text, moved / claimed, at_least)
+
+
 def l1_jump(results, *, n=1000, lam=0.1):
     """The L1-regularised minimiser moves by more than 2/(n lam) when one record is replaced.
 

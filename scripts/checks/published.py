@@ -1,105 +1,256 @@
 """published.csv: every printed value that an experiment names, beside ours."""
 
 import math
+from decimal import Decimal
 
+import numpy as np
+
+from checks import verdicts
 from checks.implied import implied_epsilon
+from checks.prediction import Protocol, predict
 from checks.results import Missing
-from checks.verdicts import ABSOLUTE, Sample, prediction_interval, sd_of, verdict
+from checks.verdicts import ABSOLUTE, Sample, prediction_interval, sd_of
 from dp import metrics
+from dp.seeds import generator
 from study import canonical
+from study.configuration.experiment import Cell
 from study.configuration.printed_values import QUANTITIES, expand, look_up
 
 COLUMNS = (
     *("comparison", "source", "published_at", "dataset", "method", "train_size", "epsilon"),
-    *("quantity", "published", "published_sd", "ours", "ours_low", "ours_high", "prediction_low"),
-    *("prediction_high", "difference", "verdict", "reason", "implied_epsilon", "implied_low"),
-    *("implied_high", "implied", "note"),
+    *("quantity", "published", "ours", "ours_low", "ours_high", "prediction_low"),
+    *("prediction_high", "difference", "verdict", "distance", "reason", "readings", "luck"),
+    *("protocol", "implied_epsilon", "implied_low", "implied_high", "implied", "note"),
 )
 
 
-def compare(results, source, comparisons, stand_ins):
+def compare(results, source, comparisons, stand_ins, readings=()):
     """Rows of published.csv. comparisons: an experiment's `published` section. stand_ins: data set ->
-    why its digits decide nothing."""
+    why its digits decide nothing. readings: rows of readings.csv, of which a row's verdict takes those
+    with its id, the key that each row has beside the columns."""
     for name, spec in comparisons.items():
-        for item in expand(spec):
-            yield _compare(results, source, name, spec, item, stand_ins)
+        items = list(expand(spec))
+        printed = [look_up(source, item["path"], spec["layout"]) for item in items]
+        own = [Printed(spec, item, *values) for item, values in zip(items, printed, strict=True)]
+        rows = []
+        for number, value in enumerate(own):
+            value.round_like(own)
+            identity = {"id": f"{name}/{number}", "comparison": name, "source": source.short}
+            rows.append(identity | _compare(results, value, stand_ins))
+            if value.sd is not None:
+                identity["id"] += "/sd"
+                rows.append(identity | _compare_spread(results, value, stand_ins))
+        for row in rows:
+            _judge(row, [other for other in readings if other["id"] == row["id"]], rows)
+        yield from rows
 
 
-def _compare(results, source, name, spec, item, stand_ins):
-    to_ours, from_error = QUANTITIES[spec["quantity"]]
-    value, sd = look_up(source, item["path"], spec["layout"])
-    value, sd = to_ours(value), to_ours(sd) if sd is not None else None
-    method = results.experiment.methods.get(item["method"], {})
-    private = item["epsilon"] is not None and method.get("private", True)
-    row = {
-        "comparison": name,
-        "source": source.short,
-        "published_at": item["path"],
-        "dataset": item["dataset"],
-        "method": item["method"],
-        "train_size": item["train_size"],
-        "epsilon": canonical.epsilon(item["epsilon"]) if private else "",
-        "quantity": spec["quantity"].removesuffix("_percent"),
-        "published": value,
-        "published_sd": sd,
-        "note": spec.get("note"),
-    }
-    stand_in = stand_ins.get(item["dataset"])
+class Printed:
+    """One printed value in our units: value and standard deviation (None where none stands with it),
+    half a unit of the last digit of each."""
+
+    def __init__(self, spec, item, value, sd):
+        self.spec, self.item = spec, item
+        self.to_ours, self.from_error = QUANTITIES[spec["quantity"]]
+        self.decimals = [_decimals(value), _decimals(sd)]
+        self.value, self.sd = self.to_ours(value), self.to_ours(sd) if sd is not None else None
+        self.bounded = spec["quantity"] != "value"
+        # a column of a table is printed to the same digit
+        self.column = item["path"].rpartition("/")[2]
+
+    def round_like(self, others):
+        """Printed zeros at the end are lost when a file is read: a column's longest number has them all."""
+        column = [other.decimals for other in others if other.column == self.column]
+        self.half, self.half_sd = (
+            abs(self.to_ours(0.5 * 10.0**-digits) - self.to_ours(0.0))
+            for digits in map(max, zip(*column, strict=True))
+        )
+
+    @property
+    def protocol(self):
+        """`Protocol` as far as the configuration states it, the rest None."""
+        stated = dict(self.spec.get("protocol", {}))
+        if self.item["data_drawn"] is not None:
+            stated["data_drawn"] = self.item["data_drawn"]
+        return {key: stated.get(key) for key in Protocol._fields}
+
+    def describe(self, results):
+        """Which cell it is of, and what it is."""
+        item = self.item
+        method = results.experiment.methods.get(item["method"], {})
+        private = item["epsilon"] is not None and method.get("private", True)
+        return {
+            "published_at": item["path"],
+            "dataset": item["dataset"],
+            "method": item["method"],
+            "train_size": item["train_size"],
+            "epsilon": canonical.epsilon(item["epsilon"]) if private else "",
+            "quantity": self.spec["quantity"].removesuffix("_percent"),
+            "published": self.value,
+            "protocol": _in_words(self.protocol),
+            "note": self.spec.get("note"),
+        }
+
+
+def _decimals(value):
+    return (
+        0 if value is None else max(0, -Decimal(repr(float(value))).normalize().as_tuple().exponent)
+    )
+
+
+def _in_words(protocol):
+    """What a source says of how its numbers came about."""
+    if protocol["folds"] is None:
+        return ""
+    words = [f"{protocol['folds']} folds"]
+    if protocol["draws"]:
+        shared = ", the same on all folds" if protocol["shared"] else ""
+        words.append(f"{protocol['draws']} draw{'s' * (protocol['draws'] > 1)} on each{shared}")
+    if protocol["data_drawn"]:
+        words.append("one simulated data set")
+    return "; ".join(words)
+
+
+def _undecided(results, value, stand_ins, missing):
+    present = results.experiment.datasets
+    stand_in = stand_ins.get(value.item["dataset"])
+    if value.item["dataset"] not in present and all(name in stand_ins for name in present):
+        stand_in = stand_ins[present[0]]
+    if stand_in:
+        return {"verdict": verdicts.NOT_TESTED, "reason": stand_in}
+    return {"verdict": verdicts.NOT_RUN, "reason": str(missing)}
+
+
+def _compare(results, value, stand_ins):
+    spec, item = value.spec, value.item
+    row = value.describe(results)
     try:
         ours = _ours(results, spec, item)
     except Missing as missing:
-        present = results.experiment.datasets
-        if item["dataset"] not in present and all(name in stand_ins for name in present):
-            stand_in = stand_ins[present[0]]
-        judged = ("not tested", stand_in) if stand_in else ("not run", str(missing))
-        return row | {"verdict": judged[0], "reason": judged[1]}
-    mean = from_error(ours["mean"])
-    ends = sorted(from_error(ours[end]) for end in ("low", "high"))
-    bounded = spec["quantity"] != "value"
-    interval = prediction_interval(
-        Sample(mean, ours["sd"], ours["replicates"]),
-        spec.get("replicates") or ours["replicates"],
-        sd,
-        (0, 1) if bounded else (-math.inf, math.inf),
-    )
-    judged, reason = verdict(
-        value,
+        return row | _undecided(results, value, stand_ins, missing)
+    mean = value.from_error(ours["mean"])
+    ends = sorted(value.from_error(ours[end]) for end in ("low", "high"))
+    limits = (0, 1) if value.bounded else (-math.inf, math.inf)
+    predicted = _predict(results, value, limits)
+    if predicted is not None:
+        interval = predicted.interval
+    else:
+        replicates = value.protocol["folds"] or ours["replicates"]
+        interval = prediction_interval(
+            Sample(mean, ours["sd"], ours["replicates"]), replicates, limits
+        )
+    found, reason = verdicts.distance(
+        value.value,
         mean,
         interval,
-        absolute=ABSOLUTE if bounded else 0.0,
-        stand_in=stand_in,
-        calibrated=spec.get("calibrated"),
+        half=value.half,
+        absolute=ABSOLUTE if value.bounded else 0.0,
     )
-    if judged == "inside" and sd is not None:
-        reason += _by_printed_spread(value, mean, ours, spec, bounded)
+    if value.protocol["data_drawn"]:
+        reason += "; the interval is for this data set, the source's was another draw"
     row |= {
         "ours": mean,
         "ours_low": ends[0],
         "ours_high": ends[1],
         "prediction_low": interval and interval[0],
         "prediction_high": interval and interval[1],
-        "difference": mean - value,
-        "verdict": judged,
+        "difference": mean - value.value,
+        "distance": found,
         "reason": reason,
+        "half": value.half,
     }
+    _not_judged(row, value, stand_ins)
     if ours["status"] != "ok":
         row["reason"] += f"; {ours['status']}"
     if spec["implied_epsilon"] and item["epsilon"] is not None:
-        row |= _implied(results, item, from_error(value))
+        row |= _implied(results, item, value.from_error(value.value))
     return row
 
 
-def _by_printed_spread(value, mean, ours, spec, bounded):
-    """Says so where only the printed standard deviation brings a value inside."""
-    sample = Sample(mean, ours["sd"], ours["replicates"])
-    alone = prediction_interval(sample, spec.get("replicates") or ours["replicates"])
-    outcome, _ = verdict(value, mean, alone, absolute=ABSOLUTE if bounded else 0.0)
-    if outcome == "inside" or alone is None:
-        return ""
-    return (
-        f", which the printed sd makes so wide; by our own spread [{alone[0]:.4g}, {alone[1]:.4g}] "
-        f"it would be {outcome}"
+def _compare_spread(results, value, stand_ins):
+    """The row of a printed standard deviation: beside the one that our draws give by the same protocol."""
+    row = value.describe(results)
+    over = value.protocol["sd"] or "folds"
+    row |= {"quantity": f"{row['quantity']}, standard deviation over {over}", "published": value.sd}
+    try:
+        _ours(results, value.spec, value.item)
+        predicted = _predict(results, value, (-math.inf, math.inf))
+    except Missing as missing:
+        return row | _undecided(results, value, stand_ins, missing)
+    if predicted is None or predicted.sd is None:
+        why = "there are no single draws of it here to take a standard deviation over"
+        return row | {"verdict": verdicts.NOT_TESTED, "reason": why}
+    found, reason = verdicts.distance(
+        value.sd, predicted.sd, predicted.sd_interval, half=value.half_sd, absolute=0.0
     )
+    row |= {
+        "ours": predicted.sd,
+        "prediction_low": predicted.sd_interval[0],
+        "prediction_high": predicted.sd_interval[1],
+        "difference": predicted.sd - value.sd,
+        "distance": found,
+        "reason": reason,
+        "half": value.half_sd,
+    }
+    _not_judged(row, value, stand_ins)
+    return row
+
+
+def _not_judged(row, value, stand_ins):
+    """The verdict of values whose agreement decides nothing."""
+    stand_in, calibrated = stand_ins.get(value.item["dataset"]), value.spec.get("calibrated")
+    if stand_in:
+        row |= {"verdict": verdicts.NOT_TESTED, "distance": "", "reason": stand_in}
+    elif calibrated:
+        row |= {"verdict": verdicts.CALIBRATED, "reason": f"{calibrated}; {row['reason']}"}
+
+
+def _predict(results, value, limits):
+    """`checks.prediction.Prediction` for the cell of a printed value, None without its draws."""
+    spec, item = value.spec, value.item
+    if spec.get("analysis") or spec.get("table") or item["where"]:
+        return None
+    method = results.experiment.methods[item["method"]]
+    epsilon = item["epsilon"] if method["private"] else math.inf
+    cell = Cell(item["dataset"], item["method"], item["train_size"], epsilon)
+    draws = results.draws(cell, item["column"].removesuffix("_mean"))
+    if draws is None:
+        return None
+    stated = value.protocol
+    protocol = Protocol(
+        stated["folds"] or len(draws),
+        stated["draws"] or draws.shape[1],
+        bool(stated["shared"]),
+        bool(stated["data_drawn"]),
+        stated["sd"] or "folds",
+    )
+    rng = generator(0, "prediction", item["path"], item["method"])
+    values = value.from_error(np.asarray(draws))
+    return predict(values, protocol, rng, limits=limits)
+
+
+def _judge(row, readings, rows):
+    """Verdict, number of readings tried and luck of a row at some distance. rows: of its comparison."""
+    if "verdict" in row:
+        return
+    tried = [other for other in readings if other["concerned"] == "yes" and other["distance"]]
+    others = [(other["reading"], verdicts.matches(other["distance"])) for other in tried]
+    row["verdict"] = verdicts.with_readings(verdicts.matches(row["distance"]), others)
+    row["readings"] = len(tried) + 1
+    spread = row["id"].endswith("/sd")
+    alike = [r for r in rows if r["id"].endswith("/sd") == spread]
+    numbers = [float(r["published"]) for r in alike]
+    numbers += [float(r["ours"]) for r in (*alike, *tried) if r.get("ours") not in (None, "")]
+    row["luck"] = verdicts.covered(
+        [_reach(r, row["half"]) for r in (row, *tried)], min(numbers), max(numbers)
+    )
+
+
+def _reach(row, half):
+    """Where a printed number would be equal or inside."""
+    low, high = row.get("prediction_low"), row.get("prediction_high")
+    low, high = (float(row["ours"]) if end in (None, "") else float(end) for end in (low, high))
+    return min(low, float(row["ours"]) - half), max(high, float(row["ours"]) + half)
 
 
 def _ours(results, spec, item):

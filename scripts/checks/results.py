@@ -37,6 +37,22 @@ class Results:
         with np.load(self._present(path)) as arrays:
             return dict(arrays)
 
+    def draws(self, cell, column):
+        """(folds, restarts) values of a cell's draws, NaN of failed ones; None where there are none."""
+        import pandas as pd
+
+        path = Path(self.run_path(cell))
+        if not path.exists():
+            return None
+        frame = pd.read_csv(path)
+        if column not in frame:
+            return None
+        values = frame[column].where(frame["status"] == "ok")
+        return values.to_numpy(dtype=float).reshape(frame["fold"].nunique(), -1)
+
+    def run_path(self, cell):
+        return self.experiment.run_path(cell)
+
     def other(self, name):
         """`frame` of another experiment."""
         return self._csv(paths.CELLS(experiment=name))

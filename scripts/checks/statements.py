@@ -1,24 +1,36 @@
 """claims.csv and defects.csv: statements decided by registered checks, never by hand.
 
 A check is a function (results, **options) -> `Outcome`, registered in
-`study.configuration.kinds.CHECKS`. A claim with several checks is reproduced if all of them hold,
-contradicted if one fails, and not tested if one cannot be decided and none fails. A defect is shown
-under the same rule.
+`study.configuration.kinds.CHECKS`. A statement with several checks holds if all of them do, fails if one
+does, and is not tested if one cannot be decided and none fails. A claim that fails as stated is tried under
+the readings of what its source leaves open; a defect is shown or it is not.
 """
 
 import importlib
 from typing import NamedTuple
 
+from checks import verdicts
 from checks.results import Missing
+from checks.verdicts import NOT_TESTED
 from study.configuration import kinds
 
-SECTIONS = {
-    "claims": ("reproduced", "contradicted"),
-    "defects": ("shown", "not shown"),
-}
-NOT_TESTED = "not tested"
+SECTIONS = ("claims", "defects")
 
-COLUMNS = ("id", "source", "where", "says", "size", "verdict", "decided_by", "number", "threshold")
+COLUMNS = (
+    *(
+        "id",
+        "source",
+        "where",
+        "says",
+        "size",
+        "verdict",
+        "readings",
+        "luck",
+        "decided_by",
+        "number",
+    ),
+    "threshold",
+)
 
 
 class Outcome(NamedTuple):
@@ -43,47 +55,69 @@ def run(results, check):
         return Outcome(None, str(missing))
 
 
-def combine(outcomes, section):
-    """(verdict, decided by, number, threshold) of a statement from its checks' outcomes."""
-    yes, no = SECTIONS[section]
+def join(outcomes):
+    """The `Outcome` of several checks that must all hold; number and threshold are those that decide: of
+    the first that fails, or else of the first that has some."""
     if any(outcome.holds is False for outcome in outcomes):
-        verdict = no
-    elif outcomes and all(outcome.holds for outcome in outcomes):
-        verdict = yes
+        holds = False
     else:
-        verdict = NOT_TESTED
+        holds = True if outcomes and all(outcome.holds for outcome in outcomes) else None
     marks = {True: "", False: "fails: ", None: "undecided: "}
     text = "; ".join(marks[outcome.holds] + outcome.decided_by for outcome in outcomes)
-    first = next((o for o in outcomes if o.number is not None), Outcome(None, ""))
-    return verdict, text, first.number, first.threshold
+    deciding = [o for o in outcomes if o.holds is holds and o.number is not None]
+    first = deciding[0] if deciding else Outcome(None, "")
+    return Outcome(holds, text, first.number, first.threshold)
 
 
-def decide(results, source, section, stand_ins):
+def decide(results, source, section, stand_ins, readings=()):
     """Rows of claims.csv or defects.csv: what the experiment's configuration checks, in its order.
 
     stand_ins: data set -> why it decides nothing about the source's data. A claim that is decided on
     such data alone is not tested; what they show is said. A defect is one of the method's: where it shows
-    on any data it is shown.
+    on any data it is shown. readings: rows of readings.csv, under which a claim that fails is tried.
     """
     stated = source.statements(section)
     for name, entry in results.experiment.values[section].items():
         statement = stated[name]
-        if "not_tested" in entry:
-            decided = (NOT_TESTED, entry["not_tested"], None, None)
-        else:
-            decided = combine([run(results, check) for check in entry["checks"]], section)
-            standing_in = _standing_in(results.experiment, entry["checks"], stand_ins)
-            if standing_in and decided[0] not in (NOT_TESTED, "shown"):
-                said = f"{standing_in}; on them: {decided[0]}: {decided[1]}"
-                decided = (NOT_TESTED, said, *decided[2:])
-        yield {
+        row = {
             "id": name,
             "source": source.short,
             "where": statement.get("where"),
             "says": statement.get("says") or statement.get("what"),
             "size": statement.get("size"),
-            **dict(zip(("verdict", "decided_by", "number", "threshold"), decided, strict=True)),
         }
+        if "not_tested" in entry:
+            yield row | {"verdict": NOT_TESTED, "decided_by": entry["not_tested"]}
+            continue
+        found = join([run(results, check) for check in entry["checks"]])
+        row |= {
+            "decided_by": found.decided_by,
+            "number": found.number,
+            "threshold": found.threshold,
+            **_judged(found, section, [other for other in readings if other["id"] == name]),
+        }
+        standing_in = _standing_in(results.experiment, entry["checks"], stand_ins)
+        if standing_in and row["verdict"] not in (NOT_TESTED, "shown"):
+            said = f"{standing_in}; on them: {row['verdict']}: {row['decided_by']}"
+            row |= {"verdict": NOT_TESTED, "decided_by": said, "readings": None, "luck": None}
+        yield row
+
+
+def _judged(found, section, readings):
+    """Verdict, and of a claim the number of readings tried and luck."""
+    if found.holds is None:
+        return {"verdict": NOT_TESTED}
+    if section == "defects":
+        return {"verdict": "shown" if found.holds else "not shown"}
+    tried = [other for other in readings if other["concerned"] == "yes" and other["holds"]]
+    others = [(other["reading"], other["holds"] == "yes") for other in tried]
+    verdict = verdicts.with_readings(found.holds, others)
+    said = {}
+    if verdict.startswith(f"{verdicts.REPRODUCED} if"):
+        (reason,) = [o["reason"] for o in tried if verdict.endswith(f" if {o['reading']}")][:1]
+        said = {"decided_by": f"as stated it {found.decided_by}; as read: {reason}"}
+    count = len(tried) + 1
+    return said | {"verdict": verdict, "readings": count, "luck": verdicts.coin(count)}
 
 
 def _standing_in(experiment, checks, stand_ins):

@@ -6,18 +6,29 @@ from typing import NamedTuple
 CONFIDENCE = 0.95
 RELATIVE, ABSOLUTE = 0.10, 0.01
 
+# How far a printed number is from ours, nearest first.
+EQUAL = "equal to the printed precision"
 INSIDE = "inside"
 CLOSE = "close"
 OFF = "off"
+# What that makes of it.
+REPRODUCED = "reproduced"
 CALIBRATED = "calibrated"
 NOT_TESTED = "not tested"
 NOT_RUN = "not run"
 
 RULE = (
-    "inside: equal, or within the 95 % prediction interval for a run of the published size (the fold, "
-    "or the simulation, is the replicate; a printed standard deviation counts); close: within 10 % of "
-    "the published value or 0.01; off: neither; calibrated: parameters were chosen to match; not "
-    "tested: computed on stand-in data, or not comparable; not run: this run has no such result"
+    "distance: equal to the printed precision, where ours rounds to what is printed; inside the 95 % "
+    "prediction interval of a run by the source's protocol, resampled from our draws; close, within 10 "
+    "% of the published value or 0.01; off. Verdict: reproduced, where it is equal or inside as stated; "
+    "reproduced if, where it is so under a reading of what the source leaves open (of several, the one "
+    "that explains most of the source's values and claims); not reproduced by any of the readings "
+    "tried, the main one among them; calibrated: parameters were chosen to match; not tested: computed "
+    "on stand-in data, or not comparable; not run: this run has no such result. A printed standard "
+    "deviation is a value of its own and widens no interval. Luck: of the range of the comparison's "
+    "printed values and ours, the share that the intervals of all readings tried cover together, where "
+    "a number without any relation to ours would be a match; of a claim, one minus 1/2 to the number of "
+    "readings tried, as if each tossed a coin"
 )
 
 
@@ -38,13 +49,12 @@ def sd_of(half, replicates):
     return half * math.sqrt(replicates) / float(stdtrit(replicates - 1, (1 + CONFIDENCE) / 2))
 
 
-def prediction_interval(ours, replicates, printed_sd=None, limits=(-math.inf, math.inf)):
-    """(low, high) that covers the mean of a new run of the same process with 95 % probability.
+def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
+    """(low, high) that covers the mean of a new run of the same process with 95 % probability, where
+    single draws are not there to resample (`checks.prediction`).
 
     The new run's mean of k' replicates differs from our mean of k by an error of variance
-    s^2/k + s^2/k', so half the width is t_{k-1} s sqrt(1/k + 1/k'). Where the source prints its own
-    standard deviation s', it takes the place of s in its own mean: variance s^2/k + s'^2/k', with
-    Welch's degrees of freedom.
+    s^2/k + s^2/k', so half the width is t_{k-1} s sqrt(1/k + 1/k').
 
     ours: `Sample` with at least two replicates; None is returned where it has fewer, or no spread is
     known. replicates: k', at least 1. limits: where the quantity lives.
@@ -55,42 +65,60 @@ def prediction_interval(ours, replicates, printed_sd=None, limits=(-math.inf, ma
         stdtrit,
     )  # 0.4 s to import, which checks of the configuration can spare
 
-    own = ours.sd**2 / ours.replicates
-    degrees = ours.replicates - 1
-    if printed_sd is None or replicates < 2:
-        variance = own + ours.sd**2 / replicates
-    else:
-        theirs = printed_sd**2 / replicates
-        variance = own + theirs
-        if variance > 0:
-            degrees = variance**2 / (own**2 / degrees + theirs**2 / (replicates - 1))
-    half = float(stdtrit(degrees, (1 + CONFIDENCE) / 2)) * math.sqrt(variance)
+    variance = ours.sd**2 / ours.replicates + ours.sd**2 / replicates
+    half = float(stdtrit(ours.replicates - 1, (1 + CONFIDENCE) / 2)) * math.sqrt(variance)
     return max(limits[0], ours.mean - half), min(limits[1], ours.mean + half)
 
 
-def verdict(published, ours, interval, *, absolute=ABSOLUTE, stand_in=None, calibrated=None):
-    """(verdict, reason): RULE applied.
+def distance(published, ours, interval, *, half=0.0, absolute=ABSOLUTE):
+    """(distance, reason) of a printed value from a computed one.
 
-    published: the printed value. ours: the computed one, NaN where there is none. interval: of
-    `prediction_interval`, or None. absolute: how far "close" reaches besides 10 %. stand_in,
-    calibrated: why the value decides nothing, or None.
+    interval: where another run's value lies, or None. half: half a unit of the last printed digit.
+    absolute: how far "close" reaches besides 10 %.
     """
-    if stand_in:
-        return NOT_TESTED, stand_in
-    if math.isnan(ours):
-        return NOT_RUN, "no such result in this run"
-    if calibrated:
-        return CALIBRATED, calibrated
     rounding = 1e-12
     gap = abs(ours - published)
+    if gap <= half + rounding * max(1.0, abs(published)):
+        return EQUAL, f"{ours:.4g} rounds to what is printed" if gap > rounding else "equal"
+    if interval and interval[0] - rounding <= published <= interval[1] + rounding:
+        return INSIDE, f"within [{interval[0]:.4g}, {interval[1]:.4g}]"
     relative = f"differs by {gap:.3g}"
     if published:
         relative += f", {100 * gap / abs(published):.3g} %"
-    if interval and interval[0] - rounding <= published <= interval[1] + rounding:
-        return INSIDE, f"within [{interval[0]:.4g}, {interval[1]:.4g}]"
-    if gap <= rounding:
-        return INSIDE, "equal"
     outside = f"outside [{interval[0]:.4g}, {interval[1]:.4g}]" if interval else "no interval"
-    if gap <= max(RELATIVE * abs(published), absolute) + rounding:
-        return CLOSE, f"{relative}; {outside}"
-    return OFF, f"{relative}; {outside}"
+    near = gap <= max(RELATIVE * abs(published), absolute) + rounding
+    return CLOSE if near else OFF, f"{relative}; {outside}"
+
+
+def matches(found):
+    """Whether a value at that distance is reproduced."""
+    return found in (EQUAL, INSIDE)
+
+
+def with_readings(as_stated, others):
+    """The verdict: as_stated, whether it is reproduced so; others: (label, whether it is so read) of each
+    reading that was tried, the first that agrees is named."""
+    if as_stated:
+        return REPRODUCED
+    for label, agrees in others:
+        if agrees:
+            return f"{REPRODUCED} if {label}"
+    tried = len(others) + 1
+    return f"not reproduced by any of {tried} reading{'s' if tried > 1 else ''}"
+
+
+def covered(intervals, low, high):
+    """The share of [low, high] that lies in at least one of the intervals; NaN of an empty range."""
+    if not high > low:
+        return math.nan
+    total, reached = 0.0, low
+    for start, end in sorted(intervals):
+        start, end = max(start, reached), min(end, high)
+        if end > start:
+            total, reached = total + end - start, end
+    return total / (high - low)
+
+
+def coin(tried):
+    """How likely a claim holds under at least one of so many readings, if each tosses a coin."""
+    return 1 - 0.5**tried

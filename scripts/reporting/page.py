@@ -3,26 +3,38 @@
 import json
 import math
 from collections import Counter
+from pathlib import Path
 
 import jinja2
 
 from checks import statements, verdicts
-from reporting import costs, ledger
+from reporting import costs, ledger, readings
 from study import facts as source_file
 from study import paths
 from study.canonical import epsilon
 
 TEMPLATES = paths.HOME / "workflow/report"
 TITLE = "Differentially private linear models: published results, regenerated and checked"
-GOOD = ("inside", "reproduced", "shown", "complete", "ok", "holds", "consistent with the claim")
+GOOD = (
+    *("inside", "equal to the printed precision", "reproduced"),
+    *("shown", "complete", "ok", "holds", "consistent with the claim"),
+)
 BAD = (
-    *("off", "contradicted", "not shown", "partial", "not run", "failed", "violated"),
+    *("off", "not reproduced", "not shown", "partial", "not run", "failed", "violated"),
     *("refutes the claim", "exceeds what is proven"),
 )
 PLAIN = ("nothing is claimed",)
 PUBLISHED = (
-    *("dataset", "method", "train_size", "epsilon", "published", "ours", "difference", "verdict"),
-    *("prediction interval", "implied epsilon", "reason"),
+    *("dataset", "method", "train_size", "epsilon", "quantity", "published", "ours", "difference"),
+    *(
+        "verdict",
+        "distance",
+        "prediction interval",
+        "readings",
+        "luck",
+        "implied epsilon",
+        "reason",
+    ),
 )
 STATEMENTS = {
     "claims": ("Claims", "what the source says"),
@@ -88,6 +100,7 @@ def words(name):
 
 def badge_class(text):
     head = str(text).partition(":")[0]
+    head = "not reproduced" if head.startswith("not reproduced") else head
     if head in GOOD:
         return "good"
     return "bad" if head in BAD else "plain" if head in PLAIN else "mild"
@@ -119,6 +132,7 @@ def _experiment(part, jobs):
         "cell_columns": columns,
         "cell_rows": rows,
         "published": _published(experiment, found["published"]),
+        "readings": readings.heat_map(experiment, Path(readings.path_of(experiment))),
         "verdicts": found,
         "statements": [
             {"section": section, "title": title, "what": what, "rows": _statements(found[section])}
@@ -165,15 +179,14 @@ def _published(experiment, rows):
 
 
 def _comparison(row):
-    """A row of published.csv for readers: spreads and intervals beside their values."""
+    """A row of published.csv for readers: intervals beside their values."""
 
     def interval(name):
         ends = [short(row.get(f"{name}_{end}") or "") for end in ("low", "high")]
         return f"[{ends[0]}, {ends[1]}]" if all(ends) else ""
 
-    spread = f" ± {short(row['published_sd'])}" if row.get("published_sd") else ""
     return row | {
-        "published": short(row["published"]) + spread,
+        "published": short(row["published"]),
         "ours": f"{short(row.get('ours') or '')} {interval('ours')}".strip(),
         "prediction interval": interval("prediction"),
         "implied epsilon": row.get("implied", ""),
@@ -235,6 +248,17 @@ def _sources(experiments):
                 "short": source.short,
                 "rows": rows,
                 "summary": _counts(rows),
+                "conclusions": readings.conclusions(
+                    *(
+                        [
+                            row
+                            for experiment in experiments
+                            if experiment["source"] == source.key
+                            for row in experiment["verdicts"][section]
+                        ]
+                        for section in ("published", "claims")
+                    )
+                ),
                 "open": any(row["link"] for row in rows),
             }
         )

@@ -102,6 +102,7 @@ TABLE = Place("{experiment}", "tables", "{name}")
 FIGURE = Place("{experiment}", "figures", "{name}", "png")
 CELLS = Place("{experiment}", "", "results")
 VERDICTS = Place("{experiment}", "", "{section}")  # published, claims, defects
+READINGS = Place("{experiment}", "", "readings")
 TIMING = Place("{experiment}", "", "timing")
 PROVENANCE = Place("{experiment}", "", "provenance", "json")
 CONFIGURATION = Place("{experiment}", "", "configuration", "json")

@@ -109,7 +109,11 @@ def test_numbers_for_readers(value, text):
 
 
 def test_badges_do_not_call_a_failure_good():
-    assert badge_class("partial: 3 of 4") == badge_class("contradicted") == "bad"
+    assert (
+        badge_class("partial: 3 of 4")
+        == badge_class("not reproduced by any of 3 readings")
+        == "bad"
+    )
     assert badge_class("not shown") == "bad" and badge_class("shown") == "good"
     assert badge_class("not tested") == badge_class("something new") == "mild"
 

@@ -108,7 +108,9 @@ def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(
     # As few rows as will do; a published lambda is known for the sweeps' sizes alone.
     fixed = experiment.methods[label]["lambda"] == "published"
     size = min(cell.train_size for cell in cells) if fixed else 100
-    X, y = rows(folder / data_path(dataset), read_json(data_path(dataset, "json")), size)
+    meta = read_json(data_path(dataset, "json"))
+    trained = experiment.trained_rows(cells[0]._replace(train_size=size))
+    X, y = rows(folder / data_path(dataset), meta, trained)
     for epsilon in {cell.epsilon for cell in (cells[0], cells[-1])}:
         # An odd epsilon makes odd numbers: none is met in the reason by chance.
         cell = Cell(dataset, label, size, epsilon * 1.0937)

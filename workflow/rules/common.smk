@@ -13,7 +13,7 @@ HERE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 
 from study import canonical, paths
-from study.configuration import audits, kinds, publications, verdict_inputs
+from study.configuration import audits, kinds, needs, publications, verdict_inputs
 from study.configuration.config import ConfigError, check_own_files, load
 from study.configuration.experiment import data_path
 from study.data import downloads, origins
@@ -99,6 +99,10 @@ def experiment_of(wildcards):
 
 
 # Several rules.
+
+
+def is_reading(wildcards):
+    return "reading" in experiment_of(wildcards).values
 
 
 def mechanism_modules(experiment):
@@ -361,6 +365,9 @@ def verdict_paths(experiment):
 def results_of(name):
     """Every file that an experiment ends with."""
     experiment = EXPERIMENTS[name]
+    if "reading" in experiment.values:
+        # What its cells become stands in the main experiment's verdicts.
+        return [paths.CELLS(experiment=name)] if experiment.cells() else []
     return [
         *([paths.CELLS(experiment=name)] if experiment.sweeps else []),
         paths.TIMING(experiment=name),
@@ -376,3 +383,42 @@ def results_of(name):
         *(paths.FIGURE(experiment=name, name=figure) for figure in experiment.figures),
         *verdict_paths(experiment),
     ]
+
+
+# readings.smk
+
+
+def readings_of(experiment):
+    """The experiments that read one's source otherwise, in its order."""
+    return [
+        reading
+        for reading in EXPERIMENTS.values()
+        if reading.values.get("reading", {}).get("of") == experiment.name
+    ]
+
+
+def readings_path(experiment):
+    """What they give, [] without readings."""
+    return paths.READINGS(experiment=experiment.name) if readings_of(experiment) else []
+
+
+def compared_runs(experiment):
+    """Draws of the cells that printed values stand beside."""
+    cells = {c for name in needs.comparisons(experiment) for c in needs.items(experiment, name)}
+    return [experiment.run_path(cell) for cell in experiment.cells() if cell in cells]
+
+
+def readings_inputs(wildcards):
+    experiment = experiment_of(wildcards)
+    readings = readings_of(experiment)
+    return {
+        "results": [
+            paths.CELLS(experiment=each.name) for each in (experiment, *readings) if each.cells()
+        ],
+        "runs": [
+            each.run_path(cell)
+            for each in (experiment, *readings)
+            for cell in sorted(needs.cells(each.plain()).intersection(each.cells()))
+        ],
+        "configurations": [paths.CONFIGURATION(experiment=each.name) for each in readings],
+    }

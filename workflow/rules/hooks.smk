@@ -130,7 +130,9 @@ def report_what_there_is(names):
     """A report of these experiments, of all listed ones where there are none, with their gaps shown; its
     path, None if it could not be made."""
     words = []
-    names = set(names).intersection(EXPERIMENTS) or CONFIG["experiments"]
+    # what readings give stands with the experiment that they read
+    names = {EXPERIMENTS[name].axis() for name in EXPERIMENTS.keys() & set(names)}
+    names = names or CONFIG["experiments"]
     for name in sorted(names, key=list_order):
         path = Path(paths.CONFIGURATION.log("shown.json", experiment=name))
         path.parent.mkdir(parents=True, exist_ok=True)

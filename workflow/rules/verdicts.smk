@@ -4,6 +4,8 @@
 rule compare:
     input:
         lambda wildcards: verdict_inputs.of_comparisons(experiment_of(wildcards)),
+        runs=lambda wildcards: compared_runs(experiment_of(wildcards)),
+        readings=lambda wildcards: readings_path(experiment_of(wildcards)),
     output:
         report(
             paths.VERDICTS(section="published"),
@@ -31,12 +33,15 @@ rule compare:
         library=digest("compare.py"),
     shell:
         'python "$DP_HOME/scripts/compare.py" --experiment {params.experiment:q}'
-        " --stand-ins {params.stand_ins:q} --out {output} 2> {log}"
+        " --stand-ins {params.stand_ins:q} --readings {input.readings} --out {output} 2> {log}"
 
 
 rule check:
     input:
         check_inputs,
+        readings=lambda wildcards: (
+            readings_path(experiment_of(wildcards)) if wildcards.section == "claims" else []
+        ),
     output:
         report(
             paths.VERDICTS(),
@@ -70,4 +75,4 @@ rule check:
         ),
     shell:
         'python "$DP_HOME/scripts/check.py" --experiment {params.experiment:q} --section {wildcards.section}'
-        " --stand-ins {params.stand_ins:q} --out {output} 2> {log}"
+        " --stand-ins {params.stand_ins:q} --readings {input.readings} --out {output} 2> {log}"

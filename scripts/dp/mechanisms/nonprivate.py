@@ -9,6 +9,7 @@ from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, join, register
 from dp.mechanisms.options import Choice, Loss
 from dp.solvers.fits import FITS, sum_intercept_path
+from dp.solvers.lasso_scales import SCALES
 
 
 @register("nonprivate")
@@ -16,18 +17,25 @@ class NonPrivate(Mechanism):
     """The regularised minimiser itself.
 
     penalty: "l2" (lam/2 ||w||^2), "l1" (lam ||w||_1) or "elastic_net" (both); the last two for the
-    logistic loss only.
+    logistic loss only. penalty_scale: what lam is the weight of, see `dp.solvers.lasso_scales`; for the
+    penalty "l1".
     """
 
     private = False
     numbers = True
     fit = "l2"
     in_blocks = True
-    options = {"loss": Loss(), "penalty": Choice("l2", "l1", "elastic_net")}
+    options = {
+        "loss": Loss(),
+        "penalty": Choice("l2", "l1", "elastic_net"),
+        "penalty_scale": Choice(*SCALES),
+    }
 
     def _check_together(self, n, d, p):
         if p.penalty != "l2" and p.loss != "logistic":
             raise Refused(f"the {p.penalty} penalty is for the logistic loss only, not {p.loss!r}")
+        if p.penalty_scale != "mean" and p.penalty != "l1":
+            raise Refused(f"penalty_scale is for the penalty 'l1', not {p.penalty!r}")
 
     def _guarantee(self, n, d, p):
         return none(math.inf, "the exact minimiser is released")
@@ -38,7 +46,9 @@ class NonPrivate(Mechanism):
 
     def _release(self, X, y, p, draws, rng):
         """The minimiser, `draws` times the same row."""
-        options = {"loss": p.loss} if p.penalty == "l2" else {}
+        options = {"l2": {"loss": p.loss}, "l1": {"penalty_scale": p.penalty_scale}}.get(
+            p.penalty, {}
+        )
         weights, info = p.fit or FITS[p.penalty](X, y, p.lam, **options)
         return Release(
             np.repeat(weights, draws, axis=0),

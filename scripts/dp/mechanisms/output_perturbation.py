@@ -61,7 +61,7 @@ class Perturbed(Mechanism):
             loss = getattr(p, "loss", "logistic")
             check_certifiable(n, d, p.lam, p.bound, loss, p.tolerance)
 
-    def _centre(self, weights, certified, lam):
+    def _centre(self, weights, certified, n, p):
         """What the noise is added to, (1, d), or None where nothing may be released."""
         return weights if certified else None
 
@@ -77,7 +77,7 @@ class Perturbed(Mechanism):
         weights, gradient_norm = fit[0], fit[1]["gradient_norm"]
         weights, intercept = weights[:, :d], weights[0, d:]
         certified = gradient_norm[0] <= p.tolerance
-        centre = self._centre(weights, certified, p.lam)
+        centre = self._centre(weights, certified, len(X), p)
         noise = self.law(d, scale, draws, rng)
         info = {
             "gradient_norm": np.repeat(gradient_norm, draws),

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, Guarantee
+from dp.accounting import REPLACE_ONE, Guarantee, none
 from dp.mechanisms import register
-from dp.mechanisms.options import NonNegative, Optional, Positive
+from dp.mechanisms.options import Choice, NonNegative, Optional, Positive
 from dp.mechanisms.output_perturbation import EVERYWHERE, Perturbed, sensitivity
+from dp.solvers.lasso_scales import SCALES, weight_beside_mean
 
 
 def lasso_sensitivity(lam):
@@ -21,6 +22,9 @@ def lasso_sensitivity(lam):
     return 2 * math.log(2) / lam
 
 
+DATA_DEPENDENT = ("standardised", "lassoglm")  # scales that look at the rows
+
+
 @register("lasso_output_perturbation")
 class LassoOutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean logistic loss + lam ||w||_1, z ~ Gamma(d, 2R/(n lam epsilon)).
@@ -29,22 +33,44 @@ class LassoOutputPerturbation(Perturbed):
     sensitivity bound needs the curvature of an L2 penalty. `elastic_net_output_perturbation` is the
     repaired form. Whatever point the solver ended at is scaled to ||w||_1 <= log 2 / lam, where
     minimisers lie, so that the guarantee holds for every data set, certified or not.
+
+    penalty_scale: what lam is the weight of in the fit, see `dp.solvers.lasso_scales`: the source leaves it
+    open. The noise is calibrated as if it stood beside the mean loss, whatever it is.
     """
 
     fit = "l1"
     certified = False
 
-    options = {"tolerance": NonNegative(1e-9)}
+    options = {"tolerance": NonNegative(1e-9), "penalty_scale": Choice(*SCALES)}
 
     def scale(self, n, d, p):
         return sensitivity(n, p.lam, p.bound) / p.epsilon
 
-    def _centre(self, weights, certified, lam):
-        return weights * min(1.0, lasso_sensitivity(lam) / 2 / max(np.abs(weights).sum(), 1e-300))
+    def _centre(self, weights, certified, n, p):
+        if p.penalty_scale in DATA_DEPENDENT:
+            return weights
+        bound = lasso_sensitivity(weight_beside_mean(p.lam, n, p.penalty_scale)) / 2
+        return weights * min(1.0, bound / max(np.abs(weights).sum(), 1e-300))
 
     def _guarantee(self, n, d, p):
         """epsilon n log 2 / R: `lasso_sensitivity` over the noise's scale."""
         scale = self.scale(n, d, p)
+        if p.penalty_scale in DATA_DEPENDENT:
+            return none(
+                p.epsilon,
+                f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under L2 regularisation "
+                f"only; the L1 penalty's weights are the standard deviations of the private rows' own "
+                f"columns: where one nears zero, nothing bounds how far the minimiser moves",
+            )
+        if p.penalty_scale == "summed":
+            weight = weight_beside_mean(p.lam, n, p.penalty_scale)
+            reason = (
+                f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under L2 regularisation "
+                f"only; the L1 minimiser, whose penalty weighs lambda/n = {weight:.6g} beside the mean "
+                f"loss, moves by at most {lasso_sensitivity(weight):.6g}"
+            )
+            proven = lasso_sensitivity(weight) / scale
+            return Guarantee(p.epsilon, proven, 0.0, REPLACE_ONE, reason)
         proven = lasso_sensitivity(p.lam) / scale
         reason = (
             f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under L2 regularisation "

@@ -11,6 +11,7 @@ import numpy as np
 from dp import losses
 from dp.errors import Refused
 from dp.solvers.elastic_net import minimise_elastic_net
+from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import LEAST_STEP, Info, minimise
 
 # Smallest ridge, over the largest curvature, beside which rounding of a Hessian in single precision
@@ -122,9 +123,12 @@ def _hessian(rows, weights, precision):
     return (scaled.T @ scaled).astype(float)
 
 
-def l1(X, y, lam, tolerance=1e-9):
-    """argmin of mean logistic loss + lam ||w||_1; one of them where there are several."""
-    return minimise_elastic_net(X, y, lam, 0.0, tolerance)
+def l1(X, y, lam, tolerance=1e-9, penalty_scale="mean"):
+    """argmin of mean logistic loss + lam ||w||_1; one of them where there are several.
+
+    penalty_scale: what lam stands for, see `dp.solvers.lasso_scales`.
+    """
+    return minimise_lasso(X, y, lam, penalty_scale, tolerance)
 
 
 def elastic_net(X, y, lam, lambda1=None, tolerance=1e-9):

@@ -8,6 +8,7 @@ import re
 
 from dp.mechanisms import MECHANISMS
 from study import paths
+from study.configuration import readings
 from study.configuration.resolve import experiment
 from study.configuration.validation import (
     NAME,
@@ -63,14 +64,15 @@ def load(config, files=(), other="--config"):
                 source = where([key, name] if key == "settings" else [key])
                 raise problem(source, key, f"no experiment {name!r}{nearest(name, available)}")
     taken = {"all", "data", *_rule_names()}
-    experiments = {}
+    experiments, read = {}, {}
     for name, path in available.items():
         if not re.search(NAME, name):
             raise problem(path, "", "the file's name may hold letters, digits and underscores only")
         if name in taken:
             raise problem(path, "", f"the name {name!r} is taken by the workflow: rename the file")
         value = read_yaml(path)
-        experiments[name] = experiment(name, value, in_file(path), datasets)
+        origin_of = in_file(path)
+        experiments[name] = experiment(name, value, origin_of, datasets)
         changes = config["settings"].get(name)
         if changes:
 
@@ -79,9 +81,10 @@ def load(config, files=(), other="--config"):
 
             gone = changes.get("methods")
             gone = [key for key in gone if gone[key] is None] if isinstance(gone, dict) else ()
-            value = merge(value, changes)
-            experiments[name] = experiment(name, value, where_changed, datasets, gone)
-    return config, experiments, datasets
+            value, origin_of = merge(value, changes), where_changed
+            experiments[name] = experiment(name, value, origin_of, datasets, gone)
+        read |= readings.derived(experiments[name], value, origin_of, datasets)
+    return config, experiments | read, datasets
 
 
 def experiment_files():

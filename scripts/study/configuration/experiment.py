@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dp.accounting import rule_delta
 from study import canonical, lambdas, paths
-from study.configuration import kinds
+from study.configuration import kinds, needs
 
 
 def data_path(dataset, suffix="npz"):
@@ -47,7 +47,8 @@ class Experiment:
         return json.dumps({"name": self.name} | {key: self.values[key] for key in keys})
 
     def cells(self, sweep=None, datasets=None, methods=None):
-        """Cells of one sweep (or a list of them), or of all, each once, in the configuration's order."""
+        """Cells of one sweep (or a list of them), or of all, each once, in the configuration's order; of a
+        reading those alone that it runs itself."""
         found = {}
         names = [sweep] if isinstance(sweep, str) else sweep or self.sweeps
         for each in (self.sweeps[name] for name in names):
@@ -65,8 +66,35 @@ class Experiment:
                     for size in each["train_sizes"]:
                         for epsilon in each["epsilons"] if private else [math.inf]:
                             found[Cell(dataset, method, size, epsilon)] = None
+        if "reading" in self.values:
+            found = self._own(found)
         order = {name: k for k, name in enumerate([*self.datasets, *self.methods])}
         return sorted(found, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
+
+    def _own(self, cells):
+        """Of a reading: those that are needed and differ from the cells of its experiment."""
+        changed, needed = self.reading["changed"], needs.cells(self.plain())
+        return [
+            cell
+            for cell in cells
+            if cell in needed
+            and (cell.dataset in changed["datasets"] or cell.method in changed["methods"])
+        ]
+
+    def axis(self):
+        """Whose draws, tuning and searches it has: its own, or of a reading those of its experiment."""
+        return self.values.get("reading", {}).get("of", self.name)
+
+    def trained_rows(self, cell):
+        """How many rows every fold of a cell trains on at least."""
+        if self.values.get("subsets") != "whole":
+            return cell.train_size
+        return cell.train_size - -(-cell.train_size // self.folds)
+
+    def plain(self):
+        """The same of a reading with all its cells, whoever runs them."""
+        values = {key: value for key, value in self.values.items() if key != "reading"}
+        return Experiment(self.name, values)
 
     def varied(self):
         """Names of the options that its families of methods vary, lambda among them."""
@@ -106,7 +134,7 @@ class Experiment:
 
     def tuned_path(self, dataset, suffix="csv"):
         """The tuning's errors (csv), or the tuned lambda with its ties (json)."""
-        return paths.TUNED(suffix, experiment=self.name, dataset=dataset)
+        return paths.TUNED(suffix, experiment=self.axis(), dataset=dataset)
 
     def delta(self, label, size):
         """delta of a method at one training size: a number, by rule, or 1/n^2 as sources have it."""
@@ -136,7 +164,7 @@ class Experiment:
         private = self.methods[self.searches[name]["method"]]["private"]
         epsilon = canonical.epsilon(epsilon if private else math.inf)
         where = {"search": name, "dataset": dataset, "size": size, "epsilon": epsilon}
-        return paths.SEARCH(suffix, experiment=self.name, **where)
+        return paths.SEARCH(suffix, experiment=self.axis(), **where)
 
     def cell_search_path(self, cell, suffix="csv"):
         """The search that chose a cell's settings."""
@@ -144,9 +172,16 @@ class Experiment:
         return self.search_path(search, cell.dataset, cell.train_size, cell.epsilon, suffix)
 
     def split(self, method=None):
-        """Arguments that tell a job how rows are divided: --folds F or --simulations S."""
+        """Arguments that tell a job how rows are divided (--folds F or --simulations S), how labels enter
+        the loss, and whose draws it has."""
         key = "folds" if "folds" in self.values else "simulations"
-        return f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"
+        words = [f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"]
+        words += ["--whole"] * (self.values.get("subsets") == "whole")
+        zero = {"zero_one": -1, "one_zero": 1}.get(self.values.get("labels"))
+        words += [f"--zero={zero}"] if zero else []
+        if "reading" in self.values:  # a reading's draws are those of its experiment
+            words.append(f"--experiment {self.axis()}")
+        return " ".join(words)
 
     def analysis_path(self, name):
         suffix = kinds.ANALYSES[self.analyses[name]["kind"]].suffix

@@ -13,6 +13,8 @@ from study.data import origins
 
 def check(experiment, fail, datasets):
     """All of them. datasets: every data set's configuration by name."""
+    if experiment.values.get("subsets") == "whole" and "folds" not in experiment.values:
+        raise fail("subsets", "'whole' is for folds, not for simulations")
     _check_classes(experiment, fail, datasets)
     _check_targets(experiment, fail, datasets)
     _check_sizes(experiment, fail, datasets)
@@ -81,6 +83,8 @@ def _check_sizes(experiment, fail, datasets):
                 )
             else:
                 limit = smallest_training_fold(rows, experiment.folds)
+                if experiment.values.get("subsets") == "whole":
+                    limit = rows
                 of = f"{rows} rows in {experiment.folds} folds"
             if largest > limit:
                 raise fail(

@@ -291,6 +291,7 @@ CHECKS = {
     "printed_difference": Kind("checks.printed", "printed_difference", "none"),
     "costs_more": Kind("checks.cells", "costs_more", "results"),
     "guarantee_ratio": Kind("checks.privacy", "guarantee_ratio", "none"),
+    "clipped_mean_moves": Kind("checks.privacy", "clipped_mean_moves", "none"),
     "l1_jump": Kind("checks.privacy", "l1_jump", "none"),
     "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", "results"),
     "jacobian": Kind("checks.privacy", "jacobian", "none"),

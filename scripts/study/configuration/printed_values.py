@@ -60,6 +60,7 @@ def expand(spec):
                     "train_size": size,
                     "epsilon": epsilon,
                     "where": row.get("where", {}),
+                    "data_drawn": row.get("data_drawn"),
                     "column": column.format(**names),
                     "by_epsilon": epsilon is not None and "{epsilon}" not in column,
                 }

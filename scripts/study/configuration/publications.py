@@ -89,6 +89,8 @@ def _names(experiments, files):
     overlays = [read_yaml(path) for path in paths.configuration("*.yaml")]
     names = {}
     for name, experiment in experiments.items():
+        if "reading" in experiment.values:  # its overlay may leave out what its experiment has
+            continue
         found = [experiment.values, read_yaml(files[name]) if name in files else {}]
         found += [_below(overlay, "settings", name) for overlay in overlays]
         names[name] = {
@@ -100,7 +102,8 @@ def _names(experiments, files):
             names[name]["methods"] += _members(_below(merge(own, changes), "methods"))
         names[name]["methods"] += _members(_below(own, "methods"))
         names[name]["methods"] += experiment.values.get("families", {})
-    return names
+    of = {name: each.axis() for name, each in experiments.items() if name not in names}
+    return names | {name: names[axis] for name, axis in of.items()}
 
 
 def _members(methods):

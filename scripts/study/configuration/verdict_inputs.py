@@ -2,7 +2,7 @@
 
 from dp.mechanisms import MECHANISMS
 from study import paths
-from study.configuration import kinds
+from study.configuration import kinds, needs
 
 
 def of_comparisons(experiment):
@@ -37,6 +37,8 @@ def checks(experiment, section):
 def of_checks(experiment, section, listed):
     """Files that these checks read. listed: the experiments of this run, of which they may name one."""
     found = {}
+    decided_from = needs.of_checks(experiment, checks(experiment, section))  # draw by draw
+    found |= {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
     for check in checks(experiment, section):
         made_of = kinds.CHECKS[check["kind"]].made_of
         found |= dict.fromkeys(made_of.files(experiment, check | check["options"]))

@@ -32,6 +32,12 @@ def write_csv(path, columns, rows):
         writer.writerows([number(value) for value in row] for row in rows)
 
 
+def read_csv(path):
+    """Rows of a table as dictionaries of text."""
+    with Path(path).open(newline="", encoding="utf-8") as handle:
+        return list(csv.DictReader(handle))
+
+
 def write_json(path, value):
     with atomic(path) as handle:
         json.dump(value, handle, indent=1, ensure_ascii=False)

@@ -3,6 +3,8 @@
 import itertools
 import math
 
+import numpy as np
+
 from dp.data.examples import reshuffle, split_folds
 from dp.evaluation import error_rate, mean_squared_error
 from dp.seeds import generator
@@ -17,6 +19,7 @@ def training_folds(arguments, *, first=None, in_blocks=False):
     """
     data = Prepared(arguments.data)
     size = arguments.train_size
+    whole_folds, zero = (vars(arguments).get(key) for key in ("whole", "zero"))
     has_test = _has_test(arguments, data)
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
     # Steps that were put off treat every row alone: done once for all rows, where the splits ask for
@@ -31,13 +34,16 @@ def training_folds(arguments, *, first=None, in_blocks=False):
         return whole[0][chosen], whole[1][chosen]
 
     for train, test in itertools.islice(_splits(arguments, data), first):
-        if size > len(train):
+        if size > len(train) and not whole_folds:
             where = f" in each of {arguments.folds} folds" if arguments.folds else ""
             raise ValueError(
                 f"{arguments.dataset} has {len(train)} training rows{where}, "
                 f"not the {size} asked for in train_sizes"
             )
-        yield rows(train[:size]), official or rows(test)
+        X, y = rows(train if whole_folds else train[:size])
+        if zero:  # the loss of such a row is log 2 whatever the weights
+            X = np.where((y == zero)[:, None], 0.0, np.asarray(X))
+        yield (X, y), official or rows(test)
 
 
 def all_training_rows(arguments):
@@ -62,7 +68,12 @@ def _splits(arguments, data):
         return _simulations(arguments, data)
     # The split has no axis for the method: all methods see the same folds and nested subsets.
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
-    return split_folds(len(data.y), arguments.folds, rng)
+    rows = len(data.y)
+    if vars(arguments).get("whole"):
+        if arguments.train_size > rows:
+            raise ValueError(f"{arguments.dataset} has {rows} rows, not {arguments.train_size}")
+        rows = arguments.train_size
+    return split_folds(rows, arguments.folds, rng)
 
 
 def _simulations(arguments, data):

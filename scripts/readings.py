@@ -1,0 +1,32 @@
+"""What every printed value and claim becomes under each reading of what the source leaves open."""
+
+import argparse
+import json
+from pathlib import Path
+
+from checks.readings import COLUMNS, confront
+from study import facts as source_file
+from study.configuration.experiment import Experiment
+from study.jobs import script
+from study.jobs.files import write_csv
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
+    parser.add_argument(
+        "--readings", nargs="*", default=[], help=".json of each: its configuration"
+    )
+    parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
+    parser.add_argument("--out", required=True, help=".csv")
+    arguments = parser.parse_args()
+
+    experiment = arguments.experiment
+    texts = (Path(path).read_text(encoding="utf-8") for path in arguments.readings)
+    readings = [Experiment.from_json(text) for text in texts]
+    rows = confront(experiment, readings, source_file.read(experiment.source), arguments.stand_ins)
+    write_csv(arguments.out, COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
+
+
+if __name__ == "__main__":
+    script.run(main)

@@ -1,0 +1,107 @@
+"""Which cells printed values and claims are decided from."""
+
+import math
+
+from study.configuration import kinds
+from study.configuration.printed_values import expand
+
+
+def comparisons(experiment):
+    """Names of its comparisons with cells, and not with an analysis or a table."""
+    return [
+        name
+        for name, spec in experiment.published.items()
+        if not spec.get("analysis") and not spec.get("table")
+    ]
+
+
+def claims(experiment):
+    """Ids of its claims that are decided from cells alone."""
+    return [
+        name
+        for name, entry in experiment.claims.items()
+        if "checks" in entry
+        and all(
+            kinds.CHECKS[check["kind"]].inputs == "results" and "experiment" not in check["options"]
+            for check in entry["checks"]
+        )
+    ]
+
+
+def cells(experiment, published=None, claimed=None):
+    """The cells that these comparisons and claims (all that cells decide, where None) are made of."""
+    found = set()
+    for name in comparisons(experiment) if published is None else published:
+        found |= of_comparison(experiment, name)
+    for name in claims(experiment) if claimed is None else claimed:
+        found |= of_claim(experiment, name)
+    return found
+
+
+def of_comparison(experiment, name):
+    return set(items(experiment, name)) & set(experiment.cells())
+
+
+def items(experiment, name):
+    """The `Cell` that each printed value of a comparison is beside, whether or not it is run."""
+    from study.configuration.experiment import Cell  # which needs this module
+
+    found = []
+    for item in expand(experiment.published[name]):
+        private = experiment.methods.get(item["method"], {"private": True})["private"]
+        epsilon = item["epsilon"] if private else math.inf
+        found.append(Cell(item["dataset"], item["method"], item["train_size"], epsilon))
+    return found
+
+
+def of_claim(experiment, name):
+    return of_checks(experiment, experiment.claims[name]["checks"])
+
+
+def of_checks(experiment, checks):
+    """Those that checks of results are decided from, none for other checks."""
+    found = set()
+    for check in checks:
+        if kinds.CHECKS[check["kind"]].inputs == "results":
+            found |= _of_check(experiment, check["options"])
+    return found
+
+
+def _of_check(experiment, options):
+    """Those in the check's sweeps, data sets, sizes and epsilons, of the methods that its options name."""
+    named = {name for value in options.values() for name in _listed(value)}
+    sweeps = [name for name in _listed(options.get("sweep")) if name in experiment.sweeps]
+    if options.get("sweep") and not sweeps:
+        return set()
+    methods = [name for name in experiment.methods if name in named]
+    datasets = [name for name in _listed(options.get("datasets")) if name in experiment.datasets]
+    if options.get("datasets") and not datasets:
+        return set()
+    found = experiment.cells(sweeps or None, datasets or None, methods or None)
+    for field in ("train_size", "epsilon"):
+        if options.get(field) is not None:
+            found = _at(field, options[field], found)
+    return set(found)
+
+
+def _listed(value):
+    if isinstance(value, list):
+        return [item for item in value if isinstance(item, (str, int, float))]
+    return [] if value is None or isinstance(value, dict) else [value]
+
+
+def _at(field, wanted, cells):
+    """Cells at a number, one of several, or at the smallest or largest of each data set; those without
+    privacy stay, whatever the epsilon."""
+
+    def place(cell):
+        return getattr(cell, field)
+
+    kept = [cell for cell in cells if math.isinf(place(cell))]
+    cells = [cell for cell in cells if math.isfinite(place(cell))]
+    if wanted in ("smallest", "largest"):
+        end = min if wanted == "smallest" else max
+        ends = {c.dataset: end(place(o) for o in cells if o.dataset == c.dataset) for c in cells}
+        return kept + [cell for cell in cells if place(cell) == ends[cell.dataset]]
+    numbers = [float(number) for number in _listed(wanted)]
+    return kept + [c for c in cells if any(math.isclose(place(c), number) for number in numbers)]

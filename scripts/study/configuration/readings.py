@@ -1,0 +1,130 @@
+"""Readings: what a source leaves open, each value of it an experiment of its own beside the main one.
+
+An experiment's section `readings` names choices that its source does not state. Every value but the main
+one is an overlay, merged as `settings` are. The experiment that results runs only those cells that printed
+values and claims need and that differ from the main one's, with the same draws (`Experiment.cells`), so
+that the two are compared pair by pair; `checks.readings` confronts both with what is printed.
+"""
+
+import re
+
+from study.configuration import needs
+from study.configuration.resolve import experiment as resolve
+from study.configuration.validation import merge, nearest, problem
+
+# Sections that no reading has: it makes cells, and what is made of them is the main experiment's.
+WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
+INSTEAD = ("datasets", "sweeps", "published", "claims")
+
+
+def derived(base, value, where, datasets):
+    """Name -> `Experiment` of every reading of an experiment, in its order.
+
+    base: the resolved experiment. value: its configuration as it was given, overlays merged. where: as of
+    `study.configuration.resolve.experiment`. Raises ConfigError.
+    """
+
+    def fail(key, text):
+        return problem(where(key.split(".")), key, text)
+
+    overlays, found = {}, {}
+    for name, reading in base.readings.items():
+        if reading["main"] in reading["others"]:
+            raise fail(f"readings.{name}.others", f"has the main value {reading['main']!r} too")
+        for other, overlay in reading["others"].items():
+            overlays[f"{name}.{other}"] = (overlay, reading)
+        decides = {*base.published, *base.claims}
+        for entry in reading.get("decides", ()):
+            if entry not in decides:
+                text = f"no comparison or claim {entry!r}{nearest(entry, sorted(decides))}"
+                raise fail(f"readings.{name}.decides", text)
+    sets = [[label] for label in overlays]
+    for number, labels in enumerate(base.together):
+        for label in labels:
+            if label not in overlays:
+                raise fail(
+                    "together", f"[{number}]: no reading {label!r}{nearest(label, overlays)}"
+                )
+        sets.append(labels)
+    for labels in sets:
+        name = "__".join([base.name, *(label.replace(".", "_") for label in labels)])
+        if name in found:
+            raise fail("readings", f"two of them would be called {name!r}")
+        found[name] = _reading(name, base, value, labels, overlays, where, datasets)
+    return found
+
+
+def _reading(name, base, value, labels, overlays, where, datasets):
+    chosen = [overlays[label] for label in labels]
+    own = {key: item for key, item in value.items() if key not in WITHOUT}
+    instead = {}
+    for overlay, _ in chosen:
+        for section in sorted({"tune", "searches"} & overlay.keys()):
+            text = f"a reading shares {section!r} with its experiment: fix lambda or the options instead"
+            raise problem(where(["readings"]), f"readings: {' and '.join(labels)}", text)
+        own = merge(own, {key: item for key, item in overlay.items() if key != "instead"})
+        instead |= {str(old): new for old, new in overlay.get("instead", {}).items()}
+    own["sweeps"] = {
+        key: sweep
+        for key, sweep in own["sweeps"].items()
+        if not set(own["datasets"]).isdisjoint(sweep.get("datasets", own["datasets"]))
+    }
+    for sweep in own["sweeps"].values():
+        if "datasets" in sweep:
+            sweep["datasets"] = [name for name in sweep["datasets"] if name in own["datasets"]]
+    for section in INSTEAD:
+        if section in own:
+            own[section] = _replaced(own[section], instead)
+    decides = [set(reading["decides"]) for _, reading in chosen if "decides" in reading]
+    decides = set.union(*decides) if len(decides) == len(chosen) else None
+    for section, known in (("published", needs.comparisons(base)), ("claims", needs.claims(base))):
+        entries = {key: item for key, item in own.get(section, {}).items() if key in known}
+        own[section] = {k: v for k, v in entries.items() if decides is None or k in decides}
+
+    def where_read(path=()):
+        return f"{where(['readings', *path])}: readings.{' and '.join(labels)}"
+
+    own["title"] = f"{base.title}; read as {', '.join(labels)}"
+    resolved = resolve(name, own, where_read, datasets)
+    resolved.values["reading"] = {
+        "of": base.name,
+        "label": " and ".join(map(_spelled, labels)),
+        "open": "; ".join(reading["open"] for _, reading in chosen),
+        "changed": changed(base, resolved),
+    }
+    return resolved
+
+
+def _spelled(label):
+    """In words: 0p05 is 0.05."""
+    words = label.replace("_", " ").replace(".", ": ")
+    return re.sub(r"(\d)p(\d)", r"\1.\2", words)
+
+
+def _replaced(value, instead):
+    """A copy in which names and numbers are those that stand in their place; keys stay."""
+    if isinstance(value, dict):
+        return {key: _replaced(item, instead) for key, item in value.items()}
+    if isinstance(value, list):
+        found = []
+        for item in (_replaced(item, instead) for item in value):
+            if item not in found or item in value:  # two names may have become one
+                found.append(item)
+        return found
+    return instead.get(str(value), value)
+
+
+def changed(base, reading):
+    """{datasets, methods}: those whose cells are not the main experiment's."""
+
+    def settings(experiment, method):
+        return experiment.methods[method], experiment.split(method), experiment.restarts
+
+    return {
+        "datasets": [name for name in reading.datasets if name not in base.datasets],
+        "methods": [
+            name
+            for name in reading.methods
+            if name not in base.methods or settings(base, name) != settings(reading, name)
+        ],
+    }

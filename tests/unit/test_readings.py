@@ -1,0 +1,274 @@
+"""Readings of what a source leaves open: the experiments that they become, and what they decide."""
+
+import math
+from argparse import Namespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from checks import readings as confronted
+from dp.mechanisms import MECHANISMS
+from dp.solvers.lasso_scales import minimise_lasso
+from study import facts
+from study.configuration import needs
+from study.configuration.config import ConfigError, load
+from study.configuration.experiment import Cell, Experiment
+from study.jobs import folds
+
+NAME = "veldhuizen"
+LASSO = "lasso_output_perturbation"
+
+
+def loaded(**changes):
+    settings = {NAME: changes} if changes else {}
+    return load({"seed": 1, "experiments": [NAME], "settings": settings})[1]
+
+
+@pytest.fixture(scope="module")
+def experiments():
+    return loaded()
+
+
+def test_a_reading_runs_what_differs_and_is_needed(experiments):
+    base, read = experiments[NAME], experiments[f"{NAME}__penalty_summed"]
+    cells = read.cells()
+    assert cells and {cell.method for cell in cells} == {LASSO}
+    assert set(cells) <= needs.cells(read.plain()) < set(read.plain().cells())
+    # the main experiment is none the wiser
+    assert base.methods[LASSO]["options"] == {}
+    assert read.methods[LASSO]["options"] == {"penalty_scale": "summed"}
+    assert not read.figures and not read.tables and not read.analyses and not read.readings
+    # what is decided from a timing is no reading's
+    assert "v20-7" in base.claims and "v20-7" not in read.claims
+    assert "v20-5" not in read.claims  # the reading says what it decides
+
+
+def test_it_has_the_draws_of_its_experiment_and_a_folder_of_its_own(experiments):
+    base, read = experiments[NAME], experiments[f"{NAME}__penalty_summed"]
+    cell = read.cells()[0]
+    assert read.split(LASSO) == f"{base.split(LASSO)} --experiment {NAME}"
+    assert f"/{NAME}__penalty_summed/" in read.run_path(cell)
+    assert read.tuned_path("v20_real") == base.tuned_path("v20_real")
+
+
+def test_a_reading_of_the_comparison_alone_runs_nothing(experiments):
+    read = experiments[f"{NAME}__regression_l1"]
+    assert read.cells() == []
+    assert needs.items(read, "table_2")[0].method == "nonprivate_l1"
+
+
+def test_readings_together(experiments):
+    read = experiments[f"{NAME}__row_order_file__labels_benign_one"]
+    assert read.split().startswith("--folds 5 --whole --zero=1 ")
+    assert {cell.dataset for cell in read.cells()} == {"v20_real_file"}
+    assert needs.items(read, "table_2")[-1].train_size == 500
+    assert read.trained_rows(read.cells()[0]._replace(train_size=52)) == 41
+    assert experiments[NAME].trained_rows(Cell("v20_real", LASSO, 52, 1.0)) == 52
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"together": [["penalty.summed", "labels.none"]]}, "together: .*no reading 'labels.none'"),
+        ({"readings": {"penalty": {"main": "summed"}}}, "has the main value 'summed' too"),
+        ({"readings": {"penalty": {"decides": ["v20-99"]}}}, "no comparison or claim 'v20-99'"),
+        (
+            {"readings": {"labels": {"others": {"benign_one": {"labels": "two"}}}}},
+            "labels.benign_one: labels: 'two' is not known",
+        ),
+        (
+            {"readings": {"penalty": {"others": {"summed": {"tune": {"folds": 3}}}}}},
+            "a reading shares 'tune'",
+        ),
+    ],
+)
+def test_faults_are_told_in_a_sentence(changes, problem):
+    with pytest.raises(ConfigError, match=problem):
+        loaded(**changes)
+
+
+# ---- a study made by hand: two methods, one of which a reading changes
+
+
+def study(tmp_path, monkeypatch):
+    monkeypatch.setenv("DP_RESULTS", str(tmp_path))
+    method = {"private": True, "mechanism": "output_perturbation"}
+    checks = [{"kind": "lower_than", "options": {"lower": "a", "higher": "b"}}]
+    values = {
+        "source": "s",
+        "datasets": ["d"],
+        "folds": 5,
+        "methods": {"a": method, "b": method},
+        "sweeps": {"all": {"train_sizes": [100], "epsilons": [1.0]}},
+        "analyses": {},
+        "published": {
+            "t": {
+                "title": "t", "values": "tables/t", "layout": "number", "quantity": "error",
+                "implied_epsilon": False, "epsilon": 1.0, "train_size": 100,
+                "rows": [
+                    {"value": "0", "dataset": "d", "method": "a"},
+                    {"value": "1", "dataset": "d", "method": "b"},
+                ],
+            }
+        },
+        "claims": {"c": {"checks": checks}},
+    }  # fmt: skip
+    base = Experiment("made", values)
+    about = {
+        "of": "made",
+        "label": "x: y",
+        "open": "?",
+        "changed": {"datasets": [], "methods": ["a"]},
+    }
+    read = Experiment("made__x_y", values | {"reading": about})
+    rng = np.random.default_rng(2)
+    for experiment, errors in ((base, {"a": 0.4, "b": 0.3}), (read, {"a": 0.2})):
+        rows = []
+        for cell in experiment.cells():
+            mean = errors[cell.method]
+            rows.append(
+                cell._asdict()
+                | {"error_mean": mean, "error_low": mean - 0.01, "error_high": mean + 0.01}
+                | {"error_sd_folds": 0.01, "folds": 5, "status": "ok"}
+            )
+            path = tmp_path / experiment.run_path(cell)
+            path.parent.mkdir(parents=True)
+            draws = mean + rng.normal(0, 0.01, 10)
+            frame = {"fold": np.repeat(range(5), 2), "error": draws, "status": "ok"}
+            pd.DataFrame(frame).to_csv(path, index=False)
+        pd.DataFrame(rows).to_csv(tmp_path / experiment.name / "results.csv", index=False)
+    return base, read
+
+
+def test_what_a_reading_gives_is_its_own_cells_beside_those_it_does_not_change(
+    tmp_path, monkeypatch
+):
+    base, read = study(tmp_path, monkeypatch)
+    assert [cell.method for cell in read.cells()] == ["a"]
+    source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
+    rows = list(confronted.confront(base, [read], source, {}))
+    table = {(row["id"], row["reading"]): row for row in rows}
+    assert len(table) == len(rows) == 6
+    assert table["t/0", "as stated"]["distance"] == "off"
+    assert table["t/0", "x: y"]["distance"] == "equal to the printed precision"
+    assert table["t/0", "x: y"]["concerned"] == "yes"
+    assert table["t/1", "x: y"]["concerned"] == "no"
+    assert (table["c", "as stated"]["holds"], table["c", "x: y"]["holds"]) == ("no", "yes")
+    # the interval is that of the reading's own draws
+    assert table["t/0", "x: y"]["prediction_high"] < 0.3
+
+
+# ---- what readings need
+
+
+def prepared(tmp_path, rows):
+    X = np.linspace(0.1, 0.9, rows)[:, None]
+    y = np.where(np.arange(rows) % 2, 1, -1).astype(np.int8)
+    np.savez(tmp_path / "d.npz", X=X, y=y)
+    given = {"data": tmp_path / "d.npz", "dataset": "d", "experiment": "e", "seed": 1}
+    return X[:, 0], Namespace(**given, folds=5, simulations=None, train_size=20)
+
+
+def test_whole_batches_are_the_first_rows_in_their_order(tmp_path):
+    X, arguments = prepared(tmp_path, 50)
+    found = list(folds.training_folds(Namespace(**vars(arguments), whole=True)))
+    tested = np.concatenate([test[0][:, 0] for _, test in found])
+    np.testing.assert_array_equal(np.sort(tested), X[:20])
+    assert [len(train[1]) for train, _ in found] == [16] * 5
+    nested = list(folds.training_folds(arguments))
+    assert [len(train[1]) for train, _ in nested] == [20] * 5
+    assert sum(len(test[1]) for _, test in nested) == 50
+
+
+def test_a_label_of_zero_leaves_the_loss_alone(tmp_path):
+    _, arguments = prepared(tmp_path, 50)
+    for (X, y), test in folds.training_folds(Namespace(**vars(arguments), zero=-1)):
+        assert not X[y == -1].any() and X[y == 1].all()
+        assert test[0].all()
+
+
+def test_scales_of_the_penalty_against_scikit_learn():
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 4)) * [1, 0.1, 0.5, 0.02] + [1, 2, 0, 0]
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.where(X @ [1, -2, 1, 3] + 0.3 * rng.normal(size=300) > 0, 1, -1)
+    deviation = X.std(axis=0)
+    for scale, rows, C, intercept in (
+        ("summed", X, 1 / 0.01, False),
+        ("standardised", X / deviation, 1 / (300 * 0.01), False),
+        ("lassoglm", (X - X.mean(axis=0)) / deviation, 1 / (300 * 0.01 / 2), True),
+    ):
+        weights, info = minimise_lasso(X, y, 0.01, scale)
+        model = LogisticRegression(
+            C=C, l1_ratio=1.0, solver="saga", tol=1e-9, max_iter=50_000, fit_intercept=intercept
+        ).fit(rows, y)
+        expected = model.coef_[0] / (1 if scale == "summed" else deviation)
+        np.testing.assert_allclose(weights[0], expected, atol=2e-3 * np.abs(expected).max())
+        assert info["status"][0] == "ok" and info["gradient_norm"][0] <= 1e-9
+
+
+def test_what_is_proven_of_each_scale():
+    lasso = MECHANISMS[LASSO]
+    proven = {
+        scale: lasso.guarantee(100, 5, epsilon=1, lam=0.1, penalty_scale=scale).epsilon
+        for scale in ("mean", "summed", "standardised", "lassoglm")
+    }
+    assert proven["mean"] == pytest.approx(100 * math.log(2))
+    # a penalty that weighs n times less lets the minimiser go n times as far
+    assert proven["summed"] == pytest.approx(100 * proven["mean"])
+    assert proven["standardised"] == proven["lassoglm"] == math.inf
+
+
+def test_the_reading_that_explains_most_is_named():
+    row = {"concerned": "yes", "holds": "", "distance": "off"}
+    rows = [
+        row | {"reading": "as stated", "id": "a", "distance": "inside"},
+        row | {"reading": "first", "id": "a", "distance": "inside"},
+        row | {"reading": "best", "id": "a", "distance": "inside"},
+        row | {"reading": "best", "id": "b", "distance": "", "holds": "yes"},
+        # what a reading does not concern it does not explain
+        row | {"reading": "first", "id": "b", "concerned": "no", "distance": "inside"},
+        row | {"reading": "first", "id": "c", "concerned": "no", "distance": "inside"},
+    ]
+    found = confronted.most_telling_first(rows)
+    assert [r["reading"] for r in found if r["id"] == "a"] == ["best", "first"]
+
+
+def test_the_reports_map_and_its_conclusions(tmp_path):
+    from reporting.readings import conclusions, heat_map
+
+    row = dict.fromkeys(confronted.COLUMNS, "")
+    row |= {"section": "published", "published_at": "tables/t/0", "method": "m", "published": "0.2"}
+    claim = dict.fromkeys(confronted.COLUMNS, "") | {"section": "claims", "id": "c"}
+    rows = [
+        row | {"id": "t/0", "reading": "as stated", "concerned": "yes", "distance": "off"},
+        row | {"id": "t/0", "reading": "x: y", "concerned": "no", "distance": "off"},
+        claim | {"reading": "as stated", "concerned": "yes", "holds": "no"},
+        claim | {"reading": "x: y", "concerned": "yes", "holds": ""},
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "readings.csv", index=False)
+    left_open = {"x": {"open": "?", "main": "z"}}
+    shown = heat_map(Experiment("e", {"readings": left_open}), tmp_path / "readings.csv")
+    assert shown["columns"] == ["as stated", "x: y"] and shown["open"] == [("x", "?", "z")]
+    value, stated = shown["rows"]
+    assert value["what"] == "t/0, m" and value["cells"][0]["text"] == "off"
+    assert value["cells"][1] is None  # the reading does not change it
+    assert [cell["text"] for cell in stated["cells"]] == ["fails", "open"]
+    failed = {"verdict": "not reproduced by any of 2 readings", "readings": "2"}
+    sentences = conclusions(
+        [
+            {"verdict": "reproduced"},
+            {"verdict": "reproduced if x: y"},
+            failed,
+            {"verdict": "not run"},
+        ],
+        [{"verdict": "not tested"}],
+    )
+    assert sentences == [
+        "Of 3 printed values that were decided, 1 reproduced as stated; 1 reproduced if x: y; "
+        "1 under none of the readings tried (2 of each) (1 not run beside them).",
+        "None of its 1 claims is decided: 1 not tested.",
+    ]

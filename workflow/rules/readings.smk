@@ -1,0 +1,38 @@
+# What a source leaves open: each reading's cells beside the main ones, confronted with what is printed.
+
+
+rule readings:
+    input:
+        unpack(readings_inputs),
+    output:
+        report(
+            paths.READINGS(),
+            caption="../report/readings.rst",
+            category="{experiment}",
+            subcategory="verdicts",
+            labels={"experiment": "{experiment}", "table": "readings"},
+        ),
+    log:
+        paths.READINGS.log(),
+    benchmark:
+        paths.READINGS.benchmark("readings")
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(165),
+        runtime=minutes(),
+    params:
+        experiment=lambda wildcards: experiment_of(wildcards).to_json(
+            *("source", "datasets", "methods", "sweeps", "published", "claims"),
+            *("folds", "subsets"),
+        ),
+        facts=lambda wildcards: facts(experiment_of(wildcards)),
+        stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
+        library=lambda wildcards: digest(
+            "readings.py",
+            *verdict_inputs.modules_of_checks(experiment_of(wildcards), "claims"),
+        ),
+    shell:
+        'python "$DP_HOME/scripts/readings.py" --experiment {params.experiment:q}'
+        " --readings {input.configurations} --stand-ins {params.stand_ins:q} --out {output} 2> {log}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_mu
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice, Positive, Whole
+from dp.mechanisms.options import Choice, Ordinary, Whole
 from dp.noise import gaussian
 from dp.privacy import quadratics, sensitivities
 from dp.privacy.profiles import Gaussian
@@ -55,7 +55,7 @@ class BoostedAdaSSP(Mechanism):
     numbers = True
     options = {
         "iterations": Whole(10),
-        "clip": Positive(0.25),
+        "clip": Ordinary(0.25),
         "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
     }
 

@@ -17,7 +17,7 @@ from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp.errors import Refused
 from dp.mechanisms import register
 from dp.mechanisms.objective_perturbation import Tilted
-from dp.mechanisms.options import Between, Choice, Loss, NonNegative, Positive
+from dp.mechanisms.options import Between, Choice, Loss, NonNegative, Ordinary, Positive
 from dp.noise import gaussian, gaussian_reach
 from dp.privacy import gaussian_tilt, published_tilt
 from dp.privacy.profiles import Curve, symmetric
@@ -130,7 +130,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
         "tolerance": NonNegative(1e-9),
         "output": Between(0.03, low=0, high=1),
-        "radius": Positive(20.0),
+        "radius": Ordinary(20.0),
     }
 
     def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):

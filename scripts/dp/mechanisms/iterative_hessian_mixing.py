@@ -12,7 +12,7 @@ from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.boosted_adassp import boost
-from dp.mechanisms.options import Between, Choice, Positive, Whole
+from dp.mechanisms.options import Between, Choice, Ordinary, Whole
 from dp.privacy import quadratics, sketches
 
 EPSILONS = 1e-3, 30.0  # between which gamma and the gradients' noise can be found
@@ -65,7 +65,7 @@ class IterativeHessianMixing(Mechanism):
     numbers = True
     options = {
         "iterations": Whole(3),
-        "clip": Positive(1.0),
+        "clip": Ordinary(1.0),
         "share": Between(0.5, low=0, high=1),
         "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
     }

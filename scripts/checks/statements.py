@@ -124,7 +124,7 @@ def _standing_in(experiment, checks, stand_ins):
     """Why none of the data that the checks read are the source's, or None."""
     used = set()
     for check in checks:
-        if kinds.CHECKS[check["kind"]].made_of.needs:
+        if kinds.CHECKS[check["kind"]].inputs.needs:
             named = check["options"].get("datasets") or experiment.datasets
             used.update([named] if isinstance(named, str) else named)
     used &= set(experiment.datasets)

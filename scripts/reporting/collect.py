@@ -167,11 +167,11 @@ class Gathered:
         for name, spec in self.experiment.figures.items():
             kind = kinds.FIGURES[spec["kind"]]
             entry = {"name": name, "title": spec["title"], "data": None, "why": ""}
-            partial = kind.made_of is inputs.CELLS and self._gaps_of(spec)
+            partial = kind.inputs is inputs.CELLS and self._gaps_of(spec)
             path = self._at(paths.FIGURE, name=name)
             if path.exists() and not partial:
                 entry["data"] = base64.b64encode(path.read_bytes()).decode()
-            elif kind.made_of is inputs.CELLS:
+            elif kind.inputs is inputs.CELLS:
                 entry["data"], entry["why"] = self._redraw(spec, kind)
             else:
                 entry["why"] = _why(self._at(paths.FIGURE.log, name=name))
@@ -207,7 +207,7 @@ class Gathered:
         function = getattr(importlib.import_module(kind.module), kind.function)
         what = (function.__doc__ or "Figure.").partition("\n")[0].rstrip(".")
         text = f"{spec['title']}. {what}."
-        if kind.made_of is inputs.CELLS and "error_mean" in self.frame:
+        if kind.inputs is inputs.CELLS and "error_mean" in self.frame:
             text += self._ends(spec)
         return text
 

@@ -209,7 +209,7 @@ def lines():
                 (
                     (
                         f"`{name}`",
-                        f"`{kind.made_of.needs}`" if kind.made_of.needs in NEEDS else "",
+                        f"`{kind.inputs.needs}`" if kind.inputs.needs in NEEDS else "",
                         _options(kind.options),
                         _first_line(_docstring(kind.module, kind.function)),
                     )

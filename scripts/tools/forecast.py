@@ -4,7 +4,6 @@ python scripts/tools/forecast.py --configfile config/real.yaml config/full.yaml
 python scripts/tools/forecast.py -- cm08
 """
 
-import argparse
 import csv
 import sys
 from pathlib import Path
@@ -20,19 +19,7 @@ from study.jobs.files import read_json, write_csv
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[home.ARGUMENTS],
-    )
-    parser.add_argument("targets", nargs="*", help="as for snakemake; everything where not given")
-    parser.add_argument(
-        "--configfile",
-        nargs="+",
-        type=home.from_start,
-        default=[],
-        help="overlays, as for snakemake",
-    )
+    parser = home.run_arguments(__doc__)
     parser.add_argument("--all", action="store_true", help="also jobs whose results are up to date")
     parser.add_argument("--cores", type=int, default=4, help="for the time on so many cores")
     parser.add_argument(

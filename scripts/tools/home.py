@@ -18,9 +18,23 @@ ARGUMENTS.add_argument(
 )
 
 
-def from_start(path):
-    """A path among the arguments, as seen from the run's folder."""
-    return os.path.relpath(START / path)
+def run_arguments(description):
+    """A parser of what tells a run, as for snakemake: its folder, its targets, its overlays, which are
+    made paths from the run's folder."""
+    parser = argparse.ArgumentParser(
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[ARGUMENTS],
+    )
+    parser.add_argument("targets", nargs="*", help="as for snakemake; everything where not given")
+    parser.add_argument(
+        "--configfile",
+        nargs="+",
+        type=lambda path: os.path.relpath(START / path),
+        default=[],
+        help="overlays, as for snakemake",
+    )
+    return parser
 
 
 try:

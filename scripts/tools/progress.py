@@ -5,7 +5,6 @@ python scripts/tools/progress.py --watch 60                        # again when 
 python scripts/tools/progress.py --configfile config/real.yaml -- einarsson_sgd
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -17,19 +16,7 @@ from study.jobs import script
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[home.ARGUMENTS],
-    )
-    parser.add_argument("targets", nargs="*", help="as for snakemake; everything where not given")
-    parser.add_argument(
-        "--configfile",
-        nargs="+",
-        type=home.from_start,
-        default=[],
-        help="overlays, as for snakemake",
-    )
+    parser = home.run_arguments(__doc__)
     parser.add_argument("--watch", type=float, metavar="SECONDS", help="until all is done")
     arguments = parser.parse_args()
     print("Asking Snakemake for the plan ...", file=sys.stderr)

@@ -266,7 +266,7 @@ def entry_inputs(wildcards, section):
     """Files that a table, figure or analysis reads."""
     entry, kind = entry_of(wildcards, section)
     experiment = experiment_of(wildcards)
-    found = kind.made_of.files(experiment, entry)
+    found = kind.inputs.files(experiment, entry)
     if kind.describes_data:
         found += [data_path(name, "json") for name in entry.get("datasets", experiment.datasets)]
     return found

@@ -123,11 +123,10 @@ class DPGradientDescent(_Descent):
     accounting:
       "composition"   as if all iterates were released
       "last_iterate"  of the last one alone where `dp.privacy.last_iterate` proves less for it: rows
-      within R, a
-                      convex smooth loss that clipping leaves one, lambda > 0, a learning rate below
-                      2/(lambda + curvature); it tells no loss of earlier iterates. Under add-remove its
-                      proof needs the step of one data set alone to contract, that of the n records.
-
+                      within R, a convex smooth loss that clipping leaves one, lambda > 0, a learning
+                      rate below 2/(lambda + curvature); it tells no loss of earlier iterates. Under
+                      add-remove its proof needs the step of one data set alone to contract, that of
+                      the n records.
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
       "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)): the claimed epsilon, and the one

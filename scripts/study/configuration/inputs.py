@@ -92,16 +92,3 @@ SEARCHES = Inputs("sweep", _searches, choice=True)
 TRAINED = Inputs("sweep", _trained)
 # What it shows needs no data.
 NOTHING = Inputs(None, _nothing)
-
-NAMED = {
-    "cells": CELLS,
-    "draws": DRAWS,
-    "results": RESULTS,
-    "data": DATA,
-    "tuning": TUNING,
-    "analysis": ANALYSIS,
-    "fits": FITS,
-    "searches": SEARCHES,
-    "trained": TRAINED,
-    "none": NOTHING,
-}

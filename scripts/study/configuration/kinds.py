@@ -7,13 +7,25 @@ A job imports only its own kind's module, and depends on no other kind's source.
 import math
 from typing import NamedTuple
 
-from study.configuration import inputs
+from study.configuration.inputs import (
+    ANALYSIS,
+    CELLS,
+    DATA,
+    DRAWS,
+    FITS,
+    NOTHING,
+    RESULTS,
+    SEARCHES,
+    TRAINED,
+    TUNING,
+    Inputs,
+)
 
 
 class Kind(NamedTuple):
     """module, function: called as function(experiment, spec, inputs).
 
-    inputs: by its name in `study.configuration.inputs`, what the function is given.
+    inputs: what the function is given.
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
     options: name -> default of what spec["options"] may hold; `published` is everywhere the name of an
@@ -24,29 +36,25 @@ class Kind(NamedTuple):
 
     module: str
     function: str
-    inputs: str = "cells"
+    inputs: Inputs = CELLS
     options: dict = {}
     suffix: str = "csv"
     exclusive: bool = False
     describes_data: bool = False
     printed: bool = False
 
-    @property
-    def made_of(self):
-        return inputs.NAMED[self.inputs]
-
 
 TABLES = {
-    "stopping_rules": Kind("tables.lasso", "stopping_rules", inputs="draws"),
+    "stopping_rules": Kind("tables.lasso", "stopping_rules", inputs=DRAWS),
     "table_a_1": Kind(
         "tables.einarsson",
         "table_a_1",
-        inputs="draws",
+        inputs=DRAWS,
         printed=True,
     ),
     "errors": Kind("tables.errors", "errors"),
-    "medians": Kind("tables.medians", "medians", inputs="draws", options={"metric": "r2"}),
-    "released_code": Kind("tables.released_code", "released_code", inputs="analysis"),
+    "medians": Kind("tables.medians", "medians", inputs=DRAWS, options={"metric": "r2"}),
+    "released_code": Kind("tables.released_code", "released_code", inputs=ANALYSIS),
     "settings": Kind("tables.settings", "settings", options={"published_grids": {}}, printed=True),
     "pretraining": Kind(
         "tables.pretraining",
@@ -58,44 +66,44 @@ TABLES = {
         "printed_accuracy",
         options={"published": None},
     ),
-    "class_counts": Kind("tables.data", "class_counts", inputs="analysis"),
+    "class_counts": Kind("tables.data", "class_counts", inputs=ANALYSIS),
     "explained_variance": Kind(
-        "tables.data", "explained_variance", inputs="analysis", options={"components": [2, 100]}
+        "tables.data", "explained_variance", inputs=ANALYSIS, options={"components": [2, 100]}
     ),
     "published_errors": Kind(
         "tables.published_errors", "published_errors", options={"published": None}
     ),
-    "timing": Kind("tables.timing", "timing", inputs="analysis"),
+    "timing": Kind("tables.timing", "timing", inputs=ANALYSIS),
     "untuned_cells": Kind(
         "tables.untuned",
         "untuned_cells",
-        inputs="draws",
+        inputs=DRAWS,
         options={"method": None, "metric": "log_loss"},
     ),
     "untuned_count": Kind(
         "tables.untuned",
         "untuned_count",
-        inputs="draws",
+        inputs=DRAWS,
         options={"method": None, "metric": "log_loss"},
     ),
-    "tuning": Kind("tables.tuning", "tuning", inputs="tuning"),
-    "regression": Kind("tables.inference", "regression", inputs="analysis"),
-    "coverage": Kind("tables.inference", "coverage", inputs="analysis"),
+    "tuning": Kind("tables.tuning", "tuning", inputs=TUNING),
+    "regression": Kind("tables.inference", "regression", inputs=ANALYSIS),
+    "coverage": Kind("tables.inference", "coverage", inputs=ANALYSIS),
 }
 
 FIGURES = {
-    "discarded_features": Kind("plots.lasso", "discarded_features", inputs="draws"),
+    "discarded_features": Kind("plots.lasso", "discarded_features", inputs=DRAWS),
     "heaviest_pixels": Kind(
-        "plots.lasso", "heaviest_pixels", inputs="analysis", options={"heaviest": [30, 15]}
+        "plots.lasso", "heaviest_pixels", inputs=ANALYSIS, options={"heaviest": [30, 15]}
     ),
     "learning_curve": Kind(
         "plots.curves",
         "learning_curve",
         options={"log_error": False, "log_size": False, "beside": False, "metric": None},
     ),
-    "decision_regions": Kind("plots.pretraining", "decision_regions", inputs="analysis"),
-    "loss_traces": Kind("plots.pretraining", "loss_traces", inputs="analysis"),
-    "moved_boundaries": Kind("plots.pretraining", "moved_boundaries", inputs="analysis"),
+    "decision_regions": Kind("plots.pretraining", "decision_regions", inputs=ANALYSIS),
+    "loss_traces": Kind("plots.pretraining", "loss_traces", inputs=ANALYSIS),
+    "moved_boundaries": Kind("plots.pretraining", "moved_boundaries", inputs=ANALYSIS),
     "pretraining": Kind(
         "plots.pretraining",
         "pretraining",
@@ -118,31 +126,31 @@ FIGURES = {
             "metric": None,
         },
     ),
-    "folds": Kind("plots.folds", "folds", inputs="data"),
-    "plane": Kind("plots.plane", "plane", inputs="data"),
-    "tuning_curve": Kind("plots.curves", "tuning_curve", inputs="tuning"),
+    "folds": Kind("plots.folds", "folds", inputs=DATA),
+    "plane": Kind("plots.plane", "plane", inputs=DATA),
+    "tuning_curve": Kind("plots.curves", "tuning_curve", inputs=TUNING),
     "search_grid": Kind(
         "plots.grids",
         "search_grid",
-        inputs="searches",
+        inputs=SEARCHES,
         options={"x": "batch", "y": "lambda", "show": "wins"},
     ),
-    "digit_images": Kind("plots.images", "digit_images", inputs="data"),
-    "farthest_images": Kind("plots.images", "farthest_images", inputs="data", options={"count": 5}),
-    "pixel_density": Kind("plots.images", "pixel_density", inputs="data", options={"bins": 64}),
-    "distance_violins": Kind("plots.images", "distance_violins", inputs="data"),
-    "component_scatter": Kind("plots.components", "component_scatter", inputs="analysis"),
-    "explained_variance": Kind("plots.components", "explained_variance_curve", inputs="analysis"),
+    "digit_images": Kind("plots.images", "digit_images", inputs=DATA),
+    "farthest_images": Kind("plots.images", "farthest_images", inputs=DATA, options={"count": 5}),
+    "pixel_density": Kind("plots.images", "pixel_density", inputs=DATA, options={"bins": 64}),
+    "distance_violins": Kind("plots.images", "distance_violins", inputs=DATA),
+    "component_scatter": Kind("plots.components", "component_scatter", inputs=ANALYSIS),
+    "explained_variance": Kind("plots.components", "explained_variance_curve", inputs=ANALYSIS),
     "noise_densities": Kind(
         "plots.densities",
         "noise_densities",
-        inputs="none",
+        inputs=NOTHING,
         options={"noise": "laplace", "epsilons": [0.1, 0.5, 1, 10], "deltas": [1e-5]},
     ),
     "excess": Kind(
         "plots.excess",
         "excess",
-        inputs="draws",
+        inputs=DRAWS,
         options={"along": "epsilon", "metric": "log_loss", "baseline": "nonprivate"},
         describes_data=True,
     ),
@@ -152,12 +160,12 @@ FIGURES = {
         options={"log": False, "show": "error", "from_size": None},
     ),
     "proven_curve": Kind("plots.families", "proven_curve"),
-    "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs="analysis"),
-    "searched_settings": Kind("plots.sgd", "searched_settings", inputs="searches"),
+    "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs=ANALYSIS),
+    "searched_settings": Kind("plots.sgd", "searched_settings", inputs=SEARCHES),
     "option_curve": Kind(
         "plots.options",
         "option_curve",
-        inputs="results",
+        inputs=RESULTS,
         options={
             "along": None,
             "columns": ["error_mean"],
@@ -167,17 +175,15 @@ FIGURES = {
             "none": "none",
         },
     ),
-    "iterations": Kind("plots.sgd", "iterations", inputs="analysis"),
-    "coverage": Kind(
-        "plots.inference", "coverage", inputs="analysis", options={"show": "coverage"}
-    ),
+    "iterations": Kind("plots.sgd", "iterations", inputs=ANALYSIS),
+    "coverage": Kind("plots.inference", "coverage", inputs=ANALYSIS, options={"show": "coverage"}),
 }
 
 ANALYSES = {
     "descent_boundaries": Kind(
         "analyses.pretraining",
         "descent_boundaries",
-        inputs="data",
+        inputs=DATA,
         options={"epsilons": [1], "train_size": 400},
         suffix="npz",
         describes_data=True,
@@ -185,29 +191,29 @@ ANALYSES = {
     "loss_traces": Kind(
         "analyses.pretraining",
         "loss_traces",
-        inputs="data",
+        inputs=DATA,
         options={"epsilons": [1], "train_size": 400, "restarts": 100},
         describes_data=True,
     ),
     "single_points": Kind(
         "analyses.pretraining",
         "single_points",
-        inputs="data",
+        inputs=DATA,
         options={"train_size": 40, "iterations": 2000},
         suffix="npz",
         describes_data=True,
     ),
-    "class_counts": Kind("analyses.classes", "class_counts", inputs="data"),
+    "class_counts": Kind("analyses.classes", "class_counts", inputs=DATA),
     "released_code": Kind(
         "analyses.released_code",
         "released_code",
-        inputs="none",
+        inputs=NOTHING,
         options={"programs": {}, "confidence": 0.95},
     ),
     "coverage": Kind(
         "analyses.inference",
         "coverage",
-        inputs="none",
+        inputs=NOTHING,
         options={
             "design": "logistic",
             "train_sizes": [1000, 5000, 20000],
@@ -220,24 +226,22 @@ ANALYSES = {
     "regression": Kind(
         "analyses.inference",
         "regression",
-        inputs="data",
+        inputs=DATA,
         options={"epsilons": [0.5, 1, 4], "delta": 1e-6, "robust": True},
     ),
-    "explained_variance": Kind("analyses.components", "explained_variance", inputs="data"),
-    "first_components": Kind(
-        "analyses.components", "first_components", inputs="data", suffix="npz"
-    ),
+    "explained_variance": Kind("analyses.components", "explained_variance", inputs=DATA),
+    "first_components": Kind("analyses.components", "first_components", inputs=DATA, suffix="npz"),
     "excess_risk_bounds": Kind(
         "analyses.risk",
         "excess_risk_bounds",
-        inputs="draws",
+        inputs=DRAWS,
         options={"bounds": {}, "deltas": [0.1, 0.05, 0.01]},
     ),
-    "lasso_pixels": Kind("analyses.lasso", "lasso_pixels", inputs="trained", suffix="npz"),
+    "lasso_pixels": Kind("analyses.lasso", "lasso_pixels", inputs=TRAINED, suffix="npz"),
     "sgd_trace": Kind(
         "analyses.descent",
         "sgd_trace",
-        inputs="data",
+        inputs=DATA,
         options={
             "epsilons": [0.1, 1, 10, math.inf],
             "simulations": 8,
@@ -254,14 +258,14 @@ ANALYSES = {
     "weights_and_noise": Kind(
         "analyses.weights",
         "weights_and_noise",
-        inputs="fits",
+        inputs=FITS,
         options={"mechanism": "laplace_coordinates_sum"},
         suffix="npz",
     ),
     "timing": Kind(
         "analyses.timing",
         "timing",
-        inputs="data",
+        inputs=DATA,
         options={"epsilon": 0.1, "train_size": 1000, "restarts": 200, "repeats": 5},
         exclusive=True,
     ),
@@ -270,32 +274,32 @@ ANALYSES = {
 # Checks of claims and defects, called as function(results, **options), see checks.statements, whatever
 # they are made of.
 CHECKS = {
-    "lower_than": Kind("checks.cells", "lower_than", "results"),
-    "similar": Kind("checks.cells", "similar", "results"),
-    "level": Kind("checks.cells", "level", "results"),
-    "monotone": Kind("checks.cells", "monotone", "results"),
-    "implied_below": Kind("checks.cells", "implied_below", "results"),
-    "tuned_lambda": Kind("checks.cells", "tuned_lambda", "tuning"),
-    "table": Kind("checks.cells", "table", "analysis"),
-    "table_below": Kind("checks.cells", "table_below", "analysis"),
-    "void": Kind("checks.privacy", "void", "results"),
-    "bound_holds": Kind("checks.cells", "bound_holds", "analysis"),
-    "similar_epsilons": Kind("checks.cells", "similar_epsilons", "results"),
-    "lower_across": Kind("checks.cells", "lower_across", "results"),
-    "option_falls": Kind("checks.cells", "option_falls", "results"),
-    "slower": Kind("checks.cells", "slower", "analysis"),
-    "printed_twice": Kind("checks.printed", "printed_twice", "none"),
-    "printed_ratio": Kind("checks.printed", "printed_ratio", "none"),
-    "printed_close": Kind("checks.printed", "printed_close", "none"),
-    "step_looks_at_rows": Kind("checks.privacy", "step_looks_at_rows", "none"),
-    "printed_difference": Kind("checks.printed", "printed_difference", "none"),
-    "costs_more": Kind("checks.cells", "costs_more", "results"),
-    "guarantee_ratio": Kind("checks.privacy", "guarantee_ratio", "none"),
-    "clipped_mean_moves": Kind("checks.privacy", "clipped_mean_moves", "none"),
-    "l1_jump": Kind("checks.privacy", "l1_jump", "none"),
-    "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", "results"),
-    "jacobian": Kind("checks.privacy", "jacobian", "none"),
-    "gaussian_excess": Kind("checks.privacy", "gaussian_excess", "none"),
+    "lower_than": Kind("checks.cells", "lower_than", RESULTS),
+    "similar": Kind("checks.cells", "similar", RESULTS),
+    "level": Kind("checks.cells", "level", RESULTS),
+    "monotone": Kind("checks.cells", "monotone", RESULTS),
+    "implied_below": Kind("checks.cells", "implied_below", RESULTS),
+    "tuned_lambda": Kind("checks.cells", "tuned_lambda", TUNING),
+    "table": Kind("checks.cells", "table", ANALYSIS),
+    "table_below": Kind("checks.cells", "table_below", ANALYSIS),
+    "void": Kind("checks.privacy", "void", RESULTS),
+    "bound_holds": Kind("checks.cells", "bound_holds", ANALYSIS),
+    "similar_epsilons": Kind("checks.cells", "similar_epsilons", RESULTS),
+    "lower_across": Kind("checks.cells", "lower_across", RESULTS),
+    "option_falls": Kind("checks.cells", "option_falls", RESULTS),
+    "slower": Kind("checks.cells", "slower", ANALYSIS),
+    "printed_twice": Kind("checks.printed", "printed_twice", NOTHING),
+    "printed_ratio": Kind("checks.printed", "printed_ratio", NOTHING),
+    "printed_close": Kind("checks.printed", "printed_close", NOTHING),
+    "step_looks_at_rows": Kind("checks.privacy", "step_looks_at_rows", NOTHING),
+    "printed_difference": Kind("checks.printed", "printed_difference", NOTHING),
+    "costs_more": Kind("checks.cells", "costs_more", RESULTS),
+    "guarantee_ratio": Kind("checks.privacy", "guarantee_ratio", NOTHING),
+    "clipped_mean_moves": Kind("checks.privacy", "clipped_mean_moves", NOTHING),
+    "l1_jump": Kind("checks.privacy", "l1_jump", NOTHING),
+    "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", RESULTS),
+    "jacobian": Kind("checks.privacy", "jacobian", NOTHING),
+    "gaussian_excess": Kind("checks.privacy", "gaussian_excess", NOTHING),
 }
 
 SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}

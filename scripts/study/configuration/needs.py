@@ -2,7 +2,7 @@
 
 import math
 
-from study.configuration import kinds
+from study.configuration import inputs, kinds
 from study.configuration.printed_values import expand
 
 
@@ -22,7 +22,8 @@ def claims(experiment):
         for name, entry in experiment.claims.items()
         if "checks" in entry
         and all(
-            kinds.CHECKS[check["kind"]].inputs == "results" and "experiment" not in check["options"]
+            kinds.CHECKS[check["kind"]].inputs is inputs.RESULTS
+            and "experiment" not in check["options"]
             for check in entry["checks"]
         )
     ]
@@ -62,7 +63,7 @@ def of_checks(experiment, checks):
     """Those that checks of results are decided from, none for other checks."""
     found = set()
     for check in checks:
-        if kinds.CHECKS[check["kind"]].inputs == "results":
+        if kinds.CHECKS[check["kind"]].inputs is inputs.RESULTS:
             found |= _of_check(experiment, check["options"])
     return found
 

@@ -177,7 +177,7 @@ def _statement(entry, where, valid, names, source):
         place = f"{where}.checks[{number}]"
         _known(check["kind"], kinds.CHECKS, place, "kind")
         kind = kinds.CHECKS[check["kind"]]
-        needed = kind.made_of.needs == "analysis"
+        needed = kind.inputs.needs == "analysis"
         if needed != ("analysis" in check or "table" in check):
             needs = "needs an" if needed else "takes no"
             raise ConfigError(f"{place}: {check['kind']} {needs} analysis")

@@ -177,7 +177,7 @@ def _entry(scope, key, entry, available, datasets):
     scope.known(f"{key}.kind", [entry["kind"]], available, "kind")
     kind = available[entry["kind"]]
     # an illustration's data need no cells
-    valid = datasets if kind.made_of is inputs.DATA else value["datasets"]
+    valid = datasets if kind.inputs is inputs.DATA else value["datasets"]
     scope.known(f"{key}.datasets", entry.get("datasets", ()), valid, "data set")
     scope.known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
     source = scope.where(key.split("."))
@@ -185,7 +185,7 @@ def _entry(scope, key, entry, available, datasets):
     check_options(entry["options"], kind.options, source, f"{key}.options")
     entry["options"] = kind.options | entry["options"]
     for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
-        needed = kind.made_of.needs == other
+        needed = kind.inputs.needs == other
         if needed and other not in entry:
             raise scope.fail(key, f"the key {other!r} is missing")
         if not needed and other in entry:
@@ -193,10 +193,10 @@ def _entry(scope, key, entry, available, datasets):
         named = entry.get(other, [])
         named = [named] if isinstance(named, str) else named
         scope.known(f"{key}.{other}", named, value[entries], other)
-    if kind.made_of is inputs.TUNING and "tune" not in value:
+    if kind.inputs is inputs.TUNING and "tune" not in value:
         raise scope.fail(key, f"{entry['kind']} needs a 'tune' section")
     _entry_options(scope, f"{key}.options", entry["options"])
-    if kind.made_of is inputs.RESULTS:
+    if kind.inputs is inputs.RESULTS:
         _option_axes(scope, f"{key}.options", entry["options"])
 
 

@@ -40,7 +40,7 @@ def of_checks(experiment, section, listed):
     decided_from = needs.of_checks(experiment, checks(experiment, section))  # draw by draw
     found |= {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
     for check in checks(experiment, section):
-        made_of = kinds.CHECKS[check["kind"]].made_of
+        made_of = kinds.CHECKS[check["kind"]].inputs
         found |= dict.fromkeys(made_of.files(experiment, check | check["options"]))
         other = check["options"].get("experiment")
         if other in listed:

@@ -25,7 +25,7 @@ class Entry:
 
     def inputs(self):
         """What that function is given: see `study.configuration.inputs`."""
-        made_of = self.kind.made_of
+        made_of = self.kind.inputs
         if made_of.frame:
             from study.jobs import summary  # pandas and scipy: only where cells are read
 

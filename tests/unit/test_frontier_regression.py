@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dp.accounting import gaussian_delta, gaussian_mu, gaussian_sigma
-from dp.mechanisms import MECHANISMS
+from dp.mechanisms import MECHANISMS, Parameters
 from dp.mechanisms.boosted_adassp import boost
 from dp.mechanisms.iterative_hessian_mixing import calibrate, wishart
 from dp.privacy import quadratics, sketches, tukey
@@ -85,10 +85,8 @@ def test_one_records_share_is_bounded_where_scores_overflow():
 
     X = np.array([[60.0, 80.0], [0.0, 0.0]])
     with np.errstate(all="ignore"):
-        boost(
-            X, np.array([1.0, 0.0]), step, iterations=2, clip=0.5, sigma=0.0, n_lambda=0.0, draws=1,
-            rng=generator(4),
-        )  # fmt: skip
+        p = Parameters(iterations=2, clip=0.5, lam=0.0)
+        boost(X, np.array([1.0, 0.0]), p, step, 0.0, 1, generator(4))
     assert all(np.linalg.norm(moment) <= 0.5 * 100 for moment in moments)
 
 

@@ -17,8 +17,8 @@ from dp.mechanisms.functional import (
 from dp.mechanisms.objective_perturbation import calibrate, exact_epsilon
 from dp.mechanisms.output_perturbation import sensitivity
 from dp.mechanisms.posterior_sampling import loss_range
-from dp.mechanisms.sufficient_statistics import joint_sensitivity
 from dp.privacy import quadratics
+from dp.privacy.sensitivities import gram_and_moment
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 
@@ -148,10 +148,10 @@ def statistics_gap(first, second):
 @pytest.mark.parametrize("bound", [0.4, 0.7, 1.0, 2.0])
 def test_joint_sensitivity_of_sufficient_statistics(bound):
     found = ascend(statistics_gap, 2, bound, generator(6, bound))
-    assert found <= joint_sensitivity(bound) * (1 + 1e-9)
-    assert found >= 0.999 * joint_sensitivity(bound)
+    assert found <= gram_and_moment(bound) * (1 + 1e-9)
+    assert found >= 0.999 * gram_and_moment(bound)
     formula = math.sqrt(2 * bound**4 + 2 * bound**2 + 0.5) if 2 * bound**2 >= 1 else 2 * bound
-    assert joint_sensitivity(bound) == pytest.approx(formula)
+    assert gram_and_moment(bound) == pytest.approx(formula)
 
 
 def coefficients(x, y):

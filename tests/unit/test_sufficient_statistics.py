@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import kstest, norm
 
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.sufficient_statistics import joint_sensitivity
 from dp.privacy import quadratics
+from dp.privacy.sensitivities import gram_and_moment
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 
@@ -33,7 +33,7 @@ def test_sensitivities_of_the_statistics(radius, d):
         y, y2 = rng.choice((-1, 1), 2)
         M, L = np.outer(x, x) - np.outer(x2, x2), y * x - y2 * x2
         size = math.sqrt((M**2).sum() + (L**2).sum())
-        assert size <= joint_sensitivity(radius) * (1 + 1e-12)
+        assert size <= gram_and_moment(radius) * (1 + 1e-12)
         assert (M**2).sum() <= 2 * radius**4 * (1 + 1e-12)
         least = [np.linalg.eigvalsh(gram + np.outer(v, v))[0] for v in (x, x2)]
         assert abs(least[0] - least[1]) <= radius**2 * (1 + 1e-12)
@@ -47,7 +47,7 @@ def test_the_joint_sensitivity_is_reached(radius):
     x2 = radius * np.array([cosine, math.sqrt(1 - cosine**2)])
     M, L = np.outer(x, x) - np.outer(x2, x2), x + x2
     size = math.sqrt((M**2).sum() + (L**2).sum())
-    assert size == pytest.approx(joint_sensitivity(radius))
+    assert size == pytest.approx(gram_and_moment(radius))
 
 
 def test_isotropic_noise_projects_alike_in_every_direction():

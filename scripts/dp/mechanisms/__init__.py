@@ -41,7 +41,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.accounting import Guarantee, unproven
+from dp.accounting import REPLACE_ONE, Guarantee, gaussian_mu, none, unproven
 from dp.data.examples import NUMBERS, Rows, check_coordinates, check_rows
 from dp.errors import Failed, Refused
 from dp.mechanisms.options import NonNegative, Optional, Ordinary, Positive, Whole, did_you_mean
@@ -65,6 +65,34 @@ class Release(NamedTuple):
     info: dict
 
 
+class Parameters(SimpleNamespace):
+    """What a mechanism is given, checked: p.epsilon, p.delta, p.lam, p.bound, and by their names every
+    option, every fact of `Mechanism.facts`, and in `_release` the inputs that it declares to use."""
+
+    adjacency = REPLACE_ONE  # unless it is an option
+
+    @property
+    def mu(self):
+        """The Gaussian-DP parameter of a Gaussian release that is (epsilon, delta)-DP."""
+        return gaussian_mu(self.epsilon, self.delta)
+
+    def proven(self, reason, epsilon=None, profile=None):
+        """`Guarantee` of the (epsilon, delta) that was asked for; of another epsilon, where that holds."""
+        epsilon = self.epsilon if epsilon is None else epsilon
+        return Guarantee(self.epsilon, epsilon, self.delta, self.adjacency, reason, profile)
+
+
+def repeated(release, draws):
+    """Each row of a release, with all that info has per row, `draws` times: draws without noise."""
+    rows = len(release.weights)
+    info = release.info.items()
+    return Release(
+        np.repeat(release.weights, draws, axis=0),
+        np.repeat(release.status, draws),
+        {k: np.repeat(v, draws, axis=0) if np.shape(v)[:1] == (rows,) else v for k, v in info},
+    )
+
+
 def join(releases):
     """Several releases as one, restarts of the first first; info that is one per restart is kept."""
     restarts = [len(release.weights) for release in releases]
@@ -83,8 +111,7 @@ class Mechanism:
     """Base of all mechanisms: stateless, one instance each. Declarations first, with their defaults.
 
     In all calls `bound` is the public bound R on ||x||_2, and `lam` multiplies ||w||^2 / 2 beside the
-    *mean* loss. A subclass is given them checked, in p: p.epsilon, p.delta, p.lam, p.bound, and by
-    their names every option, every fact of `facts`, and in `_release` the inputs that it declares to use.
+    *mean* loss. A subclass is given them in p, its `Parameters`.
     """
 
     name: str
@@ -122,11 +149,14 @@ class Mechanism:
     # ---- what a subclass writes
 
     def _guarantee(self, n, d, p):
-        """`dp.accounting.Guarantee` for public size n and d released coordinates."""
+        """For public size n and d released coordinates: why what was asked for holds, in a sentence, or
+        (a mechanism without privacy) why nothing does; a `dp.accounting.Guarantee` where all else holds.
+        """
         raise NotImplementedError
 
     def _release(self, X, y, p, draws, rng):
-        """Weights (draws, d) or (draws, d, classes), alone or as a `Release`: independent draws."""
+        """Independent draws: weights (draws, d) or (draws, d, classes), alone, as (weights, info), where
+        every status is "ok", or as a `Release`."""
         raise NotImplementedError
 
     def _release_many(self, tasks, draws):
@@ -184,6 +214,8 @@ class Mechanism:
         p = self.parameters(n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, **options)
         with self._own_code(self._guarantee):
             guarantee = self._guarantee(n, d, p)
+            if isinstance(guarantee, str):
+                guarantee = p.proven(guarantee) if self.private else none(math.inf, guarantee)
             if not isinstance(guarantee, Guarantee):
                 raise TypeError(f"it returns {type(guarantee).__name__}, not a Guarantee")
         return guarantee if self.proven else unproven(guarantee)
@@ -246,7 +278,7 @@ class Mechanism:
             self.options[name].check(f"{self.name}: {name}", value)
 
     def parameters(self, n, d, *, epsilon=math.inf, delta=0.0, lam=None, bound=1.0, **options):
-        """All of p for public size n and d coordinates; raises `Refused` for what cannot be."""
+        """`Parameters` for public size n and d coordinates; raises `Refused` for what cannot be."""
         name = self.name
         Whole().check(f"{name}: n", n)
         Whole().check(f"{name}: d", d)
@@ -271,7 +303,7 @@ class Mechanism:
         stated, options = options, self.defaults() | options
         self.check_options(options)
         lam = lam if self.needs_lambda else lam or 0.0
-        p = SimpleNamespace(epsilon=epsilon, delta=delta, lam=lam, bound=bound, **facts, **options)
+        p = Parameters(epsilon=epsilon, delta=delta, lam=lam, bound=bound, **facts, **options)
         found = self._by_rule(n, d, p)
         for option in found.keys() & stated.keys():
             raise Refused(f"{name} finds {option} by rule: leave it out")
@@ -343,7 +375,8 @@ class Mechanism:
     def _checked(self, release, draws, d):
         """A `Release` of the right shapes, in which draws that are not finite have "diverged"."""
         if not isinstance(release, Release):
-            release = Release(np.asarray(release), np.full(draws, "ok"), {})
+            weights, info = release if isinstance(release, tuple) else (release, {})
+            release = Release(np.asarray(weights), np.full(draws, "ok"), info)
         weights, status, info = release
         expected = {"weights": (weights, (draws, d), "fiu"), "status": (status, (draws,), "UO")}
         for name in (*self.reports, *({"intercept", "gradient_norm"} & info.keys())):

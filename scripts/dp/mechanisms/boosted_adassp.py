@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_mu
-from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice, Ordinary, Whole
+from dp.accounting import ADD_REMOVE, Guarantee, gaussian_epsilon
+from dp.mechanisms import Mechanism, register
+from dp.mechanisms.options import ADJACENCY, Positive, Whole
 from dp.noise import gaussian
 from dp.privacy import quadratics, sensitivities
 from dp.privacy.profiles import Gaussian
@@ -21,13 +21,15 @@ from dp.privacy.profiles import Gaussian
 SHARES = 0.1, 0.3, 0.6
 
 
-def boost(X, y, precondition, *, iterations, clip, sigma, n_lambda, draws, rng):
+def boost(X, y, p, precondition, sigma, draws, rng, clip=None):
     """theta += P (X' clip(y - X theta, [-clip, clip]) - n lambda theta + N(0, sigma^2 I)), T times, from 0.
 
-    precondition: (draws, d) -> (draws, d), multiplies each draw by its P. Returns theta (draws, d).
+    precondition: (draws, d) -> (draws, d), multiplies each draw by its P. T = p.iterations, and p.clip
+    where none is given. Returns theta (draws, d).
     """
-    theta = np.zeros((draws, X.shape[1]))
-    for _ in range(iterations):
+    theta, n_lambda = np.zeros((draws, X.shape[1])), len(X) * p.lam
+    clip = p.clip if clip is None else clip
+    for _ in range(p.iterations):
         residual = np.clip(y - theta @ X.T, -clip, clip)
         # A score whose products overflow is no number; its record's share must stay bounded.
         np.nan_to_num(residual, copy=False)
@@ -53,15 +55,11 @@ class BoostedAdaSSP(Mechanism):
     delta = "needed"
     needs_lambda = False
     numbers = True
-    options = {
-        "iterations": Whole(10),
-        "clip": Ordinary(0.25),
-        "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
-    }
+    options = {"iterations": Whole(10), "clip": Positive(0.25)} | ADJACENCY
 
     def _scales(self, p):
         """Standard deviations on the smallest eigenvalue, on X'X and on every sum of residuals."""
-        mu = gaussian_mu(p.epsilon, p.delta)
+        mu = p.mu
         eigenvalue, gram, moments = (mu * math.sqrt(share) for share in SHARES)
         moved = sensitivities.vector_sum(p.clip * p.bound, p.adjacency)
         return (
@@ -73,13 +71,12 @@ class BoostedAdaSSP(Mechanism):
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP: the parts compose to mu."""
         eigenvalue, gram, moments = self._scales(p)
-        mu = gaussian_mu(p.epsilon, p.delta)
         reason = (
             f"Gaussian releases of the smallest eigenvalue (standard deviation {eigenvalue:.6g}), of X'X "
             f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g}) "
-            f"compose to Gaussian DP with mu = {mu:.6g}"
+            f"compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        return Guarantee(p.epsilon, p.epsilon, p.delta, p.adjacency, reason, Gaussian(mu))
+        return p.proven(reason, profile=Gaussian(p.mu))
 
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
@@ -90,18 +87,12 @@ class BoostedAdaSSP(Mechanism):
         ridge = sensitivities.spectral_ridge(scale, d, least) + n * p.lam
         floor = sensitivities.eigenvalue_floor(scale, d)
         P = quadratics.noisy_inverse(gram, scale, ridge, draws, rng, floor)
-        weights = boost(
-            X,
-            y,
-            lambda moment: np.einsum("rij,rj->ri", P, moment),
-            iterations=p.iterations,
-            clip=p.clip,
-            sigma=sigma,
-            n_lambda=n * p.lam,
-            draws=draws,
-            rng=rng,
-        )
-        return Release(weights, np.full(draws, "ok"), {"scale": sigma, "matrix_scale": scale})
+
+        def precondition(moment):
+            return np.einsum("rij,rj->ri", P, moment)
+
+        weights = boost(X, y, p, precondition, sigma, draws, rng)
+        return weights, {"scale": sigma, "matrix_scale": scale}
 
 
 @register("boosted_adassp_released")
@@ -123,7 +114,7 @@ class BoostedAdaSSPReleased(Mechanism):
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta) claimed; the epsilon at delta of T + 2 Gaussian releases proven."""
-        multiplier = gaussian_mu(p.epsilon, p.delta)
+        multiplier = p.mu
         mu = math.sqrt(p.iterations + 2) / multiplier
         proven = gaussian_epsilon(1 / mu, p.delta)
         reason = (
@@ -135,24 +126,16 @@ class BoostedAdaSSPReleased(Mechanism):
 
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
-        multiplier = gaussian_mu(p.epsilon, p.delta)
-        scale = multiplier * p.bound**2
+        scale, sigma = p.mu * p.bound**2, p.mu * p.bound
         gram, _ = quadratics.moments(X, y)
-        E, _ = quadratics.isotropic(gaussian(quadratics.coefficients(d), scale, draws, rng), d)
-        E *= np.where(np.eye(d) > 0, 1.0, math.sqrt(2))  # entries of the upper triangle alike
+        noise = gaussian(quadratics.coefficients(d), scale, draws, rng)
+        E, _ = quadratics.upper_triangle(noise, d)
         noisy = np.linalg.eigvalsh(gram)[0] + scale * rng.standard_normal(draws)
         least = sensitivities.eigenvalue_lower_bound(noisy, scale)
         ridge = np.maximum(0.0, 1.96 * math.sqrt(d) * scale - least) + n * p.lam
         A = gram + E + ridge[:, None, None] * np.eye(d)
-        weights = boost(
-            X,
-            y,
-            lambda moment: np.linalg.solve(A, moment[..., None])[..., 0],
-            iterations=p.iterations,
-            clip=1.0,
-            sigma=multiplier * p.bound,
-            n_lambda=n * p.lam,
-            draws=draws,
-            rng=rng,
-        )
-        return Release(weights, np.full(draws, "ok"), {"scale": multiplier * p.bound})
+
+        def precondition(moment):
+            return np.linalg.solve(A, moment[..., None])[..., 0]
+
+        return boost(X, y, p, precondition, sigma, draws, rng, clip=1.0), {"scale": sigma}

@@ -20,8 +20,8 @@ import math
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_sigma, none
 from dp.accounting import classical_gaussian_sigma as classical_sigma
+from dp.accounting import gaussian_epsilon, gaussian_sigma
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Positive, Whole
 from dp.noise import gaussian, laplace
@@ -90,24 +90,62 @@ def gaussian_sensitivity(bound=1.0, loss="squared"):
 
 
 SENSITIVITY = {"sensitivity": Choice("published", "coordinate", "l2")}
-REPAIR = {"repair": Choice(*quadratics.REPAIRS)}
 SOLVER = {"solver": Choice("exact", "adam")}
 ADAM = {"epochs": Whole(10), "batch_size": Whole(64), "learning_rate": Positive(0.001)}
+NOISY_SOLVER = SOLVER | {"repair": Choice(*quadratics.REPAIRS)} | ADAM
 
 
 class _Functional(Mechanism):
-    """Noise of a subclass on the coefficients, then the minimiser of the noisy polynomial."""
+    """Noise on the coefficients, Gaussian with a delta and Laplace without, and the minimiser of what that
+    makes of the polynomial."""
 
     needs_lambda = False
     facts = ("coordinate_bound",)
     loss = "squared"
 
-    def _noise(self, d, p, draws, rng):
-        """(noise (draws, coefficients), linear ones first; its scale; its standard deviation).
+    def _l1_sensitivities(self, d, p):
+        R, B = bounds(d, p.bound, p.coordinate_bound)
+        return {
+            "published": published_sensitivity(d, B, self.loss),
+            "coordinate": coordinate_sensitivity(d, B, self.loss),
+            "l2": l2_sensitivity(d, R, self.loss),
+        }
 
-        Scale and deviation are of one coefficient and public.
-        """
-        raise NotImplementedError
+    def _scale(self, d, p):
+        """(scale of the noise on every coefficient, the sensitivity that it is for), both public."""
+        if not p.delta:
+            size = self._l1_sensitivities(d, p)[p.sensitivity]
+            return size / p.epsilon, size
+        size = gaussian_sensitivity(bounds(d, p.bound, p.coordinate_bound)[0], self.loss)
+        classical = getattr(p, "calibration", "analytic") == "classical"
+        return (classical_sigma if classical else gaussian_sigma)(p.epsilon, p.delta, size), size
+
+    def _guarantee(self, n, d, p):
+        scale, size = self._scale(d, p)
+        if not p.delta:
+            known = self._l1_sensitivities(d, p)
+            least = min(known["coordinate"], known["l2"])
+            # Stated at what the noise was asked for, though a sensitivity that is not tight gives more.
+            return (
+                f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
+                f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
+                f"{least / scale:.6g}-DP; what follows is post-processing"
+            )
+        reason = (
+            f"Gaussian noise of standard deviation {scale:.6g} on the coefficient vector, whose L2 "
+            f"sensitivity is at most {size:.6g}; {getattr(p, 'calibration', 'analytic')} calibration"
+        )
+        if getattr(p, "calibration", "analytic") == "analytic":
+            return reason
+        proven = gaussian_epsilon(scale, p.delta, size)
+        reason += f", proved for epsilon < 1: by the exact curve it gives {proven:.6g}"
+        return p.proven(reason, proven)
+
+    def _noise(self, d, p, draws, rng):
+        """(noise (draws, coefficients), linear ones first; its scale; its standard deviation)."""
+        scale, _ = self._scale(d, p)
+        law, deviation = (gaussian, scale) if p.delta else (laplace, math.sqrt(2) * scale)
+        return law(quadratics.coefficients(d), scale, draws, rng), scale, deviation
 
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
@@ -127,59 +165,8 @@ class _Functional(Mechanism):
             repair = p.repair if self.private else "trim"
             weights, unbounded = quadratics.solve(A, b, 2 * deviation, repair)
         failed = ~np.isfinite(weights).all(axis=1)
-        return Release(
-            weights,
-            np.where(failed, "unbounded", "ok"),
-            {"unbounded": unbounded, "scale": scale},
-        )
-
-    def _laplace_scale(self, d, p):
-        """(scale of Laplace noise, the sensitivity it is for, one that is proven to be enough)."""
-        R, B = bounds(d, p.bound, p.coordinate_bound)
-        known = {
-            "published": published_sensitivity(d, B, self.loss),
-            "coordinate": coordinate_sensitivity(d, B, self.loss),
-            "l2": l2_sensitivity(d, R, self.loss),
-        }
-        size = known[p.sensitivity]
-        return size / p.epsilon, size, min(known["coordinate"], known["l2"])
-
-    def _laplace_guarantee(self, n, d, p):
-        scale, size, least = self._laplace_scale(d, p)
-        # Stated at what the noise was asked for, though a sensitivity that is not tight gives more.
-        reason = (
-            f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
-            f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
-            f"{least / scale:.6g}-DP; what follows is post-processing"
-        )
-        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)
-
-    def _laplace_noise(self, d, p, draws, rng):
-        scale, _, _ = self._laplace_scale(d, p)
-        noise = laplace(quadratics.coefficients(d), scale, draws, rng)
-        return noise, scale, math.sqrt(2) * scale
-
-    def _sigma(self, d, p, calibration="analytic"):
-        """(standard deviation of Gaussian noise, the L2 sensitivity it is for)."""
-        size = gaussian_sensitivity(bounds(d, p.bound, p.coordinate_bound)[0], self.loss)
-        calibrate = gaussian_sigma if calibration == "analytic" else classical_sigma
-        return calibrate(p.epsilon, p.delta, size), size
-
-    def _gaussian_guarantee(self, d, p, calibration="analytic"):
-        sigma, size = self._sigma(d, p, calibration)
-        reason = (
-            f"Gaussian noise of standard deviation {sigma:.6g} on the coefficient vector, whose L2 "
-            f"sensitivity is at most {size:.6g}; {calibration} calibration"
-        )
-        proven = p.epsilon
-        if calibration == "classical":
-            proven = gaussian_epsilon(sigma, p.delta, size)
-            reason += f", proved for epsilon < 1: by the exact curve it gives {proven:.6g}"
-        return Guarantee(p.epsilon, proven, p.delta, REPLACE_ONE, reason)
-
-    def _gaussian_noise(self, d, p, draws, rng, calibration="analytic"):
-        sigma, _ = self._sigma(d, p, calibration)
-        return gaussian(quadratics.coefficients(d), sigma, draws, rng), sigma, sigma
+        status = np.where(failed, "unbounded", "ok")
+        return Release(weights, status, {"unbounded": unbounded, "scale": scale})
 
 
 @register("functional_laplace")
@@ -192,9 +179,7 @@ class FunctionalLaplace(_Functional):
     """
 
     numbers = True
-    options = SENSITIVITY | SOLVER | REPAIR | ADAM
-    _guarantee = _Functional._laplace_guarantee
-    _noise = _Functional._laplace_noise
+    options = SENSITIVITY | NOISY_SOLVER
 
 
 @register("functional_gaussian")
@@ -207,13 +192,7 @@ class FunctionalGaussian(_Functional):
 
     delta = "needed"
     numbers = True
-    options = {"calibration": Choice("analytic", "classical")} | SOLVER | REPAIR | ADAM
-
-    def _guarantee(self, n, d, p):
-        return self._gaussian_guarantee(d, p, p.calibration)
-
-    def _noise(self, d, p, draws, rng):
-        return self._gaussian_noise(d, p, draws, rng, p.calibration)
+    options = {"calibration": Choice("analytic", "classical")} | NOISY_SOLVER
 
 
 @register("functional_logistic")
@@ -227,13 +206,7 @@ class FunctionalLogistic(_Functional):
 
     delta = "optional"
     loss = "logistic"
-    options = SENSITIVITY | SOLVER | REPAIR | ADAM
-
-    def _guarantee(self, n, d, p):
-        return self._gaussian_guarantee(d, p) if p.delta else self._laplace_guarantee(n, d, p)
-
-    def _noise(self, d, p, draws, rng):
-        return (self._gaussian_noise if p.delta else self._laplace_noise)(d, p, draws, rng)
+    options = SENSITIVITY | NOISY_SOLVER
 
 
 @register("truncated_logistic")
@@ -246,7 +219,7 @@ class TruncatedLogistic(_Functional):
     options = SOLVER | ADAM
 
     def _guarantee(self, n, d, p):
-        return none(math.inf, "the exact minimiser of the truncated loss is released")
+        return "the exact minimiser of the truncated loss is released"
 
     def _noise(self, d, p, draws, rng):
         return np.zeros((draws, quadratics.coefficients(d))), 0.0, 0.0

@@ -17,10 +17,11 @@ from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp.errors import Refused
 from dp.mechanisms import register
 from dp.mechanisms.objective_perturbation import Tilted
-from dp.mechanisms.options import Between, Choice, Loss, NonNegative, Ordinary, Positive
+from dp.mechanisms.options import ADJACENCY, LOSS, TOLERANCE, Between, NonNegative, Positive
 from dp.noise import gaussian, gaussian_reach
 from dp.privacy import gaussian_tilt, published_tilt
 from dp.privacy.profiles import Curve, symmetric
+from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
 MOST_NOISE = 50  # times what a free Jacobian needs: a release with more would tell nothing
@@ -125,13 +126,8 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     """
 
     numbers = True
-    options = {
-        "loss": Loss(),
-        "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
-        "tolerance": NonNegative(1e-9),
-        "output": Between(0.03, low=0, high=1),
-        "radius": Ordinary(20.0),
-    }
+    options = LOSS | ADJACENCY | TOLERANCE
+    options |= {"output": Between(0.03, low=0, high=1), "radius": Positive(20.0)}
 
     def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):
         """lambda from public numbers alone, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
@@ -167,17 +163,12 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         """(epsilon, delta)-DP: `gaussian_tilt`'s profile composed with the output noise's."""
         plan = self._plan(n, d, p)
         found = self._kind(p)
-        mu = (1 if p.adjacency == ADD_REMOVE else 2) * found.slope * p.bound / plan.scale
+        mu = vector_sum(found.slope, p.adjacency) * p.bound / plan.scale
         least = gaussian_tilt.least_regularisation(p.epsilon, mu, p.bound, p.adjacency, found.name)
         free = "the Jacobian is free" if n * p.lam >= least else "the Jacobian is paid for"
-        return Guarantee(
-            p.epsilon,
-            p.epsilon,
-            p.delta,
-            p.adjacency,
-            f"{self._paid(n, p, plan)}; {free}: n lambda is {n * p.lam / least:.3g} times the threshold",
-            self._profile(n, p, plan),
-        )
+        times = f"n lambda is {n * p.lam / least:.3g} times the threshold"
+        reason = f"{self._paid(n, p, plan)}; {free}: {times}"
+        return p.proven(reason, profile=self._profile(n, p, plan))
 
 
 class _Published(_GaussianTilt):

@@ -7,26 +7,20 @@ import numpy as np
 from dp import losses
 from dp.accounting import (
     ADD_REMOVE,
-    REPLACE_ONE,
-    Guarantee,
     classical_gaussian_sigma,
     gaussian_epsilon,
     gaussian_mu,
     gaussian_sigma,
-    none,
 )
 from dp.data.examples import NUMBERS, check_rows
 from dp.descents import full_batch
 from dp.errors import Refused
 from dp.evaluation import error_rate
-from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice, Flag, Ordinary, Positive, Whole
+from dp.mechanisms import Mechanism, Release, register, repeated
+from dp.mechanisms.options import ADJACENCY, Choice, Flag, Ordinary, Positive, Whole
 from dp.privacy import last_iterate
 from dp.privacy.profiles import Gaussian
 from dp.privacy.sensitivities import vector_sum
-
-# Of sums of a number of records that adjacency does not hide, in reasons.
-PUBLIC_SIZE = "; sums are divided by n, a public number, the same with or without a record"
 
 LOSS = {"loss": Choice(*full_batch.LOSSES)}
 STEPS = {
@@ -35,6 +29,13 @@ STEPS = {
     "pretrain": Flag(False),
     "public_iterations": Whole(1000),
 }
+
+
+def public_size(p):
+    """Of sums of a number of records that adjacency does not hide: how a reason ends."""
+    if p.adjacency != ADD_REMOVE:
+        return ""
+    return "; sums are divided by n, a public number, the same with or without a record"
 
 
 class Classifier(Mechanism):
@@ -54,6 +55,12 @@ class Classifier(Mechanism):
     def _classes(self, p):
         return full_batch.classes_of(p.loss, p.classes)
 
+    def _descend(self, X, y, p, **settings):
+        """`full_batch.descend` by those of its settings that are in p, and the given ones."""
+        named = ("iterations", "learning_rate", "loss", "classes", "lam")
+        found = {name: value for name, value in vars(p).items() if name in named}
+        return full_batch.descend(X, y, **found | settings)
+
 
 class _Descent(Classifier):
     """`initial`, where it is given, takes the place of pre-training.
@@ -65,7 +72,7 @@ class _Descent(Classifier):
     uses_public_rows = True
     reports = ("train_error",)
 
-    def _start(self, p, settings):
+    def _start(self, p):
         """Weights that gradient descent without privacy finds on the public rows."""
         if p.public is None or len(p.public[0]) == 0:
             raise Refused(
@@ -73,7 +80,7 @@ class _Descent(Classifier):
                 "pretrain to false"
             )
         check_rows(*p.public, p.bound, self._classes(p))
-        weights, _ = full_batch.descend(*p.public, **settings | {"iterations": p.public_iterations})
+        weights, _ = self._descend(*p.public, p, iterations=p.public_iterations)
         return weights[0]
 
     def _noise(self, n, p):
@@ -81,34 +88,17 @@ class _Descent(Classifier):
         return {}
 
     def _release(self, X, y, p, draws, rng):
-        settings = {
-            "loss": p.loss,
-            "classes": p.classes,
-            "lam": p.lam,
-            "learning_rate": p.learning_rate,
-            "iterations": p.iterations,
-        }
         noise = self._noise(len(X), p)
-        start = p.initial
-        if start is None and p.pretrain:
-            start = self._start(p, settings)
+        start = self._start(p) if p.initial is None and p.pretrain else p.initial
         descents = draws if noise else 1  # without noise they are all the same
-        weights, trace = full_batch.descend(
-            X, y, restarts=descents, rng=rng, initial=start, **noise, **settings
-        )
+        weights, trace = self._descend(X, y, p, restarts=descents, rng=rng, initial=start, **noise)
         error = np.full(descents, np.nan)  # of classes
         if self._classes(p) != NUMBERS or np.isin(y, (-1, 1)).all():
             error = error_rate(weights, X, y)
-        info = {"loss": trace, "train_error": error}
+        info = {"loss": trace, "train_error": error, "scale": noise.get("sigma", 0.0)}
         if getattr(p, "accounting", None) == "last_iterate":
             del info["loss"]  # nothing but the last iterate is released
-        same = draws // descents
-        return Release(
-            np.repeat(weights, same, axis=0),
-            np.full(draws, "ok"),
-            {key: np.repeat(values, same, axis=0) for key, values in info.items()}
-            | {"scale": noise.get("sigma", 0.0)},
-        )
+        return repeated(Release(weights, np.full(descents, "ok"), info), draws // descents)
 
 
 @register("dp_gd")
@@ -144,11 +134,9 @@ class DPGradientDescent(_Descent):
         LOSS
         | {"noise": Choice("analytic", "published"), "clip": Ordinary(1.0)}
         | STEPS
-        | {
-            "accounting": Choice("composition", "last_iterate"),
-            "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
-            "steps": Choice("stated", "rule"),
-        }
+        | {"accounting": Choice("composition", "last_iterate")}
+        | ADJACENCY
+        | {"steps": Choice("stated", "rule")}
     )
 
     def _by_rule(self, n, d, p):
@@ -185,13 +173,11 @@ class DPGradientDescent(_Descent):
         reason = (
             f"{p.iterations} Gaussian steps of sensitivity {'2C/n' if moved > p.clip else 'C/n'} = "
             f"{moved / n:.6g} and standard deviation {sigma:.6g} compose to Gaussian DP with mu = "
-            f"{mu:.6g}; {p.noise} noise{how}"
+            f"{mu:.6g}; {p.noise} noise{how}{public_size(p)}"
         )
-        if p.adjacency == ADD_REMOVE:
-            reason += PUBLIC_SIZE
         if p.pretrain:
             reason += "; it starts from weights that public rows alone determine"
-        return Guarantee(p.epsilon, proven, p.delta, p.adjacency, reason, Gaussian(mu))
+        return p.proven(reason, proven, Gaussian(mu))
 
     def sigma(self, n, p):
         """Standard deviation of the noise on every coordinate of the mean gradient."""
@@ -210,4 +196,4 @@ class GradientDescent(_Descent):
     options = LOSS | STEPS
 
     def _guarantee(self, n, d, p):
-        return none(math.inf, "gradient descent without noise")
+        return "gradient descent without noise"

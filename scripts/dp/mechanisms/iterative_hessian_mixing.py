@@ -8,12 +8,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
+from dp.accounting import REPLACE_ONE, gaussian_mu
 from dp.errors import Refused
-from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms import Mechanism, register
 from dp.mechanisms.boosted_adassp import boost
-from dp.mechanisms.options import Between, Choice, Ordinary, Whole
+from dp.mechanisms.options import ADJACENCY, Between, Positive, Whole
 from dp.privacy import quadratics, sketches
+from dp.privacy.sensitivities import vector_sum
 
 EPSILONS = 1e-3, 30.0  # between which gamma and the gradients' noise can be found
 PRIVATE_SIDE = 1e-3  # relative width of the search for them
@@ -65,9 +66,9 @@ class IterativeHessianMixing(Mechanism):
     numbers = True
     options = {
         "iterations": Whole(3),
-        "clip": Ordinary(1.0),
+        "clip": Positive(1.0),
         "share": Between(0.5, low=0, high=1),
-        "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
+        **ADJACENCY,
     }
 
     def _check_together(self, n, d, p):
@@ -85,7 +86,7 @@ class IterativeHessianMixing(Mechanism):
         gamma, gradient, profile = calibrate(
             rows, p.iterations, p.epsilon, p.delta, tau0, p.share, p.adjacency
         )
-        moved = (1 if p.adjacency == ADD_REMOVE else 2) * p.clip * p.bound
+        moved = vector_sum(p.clip, p.adjacency) * p.bound
         return rows, tau0, gamma * p.bound**2, moved / gradient, profile
 
     def _guarantee(self, n, d, p):
@@ -96,7 +97,7 @@ class IterativeHessianMixing(Mechanism):
             f"{gamma:.6g}, a Gaussian release of the smallest eigenvalue, and {p.iterations} gradients "
             f"with noise of standard deviation {sigma:.6g}, composed exactly"
         )
-        return Guarantee(p.epsilon, p.epsilon, p.delta, p.adjacency, reason, profile)
+        return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
         """H is drawn as A^1/2 W A^1/2, W a Wishart matrix: the gradients need no more of a sketch."""
@@ -113,18 +114,8 @@ class IterativeHessianMixing(Mechanism):
             H = half @ wishart(rows, d, draws, rng) @ half.transpose(0, 2, 1)
             return np.linalg.solve(H + n * p.lam * np.eye(d), moment[..., None])[..., 0]
 
-        weights = boost(
-            X,
-            y,
-            precondition,
-            iterations=p.iterations,
-            clip=p.clip,
-            sigma=sigma,
-            n_lambda=n * p.lam,
-            draws=draws,
-            rng=rng,
-        )
-        return Release(weights, np.full(draws, "ok"), {"scale": sigma, "gamma": gamma})
+        weights = boost(X, y, p, precondition, sigma, draws, rng)
+        return weights, {"scale": sigma, "gamma": gamma}
 
 
 def wishart(rows, d, draws, rng):

@@ -2,7 +2,9 @@
 
 import math
 
-from dp.accounting import REPLACE_ONE, Guarantee, none
+import numpy as np
+
+from dp.accounting import none
 from dp.mechanisms import register
 from dp.mechanisms.nonprivate import weight_statistics
 from dp.mechanisms.output_perturbation import EVERYWHERE, OutputPerturbation, Perturbed, sensitivity
@@ -24,7 +26,8 @@ class _Coordinates(Perturbed):
         return sensitivity(n, p.lam, p.bound, p.loss) / p.epsilon
 
     def _statistics(self, weights, noise):
-        return {"noise_variance": noise.var(axis=1), **weight_statistics(weights, len(noise))}
+        found = {name: np.repeat(v, len(noise)) for name, v in weight_statistics(weights).items()}
+        return {"noise_variance": noise.var(axis=1), **found}
 
 
 @register("laplace_coordinates")
@@ -42,13 +45,13 @@ class LaplaceCoordinates(_Coordinates):
         """sqrt(d) epsilon: ||v||_1 <= sqrt(d) ||v||_2, and the certified minimiser paid for."""
         scale = self.scale(n, d, p)
         size = math.sqrt(d) * sensitivity(n, p.lam, p.bound, p.loss, p.tolerance)
-        reason = (
+        return p.proven(
             f"Laplace noise of scale {scale:.6g} on every weight needs the L1 sensitivity, which is at "
             f"most sqrt(d) = {math.sqrt(d):.6g} times the L2 bound 2 kappa R/(n lambda) that it was "
             f"given, with 2 tau/lambda added {size:.6g}, tau = {p.tolerance:g} the gradient norm that "
-            f"{EVERYWHERE}"
+            f"{EVERYWHERE}",
+            size / scale,
         )
-        return Guarantee(p.epsilon, size / scale, 0.0, REPLACE_ONE, reason)
 
 
 @register("laplace_coordinates_sum")
@@ -86,9 +89,8 @@ class LaplaceL1(_Coordinates):
     def _guarantee(self, n, d, p):
         """epsilon-DP: the L1 sensitivity is at most sqrt(d) (2 kappa R/(n lambda) + 2 tau/lambda)."""
         scale = self.scale(n, d, p)
-        reason = (
+        return (
             f"the minimiser's L1 sensitivity is at most sqrt(d) (2 kappa R/(n lambda) + 2 tau/lambda) "
             f"= {scale * p.epsilon:.6g}, tau = {p.tolerance:g} the gradient norm that {EVERYWHERE}; "
             f"Laplace noise of that over epsilon on every weight"
         )
-        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, Guarantee, gaussian_sigma, none
+from dp.accounting import gaussian_sigma
 from dp.descents import distributed_lasso
-from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms import Mechanism, Release, register, repeated
 from dp.mechanisms.options import Choice, NonNegative, Optional, Ordinary, Positive, Whole
 
 
@@ -65,16 +65,17 @@ class DistributedLasso(_OverCentres):
     }
 
     def _guarantee(self, n, d, p):
-        return none(math.inf, "exact gradients of the private rows leave each centre")
+        return "exact gradients of the private rows leave each centre"
 
     def _release_many(self, tasks, draws):
         """Candidates that differ in lam and rate iterate together; draws are `draws` times the same."""
         fitted = _Preparations()
         for X, y, settings, _ in tasks:
             fitted.to(settings[0].all_rows)
-            yield self._minimisers(X, np.asarray(y, dtype=float), settings, draws, fitted)
+            found = self._minimisers(X, np.asarray(y, dtype=float), settings, fitted)
+            yield repeated(found, draws)
 
-    def _minimisers(self, X, y, settings, draws, fitted):
+    def _minimisers(self, X, y, settings, fitted):
         weights = np.empty((len(settings), X.shape[1]))
         found = {
             "intercept": np.empty(len(settings)),
@@ -115,11 +116,7 @@ class DistributedLasso(_OverCentres):
             found["iterations"][chosen], found["stopped"][chosen] = iterations, stopped
         bad = found["stopped"] == "diverged"
         weights[bad], found["intercept"][bad] = 0.0, 0.0
-        return Release(
-            np.repeat(weights, draws, axis=0),
-            np.repeat(np.where(bad, "diverged", "ok"), draws),
-            {key: np.repeat(values, draws) for key, values in found.items()},
-        )
+        return Release(weights, np.where(bad, "diverged", "ok"), found)
 
 
 @register("dp_distributed_lasso")
@@ -149,12 +146,11 @@ class DPDistributedLasso(_OverCentres):
         sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 2): sigma is the
         analytic calibration of that one. It covers all that the centres ever send.
         """
-        reason = (
+        return (
             f"every centre adds noise of standard deviation {self._sigma(p):.6g} to its sum of gradients "
             f"clipped to {p.clip:g} in each of {p.rounds} rounds, one Gaussian mechanism of sensitivity "
             f"sqrt({p.rounds}) 2 {p.clip:g} in all"
         )
-        return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
 
     def _sigma(self, p):
         return gaussian_sigma(p.epsilon, p.delta, 2 * p.clip * math.sqrt(p.rounds))
@@ -171,5 +167,4 @@ class DPDistributedLasso(_OverCentres):
                 total += distributed_lasso.clipped_sum(X[part], y[part], w, p.clip)
                 total += sigma * rng.standard_normal((draws, d))
             w = distributed_lasso.soft_threshold(w - rate * total / n, p.lam, rate)
-        info = {"discarded": (w == 0).sum(axis=1), "sigma": sigma}
-        return Release(w, np.full(draws, "ok"), info)
+        return w, {"discarded": (w == 0).sum(axis=1), "sigma": sigma}

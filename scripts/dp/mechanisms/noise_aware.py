@@ -1,18 +1,16 @@
 """Logistic regression with standard errors: one budget pays for the weights and for their covariance."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 
 from dp import losses
-from dp.accounting import ADD_REMOVE
 from dp.data.examples import slices
 from dp.errors import Refused
 from dp.inference import floored, linearise
-from dp.mechanisms import Release, register
+from dp.mechanisms import Parameters, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation
-from dp.mechanisms.gradient_descent import PUBLIC_SIZE
+from dp.mechanisms.gradient_descent import public_size
 from dp.mechanisms.options import Between, Flag
 from dp.noise import gaussian
 from dp.privacy import sensitivities
@@ -61,7 +59,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
             raise Refused(
                 "output^2 and the shares for covariances leave the tilt nothing: give less"
             )
-        plan = super()._plan(n, d, SimpleNamespace(**vars(p) | {"output": second}))
+        plan = super()._plan(n, d, Parameters(**vars(p) | {"output": second}))
         return plan._replace(output_scale=plan.output_scale * second / p.output)
 
     def _matrix_scales(self, n, p, plan):
@@ -75,8 +73,8 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         matrices = f"the Hessian there has noise of standard deviation {hessian:.6g}"
         if p.robust:
             matrices += f", the slopes' second moments {scores:.6g}"
-        public = PUBLIC_SIZE if plan.adjacency == ADD_REMOVE else ""
-        return f"{super()._paid(n, p, plan)}, shared with a second release: {matrices}{public}"
+        paid = super()._paid(n, p, plan)
+        return f"{paid}, shared with a second release: {matrices}{public_size(p)}"
 
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape

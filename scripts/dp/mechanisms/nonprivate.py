@@ -1,13 +1,8 @@
 """The baselines without noise."""
 
-import math
-
-import numpy as np
-
-from dp.accounting import none
 from dp.errors import Refused
-from dp.mechanisms import Mechanism, Release, join, register
-from dp.mechanisms.options import Choice, Loss
+from dp.mechanisms import Mechanism, Release, join, register, repeated
+from dp.mechanisms.options import LOSS, Choice
 from dp.solvers.fits import FITS, sum_intercept_path
 from dp.solvers.lasso_scales import SCALES
 
@@ -25,8 +20,7 @@ class NonPrivate(Mechanism):
     numbers = True
     fit = "l2"
     in_blocks = True
-    options = {
-        "loss": Loss(),
+    options = LOSS | {
         "penalty": Choice("l2", "l1", "elastic_net"),
         "penalty_scale": Choice(*SCALES),
     }
@@ -38,7 +32,7 @@ class NonPrivate(Mechanism):
             raise Refused(f"penalty_scale is for the penalty 'l1', not {p.penalty!r}")
 
     def _guarantee(self, n, d, p):
-        return none(math.inf, "the exact minimiser is released")
+        return "the exact minimiser is released"
 
     def shared_fit(self, options):
         """The fit of the same name as the penalty."""
@@ -50,19 +44,13 @@ class NonPrivate(Mechanism):
             p.penalty, {}
         )
         weights, info = p.fit or FITS[p.penalty](X, y, p.lam, **options)
-        return Release(
-            np.repeat(weights, draws, axis=0),
-            np.repeat(info["status"], draws),
-            {"gradient_norm": np.repeat(info["gradient_norm"], draws)},
-        )
+        fitted = Release(weights, info["status"], {"gradient_norm": info["gradient_norm"]})
+        return repeated(fitted, draws)
 
 
-def weight_statistics(weights, draws):
-    """Mean and variance over the weights (1, d) of one fit, as E18 tabulates them, per draw."""
-    return {
-        "weights_mean": np.repeat(weights.mean(axis=1), draws),
-        "weights_variance": np.repeat(weights.var(axis=1), draws),
-    }
+def weight_statistics(weights):
+    """Mean and variance over the weights (1, d) of one fit, as E18 tabulates them."""
+    return {"weights_mean": weights.mean(axis=1), "weights_variance": weights.var(axis=1)}
 
 
 @register("nonprivate_sum")
@@ -74,10 +62,10 @@ class NonPrivateSum(Mechanism):
     numbers = True
     fit = "sum_intercept"
     reports = ("weights_mean", "weights_variance")
-    options = {"loss": Loss()}
+    options = LOSS
 
     def _guarantee(self, n, d, p):
-        return none(math.inf, "the exact minimiser is released")
+        return "the exact minimiser is released"
 
     def _release_many(self, tasks, draws):
         """Candidates share one path of fits, whose lambdas follow each other."""
@@ -86,17 +74,11 @@ class NonPrivateSum(Mechanism):
             for p in candidates:
                 lams.setdefault(p.loss, []).append(p.lam)
             paths = {loss: sum_intercept_path(X, y, lams[loss], loss=loss) for loss in lams}
-            yield join([self._fitted(p.fit or next(paths[p.loss]), draws) for p in candidates])
+            found = join([_fitted(*(p.fit or next(paths[p.loss]))) for p in candidates])
+            yield repeated(found, draws)
 
-    def _fitted(self, fit, draws):
-        weights, info = fit
-        d = weights.shape[1] - 1
-        return Release(
-            np.repeat(weights[:, :d], draws, axis=0),
-            np.repeat(info["status"], draws),
-            {
-                "gradient_norm": np.repeat(info["gradient_norm"], draws),
-                "intercept": np.repeat(weights[:, d], draws),
-                **weight_statistics(weights[:, :d], draws),
-            },
-        )
+
+def _fitted(weights, info):
+    weights, intercept = weights[:, :-1], weights[:, -1]
+    kept = {"gradient_norm": info["gradient_norm"], "intercept": intercept}
+    return Release(weights, info["status"], kept | weight_statistics(weights))

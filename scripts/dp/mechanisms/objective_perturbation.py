@@ -17,10 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.accounting import REPLACE_ONE, Guarantee
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice, Loss, NonNegative
+from dp.mechanisms.options import LOSS, TOLERANCE, Choice
 from dp.noise import l2_laplace, l2_laplace_reach
 from dp.solvers.newton import check_certifiable, minimise
 
@@ -227,20 +226,15 @@ class Tilted(Mechanism):
 class ObjectivePerturbation(Tilted):
     """The repaired form (CMS11 algorithm 2), for any loss that states kappa and c."""
 
-    options = {
-        "loss": Loss(),
-        "calibration": Choice("cms11", "single_log", "supremum"),
-        "tolerance": NonNegative(1e-9),
-    }
+    options = LOSS | {"calibration": Choice("cms11", "single_log", "supremum")} | TOLERANCE
 
     def _guarantee(self, n, d, p):
         """epsilon-DP: CMS11 theorem 9 for the minimiser, output noise for the solver's point near it."""
         plan = self._plan(n, d, p)
-        reason = (
+        return (
             f"the Jacobian's share is taken from epsilon ({p.calibration}): noise for "
             f"{plan.epsilon_b:.6g}, extra ridge {plan.ridge:.6g}; {self._paid(plan, d, p.tolerance)}"
         )
-        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)
 
     def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic", calibration="cms11"):
         return calibrate(epsilon, n, lam, bound, loss, calibration)
@@ -255,7 +249,7 @@ class ObjectivePerturbationCM08(Tilted):
     """
 
     numbers = False
-    options = {"loss": Loss(), "tolerance": NonNegative(1e-9)}
+    options = LOSS | TOLERANCE
 
     def _guarantee(self, n, d, p):
         """`exact_epsilon` at epsilon' = (1 - s) epsilon, and s epsilon.
@@ -272,7 +266,7 @@ class ObjectivePerturbationCM08(Tilted):
                 f"2 R^2 = {2 * p.bound**2:g}"
             )
         reason = f"the proof leaves out the Jacobian of b -> w; {here}; {self._paid(plan, d, p.tolerance)}"
-        return Guarantee(p.epsilon, p.epsilon + excess, 0.0, REPLACE_ONE, reason)
+        return p.proven(reason, p.epsilon + excess)
 
     def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic"):
         return epsilon, 0.0

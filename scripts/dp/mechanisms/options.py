@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from numbers import Integral, Real
 
 from dp import losses
+from dp.accounting import ADD_REMOVE, REPLACE_ONE
 from dp.errors import Refused
 
 
@@ -131,3 +132,9 @@ class Loss(Option):
 
     def check(self, name, value):
         losses.get(value)
+
+
+# Options that several mechanisms have.
+ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
+LOSS = {"loss": Loss()}
+TOLERANCE = {"tolerance": NonNegative(1e-9)}

@@ -3,10 +3,10 @@
 import numpy as np
 
 from dp import losses
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
+from dp.accounting import ADD_REMOVE, REPLACE_ONE
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice, Loss, NonNegative
+from dp.mechanisms.options import ADJACENCY, LOSS, TOLERANCE
 from dp.noise import gaussian, l2_laplace
 from dp.privacy.profiles import Gaussian
 from dp.solvers.fits import FITS, fit_options
@@ -103,7 +103,7 @@ class OutputPerturbation(Perturbed):
 
     numbers = True
     fit = "l2"
-    options = {"loss": Loss(), "tolerance": NonNegative(1e-9)}
+    options = LOSS | TOLERANCE
 
     def scale(self, n, d, p):
         """Scale of the noise's norm ~ Gamma(d, scale)."""
@@ -112,12 +112,11 @@ class OutputPerturbation(Perturbed):
     def _guarantee(self, n, d, p):
         """epsilon-DP (CM08 theorem 1; CMS11 theorem 6, with the certified minimiser paid for)."""
         scale = self.scale(n, d, p)
-        reason = (
+        return (
             f"the minimiser's L2 sensitivity is at most 2 kappa R/(n lambda) + 2 tau/lambda = "
             f"{scale * p.epsilon:.6g}, tau = {p.tolerance:g} the gradient norm that {EVERYWHERE}; "
             f"norm of the noise ~ Gamma({d}, {scale:.6g})"
         )
-        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)
 
 
 @register("output_perturbation_gaussian")
@@ -131,7 +130,7 @@ class GaussianOutputPerturbation(OutputPerturbation):
 
     delta = "needed"
     law = staticmethod(gaussian)
-    options = OutputPerturbation.options | {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
+    options = OutputPerturbation.options | ADJACENCY
 
     def _sensitivity(self, n, p):
         if p.adjacency == REPLACE_ONE:
@@ -141,11 +140,11 @@ class GaussianOutputPerturbation(OutputPerturbation):
 
     def scale(self, n, d, p):
         """Standard deviation of the noise."""
-        return self._sensitivity(n, p) / gaussian_mu(p.epsilon, p.delta)
+        return self._sensitivity(n, p) / p.mu
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP: mu-Gaussian DP, exactly (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7)."""
-        mu, public = gaussian_mu(p.epsilon, p.delta), ""
+        mu, public = p.mu, ""
         if p.adjacency == ADD_REMOVE:
             public = f"; Lambda = n lambda = {n * p.lam:.6g} is public, the same with or without a record"
         reason = (
@@ -153,4 +152,4 @@ class GaussianOutputPerturbation(OutputPerturbation):
             f"{p.tolerance:g} the gradient norm that {EVERYWHERE}; noise of standard deviation "
             f"{self.scale(n, d, p):.6g} makes it Gaussian DP with mu = {mu:.6g}{public}"
         )
-        return Guarantee(p.epsilon, p.epsilon, p.delta, p.adjacency, reason, Gaussian(mu))
+        return p.proven(reason, profile=Gaussian(mu))

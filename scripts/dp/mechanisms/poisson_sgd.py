@@ -2,14 +2,10 @@
 
 import math
 
-import numpy as np
-
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
-from dp.descents import full_batch
 from dp.errors import Refused
-from dp.mechanisms import Release, register
+from dp.mechanisms import register
 from dp.mechanisms.gradient_descent import LOSS, Classifier
-from dp.mechanisms.options import Between, Choice, Ordinary, Positive, Whole
+from dp.mechanisms.options import ADJACENCY, Between, Ordinary, Positive, Whole
 from dp.privacy import composition
 from dp.privacy.profiles import Gaussian
 from dp.privacy.sensitivities import vector_sum
@@ -32,7 +28,7 @@ class PoissonSGD(Classifier):
         "iterations": Whole(300),
         "learning_rate": Positive(2.0),
         "clip": Ordinary(1.0),
-        "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
+        **ADJACENCY,
     }
 
     check = Classifier.parameters  # its guarantee composes distributions, which takes a second
@@ -48,8 +44,7 @@ class PoissonSGD(Classifier):
     def _noise(self, p):
         """(standard deviation over C, of the noise on a batch's sum; the profile of all steps)."""
         if p.sampling >= 1:
-            mu = gaussian_mu(p.epsilon, p.delta)
-            return vector_sum(1.0, p.adjacency) * math.sqrt(p.iterations) / mu, Gaussian(mu)
+            return vector_sum(1.0, p.adjacency) * math.sqrt(p.iterations) / p.mu, Gaussian(p.mu)
         return composition.sampled_multiplier(
             p.epsilon, p.delta, p.iterations, p.sampling, p.adjacency
         )
@@ -63,25 +58,13 @@ class PoissonSGD(Classifier):
             f"the quotient of standard deviation {self._scale(n, p):.6g}, on the sum {multiplier:.6g} "
             f"times the clipping norm; composed by a privacy loss distribution"
         )
-        return Guarantee(p.epsilon, p.epsilon, p.delta, p.adjacency, reason, profile)
+        return p.proven(reason, profile=profile)
 
     def _scale(self, n, p):
         return self._noise(p)[0] * p.clip / (p.sampling * n)
 
     def _release(self, X, y, p, draws, rng):
         scale = self._scale(len(X), p)
-        weights, _ = full_batch.descend(
-            X,
-            y,
-            iterations=p.iterations,
-            learning_rate=p.learning_rate,
-            loss=p.loss,
-            classes=p.classes,
-            lam=p.lam,
-            clip=p.clip,
-            sigma=scale,
-            restarts=draws,
-            rng=rng,
-            sampling=p.sampling if p.sampling < 1 else None,
-        )
-        return Release(weights, np.full(draws, "ok"), {"scale": scale})
+        sampling = p.sampling if p.sampling < 1 else None
+        noise = {"clip": p.clip, "sigma": scale, "restarts": draws, "rng": rng}
+        return self._descend(X, y, p, sampling=sampling, **noise)[0], {"scale": scale}

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, Guarantee, none
+from dp.accounting import none
 from dp.data.examples import row_norms
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
@@ -97,13 +97,12 @@ class PosteriorSampling(Mechanism):
                 f"depends on the data and is not bounded here; without a limit the draw is exact",
             )
         gamma = self._gamma(p)
-        reason = (
+        return (
             f"one exact draw from exp(-gamma F) on the ball of radius {p.radius:g}, gamma = "
             f"{gamma:.6g} = epsilon/(2D), D = {p.epsilon / (2 * gamma):.6g} the range of one record's "
             f"loss there; the rejection sampler goes on until it accepts, and its running time, which "
             f"depends on the data, is not covered"
         )
-        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)
 
     def _gamma(self, p):
         return float(p.epsilon / (2 * loss_range(p.loss, p.radius * p.bound)))

@@ -10,17 +10,16 @@ import math
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
 from dp.descents import full_batch
-from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.gradient_descent import PUBLIC_SIZE, Classifier
-from dp.mechanisms.options import Between, Choice, Optional, Whole
+from dp.mechanisms import Mechanism, register
+from dp.mechanisms.gradient_descent import Classifier, public_size
+from dp.mechanisms.options import ADJACENCY, Between, Choice, Optional, Whole
 from dp.noise import gaussian
 from dp.privacy import last_iterate, sensitivities
 from dp.privacy.profiles import Gaussian
 from dp.privacy.quadratics import noisy_inverse
 
-ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
+CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # of a loss at most, times R^2
 
 
 def gradient_norm(p, loss="logistic"):
@@ -55,10 +54,9 @@ class PreconditionedGradientDescent(Classifier):
 
     def _scales(self, n, d, p):
         """(T, standard deviation on the matrix, on every mean gradient)."""
-        mu = gaussian_mu(p.epsilon, p.delta)
+        mu = p.mu
         steps = p.iterations or (5 if n * mu / math.sqrt(d) < 150 else 10)
-        curvature = {"logistic": 0.25, "softmax": 0.5}[p.loss]
-        matrix = curvature * sensitivities.gram(p.bound, p.adjacency) / n
+        matrix = CURVATURE[p.loss] * sensitivities.gram(p.bound, p.adjacency) / n
         gradient = gradient_sum(p, p.loss) / n
         return (
             steps,
@@ -69,35 +67,21 @@ class PreconditionedGradientDescent(Classifier):
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP: mu^2 = share mu^2 + T (1 - share)/T mu^2."""
         steps, matrix, gradient = self._scales(n, d, p)
-        mu = gaussian_mu(p.epsilon, p.delta)
         reason = (
             f"one Gaussian release of a matrix, standard deviation {matrix:.6g}, and {steps} of mean "
-            f"gradients, standard deviation {gradient:.6g}, compose to Gaussian DP with mu = {mu:.6g}"
+            f"gradients, standard deviation {gradient:.6g}, compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        reason += PUBLIC_SIZE if p.adjacency == ADD_REMOVE else ""
-        return Guarantee(p.epsilon, p.epsilon, p.delta, p.adjacency, reason, Gaussian(mu))
+        return p.proven(reason + public_size(p), profile=Gaussian(p.mu))
 
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
         steps, matrix, sigma = self._scales(n, d, p)
-        curvature = {"logistic": 0.25, "softmax": 0.5}[p.loss]
         ridge = sensitivities.spectral_ridge(matrix, d) + p.lam
-        inverse = noisy_inverse(curvature * (X.T @ X) / n, matrix, ridge, draws, rng)
-        weights, _ = full_batch.descend(
-            X,
-            y,
-            iterations=steps,
-            learning_rate=1.0,
-            loss=p.loss,
-            classes=p.classes,
-            lam=p.lam,
-            clip=gradient_norm(p, p.loss),
-            sigma=sigma,
-            restarts=draws,
-            rng=rng,
-            precondition=inverse,
-        )
-        return Release(weights, np.full(draws, "ok"), {"scale": sigma, "matrix_scale": matrix})
+        inverse = noisy_inverse(CURVATURE[p.loss] * (X.T @ X) / n, matrix, ridge, draws, rng)
+        steps = {"iterations": steps, "learning_rate": 1.0, "precondition": inverse}
+        noise = {"clip": gradient_norm(p, p.loss), "sigma": sigma, "restarts": draws, "rng": rng}
+        weights, _ = self._descend(X, y, p, **steps, **noise)
+        return weights, {"scale": sigma, "matrix_scale": matrix}
 
 
 @register("dp_newton")
@@ -122,8 +106,7 @@ class DPNewton(Mechanism):
     def _scales(self, n, p):
         """Standard deviations on every mean gradient and mean trace, and every direction's mu."""
         gradient, trace, direction = (
-            gaussian_mu(p.epsilon, p.delta) * math.sqrt(share / p.iterations)
-            for share in (0.70, 0.03, 0.27)
+            p.mu * math.sqrt(share / p.iterations) for share in (0.70, 0.03, 0.27)
         )
         return (
             gradient_sum(p) / (n * gradient),
@@ -134,14 +117,12 @@ class DPNewton(Mechanism):
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP: the three parts of all steps compose to mu."""
         gradient, trace, direction = self._scales(n, p)
-        mu = gaussian_mu(p.epsilon, p.delta)
         reason = (
             f"{p.iterations} steps, each a Gaussian release of the mean gradient (standard deviation "
             f"{gradient:.6g}), of the Hessian's trace ({trace:.6g}) and of the direction (mu = "
-            f"{direction:.6g}), compose to Gaussian DP with mu = {mu:.6g}"
+            f"{direction:.6g}), compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        reason += PUBLIC_SIZE if p.adjacency == ADD_REMOVE else ""
-        return Guarantee(p.epsilon, p.epsilon, p.delta, p.adjacency, reason, Gaussian(mu))
+        return p.proven(reason + public_size(p), profile=Gaussian(p.mu))
 
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
@@ -166,7 +147,7 @@ class DPNewton(Mechanism):
                     length = max(np.linalg.norm(step), 1e-300)
                     step *= np.log1p(length) / length
                 W[r] -= step
-        return Release(W, np.full(draws, "ok"), {"scale": sigma})
+        return W, {"scale": sigma}
 
 
 def _weights(z, hessian):

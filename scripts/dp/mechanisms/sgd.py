@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.accounting import REPLACE_ONE, Guarantee, none
 from dp.descents import stochastic
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice, Flag, Loss, Optional, Ordinary, Positive, Whole
+from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positive, Whole
 from dp.noise import l2_laplace
 
 CHUNK_BYTES = 1 << 29  # rows and noise held at a time
@@ -20,7 +19,7 @@ OPTIONS = {
     "epochs": Whole(1),
     "schedule": Choice(*stochastic.SCHEDULES),
     "rate": Positive(1.0),
-    "loss": Loss(),
+    **LOSS,
     "clip": Ordinary(1.0),
     "dimensions": Optional(Whole()),
     "bias": Flag(True),
@@ -206,7 +205,7 @@ class DPSGD(_SGD):
             f"each sum of gradients clipped to {p.clip:g}, costs {proven / p.epochs:.6g}; {p.epochs} "
             f"pass{'es' * (p.epochs > 1)} compose to {proven:.6g}"
         )
-        return Guarantee(p.epsilon, proven, 0.0, REPLACE_ONE, reason)
+        return p.proven(reason, proven)
 
     def _scale(self, p):
         return 2 * p.clip * (p.epochs if p.accounting == "composed" else 1) / p.epsilon
@@ -220,4 +219,4 @@ class SGD(_SGD):
     options = OPTIONS
 
     def _guarantee(self, n, d, p):
-        return none(math.inf, "no noise is added")
+        return "no noise is added"

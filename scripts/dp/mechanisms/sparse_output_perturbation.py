@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, Guarantee, none
+from dp.accounting import none
 from dp.mechanisms import register
-from dp.mechanisms.options import Choice, NonNegative, Optional, Positive
+from dp.mechanisms.options import TOLERANCE, Choice, Optional, Positive
 from dp.mechanisms.output_perturbation import EVERYWHERE, Perturbed, sensitivity
 from dp.solvers.lasso_scales import SCALES, weight_beside_mean
 
@@ -41,7 +41,7 @@ class LassoOutputPerturbation(Perturbed):
     fit = "l1"
     certified = False
 
-    options = {"tolerance": NonNegative(1e-9), "penalty_scale": Choice(*SCALES)}
+    options = TOLERANCE | {"penalty_scale": Choice(*SCALES)}
 
     def scale(self, n, d, p):
         return sensitivity(n, p.lam, p.bound) / p.epsilon
@@ -55,30 +55,25 @@ class LassoOutputPerturbation(Perturbed):
     def _guarantee(self, n, d, p):
         """epsilon n log 2 / R: `lasso_sensitivity` over the noise's scale."""
         scale = self.scale(n, d, p)
+        bound = f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under"
+        only_l2 = f"{bound} L2 regularisation only"
         if p.penalty_scale in DATA_DEPENDENT:
             return none(
                 p.epsilon,
-                f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under L2 regularisation "
-                f"only; the L1 penalty's weights are the standard deviations of the private rows' own "
+                f"{only_l2}; the L1 penalty's weights are the standard deviations of the private rows' own "
                 f"columns: where one nears zero, nothing bounds how far the minimiser moves",
             )
+        weight = weight_beside_mean(p.lam, n, p.penalty_scale)
+        moved = lasso_sensitivity(weight)
         if p.penalty_scale == "summed":
-            weight = weight_beside_mean(p.lam, n, p.penalty_scale)
-            reason = (
-                f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under L2 regularisation "
-                f"only; the L1 minimiser, whose penalty weighs lambda/n = {weight:.6g} beside the mean "
-                f"loss, moves by at most {lasso_sensitivity(weight):.6g}"
-            )
-            proven = lasso_sensitivity(weight) / scale
-            return Guarantee(p.epsilon, proven, 0.0, REPLACE_ONE, reason)
-        proven = lasso_sensitivity(p.lam) / scale
-        reason = (
-            f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under L2 regularisation "
-            f"only; the L1 minimiser can jump (0.18 n times as far was reached), and moves by at most "
-            f"2 log 2/lambda = {lasso_sensitivity(p.lam):.6g}, since ||w||_1 <= log 2/lambda, to which "
-            f"what the solver found is scaled: epsilon grows by n log 2/R = {proven / p.epsilon:.6g}"
+            why = f", whose penalty weighs lambda/n = {weight:.6g} beside the mean loss, moves by at most"
+            return p.proven(f"{only_l2}; the L1 minimiser{why} {moved:.6g}", moved / scale)
+        return p.proven(
+            f"{only_l2}; the L1 minimiser can jump (0.18 n times as far was reached), and moves by at most "
+            f"2 log 2/lambda = {moved:.6g}, since ||w||_1 <= log 2/lambda, to which what the solver found "
+            f"is scaled: epsilon grows by n log 2/R = {moved / scale / p.epsilon:.6g}",
+            moved / scale,
         )
-        return Guarantee(p.epsilon, proven, 0.0, REPLACE_ONE, reason)
 
 
 @register("elastic_net_output_perturbation")
@@ -93,7 +88,7 @@ class ElasticNetOutputPerturbation(Perturbed):
 
     fit = "elastic_net"
 
-    options = {"lambda1": Optional(Positive()), "tolerance": NonNegative(1e-9)}
+    options = {"lambda1": Optional(Positive())} | TOLERANCE
 
     def scale(self, n, d, p):
         return sensitivity(n, p.lam, p.bound, tolerance=p.tolerance) / p.epsilon
@@ -108,10 +103,9 @@ class ElasticNetOutputPerturbation(Perturbed):
         lam-strongly monotone.
         """
         scale = self.scale(n, d, p)
-        reason = (
+        return (
             f"lambda2/2 ||w||^2 makes the objective strongly convex, lambda1 ||w||_1 leaves it so: L2 "
             f"sensitivity at most 2R/(n lambda2) + 2 tau/lambda2 = {scale * p.epsilon:.6g}, tau = "
             f"{p.tolerance:g} the norm of a subgradient that {EVERYWHERE}; "
             f"norm of the noise ~ Gamma({d}, {scale:.6g})"
         )
-        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, Guarantee, gaussian_sigma
+from dp.accounting import gaussian_sigma
 from dp.data.examples import clip_rows
 from dp.errors import Refused
-from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Loss, Optional, Ordinary, Whole
+from dp.mechanisms import Mechanism, register
+from dp.mechanisms.options import LOSS, Optional, Ordinary, Whole
 from dp.noise import gaussian, l2_laplace
 from dp.solvers.newton import minimise
 
@@ -28,7 +28,7 @@ class SubsampleAggregate(Mechanism):
 
     delta = "optional"
     numbers = True
-    options = {"loss": Loss(), "parts": Optional(Whole()), "radius": Ordinary(1.0)}
+    options = LOSS | {"parts": Optional(Whole()), "radius": Ordinary(1.0)}
 
     def _check_together(self, n, d, p):
         if p.parts is not None and p.parts > n:
@@ -38,11 +38,10 @@ class SubsampleAggregate(Mechanism):
         """(epsilon, delta)-DP from the L2 sensitivity 2B/k."""
         k, size, scale = self._scale(n, p)
         kind = "Gaussian noise, analytic calibration" if p.delta else "L2-Laplace noise"
-        reason = (
+        return (
             f"the mean of {k} clipped fits on disjoint parts has L2 sensitivity "
             f"2B/k = {size:.6g}; {kind} of scale {scale:.6g}"
         )
-        return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
 
     def _scale(self, n, p):
         """(k, the sensitivity, the scale of the noise)."""
@@ -61,8 +60,5 @@ class SubsampleAggregate(Mechanism):
         fits = np.where(np.isfinite(fits).all(axis=1)[:, None], fits, 0.0)
         clipped = np.linalg.norm(fits, axis=1) > p.radius
         noise = (gaussian if p.delta else l2_laplace)(d, scale, draws, rng)
-        return Release(
-            clip_rows(fits, p.radius).mean(axis=0) + noise,
-            np.full(draws, "ok"),
-            {"scale": scale, "clipped": float(clipped.mean())},
-        )
+        mean = clip_rows(fits, p.radius).mean(axis=0)
+        return mean + noise, {"scale": scale, "clipped": float(clipped.mean())}

@@ -1,31 +1,20 @@
 """Linear regression from noisy sufficient statistics X'X and X'y (SSP, and AdaSSP).
 
-Replace-one, ||x||_2 <= R, labels in {-1, 1}, M = xx' - x'x'', L = yx - y'x', k = -y y' x.x':
-||M||_F^2 = |x|^4 + |x'|^4 - 2 k^2 <= 2 R^4 - 2 k^2 and ||L||_2^2 <= 2 R^2 + 2 k (see
-`dp.mechanisms.functional.l2_sensitivity`), so that X'X alone moves by at most sqrt(2) R^2, X'y by
-2 R, and both together by sqrt(2 R^4 + 2 R^2 - 2 k^2 + 2 k), largest at k = 1/2: sqrt(2) (R^2 + 1/2)
-where R^2 >= 1/2, at k = R^2 otherwise: 2 R. The smallest eigenvalue of X'X moves by at most R^2,
-since M has one eigenvalue of either sign, both at most R^2 in size.
-
-Targets y that are numbers in [-1, 1] change none of this: (M, L) is affine in y and in y', so that any
-norm of it is convex in either and largest at -1 or 1. (For |y| <= Y the joint sensitivity is
-sqrt(2 R^4 + 2 Y^2 R^2 + Y^4/2) where Y^2 <= 2 R^2, else 2 Y R.)
+How far a record moves both together, for labels as for targets that are numbers in [-1, 1], proves
+`dp.privacy.sensitivities.gram_and_moment`, and how far the smallest eigenvalue of X'X,
+`dp.privacy.sensitivities.smallest_eigenvalue`.
 """
 
 import math
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_sigma
+from dp.accounting import gaussian_epsilon, gaussian_sigma
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Between, Choice
 from dp.noise import gaussian
 from dp.privacy import quadratics
-
-
-def joint_sensitivity(bound=1.0):
-    """L2 sensitivity of (X'X, X'y), Frobenius and Euclidean norms together, for y in [-1, 1]."""
-    return math.sqrt(2) * (bound**2 + 0.5) if bound**2 >= 0.5 else 2 * bound
+from dp.privacy.sensitivities import gram_and_moment
 
 
 @register("sufficient_statistics")
@@ -43,19 +32,18 @@ class SufficientStatistics(Mechanism):
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP, analytic calibration (Balle, Wang, ICML 2018)."""
-        size = joint_sensitivity(p.bound)
+        size = gram_and_moment(p.bound)
         sigma = gaussian_sigma(p.epsilon, p.delta, size)
-        reason = (
+        return (
             f"X'X and X'y together have L2 sensitivity at most {size:.6g}; one symmetric draw of "
             f"Gaussian noise, standard deviation {sigma:.6g}, off the diagonal of X'X over sqrt(2), "
             f"which is isotropic in its Frobenius norm; analytic calibration"
         )
-        return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
 
     def _release(self, X, y, p, draws, rng):
         """A quadratic without a minimum that `repair: none` leaves alone has status "unbounded"."""
         n, d = X.shape
-        sigma = gaussian_sigma(p.epsilon, p.delta, joint_sensitivity(p.bound))
+        sigma = gaussian_sigma(p.epsilon, p.delta, gram_and_moment(p.bound))
         gram, moment = quadratics.moments(X, y)
         E, e = quadratics.isotropic(gaussian(quadratics.coefficients(d), sigma, draws, rng), d)
         A = gram + E + n * p.lam * np.eye(d)
@@ -99,12 +87,11 @@ class AdaSSP(Mechanism):
         """(epsilon, delta)-DP by composition of Gaussian mechanisms (Dong, Roth, Su, 2022)."""
         joint = math.hypot(*self._mus(p))
         if p.calibration == "analytic":
-            reason = (
+            return (
                 f"a Gaussian release of the smallest eigenvalue and one of X'X and X'y together "
                 f"(standard deviation {self._deviations(p)[1]:.6g}) compose exactly to Gaussian DP with "
                 f"mu = {joint:.6g}"
             )
-            return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
         proven = gaussian_epsilon(1 / joint, p.delta)
         reason = (
             f"the printed deviations ({self._deviations(p)[1]:.6g} on X'X) are for adding or removing a "
@@ -112,7 +99,7 @@ class AdaSSP(Mechanism):
             f"eigenvalue, and X'X and X'y together, which cannot both move as far as they can alone, "
             f"compose to Gaussian DP with mu = {joint:.6g}: at this delta epsilon = {proven:.6g}"
         )
-        return Guarantee(p.epsilon, proven, p.delta, REPLACE_ONE, reason)
+        return p.proven(reason, proven)
 
     def _deviations(self, p):
         """Standard deviations of the noise on the eigenvalue, X'X and X'y."""
@@ -120,7 +107,7 @@ class AdaSSP(Mechanism):
             unit = math.sqrt(math.log(6 / p.delta)) * 3 / p.epsilon
             return unit * p.bound**2, unit * p.bound**2, unit * p.bound
         unit = gaussian_sigma(p.epsilon, p.delta)  # 1/mu
-        joint = unit * math.sqrt(3 / 2) * joint_sensitivity(p.bound)
+        joint = unit * math.sqrt(3 / 2) * gram_and_moment(p.bound)
         return unit * math.sqrt(3) * p.bound**2, joint, joint
 
     def _mus(self, p):
@@ -132,7 +119,7 @@ class AdaSSP(Mechanism):
         """
         eigenvalue, matrix, _ = self._deviations(p)
         published = p.calibration == "published"
-        joint = math.sqrt(4.5) * p.bound**2 if published else joint_sensitivity(p.bound)
+        joint = math.sqrt(4.5) * p.bound**2 if published else gram_and_moment(p.bound)
         return p.bound**2 / eigenvalue, joint / matrix
 
     def _release(self, X, y, p, draws, rng):
@@ -142,7 +129,7 @@ class AdaSSP(Mechanism):
         eigenvalue, matrix, vector = self._deviations(p)
         gram, moment = quadratics.moments(X, y)
         noise = gaussian(1 + quadratics.coefficients(d), 1.0, draws, rng)
-        E, e = (quadratics.isotropic if analytic else _upper_triangle)(noise[:, 1:], d)
+        E, e = (quadratics.isotropic if analytic else quadratics.upper_triangle)(noise[:, 1:], d)
         # A lower bound on the smallest eigenvalue; it holds with probability 1 - delta/6 where the
         # logarithm has its factor 2, which the printed algorithm leaves out.
         times = math.sqrt((2 if analytic else 1) * math.log(6 / p.delta))
@@ -156,10 +143,4 @@ class AdaSSP(Mechanism):
         A = gram + matrix * E + ridge[:, None, None] * np.eye(d)
         # With probability rho the matrix may still have an eigenvalue near or below zero.
         weights, unbounded = quadratics.solve(A, moment + vector * e, repair="trim")
-        return Release(weights, np.full(draws, "ok"), {"scale": matrix, "unbounded": unbounded})
-
-
-def _upper_triangle(values, d):
-    """Unit normals as a vector and a symmetric matrix, independent in its upper triangle."""
-    E, e = quadratics.isotropic(values, d)
-    return E * np.where(np.eye(d) > 0, 1.0, math.sqrt(2)), e
+        return weights, {"scale": matrix, "unbounded": unbounded}

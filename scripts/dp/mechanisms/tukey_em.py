@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, Guarantee, none
+from dp.accounting import none
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Optional, Whole
@@ -98,13 +98,12 @@ class TukeyEM(_TukeyEM):
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP: half of epsilon for the test, half for the draw."""
-        reason = (
+        return (
             f"a record changes one of {self._models(n, d, p)} models of a random partition, and with it "
             f"the test's distance by at most 1: whether there is an answer, which Laplace noise of scale "
             f"{2 / p.epsilon:.6g} on it decides, is {p.epsilon / 2:.6g}-DP; the draw "
             f"by depth is ({p.epsilon / 2:.6g}, {p.delta:g})-DP where it is likely"
         )
-        return Guarantee(p.epsilon, p.epsilon, p.delta, REPLACE_ONE, reason)
 
 
 @register("tukey_em_released")

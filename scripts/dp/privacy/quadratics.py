@@ -50,6 +50,12 @@ def isotropic(values, d):
     return E, values[:, :d]
 
 
+def upper_triangle(values, d):
+    """The same with entries of the upper triangle that are all of variance 1."""
+    E, e = isotropic(values, d)
+    return E * np.where(np.eye(d) > 0, 1.0, np.sqrt(2)), e
+
+
 def noisy_inverse(A, sigma, ridge, draws, rng, floor=None):
     """Inverses (draws, d, d) of a positive semidefinite A with isotropic noise, made definite again.
 

@@ -47,12 +47,12 @@ def gram_and_moment(bound=1.0, label_bound=1.0, adjacency=REPLACE_ONE):
     and b; otherwise c = 1 and (a+b)^2 ((a-b)^2 + Y^2) increases in a, since Y^2 + 2a^2 >= 2ab. So a
     = b = R, and
 
-        sqrt(2 R^4 + 2 Y^2 R^2 + Y^4/2) where Y^2 <= 2 R^2, else 2 Y R.
+        sqrt(2 R^4 + 2 Y^2 R^2 + Y^4/2) = sqrt(2) (R^2 + Y^2/2) where Y^2 <= 2 R^2, else 2 Y R.
     """
     R, Y = bound, label_bound
     if adjacency == ADD_REMOVE:
         return R * math.hypot(R, Y)
-    inside = math.sqrt(2 * R**4 + 2 * Y**2 * R**2 + Y**4 / 2)
+    inside = math.sqrt(2) * (R**2 + Y**2 / 2)
     return _choose(adjacency, inside if Y**2 <= 2 * R**2 else 2 * Y * R, None)
 
 

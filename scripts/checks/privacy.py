@@ -12,7 +12,7 @@ def jacobian(results, *, cases: list, tolerance=5e-4):
     """The exact epsilon of objective perturbation as printed exceeds its claim: for every case
     [epsilon, n lambda, expected supremum] the computed supremum is the expected one and over epsilon.
     """
-    from dp.mechanisms.objective_perturbation import exact_epsilon
+    from dp.privacy.laplace_tilt import exact_epsilon
 
     found = [exact_epsilon(epsilon, n_lambda) for epsilon, n_lambda, _ in cases]
     holds = all(

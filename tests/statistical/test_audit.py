@@ -15,10 +15,10 @@ from dp import audit, noise
 from dp.accounting import REPLACE_ONE, Guarantee, gaussian_sigma
 from dp.losses import get
 from dp.mechanisms import MECHANISMS, Mechanism, Release
-from dp.mechanisms.objective_perturbation import exact_epsilon
 from dp.mechanisms.options import Loss, NonNegative
 from dp.mechanisms.output_perturbation import Perturbed
 from dp.privacy import pairs
+from dp.privacy.laplace_tilt import exact_epsilon
 from dp.seeds import generator
 from study.configuration import audits
 

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from dp.losses import get
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.objective_perturbation import calibrate, exact_epsilon
+from dp.privacy.laplace_tilt import calibrate, exact_epsilon
 from dp.seeds import generator
 
 

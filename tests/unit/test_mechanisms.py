@@ -15,7 +15,6 @@ from dp.accounting import Guarantee
 from dp.errors import Failed, Refused
 from dp.evaluation import regularised_risk
 from dp.mechanisms import MECHANISMS, Mechanism, Release
-from dp.mechanisms.objective_perturbation import calibrate, exact_epsilon
 from dp.mechanisms.options import (
     Between,
     Choice,
@@ -29,6 +28,7 @@ from dp.mechanisms.options import (
 )
 from dp.mechanisms.output_perturbation import sensitivity
 from dp.noise import l2_laplace
+from dp.privacy.laplace_tilt import calibrate, exact_epsilon
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 

@@ -14,10 +14,10 @@ from dp.mechanisms.functional import (
     gaussian_sensitivity,
     l2_sensitivity,
 )
-from dp.mechanisms.objective_perturbation import calibrate, exact_epsilon
 from dp.mechanisms.output_perturbation import sensitivity
-from dp.mechanisms.posterior_sampling import loss_range
 from dp.privacy import quadratics
+from dp.privacy.laplace_tilt import calibrate, exact_epsilon
+from dp.privacy.posterior import loss_range
 from dp.privacy.sensitivities import gram_and_moment
 from dp.seeds import generator
 from dp.solvers.newton import minimise

@@ -9,7 +9,8 @@ from scipy.integrate import quad
 from scipy.stats import kstest
 
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.posterior_sampling import MOST, loss_range, most_proposals, truncated_draws
+from dp.mechanisms.posterior_sampling import MOST
+from dp.privacy.posterior import loss_range, most_proposals, truncated_draws
 from dp.seeds import generator
 
 MECHANISM = MECHANISMS["posterior_sampling"]
@@ -139,11 +140,11 @@ def test_uniform_on_the_ball_where_the_data_say_nothing():
 
 
 def test_the_logistic_envelope_is_above_the_density():
-    from dp.mechanisms.posterior_sampling import _logistic_envelope
+    from dp.privacy.posterior import logistic_envelope
 
     X, y = rows(80, 3)
     gamma, ridge, radius = 2.0, 1.5, 1.2
-    precision, linear, log_excess = _logistic_envelope(X, y, gamma, ridge, radius)
+    precision, linear, log_excess = logistic_envelope(X, y, gamma, ridge, radius)
     rng = generator(6)
     points = rng.standard_normal((500, 3))
     points *= radius * rng.random((500, 1)) / np.linalg.norm(points, axis=1, keepdims=True)

@@ -202,6 +202,14 @@ class Mechanism:
             raise Refused(f"{self.name} has no rule for lambda: give a number")
         return 0.0
 
+    def _alike(self, candidates, *but):
+        """(the first, positions) of candidates that differ in lambda and the options `but` alone."""
+        groups = {}
+        for position, p in enumerate(candidates):
+            key = repr([getattr(p, name) for name in self.options if name not in but])
+            groups.setdefault(key, []).append(position)
+        return [(candidates[found[0]], found) for found in groups.values()]
+
     # ---- what everyone calls
 
     def check(self, n, d, **settings):

@@ -15,24 +15,6 @@ class _OverCentres(Mechanism):
         distributed_lasso.split_rows(n, p.centres)
 
 
-class _Preparations:
-    """Preparations fitted on the rows of `to`, each once, or where these are None on the rows given."""
-
-    def __init__(self):
-        self.rows, self.found = None, {}
-
-    def to(self, rows):
-        if rows is not self.rows:
-            self.rows, self.found = rows, {}
-
-    def of(self, rows, *options):
-        if self.rows is None:
-            return distributed_lasso.Preparation(rows, *options)
-        if options not in self.found:
-            self.found[options] = distributed_lasso.Preparation(self.rows, *options)
-        return self.found[options]
-
-
 @register("distributed_lasso")
 class DistributedLasso(_OverCentres):
     """The squared loss on labels with an L1 penalty, over `centres` that return only their gradients.
@@ -69,11 +51,21 @@ class DistributedLasso(_OverCentres):
 
     def _release_many(self, tasks, draws):
         """Candidates that differ in lam and rate iterate together; draws are `draws` times the same."""
-        fitted = _Preparations()
+        all_rows, fitted = None, {}  # preparations of all rows, by their options
         for X, y, settings, _ in tasks:
-            fitted.to(settings[0].all_rows)
+            if settings[0].all_rows is not all_rows:
+                all_rows, fitted = settings[0].all_rows, {}
             found = self._minimisers(X, np.asarray(y, dtype=float), settings, fitted)
             yield repeated(found, draws)
+
+    def _preparation(self, rows, p, fitted):
+        """Fitted on all rows, once, or where there are none on those of the problem."""
+        options = p.preparation, p.components
+        if p.all_rows is None:
+            return distributed_lasso.Preparation(rows, *options)
+        if options not in fitted:
+            fitted[options] = distributed_lasso.Preparation(p.all_rows, *options)
+        return fitted[options]
 
     def _minimisers(self, X, y, settings, fitted):
         weights = np.empty((len(settings), X.shape[1]))
@@ -81,17 +73,12 @@ class DistributedLasso(_OverCentres):
             "intercept": np.empty(len(settings)),
             **{key: np.empty(len(settings), dtype=object) for key in self.reports},
         }
-        problems = {}
-        for k, each in enumerate(settings):
-            key = tuple(getattr(each, name) for name in self.options if name != "rate")
-            problems.setdefault(key, []).append(k)
-        for chosen in problems.values():
-            p = settings[chosen[0]]
+        for p, chosen in self._alike(settings, "rate"):
             parts = distributed_lasso.split_rows(len(X), p.centres)
             rows = parts[0] if p.part == "one" else slice(None)
             if p.part == "one":
                 parts = parts[:1]
-            prepared = fitted.of(X[rows], p.preparation, p.components)
+            prepared = self._preparation(X[rows], p, fitted)
             Z = prepared.apply(X[rows])
             used = np.any(Z, axis=0)  # a column of zeros keeps weight zero, under either shrinkage
             Z = Z[:, used]

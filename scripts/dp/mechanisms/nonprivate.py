@@ -70,11 +70,11 @@ class NonPrivateSum(Mechanism):
     def _release_many(self, tasks, draws):
         """Candidates share one path of fits, whose lambdas follow each other."""
         for X, y, candidates, _ in tasks:
-            lams = {}
-            for p in candidates:
-                lams.setdefault(p.loss, []).append(p.lam)
-            paths = {loss: sum_intercept_path(X, y, lams[loss], loss=loss) for loss in lams}
-            found = join([_fitted(*(p.fit or next(paths[p.loss]))) for p in candidates])
+            fits = {}
+            for p, chosen in self._alike(candidates):
+                path = sum_intercept_path(X, y, [candidates[k].lam for k in chosen], loss=p.loss)
+                fits |= {k: candidates[k].fit or next(path) for k in chosen}
+            found = join([_fitted(*fits[k]) for k in range(len(candidates))])
             yield repeated(found, draws)
 
 

@@ -80,8 +80,9 @@ class _SGD(Mechanism):
             trains, cache = [waiting[k][:2] for k in same], {}
             weights = np.empty((len(candidates), len(runs), trains[0][0].shape[1]))
             intercepts = np.zeros((len(candidates), len(runs)))
-            for p, chosen, lams in _by_settings(candidates):
+            for p, chosen in self._alike(candidates):
                 again = copy.deepcopy(runs)  # candidates share their draws
+                lams = [candidates[k].lam for k in chosen]
                 weights[chosen], intercepts[chosen] = self._descend(trains, again, lams, cache, p)
             for j, k in enumerate(same):
                 part = slice(j * draws, (j + 1) * draws)
@@ -165,18 +166,6 @@ def _rows(trains, runs, dimensions, bias, residual):
         np.array([trains[train][1] for train, _ in sources], dtype=float) if residual else None
     )
     return rows, targets, block, projections
-
-
-def _by_settings(candidates):
-    """Candidates that differ in lambda alone: (p, positions, lambdas) of each such group."""
-    groups = {}
-    for position, p in enumerate(candidates):
-        key = tuple(item for item in vars(p).items() if item[0] not in ("lam", "loss"))
-        key += (losses.get(p.loss),)
-        _, positions, lams = groups.setdefault(key, (p, [], []))
-        positions.append(position)
-        lams.append(p.lam)
-    return groups.values()
 
 
 @register("dp_sgd")

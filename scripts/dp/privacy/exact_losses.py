@@ -5,8 +5,8 @@ import math
 from dp.accounting import classical_gaussian_sigma, gaussian_delta, gaussian_epsilon
 from dp.audit import privacy_loss_1d
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.objective_perturbation import exact_epsilon
 from dp.privacy.composition import laplace_coordinates_delta
+from dp.privacy.laplace_tilt import exact_epsilon
 
 COLUMNS = ("mechanism", "setting", "epsilon_claimed", "epsilon", "delta", "what")
 

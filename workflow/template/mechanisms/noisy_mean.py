@@ -1,6 +1,5 @@
 """The mean of y x with noise: a direction between two classes."""
 
-from dp.accounting import REPLACE_ONE, Guarantee
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Positive
 from dp.noise import l2_laplace
@@ -17,8 +16,7 @@ class NoisyMean(Mechanism):
     options = {"stretch": Positive(1.0)}
 
     def _guarantee(self, n, d, p):
-        reason = f"one record moves the mean by at most 2R/n = {2 * p.bound / n:.6g}"
-        return Guarantee(p.epsilon, p.epsilon, 0.0, REPLACE_ONE, reason)
+        return f"one record moves the mean by at most 2R/n = {2 * p.bound / n:.6g}"
 
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape

@@ -1,0 +1,96 @@
+"""What a minimiser tilted by l2-Laplace noise gives away, and calibrations of the tilt."""
+
+import math
+
+import numpy as np
+
+from dp import losses
+from dp.errors import Refused
+
+
+def margin_loss(loss):
+    """The loss, if it states the gradient bound kappa without which no noise can cover it."""
+    margin = losses.get(loss)
+    if not np.isfinite(margin.kappa):
+        raise Refused(f"the {margin.name} loss states no gradient bound kappa: no noise covers it")
+    return margin
+
+
+def exact_epsilon(epsilon_b, n_lambda, bound=1.0, loss="logistic"):
+    """Supremum of the privacy loss when b ~ Gamma(d, 2 kappa R / epsilon_b) tilts the objective.
+
+    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z_i = y_i w.x_i,
+    and w has density proportional to exp(-epsilon_b ||b(w)|| / (2 kappa R)) |det db/dw|. Replacing (x,
+    y) by (x', y') moves ||b|| by at most R(|l'| + |l'*|), l'* at the new record, and by the determinant
+    of a rank-one update multiplies the Jacobian by at most 1 + l'' R^2 / (n lam), at least 1 / (1 +
+    l''* R^2 / (n lam)). The worst new record has |l'*| = kappa and l''* = 0, so the loss is at most sup
+    over z of epsilon_b/2 (1 + |l'(z)|/kappa) + log(1 + l''(z) R^2 / (n lam)), which is reached in the
+    limit for d >= 2 (for d = 1 it is an upper bound).
+
+    Logistic loss: |l'| = s, l'' = s (1 - s), s in [0, 1]. Huber hinge: l'' = c wherever 0 < |l'| < 1,
+    so the supremum is at |l'| = 1. Other losses: the same expression with sup l'' is an upper bound.
+    A subclass of either is another loss.
+
+    Losses of residuals have slopes of either sign, but the bound has their sizes alone, and the same two
+    determinants: it is the same expression, reached in the same limit (x' near -x, with w.x' far beyond).
+    Log-cosh: |l'| = kappa t, l'' = 1 - t^2, t in [0, 1); it is epsilon_b where n lam epsilon_b >= 4 R^2.
+    Huber's: l'' = 1 up to |l'| = kappa, as of the hinge.
+    """
+    margin = margin_loss(loss)
+    ratio = bound * bound / n_lambda
+    if type(margin) is losses.LogCosh:
+        # Stationary point of epsilon_b/2 (1 + t) + log(1 + (1 - t^2) r), which is concave where r > 0:
+        # epsilon_b/2 (1 + r (1 - t^2)) = 2 r t, a quadratic in t, solved without cancellation.
+        root = math.sqrt(4 * ratio * ratio + epsilon_b**2 * ratio * (1 + ratio))
+        t = min(1.0, epsilon_b * (1 + ratio) / (2 * ratio + root))
+        return epsilon_b / 2 * (1 + t) + math.log1p((1 - t * t) * ratio)
+    if type(margin) is not losses.Logistic:  # a subclass may have other slopes
+        return epsilon_b + math.log1p(margin.c * ratio)
+
+    def at(s):
+        return epsilon_b / 2 * (1 + s) + math.log1p(s * (1 - s) * ratio)
+
+    # Stationary points: epsilon_b/2 (1 + r s (1-s)) + r (1 - 2s) = 0, a quadratic in s, solved
+    # without cancellation.
+    a, b, c = -epsilon_b / 2 * ratio, (epsilon_b / 2 - 2) * ratio, epsilon_b / 2 + ratio
+    q = -(b + math.copysign(math.sqrt(b * b - 4 * a * c), b)) / 2
+    return max(at(s) for s in (0.0, 1.0, q / a, c / q) if 0 <= s <= 1)
+
+
+def calibrate(epsilon, n, lam, bound=1.0, loss="logistic", calibration="cms11"):
+    """(epsilon_b, ridge): the repaired calibration. b ~ Gamma(d, 2 kappa R / epsilon_b), and
+    ridge/2 ||w||^2 is added to the objective. With c = R^2 sup l'':
+
+    "cms11"       epsilon_b = epsilon - 2 log(1 + c/(n lam)); where that is <= 0, epsilon_b =
+                  epsilon/2 and ridge = c / (n (e^(epsilon/4) - 1)) - lam (Chaudhuri, Monteleoni,
+                  Sarwate, JMLR 12, 2011, algorithm 2 and theorem 9).
+    "single_log"  one logarithm instead of two, and e^(epsilon/2): the Jacobians of neighbours differ
+                  by two rank-one updates of a common matrix, of which only one raises the ratio.
+    "supremum"    the largest epsilon_b whose `exact_epsilon` is epsilon; where log(1 + sup l'' ...)
+                  alone exceeds epsilon/2, ridge first brings it down to epsilon/2.
+    """
+    c = margin_loss(loss).c * bound * bound
+    if calibration == "supremum":
+        ridge = max(0.0, c / (n * math.expm1(min(epsilon / 2, 700.0))) - lam)
+        return _largest_below(epsilon, n * (lam + ridge), bound, loss), ridge
+    if calibration not in ("cms11", "single_log"):
+        raise Refused(f"calibration is 'cms11', 'single_log' or 'supremum', not {calibration!r}")
+    logs = 2 if calibration == "cms11" else 1
+    epsilon_b = epsilon - logs * math.log1p(c / (n * lam))
+    if epsilon_b > 0:
+        return epsilon_b, 0.0
+    return epsilon / 2, c / (n * math.expm1(epsilon / (2 * logs))) - lam
+
+
+def _largest_below(epsilon, n_lambda, bound, loss):
+    """Largest epsilon_b with exact_epsilon(epsilon_b) <= epsilon, by bisection (it increases)."""
+    if exact_epsilon(epsilon, n_lambda, bound, loss) <= epsilon:
+        return epsilon
+    low, high = 0.0, epsilon
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if exact_epsilon(middle, n_lambda, bound, loss) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low

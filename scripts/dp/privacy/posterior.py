@@ -1,0 +1,148 @@
+"""Exact draws from tempered posteriors on a ball, by rejection, and how many proposals they may take."""
+
+import math
+
+import numpy as np
+
+from dp.data.examples import row_norms
+
+BATCH = 4096  # proposals at a time
+
+
+def loss_range(loss, reach):
+    """D = sup |l(z) - l(z')| over margins z, z' in [-reach, reach], reach = rho R.
+
+    Squared loss (1 - z)^2/2: largest (1 + reach)^2/2, least 0 where z = 1 is reached and
+    (1 - reach)^2/2 otherwise. For targets y that are numbers in [-1, 1] (s - y)^2/2, s = w.x, has a larger
+    range, but the density has no part in y^2/2, which does not depend on w. Of what is left, s^2/2 - y s,
+    two records' difference is affine in either target, so it is largest for targets -1 and 1: the same D.
+    Logistic loss: l(-reach) - l(reach) = reach.
+    """
+    if loss == "logistic":
+        return reach
+    return (1 + reach) ** 2 / 2 if reach >= 1 else 2 * reach
+
+
+def most_proposals(loss, n, d, epsilon, reach):
+    """About the largest mean number of proposals per draw, over all data sets; reach = rho R.
+
+    Proposals for a Gaussian cut by the ball are accepted with a probability of the order of
+    1/sqrt(d + gamma n reach), as by `truncated_draws`: gamma n reach bounds the pull of the data, rho
+    times the gradient at 0.
+
+    Logistic loss multiplies it by the ratio of the integrals of exp(-gamma F) and of its envelope
+    exp(-gamma Q) on the ball, which is at least cosh(reach/2)^-d: with u = w - w0, Q is g.u + u'Hu/2
+    but for a constant, g.u >= 0 because w0 is the minimiser on the ball, and F is at most
+    g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4], c = cosh(reach/2)^2. At u/sqrt(c) that is at
+    most Q(u), and the ball shrunk so towards w0 lies in the ball. The ratio is also at least exp(-gamma
+    n (1/4 - 1/(4c)) (2 reach)^2/2), from the largest F - Q. (w0 is found up to a few Newton steps.)
+    """
+    pull = epsilon / (2 * loss_range(loss, reach)) * n * reach
+    found = math.log(4 * math.sqrt(d + pull))
+    if loss == "logistic":
+        bend = math.tanh(reach / 2) ** 2  # 1 - 1/c
+        log_cosh = float(np.logaddexp(reach / 2, -reach / 2)) - math.log(2)
+        found += min(d * log_cosh, pull * reach * bend / 2)
+    return math.exp(min(found, 700.0))
+
+
+def truncated_draws(precision, linear, radius, size, rng, log_excess=None, proposals=math.inf):
+    """Exact draws from exp(-w'Pw/2 + b.w + log_excess(w)) on the ball ||w|| <= radius, by rejection.
+
+    precision: P (d, d) symmetric, positive semidefinite. linear: b (d,). log_excess: a function of
+    (m, d) points that is at most 0 (None: 0, a truncated Gaussian). Returns draws (at most size, d)
+    and the number of proposals that were needed.
+
+    On the ball exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0, so the density is at most that
+    of a Gaussian with precision P + kI times a constant: proposals from it are accepted with
+    probability exp(log_excess(w) - k (radius^2 - ||w||^2)/2) inside the ball and never outside. The
+    acceptance is largest where the proposal's mean of ||w||^2 is radius^2; then the norm's excess
+    over the boundary is of the order of its fluctuation, which costs a factor of order sqrt(d), not
+    one that is exponential in d. Any k gives the same law of the draws, so k may depend on the data.
+    """
+    values, vectors = np.linalg.eigh(precision)
+    values = np.maximum(values, 0.0)
+    b = vectors.T @ linear
+    k = _tilt(values, b, radius)
+    mean, deviation = b / (values + k), 1 / np.sqrt(values + k)
+    draws, tried = [], 0
+    found = 0
+    while found < size and tried < proposals:
+        points = mean + deviation * rng.standard_normal((BATCH, len(values)))
+        square = np.einsum("ij,ij->i", points, points)
+        log_accept = -k * (radius**2 - square) / 2
+        points = points @ vectors.T
+        inside = square <= radius**2
+        if log_excess is not None:
+            log_accept[inside] += log_excess(points[inside])
+        accepted = np.flatnonzero(inside & (-rng.standard_exponential(BATCH) <= log_accept))
+        accepted = accepted[: size - found]
+        draws.append(points[accepted])
+        found += len(accepted)
+        tried += BATCH if found < size else int(accepted[-1]) + 1
+    return np.concatenate(draws), tried
+
+
+def _tilt(values, b, radius):
+    """k >= 0 with E ||w||^2 = radius^2 under the proposal, or 0 where it is already at most that."""
+    return _root(lambda k: np.sum((b / (values + k)) ** 2 + 1 / (values + k)) - radius**2)
+
+
+def _root(excess):
+    """The k >= 0 at which a decreasing function falls to 0; 0 where it is at most 0 already."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if excess(0.0) <= 0:
+            return 0.0
+    low, high = 0.0, 1.0
+    while excess(high) > 0:
+        low, high = high, 2 * high
+    for _ in range(100):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return high
+
+
+def _minimiser_on_ball(A, b, radius):
+    """argmin of w'Aw/2 - b.w over ||w|| <= radius, A positive definite (a trust-region step)."""
+    values, vectors = np.linalg.eigh(A)
+    b = vectors.T @ b
+    k = _root(lambda k: np.sum((b / (values + k)) ** 2) - radius**2)
+    return vectors @ (b / (values + k))
+
+
+def squared_envelope(X, y, gamma, ridge, radius):
+    """The density itself is Gaussian: gamma (||y - Xw||^2/2 + ridge ||w||^2/2)."""
+    return gamma * (X.T @ X + ridge * np.eye(X.shape[1])), gamma * (X.T @ y), None
+
+
+def logistic_envelope(X, y, gamma, ridge, radius):
+    """A Gaussian above exp(-gamma F): the quadratic below F that touches it at a point w0.
+
+    On the ball |w.x_i| <= m_i = radius ||x_i||, and the logistic curvature is at least
+    s(1 - s) at s = 1/(1 + e^m_i): F(w) >= F(w0) + F'(w0)(w - w0) + (w - w0)'H(w - w0)/2 with
+    H = sum_i s_i (1 - s_i) x_i x_i'. w0 is the minimiser on the ball, up to a few Newton steps; the
+    law of the accepted draws does not depend on it. The acceptance falls exponentially with d.
+    """
+    d = X.shape[1]
+    margins = radius * row_norms(X)
+    slope = 1 / (1 + np.exp(margins))
+    H = (X.T * (slope * (1 - slope))) @ X
+    start = np.zeros(d)
+    for _ in range(20):
+        s = 1 / (1 + np.exp(y * (X @ start)))
+        gradient = -X.T @ (s * y) + ridge * start
+        curvature = (X.T * (s * (1 - s))) @ X + (ridge + 1e-9) * np.eye(d)
+        start = _minimiser_on_ball(curvature, curvature @ start - gradient, radius)
+    s = 1 / (1 + np.exp(y * (X @ start)))
+    gradient = -X.T @ (s * y)  # of F alone: the ridge is quadratic already
+    touched = np.logaddexp(0.0, -y * (X @ start)).sum()
+
+    def log_excess(points):
+        step = points - start
+        quadratic = touched + step @ gradient + np.einsum("ij,jk,ik->i", step, H, step) / 2
+        exact = np.logaddexp(0.0, -y[:, None] * (X @ points.T)).sum(axis=0)
+        return np.minimum(gamma * (quadratic - exact), 0.0)
+
+    return gamma * (H + ridge * np.eye(d)), gamma * (H @ start - gradient), log_excess

@@ -328,7 +328,7 @@ CSV = "source: {csv: toy.csv}, label: y, positive: 'yes'"
 DATASETS = [
     ("{}", ": the key 'source' is missing"),
     ("{source: {cvs: a.csv}}", ".source: unknown key 'cvs'; did you mean 'csv'?"),
-    ("{source: {rows: 3}}", ".source: needs exactly one of simulate, sklearn, csv and idx"),
+    ("{source: {rows: 3}}", ".source: needs exactly one of simulate, sklearn, csv, idx and sparse"),
     ("{source: {simulate: seperable}}", ".source.simulate: 'seperable' is not known; did you mean"),
     (
         "{source: {simulate: separable, rows: 9, columns: 2}}",

@@ -12,7 +12,7 @@ import numpy as np
 
 from dp.accounting import ADD_REMOVE, Guarantee, gaussian_epsilon
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.options import ADJACENCY, Positive, Whole
+from dp.mechanisms.options import ADJACENCY, Ordinary, Whole
 from dp.noise import gaussian
 from dp.privacy import quadratics, sensitivities
 from dp.privacy.profiles import Gaussian
@@ -55,7 +55,7 @@ class BoostedAdaSSP(Mechanism):
     delta = "needed"
     needs_lambda = False
     numbers = True
-    options = {"iterations": Whole(10), "clip": Positive(0.25)} | ADJACENCY
+    options = {"iterations": Whole(10), "clip": Ordinary(0.25)} | ADJACENCY
 
     def _scales(self, p):
         """Standard deviations on the smallest eigenvalue, on X'X and on every sum of residuals."""

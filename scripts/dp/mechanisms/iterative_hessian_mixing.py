@@ -12,7 +12,7 @@ from dp.accounting import REPLACE_ONE, gaussian_mu
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.boosted_adassp import boost
-from dp.mechanisms.options import ADJACENCY, Between, Positive, Whole
+from dp.mechanisms.options import ADJACENCY, Between, Ordinary, Whole
 from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
@@ -66,7 +66,7 @@ class IterativeHessianMixing(Mechanism):
     numbers = True
     options = {
         "iterations": Whole(3),
-        "clip": Positive(1.0),
+        "clip": Ordinary(1.0),
         "share": Between(0.5, low=0, high=1),
         **ADJACENCY,
     }

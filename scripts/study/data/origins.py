@@ -16,7 +16,12 @@ from study.data import readers
 from study.data.readers_table import is_parquet, is_pickle
 
 FILES = paths.HOME / "config/files.yaml"
-KINDS = ("simulate", "sklearn", "csv", "idx")
+KINDS = ("simulate", "sklearn", "csv", "idx", "sparse")
+# Keys of the files that a source of this kind names.
+NAMED_FILES = {
+    "idx": ("images", "labels", "test_images", "test_labels"),
+    "sparse": ("vectors", "topics"),
+}
 
 
 def resolve(name, entry, files):
@@ -35,16 +40,26 @@ def resolve(name, entry, files):
         problem = step_problem(step_name, options or {})
         if problem:
             raise ValueError(f"steps[{number}]: {problem}")
-    for key, file in source.get("idx", {}).items():
+    for kind, key, file in _named_files(source):
         if file in files:
-            source["idx"][key] = f"{paths.RAW}/{file}"
+            source[kind][key] = f"{paths.RAW}/{file}"
         elif "/" not in file:
             raise ValueError(
-                f"source.idx.{key}: no file {file!r} in {FILES}{_nearest(file, files)} "
+                f"source.{kind}.{key}: no file {file!r} in {FILES}{_nearest(file, files)} "
                 f"(a file of one's own is given with its folder)"
             )
     if "csv" in source:
         _resolve_csv(name, source, files)
+
+
+def _named_files(source):
+    """(kind, key, file) of each file that a source of several names."""
+    return [
+        (kind, key, source[kind][key])
+        for kind, keys in NAMED_FILES.items()
+        for key in keys
+        if key in source.get(kind, {})
+    ]
 
 
 def _resolve_csv(name, source, files):
@@ -99,7 +114,7 @@ def source_files(source):
     if "csv" in source:
         tables = readers.table_files(source)
         return {f"csv[{k}]" if len(tables) > 1 else "csv": path for k, path in enumerate(tables)}
-    return {f"idx.{key}": path for key, path in source.get("idx", {}).items()}
+    return {f"{kind}.{key}": path for kind, key, path in _named_files(source)}
 
 
 def own_files(source, files):
@@ -307,6 +322,8 @@ def _stand_in(entry):
     if "simulate" in source:
         number = source.get("columns") or len(source["components"][0]["mean"])
         named = tuple(f"x{k}" for k in range(number))
+    if "sparse" in source:
+        named = tuple(f"term_{k}" for k in range(source["sparse"]["columns"]))
     if not named or "*" in named:
         return None
     groups = readers.one_hot_columns(entry)
@@ -331,6 +348,8 @@ def data_bytes(entry):
     rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)
     if "simulate" in source:
         return 8 * rows * (source.get("columns") or len(source["components"][0]["mean"]))
+    if "sparse" in source:
+        return 8 * rows * source["sparse"]["columns"]
     if "csv" in source:
         listed = map(len, entry.get("categories", {}).values())
         columns = len(entry.get("bounds", ())) + sum(listed)

@@ -11,6 +11,7 @@ import numpy as np
 from dp.data.preparation import Table
 from study import canonical
 from study.data.readers_idx import read_images
+from study.data.readers_sparse import read_documents
 from study.data.readers_table import read_blocks
 from study.data.readers_text import brief, listed
 
@@ -55,6 +56,9 @@ def read(entry, dataset, counts=None):
     elif "idx" in source:
         X, labels, columns, train_rows = read_images(source["idx"])
         where = f"{dataset} ({source['idx']['labels']})"
+    elif "sparse" in source:
+        X, labels, columns = read_documents(source["sparse"])
+        where = f"{dataset} ({source['sparse']['vectors']})"
     else:
         X, labels, columns = read_sklearn(source["sklearn"], source.get("features"))
         where = f"{dataset} (scikit-learn's {source['sklearn']})"

@@ -1,0 +1,68 @@
+"""Documents as Lewis, Yang, Rose, Li publish RCV1 (JMLR 5, 2004): weights of terms, and topics."""
+
+import math
+
+import numpy as np
+
+from study.data.readers_text import brief, open_text
+
+# Shifts and factors that make neighbouring numbers unlike (splitmix64; Steele, Lea, Flood, OOPSLA 2014).
+SPLITMIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+
+
+def read_documents(source):
+    """(X (n, columns), labels (n,), names of the columns), one row per line of `vectors`, in its order.
+
+    `vectors`: "<document> <term>:<weight> ..", `topics`: "<topic> <document> 1". A label is the topic, or
+    "not <topic>". Raises ValueError, which names file and line, for anything else.
+    """
+    topic, columns = source["topic"], source["columns"]
+    chosen = _documents(source["topics"], topic)
+    rows, labels = [], []
+    for where, document, *terms in _lines(source["vectors"]):
+        pairs = [term.partition(":") for term in terms]
+        try:
+            numbers = np.array([int(name) for name, _, _ in pairs], dtype=np.int64)
+            weights = np.array([float(weight) for _, _, weight in pairs])
+        except (ValueError, OverflowError):
+            weights = np.array([math.nan])
+        if not np.isfinite(weights).all():
+            raise ValueError(f"{where}: a term is not <whole number>:<weight>")
+        place, sign = fold(numbers, columns)
+        row = np.zeros(columns)
+        np.add.at(row, place, sign * weights)
+        rows.append(row)
+        labels.append(topic if document in chosen else f"not {topic}")
+    if not rows:
+        raise ValueError(f"{source['vectors']}: has no rows")
+    return np.array(rows), np.array(labels), tuple(f"term_{k}" for k in range(columns))
+
+
+def fold(numbers, columns):
+    """Column and sign of terms, by their numbers alone: a hash that looks at no row (Weinberger,
+    Dasgupta, Langford, Smola, Attenberg, ICML 2009), under which inner products keep their mean."""
+    mixed = numbers.astype(np.uint64)
+    for shift, factor in SPLITMIX:
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(1)) % np.uint64(columns), np.where(mixed & np.uint64(1), 1.0, -1.0)
+
+
+def _documents(path, topic):
+    """Those that have the topic."""
+    found = {document for _, name, document, *_ in _lines(path, least=2) if name == topic}
+    if not found:
+        raise ValueError(f"{path}: no document has the topic {topic!r}")
+    return found
+
+
+def _lines(path, least=1):
+    """Each line's place and words."""
+    with open_text(path) as text:
+        for number, line in enumerate(text, 1):
+            words = line.split()
+            if len(words) < least:
+                raise ValueError(
+                    f"{path}: line {number}: has too few words: {brief(line.strip())!r}"
+                )
+            yield f"{path}: line {number}", *words

@@ -39,6 +39,8 @@ TAKERS = {
     "dp_sgd_poisson": {"loss": "squared", "delta": 1e-5},
     "dp_sgd": {"loss": "squared"},
     "sgd": {"loss": "squared"},
+    "distributed_lasso": {},
+    "dp_distributed_lasso": {"delta": 1e-5},
     "dp_gd": {"loss": "squared", "delta": 1e-5},
     "boosted_adassp": {"delta": 1e-5},
     "boosted_adassp_released": {"delta": 1e-5, "iterations": 3},

@@ -1,6 +1,6 @@
 """The lasso over data centres that share gradients: proximal gradient descent.
 
-The objective is (1/2n) sum_i (y_i - w.x_i)^2 + lambda ||w||_1 with labels in {-1, 1}.
+The objective is (1/2n) sum_i (y_i - w.x_i)^2 + lambda ||w||_1, labels in {-1, 1}, targets in [-1, 1].
 """
 
 import math

@@ -8,6 +8,7 @@ add-remove the larger data set has n + 1 records, its sum a gradient of norm at 
 Lambda = n lambda beside the sums, a public number, is that of both: 2 tau/lambda + tau/(n lambda).
 """
 
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,15 @@ from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp.errors import Refused
 from dp.mechanisms import register
 from dp.mechanisms.objective_perturbation import Tilted
-from dp.mechanisms.options import ADJACENCY, LOSS, TOLERANCE, Between, NonNegative, Positive
+from dp.mechanisms.options import (
+    ADJACENCY,
+    LOSS,
+    TOLERANCE,
+    Between,
+    NonNegative,
+    Ordinary,
+    Positive,
+)
 from dp.noise import gaussian, gaussian_reach
 from dp.privacy import gaussian_tilt, published_tilt
 from dp.privacy.profiles import Curve, symmetric
@@ -127,12 +136,12 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
     numbers = True
     options = LOSS | ADJACENCY | TOLERANCE
-    options |= {"output": Between(0.03, low=0, high=1), "radius": Positive(20.0)}
+    options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(20.0)}
 
     def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):
         """lambda from public numbers alone, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
         p = self.defaults() | options
-        found = kind(p["loss"])
+        found = self._kind(SimpleNamespace(**p))
         kept = {name: p[name] for name in ("adjacency", "output", "radius")}
         kept |= {"slope": found.slope, "loss": found.name}
         return gaussian_tilt.rule_lambda(n, d, epsilon, delta, bound, **kept)

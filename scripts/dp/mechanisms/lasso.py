@@ -11,13 +11,15 @@ from dp.mechanisms.options import Choice, NonNegative, Optional, Ordinary, Posit
 
 
 class _OverCentres(Mechanism):
+    numbers = True
+
     def _check_together(self, n, d, p):
         distributed_lasso.split_rows(n, p.centres)
 
 
 @register("distributed_lasso")
 class DistributedLasso(_OverCentres):
-    """The squared loss on labels with an L1 penalty, over `centres` that return only their gradients.
+    """The squared loss with an L1 penalty over `centres` that return only their gradients.
 
     centres 1 is all data in one place. part: "all", or "one" for a single centre's share alone.
     preparation: see `dp.descents.distributed_lasso.Preparation`, and `components` of it; fitted on
@@ -128,7 +130,8 @@ class DPDistributedLasso(_OverCentres):
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP, exactly composed.
 
-        Replacing one record changes one centre's sum by at most 2 clip in L2, the others' not at all.
+        Replacing one record changes one centre's sum by at most 2 clip in L2, whatever its target is, the
+        others' not at all.
         `rounds` adaptive Gaussian releases with that sensitivity are, all together, exactly one of
         sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 2): sigma is the
         analytic calibration of that one. It covers all that the centres ever send.

@@ -9,7 +9,7 @@ from dp.data.examples import slices
 from dp.errors import Refused
 from dp.inference import floored, linearise
 from dp.mechanisms import Parameters, Release, register
-from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation
+from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation, kind
 from dp.mechanisms.gradient_descent import public_size
 from dp.mechanisms.options import Between, Flag
 from dp.noise import gaussian
@@ -36,11 +36,15 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     covariance: share of mu^2 for the Hessian, and for the other matrix as much again.
     """
 
-    options = GaussianObjectivePerturbation.options | {
+    numbers = False  # the matrices are those of logistic loss
+    options = {k: v for k, v in GaussianObjectivePerturbation.options.items() if k != "loss"} | {
         "covariance": Between(0.15, low=0, high=0.45),
         "robust": Flag(False),
     }
     reports = ("coarse",)
+
+    def _kind(self, p):
+        return kind("logistic")
 
     def _second(self, p):
         """Share of mu that everything but the tilt takes."""

@@ -431,6 +431,39 @@ def test_draws_that_are_not_finite_have_diverged():
     assert found.weights[0].all() and not found.weights[1].any()
 
 
+def test_weights_alone_and_weights_with_info_are_ok():
+    steps = {"steps": np.arange(3)}
+    for made in (np.ones((3, D)), (np.ones((3, D)), steps), ((1.0,) * D,) * 3):
+        mechanism = Faulty(made, None)
+        mechanism.reports = ("steps",) if isinstance(made[-1], dict) else ()
+        found = faulty(mechanism)
+        assert (found.weights == 1).all() and list(found.status) == ["ok"] * 3
+        assert found.info.keys() == set(mechanism.reports)
+
+
+def test_a_sentence_is_the_guarantee_that_was_asked_for():
+    class Stating(Faulty):
+        options = {"adjacency": Choice("add-remove", "replace-one")}
+        delta = "optional"
+
+        def _guarantee(self, n, d, p):
+            return p.proven("nearly", 3.0) if p.epsilon == 2 else "because"
+
+    asked = Stating().guarantee(N, D, epsilon=1.0, delta=1e-6, lam=1.0)
+    assert asked == Guarantee(1.0, 1.0, 1e-6, "add-remove", "because")
+    assert Stating().guarantee(N, D, epsilon=2.0, lam=1.0) == (
+        2,
+        3,
+        0,
+        "add-remove",
+        "nearly",
+        None,
+    )
+    Stating.private = False
+    nothing = Stating().guarantee(N, D, delta=1e-6, lam=1.0)
+    assert nothing == (math.inf, math.inf, 0.0, "replace-one", "because", None)
+
+
 @pytest.mark.parametrize(
     "error", [ValueError("shapes (3,4) (5,)"), KeyError("steps"), np.linalg.LinAlgError("singular")]
 )

@@ -383,7 +383,8 @@ class Mechanism:
     def _checked(self, release, draws, d):
         """A `Release` of the right shapes, in which draws that are not finite have "diverged"."""
         if not isinstance(release, Release):
-            weights, info = release if isinstance(release, tuple) else (release, {})
+            pair = isinstance(release, tuple) and isinstance(release[-1], dict)
+            weights, info = release if pair else (release, {})
             release = Release(np.asarray(weights), np.full(draws, "ok"), info)
         weights, status, info = release
         expected = {"weights": (weights, (draws, d), "fiu"), "status": (status, (draws,), "UO")}

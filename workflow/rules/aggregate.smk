@@ -29,8 +29,9 @@ rule aggregate:
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
             *("datasets", "methods", "families", "sweeps", "searches", "lambda_published"),
+            "folds",
             *(
-                ("folds", "subsets", "reading", "published", "claims")
+                ("subsets", "reading", "published", "claims")
                 if is_reading(wildcards)
                 else ()
             ),

@@ -1,4 +1,4 @@
-"""Differences and slopes with their uncertainty, over the folds or data sets that methods and cells share."""
+"""Differences and slopes with their uncertainty, over the folds or data sets that methods share."""
 
 import math
 
@@ -37,8 +37,9 @@ def fold_means(results, row, column):
 def difference(results, first, second, column, factor=1.0):
     """(mean, low, high) of first - factor x second, two rows of the results on one data set.
 
-    Both have the same folds and data sets, so the differences are taken one by one. Where single draws are not there
-    the two intervals are added as if independent; NaN ends where there are none of those either.
+    Both have the same folds and data sets, so the differences are taken one by one. Where single
+    draws are not there the two intervals are added as if independent; NaN ends where there are none
+    of those either.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
     if all(each is not None for each in pair) and len(pair[0]) == len(pair[1]):

@@ -41,16 +41,18 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf)):
     draws: (folds, draws) values of ours, or (data sets, folds, draws); a column in which a fold failed is
     left out.
 
-    A run's mean is resampled: `protocol.folds` of our folds' means, and of their draws what is left of
-    them, `protocol.draws` each. Where we have several data sets the run has another one: its mean is normal
-    with their variance (a single one of ten would be too seldom far out), its folds differ from that as
-    those of one of ours do. Means of our own draws hold the chance of these too, which is taken out of their
-    spread. Resampled means of k replicates spread too little, by the factor (k - 1)/k in their variance and
-    by the normal quantile in the place of Student's; both are made good, so that normal means without draws
-    give the interval of Student's t. Ours is itself a mean of such parts, and its own chance is added. Draws
-    that all folds share are taken to have the same rank in each of them, the widest that sharing can make.
-    Folds of a single data set are taken as independent: each row is tested once, so that the mean over
-    another division of it moves less, and a drawn data set adds a chance that its folds do not show.
+    A run's mean is resampled: `protocol.folds` of our folds' means, and of their draws what is
+    left of them, `protocol.draws` each. Where we have several data sets the run has another
+    one: its mean is normal with their variance (a single one of few would be too seldom far
+    out), its folds differ from that as those of one of ours do. Means of our own draws hold the
+    chance of these too, which is taken out of their spread. Resampled means of k replicates
+    spread too little, by the factor (k - 1)/k in their variance and by the normal quantile in
+    the place of Student's; both are made good, so that normal means without draws give the
+    interval of Student's t. Ours is itself a mean of such parts, and its own chance is added.
+    Draws that all folds share are taken to have the same rank in each of them, the widest that
+    sharing can make. Folds of a single data set are taken as independent: each row is tested
+    once, so that the mean over another division of it moves less, and a drawn data set adds a
+    chance that its folds do not show.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws

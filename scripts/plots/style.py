@@ -163,6 +163,7 @@ def replicates(experiment, frame, interval=True):
     x 10 draws,\n95 % interval over simulations"."""
     what = "folds" if "folds" in experiment.values else "simulations"
     means, over = [], []
+    frame = frame if "data_sets" in frame else frame.assign(data_sets=1)
     for data_sets, rows in sorted(frame.groupby("data_sets"), reverse=True):
         draws = int(rows["restarts"].max())
         parts = [(data_sets, "data sets"), (int(rows["folds"].max()), what), (draws, "draws")]

@@ -42,7 +42,7 @@ def pretraining(experiment, spec, frame):
                 *(pretrained, 100 * (1 - cell.train_error_high_p)),
                 *(100 * (1 - cell.train_error_low_p), pretrained - plain),
                 *(100 * (1 - cell.error_mean), 100 * (1 - cell.error_mean_p)),
-                cell.data_sets * cell.folds * cell.restarts,
+                cell.folds * cell.restarts,
                 *(*theirs, theirs[1] - theirs[0]),
                 "calibrated" if not math.isnan(theirs[0]) else "",
             )

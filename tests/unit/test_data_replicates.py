@@ -111,7 +111,7 @@ def test_a_prediction_covers_a_run_on_another_data_set_as_often_as_it_says(sprea
         return sum(s * rng.normal(size=size) for s, size in zip(spreads, sizes, strict=True))
 
     for _ in range(150):
-        low, high = predict(run(10, 4), Protocol(5, 6, data_drawn=True), rng).interval
+        low, high = predict(run(5, 4), Protocol(5, 6, data_drawn=True), rng).interval
         inside += low <= run(1, 6).mean() <= high
     # of 150, by the binomial distribution: three standard errors below 95 %, and not all
     assert 0.95 - 3 * math.sqrt(0.95 * 0.05 / 150) < inside / 150 < 1

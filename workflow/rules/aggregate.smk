@@ -30,11 +30,7 @@ rule aggregate:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
             *("datasets", "methods", "families", "sweeps", "searches", "lambda_published"),
             "folds",
-            *(
-                ("subsets", "reading", "published", "claims")
-                if is_reading(wildcards)
-                else ()
-            ),
+            *(("subsets", "reading", "published", "claims") if is_reading(wildcards) else ()),
         ),
         seed=CONFIG["seed"],
         library=lambda wildcards: digest(

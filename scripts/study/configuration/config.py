@@ -37,7 +37,7 @@ SIMULATIONS = {
     "linear": ("rows", "columns", "condition", "noise"),
 }
 # Of those that it may have beside "holdout".
-OPTIONAL = {kind: ("data_replicates",) for kind in SIMULATIONS}
+OPTIONAL = dict.fromkeys(SIMULATIONS, ("data_replicates",))
 OPTIONAL["linear"] += ("outliers", "degrees")
 
 

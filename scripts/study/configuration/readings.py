@@ -12,8 +12,8 @@ from study.configuration import needs
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, nearest, problem
 
-# Sections that no reading has: what is made of its cells is the main experiment's, those tables and analyses
-# aside that decide an entry which `decides` names.
+# Sections that no reading has: what is made of its cells is the main experiment's, those tables and
+# analyses aside that decide an entry which `decides` names.
 WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
 INSTEAD = ("datasets", "sweeps", "published", "claims")
 

@@ -13,12 +13,12 @@ from study.configuration.experiment import Cell, Experiment, data_path
 from study.configuration.families import shown
 from study.jobs import script
 from study.jobs.files import read_json, write_csv
-from study.jobs.summary import cells_frame
+from study.jobs.summary import cells_frame, interval_over
 
 COLUMNS = (
     *("experiment", "dataset", "method", "mechanism", "options", "train_size", "epsilon", "delta"),
-    *("lambda", "folds", "restarts", "error_mean", "error_sd", "error_sd_folds", "error_low"),
-    "error_high",
+    *("lambda", "folds", "restarts", "data_sets", "interval_over", "error_mean", "error_sd"),
+    *("error_sd_folds", "error_low", "error_high"),
     *(f"{name}{end}" for name in metrics.ALL if name != "error" for end in metrics.ENDS),
     *("excess_risk_mean", "gradient_norm_max", "status", "epsilon_claimed"),
     *("epsilon_proven", "delta_proven", "adjacency", "reason", "seed"),
@@ -47,6 +47,7 @@ def main():
             "epsilon": epsilon(row["epsilon"]),
             "delta": experiment.delta(row["method"], row["train_size"]),
             "lambda": lam,
+            "interval_over": interval_over(experiment, row["data_sets"]),
             "epsilon_claimed": stated.claimed_epsilon,
             "epsilon_proven": stated.epsilon,
             "delta_proven": stated.delta,

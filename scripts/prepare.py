@@ -30,25 +30,13 @@ def main():
 
     entry = arguments.entry
     source = entry["source"]
-    separator, missing = None, Counter()
-    if "simulate" in source:
-        table, separator = simulate(arguments.dataset, source, arguments.seed)
-        if "target" in entry:
-            table = table._replace(**readers.target(table.y, entry["target"]))
-    else:
-        table = readers.read(entry, arguments.dataset, missing)
-    if "first" in source:
-        table = first_shuffled(table, source, arguments.seed)
-    steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
-    if "bounds" in entry:
-        steps.insert(0, ("scale_to_bounds", entry["bounds"]))
-
-    def rng_of(number, name):
-        return generator(arguments.seed, "data", arguments.dataset, "step", number, name)
-
-    table, record = prepare(table, steps, rng_of, put_off=True, overwrite=True)
+    missing = Counter()
+    table, separator, record = prepared(arguments.dataset, entry, arguments.seed, missing)
     public = public_rows(arguments.dataset, entry, len(table.y), table.train_rows, arguments.seed)
     parts = split(table, source.get("holdout", 0), public)
+    for k in range(1, source.get("data_replicates", 1)):
+        other, _, _ = prepared(arguments.dataset, entry, arguments.seed, missing, k)
+        parts[f"_replicate{k}"] = other.X, other.y
     largest = check(table, parts)
     _, y = parts[""]
     left = len(y) + len(public) * ("public_share" in entry)
@@ -79,6 +67,8 @@ def main():
             "labels": {} if table.target else label_names(table),
             **target(table),
             "class_counts": counts[""],
+            # data sets of the same law: the folds of an experiment are of each of them
+            "data_replicates": source.get("data_replicates", 1),
             "public_rows": len(public),
             "holdout_rows": source.get("holdout", 0),
             "test_rows": len(parts["_test"][1]) if "_test" in parts else 0,
@@ -102,6 +92,31 @@ def main():
             ],
         },
     )
+
+
+def prepared(dataset, entry, seed, missing, replicate=0):
+    """(`dp.data.preparation.Table`, separator or None, the steps' record) of the data set, or of another
+    that is drawn as it is, without a holdout. missing: counts of missing cells, which are added to."""
+    source, separator = entry["source"], None
+    again = (replicate,) if replicate else ()  # an axis of the seed
+    if "simulate" in source:
+        own = source | {"holdout": 0} if replicate else source
+        table, separator = simulate(dataset, own, seed, *again)
+        if "target" in entry:
+            table = table._replace(**readers.target(table.y, entry["target"]))
+    else:
+        table = readers.read(entry, dataset, missing)
+    if "first" in source:
+        table = first_shuffled(table, source, seed)
+    steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
+    if "bounds" in entry:
+        steps.insert(0, ("scale_to_bounds", entry["bounds"]))
+
+    def rng_of(number, name):
+        return generator(seed, "data", dataset, "step", number, name, *again)
+
+    table, record = prepare(table, steps, rng_of, put_off=True, overwrite=True)
+    return table, separator, record
 
 
 def public_rows(dataset, entry, rows, train_rows, seed):
@@ -141,7 +156,7 @@ def check(table, parts):
             examples.check_rows(floats, y[rows], bound, classes)
             if part != "_test":
                 examples.check_coordinates(floats, table.coordinate_bound)
-            if part == "":
+            if part == "" or part.startswith("_replicate"):
                 largest = max(largest, float(examples.row_norms(floats).max()))
     return largest
 
@@ -166,9 +181,9 @@ def class_counts(y):
     return dict(zip(map(str, labels), map(int, counts), strict=True))
 
 
-def simulate(dataset, source, seed):
+def simulate(dataset, source, seed, *again):
     """The holdout's or the public rows first, then the experiment's; their separator or weights."""
-    rng = generator(seed, "data", dataset, "simulate")
+    rng = generator(seed, "data", dataset, "simulate", *again)
     if source["simulate"] == "mixture":
         return simulate_mixture(source, rng), None
     rows, columns = source["rows"] + source.get("holdout", 0), source["columns"]

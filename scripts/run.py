@@ -30,7 +30,7 @@ def main():
     parser.add_argument("--delta", type=float, default=0.0)
     parser.add_argument("--restarts", type=int, required=True)
     parser.add_argument("--fit", nargs="?", help="shared fits, .npz")
-    parser.add_argument("--out", required=True, help=".csv: one row per fold and restart")
+    parser.add_argument("--out", required=True, help=".csv: one row per data set, fold and restart")
     arguments = parser.parse_args()
 
     mechanism = MECHANISMS[arguments.mechanism]
@@ -41,7 +41,7 @@ def main():
     given = of_release(mechanism, meta, options, arguments.data, **cell, lam=lam)
     if mechanism.uses_all_rows:
         given["all_rows"] = folds.all_training_rows(arguments)
-    restarts = arguments.restarts if mechanism.private else 1
+    restarts = folds.draws_on_each(arguments.restarts, meta) if mechanism.private else 1
     fits = read_fits(arguments.fit) if arguments.fit else None
     fit_name = mechanism.shared_fit(options)
     l1, l2 = penalties(fit_name, lam, options.get("lambda1"))
@@ -67,6 +67,7 @@ def main():
         low, high = meta["target"]["bounds"]
         evaluate, names = partial(regression, unit=(high - low) / 2), metrics.TARGETS
     rows = []
+    each = folds.per_data_set(arguments)
     for fold, release in enumerate(releases):
         train, test = reserve.popleft()
         ok = release.status == "ok"
@@ -83,11 +84,12 @@ def main():
         gradient = release.info.get("gradient_norm", np.full(restarts, math.nan))
         reports = (release.info[name] for name in mechanism.reports)
         rows += zip(
-            *([fold] * restarts, range(restarts), *found, excess, gradient, release.status),
+            *([fold // each] * restarts, [fold % each] * restarts, range(restarts)),
+            *(*found, excess, gradient, release.status),
             *reports,
             strict=True,
         )
-    columns = ("fold", "restart", *names, *COLUMNS, *mechanism.reports)
+    columns = ("data_set", "fold", "restart", *names, *COLUMNS, *mechanism.reports)
     write_csv(arguments.out, columns, rows)
 
 

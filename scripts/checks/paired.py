@@ -1,4 +1,4 @@
-"""Differences and slopes with their uncertainty, over the folds that methods and cells share."""
+"""Differences and slopes with their uncertainty, over the folds or data sets that methods share."""
 
 import math
 
@@ -22,21 +22,24 @@ def interval(values):
 
 
 def fold_means(results, row, column):
-    """The folds' means of a cell, a row with its coordinates; None where its draws are not there."""
+    """Means of a cell, a row with its coordinates, of each of its data sets, or of each fold where it has
+    one data set; None where its draws are not there."""
     if not column.endswith("_mean"):
         return None
     cell = Cell(*(row[key] for key in Cell._fields))
     draws = results.draws(cell, column.removesuffix("_mean"))
-    if draws is None or np.isnan(draws).all(axis=1).any():
+    if draws is None:
         return None
-    return np.nanmean(draws, axis=1)
+    draws = draws[0] if len(draws) == 1 else draws.reshape(len(draws), -1)
+    return None if np.isnan(draws).all(axis=1).any() else np.nanmean(draws, axis=1)
 
 
 def difference(results, first, second, column, factor=1.0):
     """(mean, low, high) of first - factor x second, two rows of the results on one data set.
 
-    Both have the same folds, so the differences are taken fold by fold. Where single draws are not there
-    the two intervals are added as if independent; NaN ends where there are none of those either.
+    Both have the same folds and data sets, so the differences are taken one by one. Where single
+    draws are not there the two intervals are added as if independent; NaN ends where there are none
+    of those either.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
     if all(each is not None for each in pair) and len(pair[0]) == len(pair[1]):

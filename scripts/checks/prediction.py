@@ -36,41 +36,61 @@ class Prediction(NamedTuple):
 
 
 def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf)):
-    """`Prediction` for a run by `protocol`, None with fewer than two folds.
+    """`Prediction` for a run by `protocol`, None with fewer than two folds and a single data set.
 
-    draws: (folds, draws) values of ours; a column in which a fold failed is left out.
+    draws: (folds, draws) values of ours, or (data sets, folds, draws); a column in which a fold failed is
+    left out.
 
-    A run's mean is resampled: `protocol.folds` of our folds' means, and of their draws what is left of
-    them, `protocol.draws` each. Resampled means of k folds spread too little, by the factor (k - 1)/k in
-    their variance and by the normal quantile in the place of Student's; both are made good, so that
-    normal means without draws give the interval of Student's t. Ours is itself a mean of such parts, and
-    its own chance is added. Draws that all folds share are taken to have the same rank in each of them,
-    the widest that sharing can make. Folds are taken as independent: on one data set each row is tested
-    once, so that the mean over another division of it moves less, and a drawn data set adds a chance that
-    folds of one data set do not show.
+    A run's mean is resampled: `protocol.folds` of our folds' means, and of their draws what is
+    left of them, `protocol.draws` each. Where we have several data sets the run has another
+    one: its mean is normal with their variance (a single one of few would be too seldom far
+    out), its folds differ from that as those of one of ours do. Means of our own draws hold the
+    chance of these too, which is taken out of their spread. Resampled means of k replicates
+    spread too little, by the factor (k - 1)/k in their variance and by the normal quantile in
+    the place of Student's; both are made good, so that normal means without draws give the
+    interval of Student's t. Ours is itself a mean of such parts, and its own chance is added.
+    Draws that all folds share are taken to have the same rank in each of them, the widest that
+    sharing can make. Folds of a single data set are taken as independent: each row is tested
+    once, so that the mean over another division of it moves less, and a drawn data set adds a
+    chance that its folds do not show.
     """
     draws = np.asarray(draws, dtype=float)
-    draws = draws[:, ~np.isnan(draws).any(axis=0)]
-    folds, count = draws.shape
-    if folds < 2 or count < 1:
+    draws = draws[None] if draws.ndim == 2 else draws
+    draws = draws[:, :, ~np.isnan(draws).any(axis=(0, 1))]
+    data_sets, folds, count = draws.shape
+    replicates = data_sets if data_sets > 1 else folds
+    if replicates < 2 or count < 1:
         return None
     from scipy.special import ndtri, stdtrit  # 0.4 s to import: only where something is compared
 
-    means = draws.mean(axis=1)
+    means = draws.mean(axis=2)
     upper = (1 + CONFIDENCE) / 2
-    spread = (means - means.mean()) * math.sqrt(folds / (folds - 1))
-    stretch = float(stdtrit(folds - 1, upper) / ndtri(upper))
-    rest = np.sort(draws - means[:, None], axis=1)
+    stretch = float(stdtrit(replicates - 1, upper) / ndtri(upper))
+    rest = np.sort(draws - means[:, :, None], axis=2)
     rest *= math.sqrt(count / (count - 1)) if count > 1 else 0.0
+    noise = rest.var() / count  # of a fold's mean
 
-    chosen = rng.integers(folds, size=(SIZE, protocol.folds))
-    of_folds = spread[chosen]
+    if data_sets > 1:
+        sd_of_sets = _spread(means.mean(axis=1), noise / folds).std()
+        within = _spread(means, noise)
+        chosen = rng.integers(data_sets, size=(SIZE, 1))
+        own = sd_of_sets / math.sqrt(data_sets) * rng.standard_normal((SIZE, 1))
+        if protocol.folds == folds:
+            fold = np.arange(folds)[None]
+        else:
+            fold = rng.integers(folds, size=(SIZE, protocol.folds))
+        of_folds = sd_of_sets * rng.standard_normal((SIZE, 1)) + within[chosen, fold]
+    else:
+        spread = _spread(means[0], noise)
+        chosen, fold = 0, rng.integers(folds, size=(SIZE, protocol.folds))
+        own = spread[rng.integers(folds, size=(SIZE, folds))]
+        of_folds = spread[fold]
     size = (SIZE, 1 if protocol.shared else protocol.folds, protocol.draws)
     ranks = rng.integers(count, size=size)
-    of_draws = rest[chosen[:, :, None], ranks]
-    own = spread[rng.integers(folds, size=(SIZE, folds))].mean(axis=1)
-    chance = rng.standard_normal(SIZE) * rest.std() / math.sqrt(rest.size)
-    gap = stretch * (of_folds.mean(axis=1) - own) + of_draws.mean(axis=(1, 2)) - chance
+    of_draws = rest[np.atleast_2d(chosen)[:, :, None], fold[:, :, None], ranks]
+    chance = rng.standard_normal(SIZE) * math.sqrt(noise / (data_sets * folds))
+    gap = stretch * (of_folds.mean(axis=1) - own.mean(axis=1))
+    gap += of_draws.mean(axis=(1, 2)) - chance
     ends = means.mean() + np.quantile(gap, [1 - upper, upper])
     if protocol.sd == "draws":
         values = (of_folds[:, :, None] + of_draws).reshape(SIZE, -1)
@@ -83,3 +103,13 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf)):
         sd_interval = tuple(map(float, np.quantile(found, [1 - upper, upper])))
     interval = float(max(limits[0], ends[0])), float(min(limits[1], ends[1]))
     return Prediction(float(means.mean()), interval, sd, sd_interval)
+
+
+def _spread(means, noise):
+    """What is left of means (.., k) without their mean, as spread as without a chance of that variance."""
+    k = means.shape[-1]
+    if k == 1:
+        return np.zeros_like(means)
+    spread = (means - means.mean(axis=-1, keepdims=True)) * math.sqrt(k / (k - 1))
+    variance = float(np.mean(spread**2))
+    return spread * math.sqrt(max(0.0, 1 - noise / variance)) if variance > 0 else spread

@@ -135,7 +135,9 @@ def _compare(results, value, stand_ins):
     if predicted is not None:
         interval = predicted.interval
     else:
+        # of the source's: folds, or its data set where ours are several
         replicates = value.protocol["folds"] or ours["replicates"]
+        replicates = 1 if ours["data_sets"] > 1 else replicates
         interval = prediction_interval(
             Sample(mean, ours["sd"], ours["replicates"]), replicates, limits
         )
@@ -146,7 +148,7 @@ def _compare(results, value, stand_ins):
         half=value.half,
         absolute=ABSOLUTE if value.bounded else 0.0,
     )
-    if value.protocol["data_drawn"]:
+    if value.protocol["data_drawn"] and ours["data_sets"] == 1:
         reason += "; the interval is for this data set, the source's was another draw"
     row |= {
         "ours": mean,
@@ -218,8 +220,8 @@ def _predict(results, value, limits):
         return None
     stated = value.protocol
     protocol = Protocol(
-        stated["folds"] or len(draws),
-        stated["draws"] or draws.shape[1],
+        stated["folds"] or draws.shape[1],
+        stated["draws"] or draws.shape[2],
         bool(stated["shared"]),
         bool(stated["data_drawn"]),
         stated["sd"] or "folds",
@@ -285,16 +287,18 @@ def _ours(results, spec, item):
         end: float(found.get(column.removesuffix("_mean") + end, math.nan))
         for end in ("_low", "_high", "_sd_folds")
     }
-    if column.removesuffix("_mean") + "_sd_folds" not in found:
-        folds = int(found.get("folds", 0))
+    data_sets = int(found.get("data_sets", 1))
+    replicates = data_sets if data_sets > 1 else int(found.get("folds", 0))
+    if data_sets > 1 or column.removesuffix("_mean") + "_sd_folds" not in found:
         half = max(beside["_high"] - found[column], found[column] - beside["_low"])
-        beside["_sd_folds"] = sd_of(half, folds)
+        beside["_sd_folds"] = sd_of(half, replicates)
     return {
         "mean": float(found[column]),
         "low": beside["_low"],
         "high": beside["_high"],
         "sd": beside["_sd_folds"],
-        "replicates": int(found.get("folds", 0)),
+        "replicates": replicates,
+        "data_sets": data_sets,
         "status": found.get("status", "ok"),
     }
 

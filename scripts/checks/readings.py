@@ -40,11 +40,13 @@ class Read(Results):
 def confront(experiment, readings, source, stand_ins):
     """Rows of readings.csv. readings: as `study.configuration.readings` derives them."""
     main = Results(experiment)
-    yield from _rows(main, source, stand_ins, AS_STATED, "", None)
+    decided = needs.decided(experiment, readings)
+    yield from _rows(main, decided, source, stand_ins, AS_STATED, "", None)
     for reading in readings:
         about = reading.reading
         results = Read(reading, main)
-        yield from _rows(results, source, stand_ins, about["label"], about["open"], experiment)
+        own = (reading.published, reading.claims)
+        yield from _rows(results, own, source, stand_ins, about["label"], about["open"], experiment)
 
 
 def most_telling_first(rows):
@@ -59,15 +61,16 @@ def most_telling_first(rows):
     return sorted(rows, key=lambda row: -explained[row["reading"]])
 
 
-def _rows(results, source, stand_ins, label, left_open, main):
-    """main: the experiment as stated, which tells what a reading concerns; None where it is that one."""
+def _rows(results, decided, source, stand_ins, label, left_open, main):
+    """decided: names of comparisons, and of claims. main: the experiment as stated, which tells what a
+    reading concerns; None where it is that one."""
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}
-    comparisons = {name: experiment.published[name] for name in needs.comparisons(experiment)}
+    comparisons = {name: experiment.published[name] for name in decided[0]}
     for row in compare(results, source, comparisons, stand_ins):
         concerned = main is None or _concerns_value(results, main, row)
         yield row | shown | {"section": "published", "concerned": _yes(concerned)}
-    for name in needs.claims(experiment):
+    for name in decided[1]:
         checks = experiment.claims[name]["checks"]
         outcome = statements.join([statements.run(results, check) for check in checks])
         left_out = _data_sets(checks).difference(experiment.datasets)
@@ -94,14 +97,20 @@ def _yes(truth):
 
 
 def _concerns_value(results, main, row):
-    """Whether a reading compares a printed value with another cell than the main experiment does."""
+    """Whether a reading compares a printed value with another cell than the main experiment does, or with
+    a table or analysis of its own."""
     name, number = row["id"].split("/")[:2]
+    if name not in needs.comparisons(main):
+        return True
     theirs = needs.items(main, name)[int(number)]
     ours = needs.items(results.experiment, name)[int(number)]
     return ours != theirs or ours in results.own
 
 
 def _concerns_claim(results, main, name):
-    """Whether it decides a claim from other cells; fewer of the same are no others."""
+    """Whether it decides a claim from other cells, or from a table or analysis of its own; fewer of the
+    same cells are no others."""
+    if name not in needs.claims(main):
+        return True
     ours, theirs = (needs.of_claim(each, name) for each in (results.experiment, main))
     return bool(ours & results.own) or not ours <= theirs

@@ -38,7 +38,7 @@ class Results:
             return dict(arrays)
 
     def draws(self, cell, column):
-        """(folds, restarts) values of a cell's draws, NaN of failed ones; None where there are none."""
+        """(data sets, folds, restarts) values of a cell's draws, NaN of failed ones; None without any."""
         import pandas as pd
 
         path = Path(self.run_path(cell))
@@ -48,7 +48,8 @@ class Results:
         if column not in frame:
             return None
         values = frame[column].where(frame["status"] == "ok")
-        return values.to_numpy(dtype=float).reshape(frame["fold"].nunique(), -1)
+        data_sets = frame["data_set"].nunique() if "data_set" in frame else 1
+        return values.to_numpy(dtype=float).reshape(data_sets, frame["fold"].nunique(), -1)
 
     def run_path(self, cell):
         return self.experiment.run_path(cell)

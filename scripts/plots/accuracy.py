@@ -47,11 +47,8 @@ def accuracy_panels(experiment, spec, frame):
         axes.set_xlabel(r"privacy parameter $\varepsilon$ (smaller is more private)")
     for axes in grid[:, 0]:
         axes.set_ylabel("test accuracy")
-    folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
-    fig.suptitle(
-        f"{spec['title']}\nmean of {folds} folds x {restarts} draws, 95 % interval over folds",
-        fontsize="large",
-    )
+    note = style.replicates(experiment, frame).replace("\n", " ")
+    fig.suptitle(f"{spec['title']}\n{note}", fontsize="large")
     return fig
 
 

@@ -84,7 +84,7 @@ def _curves(experiment, spec, frame, along, label):
         labels=(label, title),
         bottom=bottom,
         log="".join(axis for axis, of in AXES.items() if any(options.get(name) for name in of)),
-        note=style.replicates(experiment, frame) + ",\n95 % interval over them",
+        note=style.replicates(experiment, frame),
         behind=behind,
         printed=[
             (value.method, value.dataset, value.value)

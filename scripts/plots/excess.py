@@ -17,9 +17,10 @@ LABELS = {
 
 
 def excess(experiment, spec, draws):
-    """Mean excess over the baseline with 95 % bands over folds, a panel per data set, on logarithmic axes.
+    """Mean excess over the baseline with 95 % bands, a panel per data set, on logarithmic axes.
 
-    options["along"]: epsilon, train_size, or columns, along which the data sets are points of one curve.
+    Bands are over folds, or over data sets simulated alike. options["along"]: epsilon, train_size, or
+    columns, along which the data sets are points of one curve.
     metric: of `dp.metrics`, less of which is better. baseline: the method without privacy.
     """
     options = spec["options"]

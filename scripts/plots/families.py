@@ -42,7 +42,7 @@ def epsilon_family(experiment, spec, frame):
         band=BAND if error else None,
         labels=("training rows", "test error" if error else "width of the 95 % interval"),
         log="xy" if options["log"] else "",
-        note=style.replicates(experiment, frame) + (",\n95 % interval over them" if error else ""),
+        note=style.replicates(experiment, frame, interval=error),
         behind=behind,
     )
 

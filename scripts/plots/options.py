@@ -92,7 +92,7 @@ def option_curve(experiment, spec, frame):
         labels,
         loc="outside right upper",
         alignment="left",
-        title=style.replicates(experiment, frame) + ",\n95 % interval over them",
+        title=style.replicates(experiment, frame),
         title_fontsize="small",
     )
     return fig

@@ -25,8 +25,7 @@ def pretraining(experiment, spec, frame):
                 looks[method] = style.look(name, colour, marker)
             else:
                 looks[method] = style.look(f"{name}, without privacy", colour, line="--")
-    folds, restarts = int(frame["folds"].max()), int(frame["restarts"].max())
-    note = f"mean of {folds} folds x {restarts} draws,\n95 % interval over folds"
+    note = style.replicates(experiment, frame)
     some = any(printed.values())
     name = "claimed" if some else "privacy parameter"
     fig = relation(

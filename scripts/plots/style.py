@@ -158,12 +158,19 @@ def ordered(names):
     }
 
 
-def replicates(experiment, frame):
-    """What a mean is over, for a legend: "12 simulations x 10 draws"."""
+def replicates(experiment, frame, interval=True):
+    """What means, and with `interval` their intervals, are over, for a legend: "mean of 12 simulations
+    x 10 draws,\n95 % interval over simulations"."""
     what = "folds" if "folds" in experiment.values else "simulations"
-    draws = int(frame["restarts"].max())
-    text = f"mean of {int(frame['folds'].max())} {what}"
-    return text + (f" x {draws} draws" if draws > 1 else "")
+    means, over = [], []
+    frame = frame if "data_sets" in frame else frame.assign(data_sets=1)
+    for data_sets, rows in sorted(frame.groupby("data_sets"), reverse=True):
+        draws = int(rows["restarts"].max())
+        parts = [(data_sets, "data sets"), (int(rows["folds"].max()), what), (draws, "draws")]
+        means.append(" x ".join(f"{n} {name}" for n, name in parts if n > 1 or name == what))
+        over.append("data sets" if data_sets > 1 else what)
+    text = f"mean of {' or '.join(means)}"
+    return text + (f",\n95 % interval over {' or '.join(over)}" if interval else "")
 
 
 def sizes(axes, values, narrow=False):

@@ -321,7 +321,8 @@ def read_table(path):
 
 def _kind_of_data(source):
     if "simulate" in source:
-        return "simulated"
+        count = source.get("data_replicates")
+        return f"simulated, {count} data sets alike" if count else "simulated"
     if "sklearn" in source:
         return "comes with scikit-learn"
     return "read from files" if source else ""

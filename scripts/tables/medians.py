@@ -9,7 +9,8 @@ from study.jobs.summary import over_folds
 
 
 def medians(experiment, spec, draws):
-    """One row per cell: median and mean over draws with 95 % intervals, the folds' values as replicates.
+    """One row per cell: median and mean over draws with 95 % intervals, the values of the folds, or of
+    data sets drawn alike, as replicates.
 
     options["metric"]: one of `dp.metrics.ALL`. Draws without a result, such as a mechanism's refusals to
     answer, enter neither and are counted: `refused`, of that status, and `failed`, of any other.
@@ -22,7 +23,7 @@ def medians(experiment, spec, draws):
     rows = []
     for cell, found in draws.groupby(list(Cell._fields), sort=False):
         ok = found[found["status"] == "ok"]
-        folds = ok.groupby("fold")[metric]
+        folds = ok.groupby("replicate")[metric]
         values = []
         for of_fold in (folds.median(), folds.mean()):
             mean, _, low, high = over_folds(

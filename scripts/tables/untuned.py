@@ -10,7 +10,7 @@ EVERY = "every other"
 
 
 def untuned_cells(experiment, spec, draws):
-    """One row per cell and other method: the method's metric less the other's, paired over folds.
+    """One row per cell and other method: the method's metric less the other's, paired over replicates.
 
     options: method; metric, less of which is better. verdict: "better" or "worse" where the 95 % interval
     leaves out 0, else "within noise".

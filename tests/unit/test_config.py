@@ -351,6 +351,10 @@ DATASETS = [
         "{source: {csv: a.csv, holdout: 5}, label: y, positive: a}",
         ".source: csv takes no 'holdout'",
     ),
+    (
+        "{source: {simulate: mixture, rows: 9, data_replicates: 2}}",
+        ".source: mixture takes no 'data_replicates'",
+    ),
     ("{source: {csv: a.csv}, positive: a}", ": the key 'label' is missing"),
     ("{source: {csv: a.csv}, label: y}", ": the key 'positive' is missing"),
     ("{CSV, bounds: {a: [0]}}", ".bounds.a: needs at least 2 values"),

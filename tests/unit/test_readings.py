@@ -11,7 +11,7 @@ from checks import readings as confronted
 from dp.mechanisms import MECHANISMS
 from dp.solvers.lasso_scales import minimise_lasso
 from study import facts
-from study.configuration import needs
+from study.configuration import needs, verdict_inputs
 from study.configuration.config import ConfigError, load
 from study.configuration.experiment import Cell, Experiment
 from study.jobs import folds
@@ -73,6 +73,13 @@ def test_readings_together(experiments):
         ({"together": [["penalty.summed", "labels.none"]]}, "together: .*no reading 'labels.none'"),
         ({"readings": {"penalty": {"main": "summed"}}}, "has the main value 'summed' too"),
         ({"readings": {"penalty": {"decides": ["v20-99"]}}}, "no comparison or claim 'v20-99'"),
+        (
+            {
+                "claims": {"v20-8": {"checks": None, "not_tested": "why"}},
+                "readings": {"penalty": {"decides": ["v20-8"]}},
+            },
+            "'v20-8' is not tested",
+        ),
         (
             {"readings": {"labels": {"others": {"benign_one": {"labels": "two"}}}}},
             "labels.benign_one: labels: 'two' is not known",
@@ -157,6 +164,47 @@ def test_what_a_reading_gives_is_its_own_cells_beside_those_it_does_not_change(
     assert (table["c", "as stated"]["holds"], table["c", "x: y"]["holds"]) == ("no", "yes")
     # the interval is that of the reading's own draws
     assert table["t/0", "x: y"]["prediction_high"] < 0.3
+
+
+def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):
+    base, read = study(tmp_path, monkeypatch)
+    spec = {"title": "t", "kind": "errors", "sweep": "all"}
+    check = {"kind": "table", "table": "sums", "options": {"column": "sum", "at_most": 0.5}}
+    printed = base.published["t"] | {
+        "quantity": "value", "table": "sums", "column": "sum", "implied_epsilon": False,
+        "rows": [{"value": "0", "dataset": "d"}], "epsilon": None, "train_size": None,
+    }  # fmt: skip
+    for experiment, number in ((base, 0.7), (read, 0.2)):
+        experiment.values["tables"] = {"sums": spec}
+        experiment.values["published"] = base.published | {"s": printed}
+        experiment.values["claims"] = base.claims | {"d": {"checks": [check]}}
+        folder = tmp_path / experiment.name / "tables"
+        folder.mkdir()
+        pd.DataFrame({"dataset": ["d"], "sum": [number]}).to_csv(folder / "sums.csv", index=False)
+    # a reading's table is of all its cells, not only of those that differ
+    assert [cell.method for cell in read.entry_cells(spec)] == ["a", "b"]
+    assert verdict_inputs.of_readings(base, [read]) == [
+        f"{tmp_path}/{name}/tables/sums.csv" for name in ("made", "made__x_y")
+    ]
+    source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
+    rows = {
+        (row["id"], row["reading"]): row for row in confronted.confront(base, [read], source, {})
+    }
+    assert len(rows) == 10
+    assert rows["s/0", "as stated"]["ours"] == 0.7 and rows["s/0", "x: y"]["ours"] == 0.2
+    assert rows["s/0", "x: y"]["distance"] == "equal to the printed precision"
+    assert rows["s/0", "x: y"]["concerned"] == rows["d", "x: y"]["concerned"] == "yes"
+    assert (rows["d", "as stated"]["holds"], rows["d", "x: y"]["holds"]) == ("no", "yes")
+
+
+def test_an_analysis_is_a_readings_where_it_decides(experiments):
+    decides = {"readings": {"penalty": {"decides": ["v20-1", "v20-7"]}}}
+    found = loaded(**decides)
+    read = found[f"{NAME}__penalty_summed"]
+    assert list(read.analyses) == ["timing"] and not read.tables and "v20-7" in read.claims
+    assert read.published == {}
+    assert "v20-7" in needs.decided(found[NAME], [read])[1]
+    assert "v20-7" not in needs.decided(experiments[NAME], [])[1]
 
 
 # ---- what readings need

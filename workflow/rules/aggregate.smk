@@ -29,11 +29,8 @@ rule aggregate:
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
             *("datasets", "methods", "families", "sweeps", "searches", "lambda_published"),
-            *(
-                ("folds", "subsets", "reading", "published", "claims")
-                if is_reading(wildcards)
-                else ()
-            ),
+            "folds",
+            *(("subsets", "reading", "published", "claims") if is_reading(wildcards) else ()),
         ),
         seed=CONFIG["seed"],
         library=lambda wildcards: digest(

@@ -420,5 +420,6 @@ def readings_inputs(wildcards):
             for each in (experiment, *readings)
             for cell in sorted(needs.cells(each.plain()).intersection(each.cells()))
         ],
+        "made": verdict_inputs.of_readings(experiment, readings),
         "configurations": [paths.CONFIGURATION(experiment=each.name) for each in readings],
     }

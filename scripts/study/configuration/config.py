@@ -36,7 +36,9 @@ SIMULATIONS = {
     "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
     "linear": ("rows", "columns", "condition", "noise"),
 }
-OPTIONAL = {"linear": ("outliers", "degrees")}  # of those that it may have beside "holdout"
+# Of those that it may have beside "holdout".
+OPTIONAL = dict.fromkeys(SIMULATIONS, ("data_replicates",))
+OPTIONAL["linear"] += ("outliers", "degrees")
 
 
 def load(config, files=(), other="--config"):

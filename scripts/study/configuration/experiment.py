@@ -107,8 +107,8 @@ class Experiment:
         return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
 
     def entry_cells(self, spec):
-        """Cells that a table or figure shows."""
-        return self.cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
+        """Cells that a table or figure shows; of a reading's table all of them, run by the reading."""
+        return self.plain().cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
 
     def trained_paths(self, cells):
         """What training these cells takes: see `study.configuration.inputs`."""

@@ -1,4 +1,4 @@
-"""Which cells printed values and claims are decided from."""
+"""Which cells, tables and analyses printed values and claims are decided from."""
 
 import math
 
@@ -29,13 +29,38 @@ def claims(experiment):
     ]
 
 
-def cells(experiment, published=None, claimed=None):
-    """The cells that these comparisons and claims (all that cells decide, where None) are made of."""
+def decided(experiment, readings):
+    """Names of the comparisons and of the claims that its readings are confronted with: those that cells
+    decide, and those that a reading has whose table or analysis decides."""
+    found = []
+    for section, by_cells in (("published", comparisons), ("claims", claims)):
+        known = {*by_cells(experiment), *(name for r in readings for name in r.values[section])}
+        found.append([name for name in experiment.values[section] if name in known])
+    return found
+
+
+def made(experiment, published, claims):
+    """{tables, analyses}: the names of those that these comparisons and claims are decided from."""
+    specs = [experiment.published[name] for name in published]
+    for name in claims:
+        specs += experiment.claims[name].get("checks", ())
+    found = {"tables": {}, "analyses": {}}
+    for spec in specs:
+        if spec.get("table") in experiment.tables:
+            found["tables"][spec["table"]] = None
+            spec = experiment.tables[spec["table"]]
+        if spec.get("analysis") in experiment.analyses:
+            found["analyses"][spec["analysis"]] = None
+    return {section: list(names) for section, names in found.items()}
+
+
+def cells(experiment):
+    """The cells that its comparisons and claims are made of, as far as cells decide them."""
     found = set()
-    for name in comparisons(experiment) if published is None else published:
+    for name in comparisons(experiment):
         found |= of_comparison(experiment, name)
-    for name in claims(experiment) if claimed is None else claimed:
-        found |= of_claim(experiment, name)
+    for entry in experiment.claims.values():
+        found |= of_checks(experiment, entry.get("checks", ()))
     return found
 
 

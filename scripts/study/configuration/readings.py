@@ -12,7 +12,8 @@ from study.configuration import needs
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, nearest, problem
 
-# Sections that no reading has: it makes cells, and what is made of them is the main experiment's.
+# Sections that no reading has: what is made of its cells is the main experiment's, those tables and
+# analyses aside that decide an entry which `decides` names.
 WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
 INSTEAD = ("datasets", "sweeps", "published", "claims")
 
@@ -38,6 +39,9 @@ def derived(base, value, where, datasets):
             if entry not in decides:
                 text = f"no comparison or claim {entry!r}{nearest(entry, sorted(decides))}"
                 raise fail(f"readings.{name}.decides", text)
+            if "not_tested" in base.claims.get(entry, ()):
+                text = f"{entry!r} is not tested, and no reading changes that"
+                raise fail(f"readings.{name}.decides", text)
     sets = [[label] for label in overlays]
     for number, labels in enumerate(base.together):
         for label in labels:
@@ -57,6 +61,15 @@ def derived(base, value, where, datasets):
 def _reading(name, base, value, labels, overlays, where, datasets):
     chosen = [overlays[label] for label in labels]
     own = {key: item for key, item in value.items() if key not in WITHOUT}
+    decides = [set(reading["decides"]) for _, reading in chosen if "decides" in reading]
+    decides = set.union(*decides) if len(decides) == len(chosen) else None
+    by_cells = {"published": needs.comparisons(base), "claims": needs.claims(base)}
+    decided = {
+        section: [name for name in base.values[section] if name in (decides or names)]
+        for section, names in by_cells.items()
+    }
+    for section, names in needs.made(base, **decided).items():
+        own[section] = {name: value[section][name] for name in names}
     instead = {}
     for overlay, _ in chosen:
         for section in sorted({"tune", "searches"} & overlay.keys()):
@@ -75,11 +88,8 @@ def _reading(name, base, value, labels, overlays, where, datasets):
     for section in INSTEAD:
         if section in own:
             own[section] = _replaced(own[section], instead)
-    decides = [set(reading["decides"]) for _, reading in chosen if "decides" in reading]
-    decides = set.union(*decides) if len(decides) == len(chosen) else None
-    for section, known in (("published", needs.comparisons(base)), ("claims", needs.claims(base))):
-        entries = {key: item for key, item in own.get(section, {}).items() if key in known}
-        own[section] = {k: v for k, v in entries.items() if decides is None or k in decides}
+    for section, names in decided.items():
+        own[section] = {name: own[section][name] for name in names}
 
     def where_read(path=()):
         return f"{where(['readings', *path])}: readings.{' and '.join(labels)}"

@@ -22,6 +22,18 @@ def of_comparisons(experiment):
     ]
 
 
+def of_readings(experiment, readings):
+    """The tables and analyses that decide entries under readings, as stated and of each reading."""
+    wanted = [(experiment, needs.decided(experiment, readings))]
+    wanted += [(reading, (reading.published, reading.claims)) for reading in readings]
+    found = []
+    for each, names in wanted:
+        made = needs.made(each, *names)
+        found += [paths.TABLE(experiment=each.name, name=name) for name in made["tables"]]
+        found += [each.analysis_path(name) for name in made["analyses"]]
+    return found
+
+
 def checks(experiment, section):
     """Every check that the claims, or the defects, are decided by, those aside that name an analysis or a
     table which this run does not have."""

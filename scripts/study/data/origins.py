@@ -347,6 +347,7 @@ def data_bytes(entry):
     source = entry["source"]
     rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)
     if "simulate" in source:
+        rows *= source.get("data_replicates", 1)
         return 8 * rows * (source.get("columns") or len(source["components"][0]["mean"]))
     if "sparse" in source:
         return 8 * rows * source["sparse"]["columns"]

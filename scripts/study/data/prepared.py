@@ -41,7 +41,8 @@ class Prepared:
     """A prepared data set's .npz.
 
     X, y: training rows as they are stored, labels -1 and 1 or class numbers. X_test, y_test: the
-    official test part, empty without one. `floats` gives rows with the steps that were put off.
+    official test part, empty without one. `floats` gives rows with the steps that were put off. Further
+    data sets of the same law are parts "replicate1" and so on.
     """
 
     def __init__(self, path):
@@ -69,6 +70,12 @@ class Prepared:
     @property
     def y_test(self):
         return self.arrays.get("y_test", self.y[:0])
+
+    @property
+    def replicates(self):
+        """The parts that are data sets of one law: "" alone where there is one."""
+        count = sum(name.startswith("X_replicate") for name in self.arrays)
+        return ["", *(f"replicate{k + 1}" for k in range(count))]
 
     def large(self, rows=None, part=""):
         """Whether the floats of so many rows (a sequence; all where None) of a part are LARGE."""

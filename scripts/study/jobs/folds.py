@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from study.data.prepared import Prepared
 
 
 def training_folds(arguments, *, first=None, in_blocks=False):
-    """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation.
+    """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation; of data
+    that were drawn several times, for those of each of the data sets, one after the other.
 
     first: only so many of them, None for all. in_blocks: whether their reader reads them so, see
     `Prepared.floats`.
@@ -24,26 +26,35 @@ def training_folds(arguments, *, first=None, in_blocks=False):
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
     # Steps that were put off treat every row alone: done once for all rows, where the splits ask for
     # more rows than there are, unless these are to be read in blocks.
-    count = min(first or math.inf, arguments.simulations or arguments.folds)
+    count = min(first or math.inf, per_data_set(arguments))
     again = size * count > len(data.y) and not (in_blocks and data.large())
-    whole = data.floats() if again else None
 
-    def rows(chosen):
-        if whole is None:
-            return data.floats(chosen, in_blocks=in_blocks)
-        return whole[0][chosen], whole[1][chosen]
+    @cache
+    def whole(part):
+        return data.floats(part=part)
 
-    for train, test in itertools.islice(_splits(arguments, data), first):
+    def rows(chosen, part):
+        if not again:
+            return data.floats(chosen, part, in_blocks=in_blocks)
+        X, y = whole(part)
+        return X[chosen], y[chosen]
+
+    for part, train, test in itertools.islice(_splits(arguments, data), first):
         if size > len(train) and not whole_folds:
             where = f" in each of {arguments.folds} folds" if arguments.folds else ""
             raise ValueError(
                 f"{arguments.dataset} has {len(train)} training rows{where}, "
                 f"not the {size} asked for in train_sizes"
             )
-        X, y = rows(train if whole_folds else train[:size])
+        X, y = rows(train if whole_folds else train[:size], part)
         if zero:  # the loss of such a row is log 2 whatever the weights
             X = np.where((y == zero)[:, None], 0.0, np.asarray(X))
-        yield (X, y), official or rows(test)
+        yield (X, y), official or rows(test, part)
+
+
+def per_data_set(arguments):
+    """How many folds or simulations each data set has."""
+    return arguments.simulations or arguments.folds
 
 
 def all_training_rows(arguments):
@@ -52,9 +63,10 @@ def all_training_rows(arguments):
     One array, again and again, where all splits train on all rows.
     """
     data = Prepared(arguments.data)
-    X, _ = data.floats()
-    for train, _ in _splits(arguments, data):
-        yield X if _has_test(arguments, data) else X[train]
+    for part, splits in itertools.groupby(_splits(arguments, data), key=lambda split: split[0]):
+        X, _ = data.floats(part=part)
+        for _, train, _ in splits:
+            yield X if _has_test(arguments, data) else X[train]
 
 
 def _has_test(arguments, data):
@@ -63,11 +75,17 @@ def _has_test(arguments, data):
 
 
 def _splits(arguments, data):
-    """(train, test) row numbers of every fold or simulation."""
-    if arguments.simulations:
-        return _simulations(arguments, data)
+    """(data set, a part of `Prepared`; train, test: row numbers) of every fold or simulation."""
+    for part in data.replicates:
+        again = (part,) if part else ()  # an axis of the seed
+        found = _simulations if arguments.simulations else _folds
+        for train, test in found(arguments, data, *again):
+            yield part, train, test
+
+
+def _folds(arguments, data, *again):
     # The split has no axis for the method: all methods see the same folds and nested subsets.
-    rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds")
+    rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds", *again)
     rows = len(data.y)
     if vars(arguments).get("whole"):
         if arguments.train_size > rows:
@@ -76,12 +94,17 @@ def _splits(arguments, data):
     return split_folds(rows, arguments.folds, rng)
 
 
-def _simulations(arguments, data):
+def _simulations(arguments, data, *again):
     for simulation in range(arguments.simulations):
         # One generator each: simulation k is the same whatever the number of simulations.
-        axes = (arguments.experiment, arguments.dataset, simulation, "simulation")
+        axes = (arguments.experiment, arguments.dataset, simulation, "simulation", *again)
         rng = generator(arguments.seed, *axes)
         yield reshuffle(len(data.y), rng, has_test="X_test" in data)
+
+
+def draws_on_each(restarts, meta):
+    """How many draws of the noise each fold has: as many fewer as there are data sets, one at least."""
+    return -(-restarts // meta.get("data_replicates", 1))
 
 
 def measure(meta):

@@ -1,4 +1,4 @@
-"""Differences between methods, paired by fold: on one fold they have the same rows."""
+"""Differences between methods, paired by replicate: on one fold or data set they have the same rows."""
 
 import numpy as np
 
@@ -8,11 +8,13 @@ AT = ["dataset", "train_size", "epsilon"]
 
 
 def fold_means(draws, metric):
-    """A mean per cell and fold over the draws that did not fail, with columns AT, method, fold, value.
+    """A mean per cell and replicate over the draws that did not fail, with columns AT, method, fold, value.
 
-    draws: `study.jobs.summary.draws_frame`.
+    draws: `study.jobs.summary.draws_frame`. fold: the replicate's number, of its data set where there
+    are several of one law.
     """
     ok = draws[draws["status"] == "ok"]
+    ok = ok.assign(fold=ok["replicate"]) if "replicate" in ok else ok
     means = ok.groupby([*AT, "method", "fold"], sort=False)[metric].mean()
     return means.rename("value").reset_index()
 

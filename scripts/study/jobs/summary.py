@@ -24,28 +24,44 @@ def read_cell(path):
     return draws
 
 
+def replicate_of(draws):
+    """Of each draw the number of its data set, or where all are of one data set that of its fold."""
+    several = "data_set" in draws and draws["data_set"].nunique() > 1
+    return draws["data_set" if several else "fold"].to_numpy()
+
+
+def interval_over(experiment, data_sets):
+    """What the replicates of an interval are, a word."""
+    if data_sets > 1:
+        return "data sets"
+    return "folds" if "folds" in experiment.values else "simulations"
+
+
 def summarise(draws):
     """Mean and 95 % interval of each of `dp.metrics.ALL` of one cell, NaN where its data have none.
 
     Where its mechanism reports the training error, the same of that; of the error the spread, too.
 
-    The fold is the replicate: draws of the noise on one fold share its training and test rows, so
-    they are not independent data. The interval is Student's t over the folds' means, within what the
-    metric can be. Failed draws are counted in `status` and enter no mean.
+    The data set is the replicate, or of a single one the fold: draws of the noise on one fold share its
+    training and test rows, so they are not independent data, and neither are folds of one data set that
+    was itself drawn. The interval is Student's t over the replicates' means, within what the metric can
+    be. Failed draws are counted in `status` and enter no mean.
     """
     # Arrays, not pandas' own means: an experiment may have tens of thousands of cells.
     status = draws["status"].to_numpy(dtype=str)
     ok = status == "ok"
-    fold = draws["fold"].to_numpy()
+    replicate, fold = replicate_of(draws), draws["fold"].to_numpy()
+    data_sets = int(draws["data_set"].max()) + 1 if "data_set" in draws else 1
+    each = fold if data_sets == 1 else fold + draws["data_set"].to_numpy() * (fold.max() + 1)
     error, excess_risk = (
         _where(ok, draws[column]) if column in draws else np.full(len(ok), math.nan)
         for column in ("error", "excess_risk")
     )
-    found = {"error_sd": _sd(_numbers(error)), "error_sd_folds": over_folds(error, fold)[1]}
+    found = {"error_sd": _sd(_numbers(error)), "error_sd_folds": over_folds(error, each)[1]}
     for name, ends in (metrics.ALL | {"train_error": (0, 1)}).items():
         values = [math.nan] * 3
         if name in draws:
-            values = over_folds(_where(ok, draws[name]), fold, *ends)
+            values = over_folds(_where(ok, draws[name]), replicate, *ends)
             values = values[0], *values[2:]
         elif name == "train_error":  # of mechanisms that report it
             continue
@@ -53,6 +69,7 @@ def summarise(draws):
     return found | {
         "folds": len(np.unique(fold)),
         "restarts": int(draws["restart"].max()) + 1,
+        "data_sets": data_sets,
         "excess_risk_mean": _mean(_numbers(excess_risk)),
         "gradient_norm_max": draws["gradient_norm"].max(),
         "status": _status(status, ok),
@@ -76,7 +93,8 @@ def _sd(values):
 
 
 def over_folds(values, fold, least=-math.inf, most=math.inf):
-    """(mean, standard deviation, low, high) of the folds' means; not-a-numbers enter none."""
+    """(mean, standard deviation, low, high) of the means of folds or other replicates; not-a-numbers
+    enter none."""
     there = ~np.isnan(values)
     counts = np.bincount(fold[there])
     sums = np.bincount(fold[there], weights=values[there])
@@ -121,6 +139,9 @@ def results_frame(experiment, cells):
 
 
 def draws_frame(experiment, cells):
-    """One row per draw: its cell's coordinates and the columns of its run file."""
-    frames = [read_cell(experiment.run_path(cell)).assign(**cell._asdict()) for cell in cells]
+    """One row per draw: its cell's coordinates, the columns of its run file, and `replicate_of`."""
+    frames = []
+    for cell in cells:
+        draws = read_cell(experiment.run_path(cell))
+        frames.append(draws.assign(**cell._asdict(), replicate=replicate_of(draws)))
     return pd.concat(frames, ignore_index=True)

@@ -93,15 +93,15 @@ class _Descent(Classifier):
         if start is None and p.pretrain:
             start = self._start(p, settings)
         descents = draws if noise else 1  # without noise they are all the same
+        traced = getattr(p, "accounting", "composition") == "composition"  # else only the last is told
         weights, trace = full_batch.descend(
-            X, y, restarts=descents, rng=rng, initial=start, **noise, **settings
+            X, y, restarts=descents, rng=rng, initial=start, traced=traced, **noise, **settings
         )
         error = np.full(descents, np.nan)  # of classes
         if self._classes(p) != NUMBERS or np.isin(y, (-1, 1)).all():
             error = error_rate(weights, X, y)
-        info = {"loss": trace, "train_error": error}
-        if getattr(p, "accounting", None) == "last_iterate":
-            del info["loss"]  # nothing but the last iterate is released
+        info = {"loss": trace} if traced else {}
+        info["train_error"] = error
         same = draws // descents
         return Release(
             np.repeat(weights, same, axis=0),

@@ -96,6 +96,7 @@ class PreconditionedGradientDescent(Classifier):
             restarts=draws,
             rng=rng,
             precondition=inverse,
+            traced=False,
         )
         return Release(weights, np.full(draws, "ok"), {"scale": sigma, "matrix_scale": matrix})
 

@@ -2,10 +2,10 @@
 
     python tests/benchmarks/release.py                    1 minute
 
-Gaussian objective perturbation, lambda and noise by rule, delta = 1e-6, one thread, certified to a gradient norm
-of 1e-9, the fit without privacy that it starts from included. On Adult itself where `data/raw` has it (as the
-workflow downloads it), else on simulated rows: six numbers and eight categories, as there. Prints a table;
-exit status 1 where a release takes more than 0.1 s.
+Gaussian objective perturbation, lambda and noise by rule, delta = 1e-6, one thread, certified to a gradient
+norm of 1e-9, the fit without privacy that it starts from included. On Adult itself where `data/raw` has it
+(as the workflow downloads it), else on simulated rows: six numbers and eight categories, as there. Prints a
+table; exit status 1 where a release takes more than 0.1 s.
 """
 
 import os
@@ -31,7 +31,16 @@ from study.data.prepared import Prepared
 
 ROWS, DRAWS, DELTA, LIMIT = 36_177, 20, 1e-6, 0.1
 EPSILONS = (0.1, 0.5, 1.0, 4.0)
-LEVELS = (8, 16, 7, 14, 6, 5, 2, 39)  # of categories, beside six numbers and a constant: 104 columns
+LEVELS = (
+    8,
+    16,
+    7,
+    14,
+    6,
+    5,
+    2,
+    39,
+)  # of categories, beside six numbers and a constant: 104 columns
 
 
 def adult():

@@ -53,6 +53,7 @@ def test_newtons_parts_compose_to_mu(adjacency):
     each = (parts * bound / n / gradient) ** 2 + (bound**2 / 4 / n / trace) ** 2 + direction**2
     assert math.sqrt(steps * each) == pytest.approx(gaussian_mu(1.0, 1e-6))
 
+
 @pytest.mark.parametrize("hessian", ["upper_bound", "exact"])
 @pytest.mark.parametrize("trace", ["floored", "published"])
 def test_newton_knows_no_unit(hessian, trace):

@@ -122,8 +122,8 @@ def descend(
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient,
     drawn from rng. initial: (d,) or (d, K), the same for all restarts; zeros where not given.
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
-    at the start and after every step, all NaN unless `traced`. precondition: (restarts, d, d), multiplies the
-    gradients. sampling: of Poisson batches (`sampled_gradient`), in place of all rows; nothing is traced.
+    at the start and after every step, all NaN unless `traced`. precondition: (restarts, d, d), multiplies
+    the gradients. sampling: of Poisson batches (`sampled_gradient`), for all rows; nothing is traced.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     K = classes_of(loss, classes) if loss == "softmax" else 1

@@ -93,7 +93,9 @@ class _Descent(Classifier):
         if start is None and p.pretrain:
             start = self._start(p, settings)
         descents = draws if noise else 1  # without noise they are all the same
-        traced = getattr(p, "accounting", "composition") == "composition"  # else only the last is told
+        traced = (
+            getattr(p, "accounting", "composition") == "composition"
+        )  # else only the last is told
         weights, trace = full_batch.descend(
             X, y, restarts=descents, rng=rng, initial=start, traced=traced, **noise, **settings
         )

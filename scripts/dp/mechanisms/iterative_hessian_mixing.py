@@ -70,7 +70,9 @@ class IterativeHessianMixing(Mechanism):
         "adjacency": Choice(REPLACE_ONE, ADD_REMOVE),
     }
 
-    check = Mechanism.parameters  # its guarantee searches among composed sketches, which takes a second
+    check = (
+        Mechanism.parameters
+    )  # its guarantee searches among composed sketches, which takes a second
 
     def _check_together(self, n, d, p):
         if p.delta and not EPSILONS[0] <= p.epsilon <= EPSILONS[1]:

@@ -41,23 +41,19 @@ def configuration(overlay):
     return load(values | read_yaml(Path(changes)) if changes else values)
 
 
-def methods(overlay):
-    """(experiment, data set, private method) of every cell, each once."""
-    _, experiments, _ = configuration(overlay)
-    return list(
-        {
-            (name, cell.dataset, cell.method): None
-            for name, experiment in experiments.items()
-            for cell in experiment.cells()
-            if experiment.methods[cell.method]["private"]
-        }
-    )
+def cases():
+    """(overlay, experiment, data set, private method) of every cell, each once: in the first overlay."""
+    found = {}
+    for overlay in OVERLAYS:
+        _, experiments, _ = configuration(overlay)
+        for name, experiment in experiments.items():
+            for cell in experiment.cells():
+                if experiment.methods[cell.method]["private"]:
+                    found.setdefault((name, cell.dataset, cell.method), overlay)
+    return [(overlay, *case) for case, overlay in found.items()]
 
 
-CASES = [
-    *(("default", *case) for case in methods("default")),
-    *(("real", *case) for case in methods("real") if case not in methods("default")),
-]
+CASES = cases()
 
 
 @pytest.fixture(scope="module")

@@ -132,6 +132,7 @@ def test_exact_rows():
     settings = {
         "delta": 1e-5,
         "objective_perturbation": [[0.1, 1], [0.1, 140]],
+        "gaussian_tilt": [[0.1, 1], [1, 1], [0.1, 0.5], [1, 0.5]],
         "classical_gaussian": [1, 10],
         "redrawn_functional": [1],
         "laplace_coordinates": [1],
@@ -148,6 +149,12 @@ def test_exact_rows():
     assert printed == pytest.approx([0.2495, 0.2989, 0.0526, 0.1], abs=5e-5)
     repaired = [r for r in rows if r["mechanism"] == "objective_perturbation"]
     assert all(r["epsilon"] <= r["epsilon_claimed"] for r in repaired)
+    tilts = [
+        r["delta"] / 1e-5 for r in rows if r["what"].startswith("delta at the claimed epsilon when")
+    ]
+    removed, added = tilts[::2], tilts[1::2]
+    assert removed[:2] == pytest.approx([1, 1], abs=2e-4) and max(added) < 1 + 2e-4
+    assert all(1.24 < share < 1.39 for share in removed[2:])
     gaussian = [r["epsilon"] for r in rows if r["what"].startswith("epsilon at this delta")]
     assert gaussian == pytest.approx([0.751, 10.394], abs=5e-4)
     assert max(r["epsilon"] for r in rows if r["mechanism"] == "laplace_coordinates") == 28

@@ -55,6 +55,51 @@ def test_newtons_parts_compose_to_mu(adjacency):
 
 
 @pytest.mark.parametrize("hessian", ["upper_bound", "exact"])
+@pytest.mark.parametrize("trace", ["floored", "published"])
+def test_newton_knows_no_unit(hessian, trace):
+    """Rows of twice the norm, under twice the bound: the same draws give half the weights."""
+    X, y = rows()
+    given = {"epsilon": 1.0, "delta": 1e-6, "restarts": 3, "hessian": hessian, "trace": trace}
+    found = [
+        MECHANISMS["dp_newton"].release(unit * X, y, bound=unit, rng=generator(5), **given).weights
+        for unit in (1.0, 2.0)
+    ]
+    np.testing.assert_allclose(found[0], 2 * found[1], rtol=1e-6)
+
+
+def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
+    from dp.privacy.sensitivities import newton_direction
+
+    n, mechanism = 288, MECHANISMS["dp_newton"]
+    for bound in (1.0, 3.0):
+        p = mechanism.parameters(n, 5, epsilon=0.5, delta=1e-6, bound=bound)
+        _, deviation, mu = mechanism._scales(n, p)
+        traces = np.array([-5.0, 0.0, 0.5, 1.0]) * deviation
+        for p.trace, least in (("floored", deviation), ("published", 0.0)):
+            ridge = mechanism._ridge(n, p, traces, deviation, mu)
+            taken = np.maximum(traces, least) / bound**2
+            expected = np.maximum((0.5 * taken / (n**2 * mu**2 / 2)) ** (1 / 3), 1 / n)
+            np.testing.assert_allclose(ridge, bound**2 * expected)
+            noise = [n * newton_direction(n * each, bound) / mu * each for each in ridge]
+            assert noise[0] > 5 if p.trace == "published" else max(noise) < 0.28
+
+
+def test_noisy_traces_throw_newton_far_where_they_have_no_floor():
+    """At small n epsilon: the source's ridge falls to 1/n wherever the noise makes a trace negative."""
+    X, y = rows(300, 20)
+    given = {"epsilon": 0.5, "delta": 1e-6, "restarts": 20}
+    lengths = {
+        trace: np.linalg.norm(
+            MECHANISMS["dp_newton"].release(X, y, rng=generator(6), trace=trace, **given).weights,
+            axis=1,
+        )
+        for trace in ("floored", "published")
+    }
+    assert lengths["published"].max() > 1000 > 5 * lengths["floored"].max()
+    assert np.isfinite(lengths["floored"]).all()
+
+
+@pytest.mark.parametrize("hessian", ["upper_bound", "exact"])
 def test_neighbours_directions_differ_by_what_their_noise_covers(hessian):
     """Random neighbours and weights, from the definitions."""
     from dp.privacy.sensitivities import newton_direction

@@ -28,47 +28,59 @@ def classes_of(loss, classes):
     return classes
 
 
-def _residuals(X, y, W, loss):
-    """Per-example loss (restarts, n) and its derivative by the scores (restarts, n, K)."""
+def _residuals(X, y, W, loss, valued):
+    """Per-example loss (n, restarts), None unless valued, and its derivative by scores (n, restarts, K)."""
     restarts, d, K = W.shape
     scores = (X @ W.transpose(1, 0, 2).reshape(d, restarts * K)).reshape(len(X), restarts, K)
-    scores = scores.transpose(1, 0, 2)
     if loss != "softmax":
-        loss = losses.get(loss)
+        loss, y = losses.get(loss), y[:, None]
         z = loss.arguments(scores[:, :, 0], y)
-        return loss.value(z), (loss.derivative(z) * loss.signs(y))[:, :, None]
+        value = loss.value(z) if valued else None
+        return value, (loss.slope(z) * loss.signs(y))[:, :, None]
     shifted = scores - scores.max(axis=2, keepdims=True)
     exponential = np.exp(shifted)
     total = exponential.sum(axis=2, keepdims=True)
     rows = np.arange(len(X))
-    value = np.log(total[:, :, 0]) - shifted[:, rows, y]
+    value = np.log(total[:, :, 0]) - shifted[rows, :, y] if valued else None
     residual = exponential / total
-    residual[:, rows, y] -= 1.0
+    residual[rows, :, y] -= 1.0
     return value, residual
 
 
-def mean_gradient(X, y, W, loss, clip=None):
-    """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K), block by block.
+def _clip(residual, norms, clip):
+    """Residuals (n, restarts, K), in place, of gradients of norm `clip` at most. norms: (n,), of the rows.
 
     An example's gradient is the outer product of x and its residual, so its norm is the product of
-    theirs: clipping to `clip` scales residuals and never forms the gradients.
+    theirs: clipping scales residuals and never forms the gradients.
+    """
+    with np.errstate(divide="ignore"):
+        most = clip / norms
+    if residual.shape[2] == 1:
+        most = most[:, None, None]
+        np.maximum(np.minimum(residual, most, out=residual), -most, out=residual)
+    else:
+        sizes = np.sqrt(np.einsum("nrk,nrk->nr", residual, residual))
+        residual *= np.minimum(1.0, most[:, None] / np.maximum(sizes, 1e-300))[:, :, None]
+    if not np.isfinite(residual).all():
+        # A score whose products overflow is no number; its record's share must stay bounded.
+        np.nan_to_num(residual, copy=False, posinf=0.0, neginf=0.0)
+
+
+def mean_gradient(X, y, W, loss, clip=None, valued=True):
+    """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K), block by block.
+
+    clip: the norm that every example's gradient is clipped to. Without `valued` the loss is not found.
     """
     restarts, d, K = W.shape
-    value, total = 0.0, 0.0
+    value, total = 0.0 if valued else np.nan, 0.0
     for rows in slices(len(X), max(LEAST_ROWS, BLOCK_ELEMENTS // (restarts * K))):
         part = X[rows]
-        values, residual = _residuals(part, y[rows], W, loss)
+        values, residual = _residuals(part, y[rows], W, loss, valued)
         if clip is not None:
-            norms = np.abs(residual[:, :, 0])
-            if K > 1:
-                norms = np.sqrt(np.einsum("rnk,rnk->rn", residual, residual))
-            norms *= np.sqrt(np.einsum("nd,nd->n", part, part))
-            residual *= (clip / np.maximum(norms, clip))[:, :, None]
-            if not np.isfinite(norms).all():
-                # A score whose products overflow is no number; its record's share must stay bounded.
-                np.nan_to_num(residual, copy=False)
-        value = value + values.sum(axis=1)
-        total = total + part.T @ residual.transpose(1, 0, 2).reshape(len(part), restarts * K)
+            _clip(residual, np.sqrt(np.einsum("nd,nd->n", part, part)), clip)
+        if valued:
+            value = value + values.sum(axis=0)
+        total = total + part.T @ residual.reshape(len(part), restarts * K)
     return value / len(X), total.reshape(d, restarts, K).transpose(1, 0, 2) / len(X)
 
 
@@ -82,7 +94,7 @@ def sampled_gradient(X, y, W, loss, clip, sampling, rng):
     for r in range(len(W)):
         batch = np.flatnonzero(rng.random(len(X)) < sampling)
         if len(batch):
-            _, mean = mean_gradient(X[batch], y[batch], W[r : r + 1], loss, clip)
+            _, mean = mean_gradient(X[batch], y[batch], W[r : r + 1], loss, clip, valued=False)
             gradient[r] = mean[0] * (len(batch) / (sampling * len(X)))
     return gradient
 
@@ -103,14 +115,15 @@ def descend(
     initial=None,
     precondition=None,
     sampling=None,
+    traced=True,
 ):
     """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
 
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient,
     drawn from rng. initial: (d,) or (d, K), the same for all restarts; zeros where not given.
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
-    at the start and after every step. precondition: (restarts, d, d), multiplies the gradients. sampling:
-    of Poisson batches (`sampled_gradient`), in place of all rows; then no loss is found but the last.
+    at the start and after every step, all NaN unless `traced`. precondition: (restarts, d, d), multiplies
+    the gradients. sampling: of Poisson batches (`sampled_gradient`), for all rows; nothing is traced.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     K = classes_of(loss, classes) if loss == "softmax" else 1
@@ -124,12 +137,13 @@ def descend(
     trace = np.full((restarts, iterations + 1), np.nan)
     for step in range(iterations):
         if sampling is None:
-            trace[:, step], gradient = mean_gradient(X, y, W, loss, clip)
+            trace[:, step], gradient = mean_gradient(X, y, W, loss, clip, traced)
         else:
             gradient = sampled_gradient(X, y, W, loss, clip, sampling, rng)
         if sigma > 0:
             gradient = gradient + sigma * rng.standard_normal(W.shape)
         ascent = gradient + lam * W
         W = W - learning_rate * (ascent if precondition is None else precondition @ ascent)
-    trace[:, -1] = _residuals(X, y, W, loss)[0].mean(axis=1)
+    if traced and sampling is None:
+        trace[:, -1] = mean_gradient(X, y, W, loss)[0]
     return (W if loss == "softmax" else W[:, :, 0]), trace

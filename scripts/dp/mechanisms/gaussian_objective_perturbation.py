@@ -81,6 +81,10 @@ class _GaussianTilt(Tilted):
     numbers = False  # unless a subclass has a loss of residuals
     law = staticmethod(gaussian)
 
+    def check(self, n, d, **settings):
+        """The plan refuses what cannot be; the profile, which takes longer, refuses nothing."""
+        self._plan(n, d, self.parameters(n, d, **settings))
+
     def _kind(self, p):
         return LOGISTIC
 

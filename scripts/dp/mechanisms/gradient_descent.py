@@ -91,13 +91,16 @@ class _Descent(Classifier):
         noise = self._noise(len(X), p)
         start = self._start(p) if p.initial is None and p.pretrain else p.initial
         descents = draws if noise else 1  # without noise they are all the same
-        weights, trace = self._descend(X, y, p, restarts=descents, rng=rng, initial=start, **noise)
+        # with an analysis of the last iterate nothing but that is released
+        traced = getattr(p, "accounting", "composition") == "composition"
+        weights, trace = self._descend(
+            X, y, p, restarts=descents, rng=rng, initial=start, traced=traced, **noise
+        )
         error = np.full(descents, np.nan)  # of classes
         if self._classes(p) != NUMBERS or np.isin(y, (-1, 1)).all():
             error = error_rate(weights, X, y)
-        info = {"loss": trace, "train_error": error, "scale": noise.get("sigma", 0.0)}
-        if getattr(p, "accounting", None) == "last_iterate":
-            del info["loss"]  # nothing but the last iterate is released
+        info = {"train_error": error, "scale": noise.get("sigma", 0.0)}
+        info |= {"loss": trace} if traced else {}
         return repeated(Release(weights, np.full(descents, "ok"), info), draws // descents)
 
 

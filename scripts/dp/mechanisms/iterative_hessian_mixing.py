@@ -71,6 +71,10 @@ class IterativeHessianMixing(Mechanism):
         **ADJACENCY,
     }
 
+    check = (
+        Mechanism.parameters
+    )  # its guarantee searches among composed sketches, which takes a second
+
     def _check_together(self, n, d, p):
         if p.delta and not EPSILONS[0] <= p.epsilon <= EPSILONS[1]:
             raise Refused(

@@ -78,7 +78,12 @@ class PreconditionedGradientDescent(Classifier):
         steps, matrix, sigma = self._scales(n, d, p)
         ridge = sensitivities.spectral_ridge(matrix, d) + p.lam
         inverse = noisy_inverse(CURVATURE[p.loss] * (X.T @ X) / n, matrix, ridge, draws, rng)
-        steps = {"iterations": steps, "learning_rate": 1.0, "precondition": inverse}
+        steps = {
+            "iterations": steps,
+            "learning_rate": 1.0,
+            "precondition": inverse,
+            "traced": False,
+        }
         noise = {"clip": gradient_norm(p, p.loss), "sigma": sigma, "restarts": draws, "rng": rng}
         weights, _ = self._descend(X, y, p, **steps, **noise)
         return weights, {"scale": sigma, "matrix_scale": matrix}
@@ -91,17 +96,28 @@ class DPNewton(Mechanism):
     A step: the mean gradient g and the trace of the Hessian H are released with noise. The ridge l =
     max((c tr/(n^2 rho))^(1/3), 1/n), c = 1/2, rho half of the direction's mu^2, follows from the noisy
     trace. The direction (H + (l + lambda) I)^-1 g for the noisy g moves by at most |g| D when one record
-    changes, D by `dp.privacy.sensitivities.newton_direction`: it is released with noise |g| D/mu.
+    changes, D by `dp.privacy.sensitivities.newton_direction`: it is released with noise |g| D/mu. All of
+    it is as for rows within 1, with weights in units of 1/R: the source has R = 1.
 
     hessian: "upper_bound", weights tanh(z/2)/(2z), the tightest quadratic upper bound of the loss that
     touches it at the margin z: steps do not diverge; or "exact", s(1-s), whose noisy step v is
     shortened to v log(1 + |v|)/|v|. Both weights are at most 1/4. Shares of mu^2: 70 % for gradients, 3 %
     for traces, 27 % for directions, each over T = `iterations`.
+
+    trace: "floored" takes the noisy trace for no less than the standard deviation of its noise, a public
+    number; "published" for no less than 0. Where n epsilon is small, noise makes traces negative, the
+    ridge falls to 1/n, D grows as 1/l^2, and one such step throws weights to lengths of 10^5 (the
+    source's program then begins anew, at a length that it takes from the exact minimiser). With the
+    floor, |g| D/mu is at most 0.28 |g|/l.
     """
 
     delta = "needed"
     needs_lambda = False
-    options = {"hessian": Choice("upper_bound", "exact"), "iterations": Whole(15)} | ADJACENCY
+    options = {
+        "hessian": Choice("upper_bound", "exact"),
+        "trace": Choice("floored", "published"),
+        "iterations": Whole(15),
+    } | ADJACENCY
 
     def _scales(self, n, p):
         """Standard deviations on every mean gradient and mean trace, and every direction's mu."""
@@ -124,6 +140,12 @@ class DPNewton(Mechanism):
         )
         return p.proven(reason + public_size(p), profile=Gaussian(p.mu))
 
+    def _ridge(self, n, p, trace, deviation, mu):
+        """l from noisy traces, elementwise: in units of R^2, as traces and `deviation` are."""
+        unit = p.bound**2
+        trace = np.maximum(trace, deviation if p.trace == "floored" else 0.0)
+        return unit * np.maximum(np.cbrt(trace / unit / (n * mu) ** 2), 1 / n)
+
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
         sigma, trace_sigma, mu = self._scales(n, p)
@@ -136,7 +158,7 @@ class DPNewton(Mechanism):
             gradient = gradient[:, :, 0] + gaussian(d, sigma, draws, rng) + p.lam * W
             weights = _weights(W @ X.T, p.hessian)
             trace = weights @ squares / n + gaussian(1, trace_sigma, draws, rng)[:, 0]
-            ridge = np.maximum(np.cbrt(np.maximum(trace, 0.0) / (n * mu) ** 2), 1 / n) + p.lam
+            ridge = p.lam + self._ridge(n, p, trace, trace_sigma, mu)
             noise = gaussian(d, 1.0, draws, rng)
             for r in range(draws):
                 H = (X.T * (weights[r] / n)) @ X + ridge[r] * np.eye(d)
@@ -144,7 +166,7 @@ class DPNewton(Mechanism):
                 size = np.linalg.norm(gradient[r])
                 step = np.linalg.solve(H, gradient[r]) + size * moved / mu * noise[r]
                 if p.hessian == "exact":
-                    length = max(np.linalg.norm(step), 1e-300)
+                    length = max(p.bound * np.linalg.norm(step), 1e-300)
                     step *= np.log1p(length) / length
                 W[r] -= step
         return W, {"scale": sigma}

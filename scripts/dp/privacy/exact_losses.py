@@ -2,9 +2,16 @@
 
 import math
 
-from dp.accounting import classical_gaussian_sigma, gaussian_delta, gaussian_epsilon
+from dp.accounting import (
+    ADD_REMOVE,
+    classical_gaussian_sigma,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+)
 from dp.audit import privacy_loss_1d
 from dp.mechanisms import MECHANISMS
+from dp.privacy import gaussian_tilt as tilt
 from dp.privacy.composition import laplace_coordinates_delta
 from dp.privacy.laplace_tilt import exact_epsilon
 
@@ -32,9 +39,38 @@ def redrawn_functional_loss(epsilon):
     return float(((1 - x * x + 2 * (1 + x)) / s + np.log(accepted[-1] / accepted)).max())
 
 
+def gaussian_tilt_deltas(epsilon, sigma, n_lambda):
+    """delta at epsilon of a Gaussian tilt in one dimension, when a logistic record x = 1 goes, and comes.
+
+    b ~ N(0, sigma^2) beside the sum of the losses and Lambda w^2/2. Many others with short rows add a
+    constant gradient -p and no curvature: w has the density of b = p - Lambda w, with the record that of
+    b = p - Lambda w + s, s = 1/(1 + e^w), times |db/dw|: Lambda, or Lambda + s(1-s). The suprema over p,
+    by sums on grids.
+    """
+    import numpy as np
+
+    found = np.zeros(2)
+    for pull in -max(n_lambda, 1) * np.concatenate(
+        [np.linspace(-2, 3, 26), np.geomspace(3, 3000, 40)]
+    ):
+        b, cell = np.linspace(-14 * sigma - 1, 14 * sigma, 40_001, retstep=True)
+        w = (pull - b) / n_lambda
+        s = np.exp(-np.logaddexp(0.0, w))
+        curvature = s * np.exp(-np.logaddexp(0.0, -w)) / n_lambda
+        without = -b * b / (2 * sigma**2)
+        within = np.log1p(curvature) - (b + s) ** 2 / (2 * sigma**2)
+        each = [
+            (np.exp(p) * -np.expm1(np.minimum(epsilon + q - p, 0.0))).sum()
+            for p, q in ((within, without), (without, within))
+        ]
+        found = np.maximum(found, np.array(each) * cell / (sigma * math.sqrt(2 * math.pi)))
+    return found
+
+
 def rows(
     delta,
     objective_perturbation,
+    gaussian_tilt,
     classical_gaussian,
     redrawn_functional,
     laplace_coordinates,
@@ -43,7 +79,8 @@ def rows(
     """(mechanism, setting, claimed epsilon, exact epsilon, delta, what the exact one is) tuples.
 
     objective_perturbation: pairs of epsilon and n lambda; the losses are the exact minimiser's, to
-    which nothing is added for what a solver leaves. classical_gaussian: claimed epsilons of
+    which nothing is added for what a solver leaves. gaussian_tilt: pairs of epsilon and n lambda over the
+    least at which the Jacobian is free. classical_gaussian: claimed epsilons of
     sigma = sqrt(2 ln(1.25/delta)) sensitivity/epsilon. redrawn_functional: epsilons of
     `redrawn_functional_loss`. laplace_coordinates: epsilons of Laplace noise
     calibrated to an L2 bound in `laplace_dimension` coordinates.
@@ -59,6 +96,17 @@ def rows(
             many = exact_epsilon(epsilon_b, n_lambda + ridge)
             what = "supremum over all pairs and sizes in two or more dimensions"
             found.append((name, setting, epsilon, many, 0, what))
+    for claimed, share in gaussian_tilt:
+        mu = gaussian_mu(claimed, delta)
+        n_lambda = share * tilt.least_regularisation(claimed, mu, adjacency=ADD_REMOVE)
+        setting = (
+            f"n lambda = {n_lambda:.4g}, {share:g} times the threshold, with the noise of a free Jacobian, "
+            f"R = 1, add-remove, exact minimiser"
+        )
+        both = gaussian_tilt_deltas(claimed, 1 / mu, n_lambda)
+        for way, mass in zip(("goes", "comes"), both, strict=True):
+            what = f"delta at the claimed epsilon when a record {way}, supremum over others, d = 1"
+            found.append(("gaussian_objective_perturbation", setting, claimed, claimed, mass, what))
     for claimed in classical_gaussian:
         setting = (
             f"sigma = sqrt(2 T ln(1.25/delta))/{claimed:g} of the sensitivity, T adaptive steps "

@@ -147,12 +147,13 @@ class Losses(Profile):
 
     def delta(self, epsilon):
         epsilon = np.asarray(epsilon, dtype=float)
-        found = self.distribution.get_delta_for_epsilon(np.sort(epsilon.ravel()))
-        order = np.argsort(np.argsort(epsilon.ravel()))
-        return np.asarray(found)[order].reshape(epsilon.shape)[()]
+        # one by one: the library sums for one number with numpy, for several in a loop of Python's
+        found = [self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()]
+        return np.reshape(found, epsilon.shape)[()]
 
     def epsilon(self, delta):
-        return float(self.distribution.get_epsilon_for_delta(delta))
+        # a hair above, because the library sums there in another order than for `delta`
+        return float(self.distribution.get_epsilon_for_delta(delta)) * (1 + 1e-12)
 
 
 def tabulated(epsilons, deltas):

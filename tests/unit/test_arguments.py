@@ -83,7 +83,7 @@ def folder(tmp_path_factory):
 
 
 def rows(data, meta, size, classes=()):
-    """Rows of the data set, or where it needs a download rows within its bounds, of its classes or numbers."""
+    """Rows of the data set, or where it needs a download rows within its bounds, of its classes."""
     if data.exists():
         prepared = Prepared(data)
         return prepared.floats(np.arange(size) % len(prepared.y))
@@ -91,7 +91,7 @@ def rows(data, meta, size, classes=()):
     X = rng.uniform(-1, 1, (size, len(meta["columns"])))
     X *= meta["bound"] / np.linalg.norm(X, axis=1).max()
     signs = np.where(np.arange(size) % 2, -1, 1)
-    return X, (np.arange(size) % len(classes) if classes else signs).astype(np.int8)
+    return X, (np.arange(size) % len(classes) if len(classes) > 2 else signs).astype(np.int8)
 
 
 @pytest.mark.parametrize(("overlay", "name", "dataset", "label"), CASES)

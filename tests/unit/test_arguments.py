@@ -82,7 +82,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def rows(data, meta, size, classes=()):
+def rows(data, meta, size):
     """Rows of the data set, or where it needs a download rows within its bounds, of its classes."""
     if data.exists():
         prepared = Prepared(data)
@@ -90,8 +90,9 @@ def rows(data, meta, size, classes=()):
     rng = generator(1, "stand-in rows")
     X = rng.uniform(-1, 1, (size, len(meta["columns"])))
     X *= meta["bound"] / np.linalg.norm(X, axis=1).max()
+    classes = len(meta["labels"])
     signs = np.where(np.arange(size) % 2, -1, 1)
-    return X, (np.arange(size) % len(classes) if len(classes) > 2 else signs).astype(np.int8)
+    return X, (np.arange(size) % classes if classes else signs).astype(np.int8)
 
 
 @pytest.mark.parametrize(("overlay", "name", "dataset", "label"), CASES)
@@ -107,8 +108,7 @@ def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(
     size = min(cell.train_size for cell in cells) if fixed else 100
     meta = read_json(data_path(dataset, "json"))
     trained = experiment.trained_rows(cells[0]._replace(train_size=size))
-    classes = configuration(overlay)[2][dataset].get("classes", ())
-    X, y = rows(folder / data_path(dataset), meta, trained, classes)
+    X, y = rows(folder / data_path(dataset), meta, trained)
     for epsilon in {cell.epsilon for cell in (cells[0], cells[-1])}:
         # An odd epsilon makes odd numbers: none is met in the reason by chance.
         cell = Cell(dataset, label, size, epsilon * 1.0937)

@@ -660,7 +660,9 @@ GAUSSIAN_ATTACKS = [
     ("output_perturbation_gaussian", "linear_part", 4.0, 20_000, {}),
     ("dp_gd", "opposite_corner", 4.0, 20_000, {"accounting": "last_iterate", "clip": 0.5}),
     ("preconditioned_gd", "opposite_corner", 4.0, 20_000, {"iterations": 1}),
+    ("preconditioned_gd", "curvature", 4.0, 20_000, ADD),
     ("dp_newton", "opposite_corner", 4.0, 8000, {"iterations": 1}),
+    ("dp_newton", "curvature", 4.0, 8000, ADD | {"iterations": 1}),
     (
         "dp_sgd_poisson",
         "opposite_corner",

@@ -7,7 +7,12 @@ import numpy as np
 from dp.accounting import none
 from dp.mechanisms import register
 from dp.mechanisms.nonprivate import weight_statistics
-from dp.mechanisms.output_perturbation import EVERYWHERE, OutputPerturbation, Perturbed, sensitivity
+from dp.mechanisms.output_perturbation import (
+    OutputPerturbation,
+    Perturbed,
+    certificate,
+    sensitivity,
+)
 from dp.noise import laplace
 
 
@@ -48,8 +53,7 @@ class LaplaceCoordinates(_Coordinates):
         return p.proven(
             f"Laplace noise of scale {scale:.6g} on every weight needs the L1 sensitivity, which is at "
             f"most sqrt(d) = {math.sqrt(d):.6g} times the L2 bound 2 kappa R/(n lambda) that it was "
-            f"given, with 2 tau/lambda added {size:.6g}, tau = {p.tolerance:g} the gradient norm that "
-            f"{EVERYWHERE}",
+            f"given, with 2 tau/lambda added {size:.6g}, {certificate(p)}",
             size / scale,
         )
 
@@ -91,6 +95,6 @@ class LaplaceL1(_Coordinates):
         scale = self.scale(n, d, p)
         return (
             f"the minimiser's L1 sensitivity is at most sqrt(d) (2 kappa R/(n lambda) + 2 tau/lambda) "
-            f"= {scale * p.epsilon:.6g}, tau = {p.tolerance:g} the gradient norm that {EVERYWHERE}; "
-            f"Laplace noise of that over epsilon on every weight"
+            f"= {scale * p.epsilon:.6g}, {certificate(p)}; Laplace noise of that over epsilon on every "
+            f"weight"
         )

@@ -12,11 +12,14 @@ from dp.privacy.profiles import Gaussian
 from dp.solvers.fits import FITS, fit_options
 from dp.solvers.newton import check_certifiable
 
-# Of a certificate's norm, in reasons.
-EVERYWHERE = (
-    "the solver certifies on every data set (in real numbers by its rate of convergence; that rounding "
-    "does not prevent it is a premise, and settings in which it could are refused)"
-)
+
+def certificate(p, norm="gradient norm"):
+    """What tau is, in reasons."""
+    return (
+        f"tau = {p.tolerance:g} the {norm} that the solver certifies on every data set (in real numbers by "
+        f"its rate of convergence; that rounding does not prevent it is a premise, and settings in which "
+        f"it could are refused)"
+    )
 
 
 def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
@@ -114,8 +117,7 @@ class OutputPerturbation(Perturbed):
         scale = self.scale(n, d, p)
         return (
             f"the minimiser's L2 sensitivity is at most 2 kappa R/(n lambda) + 2 tau/lambda = "
-            f"{scale * p.epsilon:.6g}, tau = {p.tolerance:g} the gradient norm that {EVERYWHERE}; "
-            f"norm of the noise ~ Gamma({d}, {scale:.6g})"
+            f"{scale * p.epsilon:.6g}, {certificate(p)}; norm of the noise ~ Gamma({d}, {scale:.6g})"
         )
 
 
@@ -148,8 +150,8 @@ class GaussianOutputPerturbation(OutputPerturbation):
         if p.adjacency == ADD_REMOVE:
             public = f"; Lambda = n lambda = {n * p.lam:.6g} is public, the same with or without a record"
         reason = (
-            f"the certified minimiser's L2 sensitivity is at most {self._sensitivity(n, p):.6g}, tau = "
-            f"{p.tolerance:g} the gradient norm that {EVERYWHERE}; noise of standard deviation "
-            f"{self.scale(n, d, p):.6g} makes it Gaussian DP with mu = {mu:.6g}{public}"
+            f"the certified minimiser's L2 sensitivity is at most {self._sensitivity(n, p):.6g}, "
+            f"{certificate(p)}; noise of standard deviation {self.scale(n, d, p):.6g} makes it Gaussian DP "
+            f"with mu = {mu:.6g}{public}"
         )
         return p.proven(reason, profile=Gaussian(mu))

@@ -7,7 +7,7 @@ import numpy as np
 from dp.accounting import none
 from dp.mechanisms import register
 from dp.mechanisms.options import TOLERANCE, Choice, Optional, Positive
-from dp.mechanisms.output_perturbation import EVERYWHERE, Perturbed, sensitivity
+from dp.mechanisms.output_perturbation import Perturbed, certificate, sensitivity
 from dp.solvers.lasso_scales import SCALES, weight_beside_mean
 
 
@@ -105,7 +105,6 @@ class ElasticNetOutputPerturbation(Perturbed):
         scale = self.scale(n, d, p)
         return (
             f"lambda2/2 ||w||^2 makes the objective strongly convex, lambda1 ||w||_1 leaves it so: L2 "
-            f"sensitivity at most 2R/(n lambda2) + 2 tau/lambda2 = {scale * p.epsilon:.6g}, tau = "
-            f"{p.tolerance:g} the norm of a subgradient that {EVERYWHERE}; "
-            f"norm of the noise ~ Gamma({d}, {scale:.6g})"
+            f"sensitivity at most 2R/(n lambda2) + 2 tau/lambda2 = {scale * p.epsilon:.6g}, "
+            f"{certificate(p, 'norm of a subgradient')}; norm of the noise ~ Gamma({d}, {scale:.6g})"
         )

@@ -4,7 +4,7 @@ import argparse
 import math
 from collections import deque
 from functools import partial
-from itertools import count
+from itertools import count, repeat
 
 import numpy as np
 
@@ -47,7 +47,8 @@ def main():
     l1, l2 = penalties(fit_name, lam, options.get("lambda1"))
     # No axis for epsilon and size: the same unit draws along every curve.
     axes = (arguments.experiment, arguments.dataset, arguments.method)
-    rngs = (generator(arguments.seed, *axes, fold, "noise") for fold in count())
+    alike = repeat(0) if arguments.shared else count()
+    rngs = (generator(arguments.seed, *axes, fold, "noise") for fold in alike)
     reserve = deque()  # folds that the mechanism has taken and not yet answered
 
     def trains():

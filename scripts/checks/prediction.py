@@ -35,11 +35,12 @@ class Prediction(NamedTuple):
     sd_interval: tuple | None
 
 
-def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf)):
+def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False):
     """`Prediction` for a run by `protocol`, None with fewer than two folds and a single data set.
 
     draws: (folds, draws) values of ours, or (data sets, folds, draws); a column in which a fold failed is
-    left out.
+    left out. paired: whether draws of one number are the same on all folds, as they are where a run shares
+    its draws.
 
     A run's mean is resampled: `protocol.folds` of our folds' means, and of their draws what is
     left of them, `protocol.draws` each. Where we have several data sets the run has another
@@ -49,10 +50,10 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf)):
     spread too little, by the factor (k - 1)/k in their variance and by the normal quantile in
     the place of Student's; both are made good, so that normal means without draws give the
     interval of Student's t. Ours is itself a mean of such parts, and its own chance is added.
-    Draws that all folds share are taken to have the same rank in each of them, the widest that
-    sharing can make. Folds of a single data set are taken as independent: each row is tested
-    once, so that the mean over another division of it moves less, and a drawn data set adds a
-    chance that its folds do not show.
+    Draws that all folds share, and ours do not, are taken to have the same rank in each of
+    them, the widest that sharing can make. Folds of a single data set are taken as independent:
+    each row is tested once, so that the mean over another division of it moves less, and a
+    drawn data set adds a chance that its folds do not show.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws
@@ -66,7 +67,8 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf)):
     means = draws.mean(axis=2)
     upper = (1 + CONFIDENCE) / 2
     stretch = float(stdtrit(replicates - 1, upper) / ndtri(upper))
-    rest = np.sort(draws - means[:, :, None], axis=2)
+    rest = draws - means[:, :, None]
+    rest = rest if paired else np.sort(rest, axis=2)
     rest *= math.sqrt(count / (count - 1)) if count > 1 else 0.0
     noise = rest.var() / count  # of a fold's mean
 

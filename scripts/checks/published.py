@@ -228,7 +228,8 @@ def _predict(results, value, limits):
     )
     rng = generator(0, "prediction", item["path"], item["method"])
     values = value.from_error(np.asarray(draws))
-    return predict(values, protocol, rng, limits=limits)
+    paired = results.experiment.values.get("draws") == "shared"
+    return predict(values, protocol, rng, limits=limits, paired=paired)
 
 
 def _judge(row, readings, rows):

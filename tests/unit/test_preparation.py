@@ -120,7 +120,7 @@ def test_refuses(steps, match):
         prepare(table([[0.1, 0.2], [0.3, 0.4]]), steps)
 
 
-PRIVATE = {"standardise": {}, "max_norm": {}, "pca": {"components": 2}}
+PRIVATE = {"standardise": {}, "min_max": {}, "max_norm": {}, "pca": {"components": 2}}
 
 
 def test_every_step_is_either_tested_as_public_or_as_private():

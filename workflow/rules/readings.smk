@@ -25,7 +25,7 @@ rule readings:
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
             *("source", "datasets", "methods", "sweeps", "published", "claims"),
-            *("tables", "analyses", "folds", "subsets"),
+            *("tables", "analyses", "folds", "subsets", "draws"),
         ),
         facts=lambda wildcards: facts(experiment_of(wildcards)),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),

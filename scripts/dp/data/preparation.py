@@ -249,6 +249,19 @@ def standardise(table):
 
 
 @step(private_rows=True)
+def min_max(table):
+    """Each column mapped to [-1, 1] by its smallest and largest value in the training rows.
+
+    Test rows outside are clipped; a constant column becomes zeros.
+    """
+    low, high = _train(table).min(axis=0), _train(table).max(axis=0)
+    middle, half = (low + high) / 2, (high - low) / 2
+    X = np.clip((table.X - middle) / np.where(half == 0, 1.0, half), -1.0, 1.0)
+    bound = float(np.sqrt(len(table.columns)))
+    return table._replace(X=X, bound=bound, groups=(), coordinate_bound=1.0)
+
+
+@step(private_rows=True)
 def max_norm(table):
     """All rows divided by the largest norm of a training row: their norms are at most 1."""
     largest = np.abs(_train(table)).max(initial=0.0)

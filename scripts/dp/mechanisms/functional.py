@@ -21,7 +21,8 @@ import math
 import numpy as np
 
 from dp.accounting import classical_gaussian_sigma as classical_sigma
-from dp.accounting import gaussian_epsilon, gaussian_sigma
+from dp.accounting import gaussian_epsilon, gaussian_sigma, none
+from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Positive, Whole
 from dp.noise import gaussian, laplace
@@ -93,6 +94,7 @@ SENSITIVITY = {"sensitivity": Choice("published", "coordinate", "l2")}
 SOLVER = {"solver": Choice("exact", "adam")}
 ADAM = {"epochs": Whole(10), "batch_size": Whole(64), "learning_rate": Positive(0.001)}
 NOISY_SOLVER = SOLVER | {"repair": Choice(*quadratics.REPAIRS)} | ADAM
+BATCHES = {"batches": Choice("all", "shuffled"), "noise": Choice("once", "per_batch")}
 
 
 class _Functional(Mechanism):
@@ -122,24 +124,30 @@ class _Functional(Mechanism):
 
     def _guarantee(self, n, d, p):
         scale, size = self._scale(d, p)
+        times, how = self._composed(p)
+        if times is None:
+            return none(p.epsilon, how)
         if not p.delta:
             known = self._l1_sensitivities(d, p)
             least = min(known["coordinate"], known["l2"])
             # Stated at what the noise was asked for, though a sensitivity that is not tight gives more.
-            return (
+            reason = (
                 f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
                 f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
-                f"{least / scale:.6g}-DP; what follows is post-processing"
+                f"{least / scale:.6g}-DP; what follows is post-processing{how}"
             )
+            return p.proven(reason, times * p.epsilon)
         reason = (
             f"Gaussian noise of standard deviation {scale:.6g} on the coefficient vector, whose L2 "
             f"sensitivity is at most {size:.6g}; {getattr(p, 'calibration', 'analytic')} calibration"
         )
-        if getattr(p, "calibration", "analytic") == "analytic":
+        if getattr(p, "calibration", "analytic") == "classical":
+            reason += ", proved for epsilon < 1"
+        elif times == 1:
             return reason
-        proven = gaussian_epsilon(scale, p.delta, size)
-        reason += f", proved for epsilon < 1: by the exact curve it gives {proven:.6g}"
-        return p.proven(reason, proven)
+        # k releases with this noise are one with 1/sqrt(k) of it (Dong, Roth, Su 2022)
+        proven = gaussian_epsilon(scale / math.sqrt(times), p.delta, size)
+        return p.proven(f"{reason}{how}: by the exact curve it gives {proven:.6g}", proven)
 
     def _noise(self, d, p, draws, rng):
         """(noise (draws, coefficients), linear ones first; its scale; its standard deviation)."""
@@ -147,9 +155,19 @@ class _Functional(Mechanism):
         law, deviation = (gaussian, scale) if p.delta else (laplace, math.sqrt(2) * scale)
         return law(quadratics.coefficients(d), scale, draws, rng), scale, deviation
 
+    def _check_together(self, n, d, p):
+        batches, noise = getattr(p, "batches", "all"), getattr(p, "noise", "once")
+        if batches != "all" and p.solver != "adam":
+            raise Refused("batches are for the solver 'adam': leave them 'all'")
+        if noise == "per_batch" and batches == "all":
+            raise Refused("noise 'per_batch' needs batches: give batches as 'shuffled'")
+
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
         noise, scale, deviation = self._noise(d, p, draws, rng)
+        if getattr(p, "batches", "all") == "shuffled":
+            weights = self._in_batches(X, y, p, noise, rng)
+            return Release(weights, np.full(draws, "ok"), {"scale": scale})
         alpha, beta, times = POLYNOMIALS[self.loss]
         gram, moment = quadratics.moments(X, y)
         Q, c = quadratics.unpack(noise, d)
@@ -168,6 +186,42 @@ class _Functional(Mechanism):
         status = np.where(failed, "unbounded", "ok")
         return Release(weights, status, {"unbounded": unbounded, "scale": scale})
 
+    def _in_batches(self, X, y, p, noise, rng):
+        """Weights (draws, d) after a step of Adam per batch, whose sums are the polynomial's coefficients.
+
+        Rows are shuffled anew for every epoch, for all draws alike. noise: of the coefficients,
+        (draws, ..), for every batch the same, or of the first one.
+        """
+        n, d = X.shape
+        alpha, beta, times = POLYNOMIALS[self.loss]
+
+        def objectives():
+            Q, c = quadratics.unpack(noise, d)
+            for epoch in range(p.epochs):
+                order = rng.permutation(n)
+                for start in range(0, n, p.batch_size):
+                    rows = order[start : start + p.batch_size]
+                    if p.noise == "per_batch" and (epoch or start):
+                        Q, c = quadratics.unpack(self._noise(d, p, len(noise), rng)[0], d)
+                    gram, moment = quadratics.moments(X[rows], y[rows])
+                    ridge = times * len(rows) * p.lam * np.eye(d)
+                    yield 2 * (alpha * gram + Q) + ridge, beta * moment - c
+
+        return quadratics.descend(objectives(), (len(noise), d), p.learning_rate)
+
+    def _composed(self, p):
+        """How many releases of the coefficients a record is in, and the words for it; None: no bound holds.
+
+        The batches of an epoch are disjoint and drawn whatever the rows hold, so that an epoch with new
+        noise for every batch is one release (parallel composition), and epochs compose. With one noise
+        for all batches, differences of their coefficients are free of it.
+        """
+        if getattr(p, "batches", "all") == "all":
+            return 1, ""
+        if p.noise == "once":
+            return None, "every batch has the same noise, so that differences of batches have none"
+        return p.epochs, f"; new noise for each batch, {p.epochs} epochs compose"
+
 
 @register("functional_laplace")
 class FunctionalLaplace(_Functional):
@@ -176,10 +230,12 @@ class FunctionalLaplace(_Functional):
     sensitivity: "published" 2 (d+1)^2, "coordinate" (exact for |x_j| <= B), "l2" (for ||x||_2 <= R).
     solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`; "adam": `epochs` x
     ceil(n/batch_size) steps of Adam on the noisy polynomial from zero, which may stop far from its minimum.
+    batches: "all", each step on all rows; "shuffled", on a batch of them, its sums with the noise drawn
+    "once" for all batches, for which nothing is proven, or "per_batch".
     """
 
     numbers = True
-    options = SENSITIVITY | NOISY_SOLVER
+    options = SENSITIVITY | NOISY_SOLVER | BATCHES
 
 
 @register("functional_gaussian")
@@ -187,12 +243,12 @@ class FunctionalGaussian(_Functional):
     """Linear regression by the functional mechanism with Gaussian noise on every coefficient.
 
     calibration: "analytic" (exact), or "classical" as in Dwork and Roth's appendix A, whose true
-    epsilon the guarantee states. Solver and repair as `functional_laplace`.
+    epsilon the guarantee states. Solver, repair, batches and noise as `functional_laplace`.
     """
 
     delta = "needed"
     numbers = True
-    options = {"calibration": Choice("analytic", "classical")} | NOISY_SOLVER
+    options = {"calibration": Choice("analytic", "classical")} | NOISY_SOLVER | BATCHES
 
 
 @register("functional_logistic")
@@ -235,3 +291,4 @@ class NoiselessLinear(TruncatedLogistic):
 
     numbers = True
     loss = "squared"
+    options = SOLVER | ADAM | BATCHES

@@ -4,6 +4,8 @@ Everything that is done to a noisy quadratic is post-processing: it costs no pri
 uses the noisy coefficients and public numbers alone.
 """
 
+import itertools
+
 import numpy as np
 
 from dp.noise import gaussian
@@ -105,17 +107,21 @@ def solve(A, b, deviation=0.0, repair="ridge"):
     return weights, unbounded
 
 
-def adam(A, b, steps, learning_rate=0.001, beta1=0.9, beta2=0.999, stabiliser=1e-8):
-    """Adam (Kingma, Ba, ICLR 2015) from zero on w'Aw/2 - b.w, a given number of steps.
+def adam(A, b, steps, learning_rate=0.001):
+    """Adam from zero on w'Aw/2 - b.w, a given number of steps; returns weights (restarts, d)."""
+    return descend(itertools.repeat((A, b), steps), b.shape, learning_rate)
+
+
+def descend(objectives, shape, learning_rate=0.001, beta1=0.9, beta2=0.999, stabiliser=1e-8):
+    """Adam (Kingma, Ba, ICLR 2015) from zero, a step on each w'Aw/2 - b.w of the objectives (A, b).
 
     A step moves no coordinate by much more than the learning rate, however steep the objective is:
     where steps x learning_rate is short, the result is set by the signs of the first gradients.
-    Returns weights (restarts, d).
+    A: (restarts, d, d) or (d, d); b: (restarts, d). Returns weights of the shape (restarts, d).
     """
-    weights = np.zeros(b.shape)
-    mean, square = np.zeros(b.shape), np.zeros(b.shape)
-    for step in range(1, steps + 1):
-        gradient = np.einsum("rij,rj->ri", A, weights) - b
+    weights, mean, square = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for step, (A, b) in enumerate(objectives, start=1):
+        gradient = (A @ weights[:, :, None])[:, :, 0] - b
         mean = beta1 * mean + (1 - beta1) * gradient
         square = beta2 * square + (1 - beta2) * gradient * gradient
         corrected = np.sqrt(square / (1 - beta2**step)) + stabiliser

@@ -280,18 +280,34 @@ def similar_epsilons(
     return Outcome(bool(gap.max() <= within), text, float(gap.max()), within)
 
 
-def slower(results, *, analysis, slow: str, fast: str, factor: float):
-    """The median time of procedure `slow` is at least `factor` times that of `fast`, per draw, one
-    fit at a time and on every data set (an analysis of the kind timing)."""
+def slower(results, *, analysis, slow: str, fast: str, factor: float, fits=1):
+    """The median time of procedure `slow` is at least `factor` times that of `fast`, one fit at a time
+    and on every data set (an analysis of the kind timing). fits: how often `slow` is run where `fast` is
+    run once, in a protocol of many draws."""
+    ratios = fits * _time_ratios(results, analysis, slow, fast)
+    runs = f"{fits} runs of {slow} take" if fits > 1 else f"{slow} takes"
+    text = "; ".join(f"{runs} {r:.2g} times {fast} on {d}" for d, r in ratios.items())
+    return Outcome(bool((ratios >= factor).all()), text, float(ratios.min()), factor)
+
+
+def as_fast(results, *, analysis, first: str, second: str, factor: float):
+    """The median times of two procedures differ by at most the `factor`, one fit at a time and on every
+    data set (an analysis of the kind timing)."""
+    ratios = _time_ratios(results, analysis, first, second)
+    text = "; ".join(f"{first} takes {r:.2g} times {second} on {d}" for d, r in ratios.items())
+    worst = max(ratios, key=lambda ratio: max(ratio, 1 / ratio))
+    return Outcome(bool(1 / factor <= worst <= factor), text, float(worst), factor)
+
+
+def _time_ratios(results, analysis, first, second):
+    """Median seconds of one procedure over another's, per data set."""
     frame = results.analysis(analysis)
     frame = frame[frame["draws"] == 1]
     median = frame.groupby(["dataset", "procedure"])["seconds"].median().unstack()
-    for name in (slow, fast):
+    for name in (first, second):
         if name not in median:
             raise Missing(f"the analysis {analysis} did not time {name}")
-    ratios = median[slow] / median[fast]
-    text = "; ".join(f"{slow} takes {r:.2g} times {fast} on {d}" for d, r in ratios.items())
-    return Outcome(bool((ratios >= factor).all()), text, float(ratios.min()), factor)
+    return median[first] / median[second]
 
 
 def monotone(

@@ -1,5 +1,7 @@
 """Checks on the source's own numbers: what it prints against what else it prints."""
 
+import math
+
 from checks.statements import Outcome
 from study import facts as source_file
 from study.configuration.check_options import Printed
@@ -40,3 +42,18 @@ def printed_difference(results, *, first: Printed, second: Printed, printed: flo
     text = f"{first} - {second} = {values[0]:g} - {values[1]:g} = {difference:g}; {printed:g} is printed"
     gap = abs(difference - printed)
     return Outcome(gap > tolerance, text, gap, tolerance)
+
+
+def printed_spread(results, *, mean: Printed, sd: Printed, half: float, count: int):
+    """The standard deviation printed for so many numbers that are not negative is larger than their mean
+    allows. half: a unit of the mean's last printed digit, halved.
+
+    Numbers of the mean m spread most where all but one are 0: by sqrt(count) m.
+    """
+    values = _values(results, mean, sd)
+    most = math.sqrt(count) * (values[0] + half)
+    text = (
+        f"{mean} prints {values[0]:g}, at most {values[0] + half:g}: {count} numbers of that mean "
+    )
+    text += f"have a standard deviation of at most {most:.2g}; {values[1]:g} is printed"
+    return Outcome(values[1] > most, text, values[1], most)

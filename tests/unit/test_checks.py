@@ -1,12 +1,13 @@
 """Checks of claims on tables made by hand, and the mapping from published values to cells."""
 
 import math
+from argparse import Namespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from checks import cells, privacy, statements
+from checks import cells, printed, privacy, statements
 from checks.published import compare
 from checks.results import Missing, Results
 from dp import metrics
@@ -350,3 +351,34 @@ def test_known_defects_of_privacy_are_found():
         CURVES, mechanism="output_perturbation", n=100, d=5, epsilon=1, lam=0.1, at_least=1.01
     )
     assert not honest.holds
+
+
+def test_times_are_compared_fit_by_fit_or_by_a_protocol_of_many():
+    times = {"gp": [3.0, 4.0, 9.0], "fit": [2.0, 2.0, 2.0]}
+    rows = [
+        {"dataset": "d", "procedure": name, "draws": 1, "seconds": seconds}
+        for name, values in times.items()
+        for seconds in values
+    ]
+    timed = Namespace(analysis=lambda name: pd.DataFrame(rows))
+    found = cells.slower(timed, analysis="t", slow="gp", fast="fit", factor=3)
+    assert (found.holds, found.number) == (False, 2.0)
+    found = cells.slower(timed, analysis="t", slow="gp", fast="fit", factor=3, fits=200)
+    assert (found.holds, found.number) == (True, 400.0)
+    for first, second, number in (("gp", "fit", 2.0), ("fit", "gp", 0.5)):
+        close = cells.as_fast(timed, analysis="t", first=first, second=second, factor=2)
+        assert (close.holds, close.number) == (True, number)
+        assert not cells.as_fast(timed, analysis="t", first=first, second=second, factor=1.9).holds
+    with pytest.raises(Missing, match="did not time other"):
+        cells.as_fast(timed, analysis="t", first="gp", second="other", factor=2)
+
+
+def test_a_spread_that_a_mean_does_not_allow(monkeypatch):
+    monkeypatch.setattr(printed, "_values", lambda results, *paths: [float(p) for p in paths])
+    # 0.001 four times 0 and once 0.005: the standard deviation is sqrt(5) 0.001
+    allowed = {"mean": "0.001", "half": 0.0, "count": 5}
+    assert np.std([0, 0, 0, 0, 0.005], ddof=1) == pytest.approx(math.sqrt(5) * 0.001)
+    assert not printed.printed_spread(None, sd="0.00223", **allowed).holds
+    assert printed.printed_spread(None, sd="0.00224", **allowed).holds
+    rounded = printed.printed_spread(None, mean="0", sd="0.0016", half=0.001, count=5)
+    assert not rounded.holds

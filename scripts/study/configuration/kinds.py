@@ -288,6 +288,8 @@ CHECKS = {
     "lower_across": Kind("checks.cells", "lower_across", RESULTS),
     "option_falls": Kind("checks.cells", "option_falls", RESULTS),
     "slower": Kind("checks.cells", "slower", ANALYSIS),
+    "as_fast": Kind("checks.cells", "as_fast", ANALYSIS),
+    "printed_spread": Kind("checks.printed", "printed_spread", NOTHING),
     "printed_twice": Kind("checks.printed", "printed_twice", NOTHING),
     "printed_ratio": Kind("checks.printed", "printed_ratio", NOTHING),
     "printed_close": Kind("checks.printed", "printed_close", NOTHING),

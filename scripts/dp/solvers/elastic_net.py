@@ -1,4 +1,4 @@
-"""Logistic regression with an L1 penalty (scikit-learn's fit, its certificate from here), and with both."""
+"""Logistic regression with an L1 penalty, where Newton's method fails by scikit-learn, and with both."""
 
 import warnings
 
@@ -16,6 +16,7 @@ ATTEMPTS = (("liblinear", 1.0), ("saga", 1e-2), ("liblinear", 1e-2))
 MAX_ITERATIONS = {"liblinear": 1_000, "saga": 20_000}  # passes over the rows
 NEWTON = 30  # steps of Newton's method at once: it comes to its end in a dozen, or not at all
 UNCERTAIN = 1000  # steps of descent where double precision may not certify the result
+TRIED = 100  # steps of descent without l2, before the library is asked
 BLOCK_ROWS = 4096  # as in `dp.solvers.rounding`
 
 
@@ -60,8 +61,10 @@ def minimise_elastic_net(X, y, l1, l2, tolerance=1e-9):
         raise ValueError(
             f"an elastic net needs finite penalties l1 > 0 and l2 >= 0, not {l1}, {l2}"
         )
-    fit = _newton_and_descent if l2 > 0 else _library
-    norm, weights, iterations = fit(X, y, l1, l2, tolerance)
+    norm, weights, iterations = _newton_and_descent(X, y, l1, l2, tolerance)
+    if l2 == 0 and norm > tolerance:
+        found = _library(X, y, l1, l2, tolerance)
+        norm, weights, iterations = min(found, (norm, weights, iterations), key=lambda fit: fit[0])
     return weights[None], {
         "gradient_norm": np.array([norm]),
         "status": np.array(["ok" if norm <= tolerance else "not_converged"]),
@@ -70,11 +73,12 @@ def minimise_elastic_net(X, y, l1, l2, tolerance=1e-9):
 
 
 def _newton_and_descent(X, y, l1, l2, tolerance):
-    """(subgradient norm, weights, passes over the rows), for l2 > 0.
+    """(subgradient norm, weights, passes over the rows).
 
     The minimiser is the fixed point of a proximal gradient step. Newton's method for that equation
     solves for the weights that such a step leaves alive, with their signs, and takes a handful of passes
-    wherever it starts near; between its attempts accelerated descent brings it there, on any data.
+    wherever it starts near; between its attempts accelerated descent brings it there, if l2 > 0 on any
+    data. Without l2 it may not, and is tried for `TRIED` steps.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2
@@ -109,14 +113,21 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
             rounding = d * np.finfo(float).eps * np.trace(hessian)
             hessian[np.diag_indices_from(hessian)] += l2 + rounding
             w = np.where(alive, w, 0.0)
-            w[alive] += np.linalg.solve(hessian, residual)
+            try:
+                w[alive] += np.linalg.solve(hessian, residual)
+            except np.linalg.LinAlgError:  # without l2 alone
+                break
         return best[0] <= tolerance
 
     evaluate(best[1])
+    convex, limit = l2, UNCERTAIN
+    if l2 == 0:
+        convex, limit = 1e-3 * smooth, TRIED
     # at most the public bound, as `dp.data.examples.check_rows` compares
-    least = least_tolerance(n, d, l2, norms.max() / (1 + ROUNDING))
-    limit = steps(smooth, l2, best[0], tolerance) if least <= 2 * tolerance else UNCERTAIN
-    proximal_descent(lambda w: evaluate(w)[0], smooth, l2, best[1], limit, newton, proximal)
+    elif least_tolerance(n, d, l2, norms.max() / (1 + ROUNDING)) <= 2 * tolerance:
+        limit = steps(smooth, l2, best[0], tolerance)
+    if 0 < smooth < np.inf:
+        proximal_descent(lambda w: evaluate(w)[0], smooth, convex, best[1], limit, newton, proximal)
     return *best, passes
 
 

@@ -26,7 +26,16 @@ rule compare:
         runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            *("source", "datasets", "methods", "sweeps", "analyses", "tables", "published", "draws"),
+            *(
+                "source",
+                "datasets",
+                "methods",
+                "sweeps",
+                "analyses",
+                "tables",
+                "published",
+                "draws",
+            ),
         ),
         facts=lambda wildcards: facts(experiment_of(wildcards)),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),

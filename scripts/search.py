@@ -1,4 +1,5 @@
-"""Cross-validation of a method's settings at one training size and epsilon, in every simulation."""
+"""Cross-validation of a method's settings at one training size and epsilon: in every simulation, or once on
+public rows."""
 
 import argparse
 import itertools
@@ -10,7 +11,7 @@ from dp.data.examples import split_folds
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from dp.tuning import most_frequent_best
-from study.arguments import of_release
+from study.arguments import of_mechanism, of_release
 from study.configuration.families import expand
 from study.jobs import folds, script
 from study.jobs.files import read_json, write_csv, write_json
@@ -33,12 +34,28 @@ def main():
     candidates = expand(entry["grid"])
     cell = {"epsilon": arguments.epsilon, "delta": arguments.delta}
     meta, options = read_json(arguments.meta), arguments.options
+    public = entry["rows"] == "public"
+    if public:
+        rows = folds.public_rows(arguments.data, ("public", "holdout"))
+        if rows is None:
+            raise ValueError(
+                f"{arguments.dataset} has neither public nor holdout rows to search on"
+            )
+        # Nothing is released of them: epsilon says how large noise is beside as many private rows.
+        cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
+        simulations, all_rows = [(rows, None)], iter([rows[0]])
+    else:
+        simulations = folds.training_folds(arguments, first=entry.get("simulations"))
+        all_rows = folds.all_training_rows(arguments)
     shared = of_release(mechanism, meta, options, arguments.data, **cell)
-    simulations = folds.training_folds(arguments, first=entry.get("simulations"))
-    all_rows = folds.all_training_rows(arguments) if mechanism.uses_all_rows else None
-    errors = []
+    measure, errors = folds.measure(meta, entry["by"]), []
+
+    def by_rule(chosen, size, d):
+        given = of_mechanism(mechanism, meta, options | chosen, **cell)
+        return mechanism.rule_lambda(size, d, **given)
+
     for simulation, (train, _) in enumerate(simulations):
-        given = {"all_rows": itertools.repeat(next(all_rows))} if all_rows else {}
+        given = {"all_rows": itertools.repeat(next(all_rows))} if mechanism.uses_all_rows else {}
         axes = (arguments.experiment, arguments.dataset, arguments.search, simulation)
         shuffle = generator(arguments.seed, *axes, "search folds")
         parts = split_folds(len(train[0]), entry["folds"], shuffle)
@@ -47,18 +64,21 @@ def main():
         releases = mechanism.release_many(
             ((train[0][fit[:size]], train[1][fit[:size]]) for fit, _ in parts),
             rngs=generator(arguments.seed, *axes, "search noise").spawn(len(parts)),
-            candidates=[{"lam": lam, **options} for lam, options in candidates],
+            candidates=[
+                {"lam": lam or by_rule(chosen, size, train[0].shape[1]), **chosen}
+                for lam, chosen in candidates
+            ],
             **shared,
             **given,
         )
         pairs = zip(releases, parts, strict=True)
-        errors.append(np.mean([_errors(r, train, p, folds.measure(meta)) for r, p in pairs], 0))
+        errors.append(np.mean([_errors(r, train, p, measure) for r, p in pairs], 0))
     errors = np.array(errors)
     wins, chosen = most_frequent_best(errors)
     names = sorted({name for _, options in candidates for name in options})
     rows = [
         (
-            lam,
+            "" if lam is None else lam,
             *(options.get(name, "") for name in names),
             errors[:, k].mean(),
             wins[k],
@@ -76,7 +96,9 @@ def main():
             "error": errors[:, chosen].mean(),
             "wins": int(wins[chosen]),
             "simulations": len(errors),
-            "private_rows": True,
+            "tuned_on": "public rows" if public else "the private rows themselves",
+            "private_rows": not public,
+            "premises": ["the rows that chose settings"] if public else [],
         },
     )
 

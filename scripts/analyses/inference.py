@@ -1,11 +1,13 @@
 """What private intervals are worth: their coverage by simulation, and a regression that is reported."""
 
+import itertools
 import math
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from dp import inference
+from dp import inference, losses
 from dp.data.examples import clip_rows
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.noise_aware import second_moments
@@ -27,11 +29,33 @@ REGRESSION = (
 )
 
 
+class Design(NamedTuple):
+    """A simulated model: its mechanism, the loss of its fits, whether the loss is its own, and its truth
+    where that is known."""
+
+    mechanism: str
+    loss: object
+    right: bool
+    truth: object = None
+
+
+TAU = 0.25
+LINEAR = losses.get("log_cosh", tau=TAU)
+DESIGNS = {
+    "logistic": Design("noise_aware_logistic", losses.get("logistic"), True, COEFFICIENTS),
+    "other": Design("noise_aware_logistic", losses.get("logistic"), False),
+    "linear": Design("noise_aware_log_cosh", LINEAR, False),
+}
+
+
 def _rows(design, n, rng):
     """Rows (n, 6) of norm at most 1 and labels: of a logistic model, or of one with heavier tails and a
-    kink, which no logistic model is."""
+    kink, which no logistic model is; or numbers that are linear in them with errors of three degrees of
+    freedom, cut to [-1, 1]."""
     X = clip_rows(rng.standard_normal((n, 6)), math.sqrt(6)) / math.sqrt(6)
     z = X @ COEFFICIENTS
+    if design == "linear":
+        return X, np.clip(z / 4 + 0.1 * rng.standard_t(3, n), -1, 1)
     if design == "logistic":
         p = 1 / (1 + np.exp(-z))
     else:
@@ -39,62 +63,66 @@ def _rows(design, n, rng):
     return X, np.where(rng.random(n) < p, 1, -1)
 
 
-def _sandwich(X, y, weights, robust):
+def _sandwich(X, y, weights, design):
     """Estimates (1, d) and covariances (1, d, d) without privacy."""
     n = len(y)
-    matrices = second_moments(X, y, weights, scores=robust)
+    matrices = second_moments(X, y, weights, not design.right, design.loss)
     hessian, *scores = (matrix / n for matrix in matrices)
     found = inference.linearise(weights, hessian, n, RIDGE, 0.0, 0.0, *scores)
     return found.estimate, found.covariance
 
 
-def _ways(X, y, settings, rng, draws):
+def _ways(X, y, design, settings, rng, draws):
     """Name -> (estimates, covariances, coarse) of one data set: noise-aware intervals, and less."""
-    mechanism, found = MECHANISMS["noise_aware_logistic"], {}
+    mechanism, found = MECHANISMS[design.mechanism], {}
     n, d = X.shape
-    for name, options in (("noise_aware", {}), ("noise_aware_robust", {"robust": True})):
-        lam = mechanism.rule_lambda(n, d, **settings, **options)
-        release = mechanism.release(X, y, lam=lam, restarts=draws, rng=rng, **settings, **options)
+    options = {"noise_aware": {}, "noise_aware_robust": {"robust": True}}
+    if design.loss.residual:
+        options = {"noise_aware_robust": {"loss": {"log_cosh": {"tau": TAU}}}}
+    for k, (name, own) in enumerate(options.items()):
+        lam = mechanism.rule_lambda(n, d, **settings, **own)
+        release = mechanism.release(X, y, lam=lam, restarts=draws, rng=rng, **settings, **own)
         found[name] = release.weights, release.info["covariance"], release.info["coarse"]
-        if not options:
+        if not k:
             weights, hessian = release.info["minimiser"], release.info["hessian"]
+            moments = hessian if release.info["scores"] is None else release.info["scores"]
             K = np.linalg.inv(hessian + lam * np.eye(d))
             noise = (release.info["scale"] / n) ** 2 * np.eye(d)
             spread = release.info["output_scale"] ** 2 * np.eye(d)
-            found["biased"] = weights, K @ (hessian / n + noise) @ K + spread, None
-            found["naive"] = weights, K @ hessian @ K / n, None
+            found["biased"] = weights, K @ (moments / n + noise) @ K + spread, None
+            found["naive"] = weights, K @ moments @ K / n, None
     return found
 
 
 def coverage(experiment, spec, inputs, seed, out):
     """How often intervals contain the truth, over data sets and draws, and how wide they are.
 
-    design: options["design"], "logistic" (the model is right; the truth its coefficients) or "other" (the
-    truth is the best logistic fit of a million rows). method: "without_privacy"; "noise_aware", which
-    takes the Hessian for the slopes' second moments; "noise_aware_robust", which releases these too;
-    of the first's release "biased", without undoing the ridge's pull, and "naive", as if it had no noise.
+    design: options["design"], "logistic" (the model is right; the truth its coefficients), "other" or
+    "linear" (the truth is the best fit of a million rows, logistic or log-cosh). method:
+    "without_privacy"; "noise_aware", which takes the Hessian for the slopes' second moments;
+    "noise_aware_robust", which releases these too; of the first's release "biased", without undoing
+    the ridge's pull, and "naive", as if it had no noise.
     coverage_error: standard error over the data sets. width_ratio: over the width without privacy.
     """
     options = spec["options"]
-    design = options["design"]
-    axes = (seed, experiment.name, design)
-    truth = COEFFICIENTS
-    if design != "logistic":
-        (truth,), _ = minimise(*_rows(design, 1_000_000, generator(*axes, "truth")), RIDGE)
+    name = options["design"]
+    design, axes = DESIGNS[name], (seed, experiment.name, name)
+    truth = design.truth
+    if truth is None:
+        many = _rows(name, 1_000_000, generator(*axes, "truth"))
+        (truth,), _ = minimise(*many, RIDGE, loss=design.loss)
     rows = []
     for n in options["train_sizes"]:
         found = {}  # (method, epsilon) -> [covered, width, coarse] of every data set
         for k in range(options["replicates"]):
             rng = generator(*axes, n, k, "coverage")
-            X, y = _rows(design, n, rng)
-            fit, _ = minimise(X, y, RIDGE)
-            ways = {
-                ("without_privacy", math.inf): (*_sandwich(X, y, fit, design != "logistic"), None)
-            }
+            X, y = _rows(name, n, rng)
+            fit, _ = minimise(X, y, RIDGE, loss=design.loss)
+            ways = {("without_privacy", math.inf): (*_sandwich(X, y, fit, design), None)}
             for epsilon in options["epsilons"]:
                 settings = {"epsilon": epsilon, "delta": options["delta"]}
-                made = _ways(X, y, settings, rng, options["draws"])
-                ways |= {(name, epsilon): way for name, way in made.items()}
+                made = _ways(X, y, design, settings, rng, options["draws"])
+                ways |= {(method, epsilon): way for method, way in made.items()}
             for key, (estimates, covariances, coarse) in ways.items():
                 ends = inference.wald(estimates, covariances)
                 covered = (ends.low <= truth) & (truth <= ends.high)
@@ -108,8 +136,59 @@ def coverage(experiment, spec, inputs, seed, out):
             error = np.std([one[0] for one in each], ddof=1) / math.sqrt(len(each))
             rows.append(
                 (
-                    *(design, n, canonical(epsilon), method, count, covered, error),
+                    *(name, n, canonical(epsilon), method, count, covered, error),
                     *(width, width / plain, "" if math.isnan(coarse) else coarse),
+                )
+            )
+    write_csv(out, COVERAGE, rows)
+
+
+def bootstrap(experiment, spec, inputs, seed, out):
+    """The parametric bootstrap beside normal intervals, where linearising is said to be too coarse.
+
+    One release per data set of the logistic design; of those that say so, both intervals. Rows of the
+    bootstrap are simulated from the released Hessian, so that it costs no privacy. width_ratio: over the
+    normal intervals. coarse: share of releases that say so.
+    """
+    options, rows, mechanism = spec["options"], [], MECHANISMS["noise_aware_logistic"]
+    for n, epsilon in itertools.product(options["train_sizes"], options["epsilons"]):
+        settings = {"epsilon": epsilon, "delta": options["delta"]}
+        lam = mechanism.rule_lambda(n, len(COEFFICIENTS), **settings)
+
+        def private(X, y, rng, settings=settings | {"lam": lam}):
+            return mechanism.release(X, y, rng=rng, **settings)
+
+        found = {"noise_aware": [], "bootstrap": []}
+        for k in range(options["replicates"]):
+            rng = generator(seed, experiment.name, n, canonical(epsilon), k, "bootstrap")
+            release = private(*_rows("logistic", n, rng), rng)
+            if not release.info["coarse"][0]:
+                continue
+            ends = inference.wald(release.weights, release.info["covariance"])
+            found["noise_aware"].append((ends.low[0], ends.high[0]))
+            at = release.info["hessian"][0], release.info["minimiser"][0]
+            found["bootstrap"].append(
+                inference.bootstrap(
+                    release.weights[0],
+                    inference.logistic_rows(*at, n, 1.0, rng),
+                    lambda X, y, rng: private(X, y, rng).weights[0],
+                    rng,
+                    options["resamples"],
+                )
+            )
+        count = len(found["bootstrap"])
+        if not count:
+            continue
+        plain = np.diff(found["noise_aware"], axis=1).mean()
+        for method, ends in found.items():
+            low, high = np.moveaxis(np.array(ends), 1, 0)
+            covered = ((low <= COEFFICIENTS) & (high >= COEFFICIENTS)).mean(axis=1)
+            error = covered.std(ddof=1) / math.sqrt(count) if count > 1 else math.nan
+            width = (high - low).mean()
+            rows.append(
+                (
+                    *("logistic", n, canonical(epsilon), method, covered.size * len(COEFFICIENTS)),
+                    *(covered.mean(), error, width, width / plain, count / options["replicates"]),
                 )
             )
     write_csv(out, COVERAGE, rows)

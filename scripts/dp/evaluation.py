@@ -137,6 +137,31 @@ def mean_squared_error(weights, X, y, intercept=0.0):
     return regression(weights, X, y, intercept)["mse"]
 
 
+def bounded_loss(weights, X, y, intercept=0.0, numbers=False):
+    """Sum over rows of a loss in [0, 1] for each of the weights: one row moves it by at most 1.
+
+    Returns (restarts,). Classes: the Brier score, half the squared distance between what came and the
+    probabilities that scores stand for, as in `classification`. numbers: (prediction - y)^2/4, both in
+    [-1, 1], where the prediction is clipped.
+    """
+    total = np.zeros(len(weights))
+    if weights.ndim == 3:
+        for rows, scores in _of_classes(weights, X):
+            p = np.exp(scores - scores.max(axis=2, keepdims=True))
+            p /= p.sum(axis=2, keepdims=True)
+            right = np.take_along_axis(p, y[rows, None, None], 2)[:, :, 0]
+            total += ((p * p).sum(axis=2) - 2 * right + 1).sum(axis=0) / 2
+        return total
+    for rows in _blocks(len(X), len(weights)):
+        scores, target = X[rows] @ weights.T + intercept, y[rows, None]
+        if numbers:
+            wrong = (np.clip(scores, -1, 1) - target) / 2
+        else:
+            wrong = 0.5 - 0.5 * np.tanh(scores * target / 2)  # 1/(1 + e^margin)
+        total += (wrong * wrong).sum(axis=0)
+    return total
+
+
 def regularised_risk(weights, X, y, lam, loss="logistic", l1=0.0):
     """mean_i loss(z_i) + lam/2 ||w||^2 + l1 ||w||_1 for each of the weights (restarts, d).
 

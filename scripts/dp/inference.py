@@ -52,13 +52,14 @@ class Linearised(NamedTuple):
         return self.bias > COARSE
 
 
-def linearise(weights, hessian, n, lam, tilt, output, scores=None, error=0.0):
-    """`Linearised` from minimisers of mean logistic loss + lam/2 ||w||^2 + b.w/n, with noise z added.
+def linearise(weights, hessian, n, lam, tilt, output, scores=None, error=0.0, bend=2.0):
+    """`Linearised` from minimisers of mean loss + lam/2 ||w||^2 + b.w/n, with noise z added.
 
     weights: (draws, d), b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I). hessian: (draws, d, d), of the mean
     loss at them, positive definite, with a spectral norm of noise of about `error`. scores: (draws, d, d),
-    mean of psi^2 x x', psi a record's slope; None takes the Hessian for it, which is right if the labels
-    follow a logistic model.
+    mean of psi^2 x x', psi a record's slope; None takes the Hessian for it, which is right of the logistic
+    loss if the labels follow a logistic model. bend: how fast the loss' curvature changes, sup |d log
+    l''/dz|, over the root of its largest value; 2 of the logistic loss.
 
     With g the mean loss's gradient at the truth theta and K = (H + lam)^-1, to first order
 
@@ -67,9 +68,9 @@ def linearise(weights, hessian, n, lam, tilt, output, scores=None, error=0.0):
     so that w has the mean K H theta. A = I + lam H^-1, the inverse of K H, undoes that, and with A K =
     H^-1 the estimate A w has the variance H^-1 (J/n + tilt^2/n^2) H^-1 + output^2 A A'.
 
-    The curvature between w and theta differs from H by a factor of up to e^|change of a row's margin|,
-    and H has noise: what A adds is wrong by about (root mean square change + error/smallest eigenvalue
-    of H) times itself.
+    The curvature between w and theta differs from H by a factor of up to e^(sup |d log l''/dz| |change of a
+    row's z|), and H has noise: what A adds is wrong by about (root mean square of that exponent +
+    error/smallest eigenvalue of H) times itself.
     """
     d = weights.shape[1]
     inverse = np.linalg.inv(hessian)
@@ -77,11 +78,11 @@ def linearise(weights, hessian, n, lam, tilt, output, scores=None, error=0.0):
     moments = (hessian if scores is None else scores) / n + (tilt / n) ** 2 * np.eye(d)
     covariance = inverse @ moments @ inverse + output**2 * A @ A.transpose(0, 2, 1)
     added = lam * np.einsum("rij,rj->ri", inverse, weights)
-    # mean over rows of s(1-s) (x.change)^2 = change' H change, and s(1-s) is at most 1/4
+    # mean over rows of l'' (x.change)^2 = change' H change, and bend has the root of the largest l''
     K = np.linalg.inv(hessian + lam * np.eye(d))
     noise = (tilt / n) ** 2 * K @ K + output**2 * np.eye(d)
     change = np.einsum("rij,rji->r", hessian, noise)
-    change = 2 * np.sqrt(change + np.einsum("ri,rij,rj->r", added, hessian, added))
+    change = bend * np.sqrt(change + np.einsum("ri,rij,rj->r", added, hessian, added))
     wrong = change + error / np.linalg.eigvalsh(hessian)[:, 0]
     errors = added**2 / np.diagonal(covariance, axis1=1, axis2=2)
     return Linearised(weights + added, covariance, np.sqrt(errors.mean(axis=1)) * wrong)

@@ -37,7 +37,8 @@ def coverage(experiment, spec, path):
     for (name, label), look in zip(
         NAMES.items(), style.ordered(NAMES.values()).values(), strict=True
     ):
-        looks[name] = look | {"label": label}
+        if name in set(frame["method"]):
+            looks[name] = look | {"label": label}
     looks["without_privacy"] |= {"color": "#000000", "marker": "", "linestyle": "--"}
     fig = relation(
         spec,

@@ -51,6 +51,7 @@ LOOKS = {
     "dp_newton": ("private Newton", "#CC79A7", "h", "-"),
     "dp_sgd_poisson": ("SGD, Poisson batches", "#8C564B", "v", "-"),
     "amp": ("AMP, as published", "#E69F00", "H", "-"),
+    "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
 }
 # For mechanisms and variants without an entry above, in the order in which they come.

@@ -31,8 +31,8 @@ def chosen(lam, mechanism, meta, size, options, **cell):
     """(lambda, options with those that were chosen). lam: a kind of `study.lambdas`; size: of training
     rows; cell: epsilon and delta."""
 
-    def rule():
-        given = of_mechanism(mechanism, meta, options, **cell)
+    def rule(found):
+        given = of_mechanism(mechanism, meta, options | found, **cell)
         return mechanism.rule_lambda(size, len(meta["columns"]), **given)
 
     value, found = lam.settings(rule)

@@ -14,6 +14,7 @@ WORDS = {
     "published": "lambda_published",
     "tuned": "tune",
     "searched": "searches",
+    "selected": None,
     "rule": None,
 }
 
@@ -29,7 +30,8 @@ class Stated(NamedTuple):
         return str(self.value)
 
     def settings(self, rule=None):
-        """(lambda, options that were chosen with it). rule: called for lambda where a rule finds it."""
+        """(lambda, options that were chosen with it). rule: called with these options for lambda where a
+        rule finds it."""
         return self.value, {}
 
     def facts(self):
@@ -52,7 +54,8 @@ class Chosen(NamedTuple):
 
     def settings(self, rule=None):
         chosen = self.facts()
-        return chosen["lambda"], chosen.get("options", {})
+        options = chosen.get("options", {})
+        return rule(options) if chosen["lambda"] is None else chosen["lambda"], options
 
     def facts(self):
         return read_json(self.file)
@@ -73,7 +76,7 @@ class ByRule(NamedTuple):
     text = "rule"
 
     def settings(self, rule):
-        return rule(), {}
+        return rule({}), {}
 
     def facts(self):
         return {}
@@ -82,8 +85,25 @@ class ByRule(NamedTuple):
         return "the mechanism's rule, from public numbers alone"
 
 
+class Selected(NamedTuple):
+    """Drawn with other settings by the runs of a private selection, anew for every release."""
+
+    file = None
+    text = "selected"
+
+    def settings(self, rule=None):
+        return None, {}
+
+    def facts(self):
+        return {}
+
+    def origin(self):
+        return "private selection among runs on the private rows, within epsilon"
+
+
 def parse(text):
     """The kind whose `text` this is."""
-    if text == ByRule.text:
-        return ByRule()
+    for kind in (ByRule, Selected):
+        if text == kind.text:
+            return kind()
     return Chosen(text) if text.endswith(".json") else Stated(float(text))

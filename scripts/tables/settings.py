@@ -52,6 +52,8 @@ def _origin(experiment, method):
         return "cross-validated once"
     if lam in ("published", experiment.values.get("lambda_published")):
         return "published" + (", one for every size" if lam == "published" else f": {number(lam)}")
+    if lam == "selected":
+        return "selected by private runs, paid for"
     if lam == "rule":
         return "by the mechanism's rule, from public numbers"
     return f"fixed: {number(float(lam))}"

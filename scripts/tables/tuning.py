@@ -1,14 +1,19 @@
-"""The tuned regularisation of every data set beside the published one."""
+"""What tuning chose, beside the published value, and what each way of tuning costs."""
 
 import csv
 from pathlib import Path
 
 from study.canonical import number
+from study.jobs import paired
 from study.jobs.files import read_json
 
 COLUMNS = (
     *("dataset", "lambda_tuned", "error_tuned", "ties", "lambdas_tied", "lambda_published"),
     *("error_published", "tuned_on"),
+)
+PRICE = (
+    *("mechanism", "dataset", "train_size", "epsilon", "settings", "metric", "mean"),
+    *("over_rule", "over_rule_low", "over_rule_high"),
 )
 
 
@@ -32,3 +37,25 @@ def tuning(experiment, spec, paths):
             )
         )
     return COLUMNS, rows
+
+
+def price_of_tuning(experiment, spec, draws):
+    """One row per mechanism, cell and way of tuning: the metric, and by how much it exceeds that by rule.
+
+    options["panels"]: as the figure of this kind; the first method of each is the one by rule. over_rule:
+    paired by fold, with a 95 % interval.
+    """
+    means = paired.fold_means(draws, spec["options"]["metric"])
+    rows = []
+    for title, methods in spec["options"]["panels"].items():
+        methods = [method for method in methods if method in set(means["method"])]
+        over = paired.differences(means, methods[0]).set_index([*paired.AT, "method"])
+        found = means[means["method"].isin(methods)]
+        for at, cell in found.groupby(paired.AT, sort=False):
+            for method in methods:
+                value = cell.loc[cell["method"] == method, "value"].mean()
+                by = over.loc[(*at, method)] if method != methods[0] else {}
+                ends = (by.get(name, "") for name in ("mean", "low", "high"))
+                settings = experiment.methods[method].get("title", method)
+                rows.append((title, *at, settings, spec["options"]["metric"], value, *ends))
+    return PRICE, rows

@@ -9,6 +9,7 @@ import pytest
 from aggregate import COLUMNS
 from dp.mechanisms import MECHANISMS
 from project import ROOT
+from study import lambdas
 from study.configuration import config, families, publications
 from study.configuration.config import ConfigError
 from study.configuration.resolve import experiment as resolved
@@ -311,3 +312,45 @@ def test_no_option_has_the_name_of_a_column():
     """results.csv has a column per varied option beside its own; adjacency means the same in both."""
     for name, mechanism in MECHANISMS.items():
         assert set(mechanism.options) & set(COLUMNS) <= {"adjacency"}, name
+
+
+SEARCH = {"grid": {"iterations": [5, 10]}, "folds": 2}
+
+
+def selected(study, search=(), **method):
+    method = {"mechanism": "dp_gd", "delta": 1e-6, "lambda": "selected", "search": "s"} | method
+    methods = {"by_rule": {"mechanism": "dp_gd", "delta": 1e-6}, "m": method}
+    return study(methods, searches={"s": {"method": "by_rule"} | SEARCH | dict(search)})
+
+
+def test_settings_of_a_search_are_selected(study):
+    search = {"selection": {"runs": 7, "law": "geometric"}}
+    experiment = selected(study, search, options={"learning_rate": 2})
+    found = experiment.methods["m"]
+    assert found["mechanism"] == "private_selection"
+    assert found["options"] == {
+        "of": "dp_gd",
+        "settings": {"learning_rate": 2},
+        "grid": SEARCH["grid"],
+        "runs": 7,
+        "law": "geometric",
+    }
+    lam = experiment.regularisation(found, "wdbc_row_norm", 400, 1.0)
+    assert lam == lambdas.parse(lam.text) == lambdas.Selected()
+    assert lam.file is None and lam.settings() == (None, {})
+
+
+@pytest.mark.parametrize(
+    ("search", "method", "message"),
+    [
+        ({"method": "m"}, {}, "searches.s.method: is selected from this grid itself"),
+        ({}, {"options": {"iterations": 3}}, "iterations is varied by the grid"),
+        ({"selection": {"runs": 1}}, {}, "mean above 1"),
+        ({}, {"mechanism": "nonprivate"}, "no privacy to pay with"),
+        ({"rows": "public"}, {"lambda": "searched"}, "neither public nor holdout rows"),
+    ],
+)
+def test_mistakes_of_selections_are_told_in_a_sentence(study, search, method, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        selected(study, search, **method)
+    assert "\n" not in str(caught.value)

@@ -7,6 +7,7 @@ import pytest
 
 from dp import inference
 from dp.accounting import gaussian_mu
+from dp.errors import Refused
 from dp.losses import get
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.noise_aware import second_moments
@@ -153,3 +154,76 @@ def test_bootstrap_intervals_of_an_exact_fit_are_the_textbooks():
     s = 1 / (1 + np.exp(-simulated @ weights))
     found = (simulated.T * (s * (1 - s))) @ simulated / 20_000
     np.testing.assert_allclose(np.diag(found), np.diag(hessian[0] / 2000), rtol=0.15)
+
+
+def linear_rows(n, rng):
+    X, _ = rows(n, rng)
+    return X, np.clip(X @ THETA / 4 + 0.1 * rng.standard_t(3, n), -1, 1)
+
+
+@pytest.mark.parametrize("options", [{"robust": False}, {"loss": "logistic"}])
+def test_residual_slopes_are_never_taken_for_the_hessian(options):
+    X, y = linear_rows(100, generator(21))
+    with pytest.raises(Refused, match="robust: true, and the loss log_cosh"):
+        MECHANISMS["noise_aware_log_cosh"].release(
+            X, y, epsilon=1.0, delta=DELTA, lam=0.1, rng=generator(22), **options
+        )
+
+
+def test_moments_of_residuals_move_by_at_most_their_sensitivities():
+    """Noise on them is calibrated to c R^2 sqrt(2) and tau^2 R^2 sqrt(2), which orthogonal rows reach."""
+    tau, rng = 0.5, generator(23)
+    loss = get("log_cosh", tau=tau)
+    mechanism = MECHANISMS["noise_aware_log_cosh"]
+    p = mechanism.parameters(
+        50, 2, epsilon=1.0, delta=DELTA, lam=1.0, loss={"log_cosh": {"tau": tau}}
+    )
+    plan = mechanism._plan(50, 2, p)
+    mu = plan.mu_output * math.sqrt(p.covariance) / mechanism._second(vars(p))
+    limits = np.array(mechanism._matrix_scales(50, p, plan)) * 50 * mu
+    largest = np.zeros(2)
+    for _ in range(2000):
+        X = rng.standard_normal((2, 2))
+        X /= np.linalg.norm(X, axis=1)[:, None]
+        X[1] = X[0, ::-1] * [1, -1] if rng.random() < 0.3 else X[1]
+        y, w = rng.choice([-1.0, 0.0, 1.0], 2), rng.standard_normal((1, 2)) * rng.choice([0.01, 3])
+        each = [second_moments(X[i : i + 1], y[i : i + 1], w, True, loss) for i in (0, 1)]
+        moved = [np.linalg.norm(a - b) for a, b in zip(*each, strict=True)]
+        largest = np.maximum(largest, moved)
+    assert (largest <= limits * (1 + 1e-9)).all()
+    assert (largest >= 0.95 * limits).all()
+
+
+@pytest.mark.slow
+def test_intervals_of_numbers_cover():
+    mechanism, rng = MECHANISMS["noise_aware_log_cosh"], generator(24)
+    settings = {"epsilon": 1.0, "delta": DELTA, "loss": {"log_cosh": {"tau": 0.25}}}
+    settings["lam"] = mechanism.rule_lambda(5000, 6, **settings)
+    (truth,), _ = minimise(*linear_rows(300_000, rng), 1e-8, loss=get("log_cosh", tau=0.25))
+    covered = []
+    for _ in range(50):
+        release = mechanism.release(*linear_rows(5000, rng), restarts=2, rng=rng, **settings)
+        found = inference.wald(release.weights, release.info["covariance"])
+        covered.append(((found.low < truth) & (found.high > truth)).mean())
+        assert not release.info["coarse"].any()
+    error = np.std(covered) / math.sqrt(len(covered))
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.02 + 2 * error)
+
+
+def test_the_covariance_of_residuals_is_the_textbooks():
+    """statsmodels' M-estimator with sandwich covariance has no log-cosh; a numerical derivative does."""
+    X, y = linear_rows(4000, generator(25))
+    loss = get("log_cosh", tau=0.25)
+    (weights,), _ = minimise(X, y, 1e-9, loss=loss)
+
+    def gradient(w):
+        return X.T @ loss.derivative(X @ w - y)
+
+    steps = 1e-6 * np.eye(6)
+    H = np.array([(gradient(weights + s) - gradient(weights - s)) / 2e-6 for s in steps])
+    each = X * loss.derivative(X @ weights - y)[:, None]
+    expected = np.linalg.inv(H) @ (each.T @ each) @ np.linalg.inv(H)
+    moments = second_moments(X, y, weights[None], True, loss)
+    hessian, scores = (m / 4000 for m in moments)
+    found = inference.linearise(weights[None], hessian, 4000, 1e-9, 0.0, 0.0, scores)
+    np.testing.assert_allclose(found.covariance[0], expected, rtol=1e-4, atol=1e-9)

@@ -43,6 +43,28 @@ def test_coefficients_are_those_of_the_columns_as_they_came(tmp_path):
         inference.regression(experiment, spec, {"d": tmp_path / "d.npz"}, 1, out)
 
 
+def test_the_bootstrap_is_of_releases_that_are_too_coarse(tmp_path):
+    options = {"train_sizes": [400, 20_000], "epsilons": [0.3], "delta": 1e-6}
+    spec = {"options": options | {"replicates": 2, "resamples": 5}}
+    inference.bootstrap(SimpleNamespace(name="e"), spec, {}, 1, tmp_path / "out.csv")
+    found = pd.read_csv(tmp_path / "out.csv").set_index("method")
+    assert set(found["train_size"]) == {400}
+    assert (found["coarse"] == 1).all() and (found["intervals"] == 12).all()
+    assert found.loc["noise_aware", "width_ratio"] == 1
+    assert found.loc["bootstrap", "width_ratio"] != 1
+
+
+@pytest.mark.slow
+def test_coverage_of_numbers(tmp_path):
+    options = {"design": "linear", "train_sizes": [2000], "epsilons": [4], "delta": 1e-6}
+    spec = {"options": options | {"replicates": 4, "draws": 2}}
+    inference.coverage(SimpleNamespace(name="e"), spec, {}, 1, tmp_path / "out.csv")
+    found = pd.read_csv(tmp_path / "out.csv").set_index("method")
+    assert set(found.index) == {"without_privacy", "noise_aware_robust", "biased", "naive"}
+    assert found.loc["noise_aware_robust", "coverage"] > 0.8
+    assert 1 < found.loc["noise_aware_robust", "width_ratio"] < 1.6
+
+
 @pytest.mark.parametrize("design", ["logistic", "other"])
 def test_coverage_counts_intervals_over_data_sets_and_draws(tmp_path, design):
     options = {"design": design, "train_sizes": [500], "epsilons": [1], "delta": 1e-6}

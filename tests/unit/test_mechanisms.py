@@ -20,10 +20,12 @@ from dp.mechanisms.options import (
     Choice,
     Flag,
     Loss,
+    Name,
     NonNegative,
     Optional,
     Ordinary,
     Positive,
+    Settings,
     Whole,
 )
 from dp.mechanisms.output_perturbation import sensitivity
@@ -522,6 +524,9 @@ def test_errors_of_the_rows_that_are_given_are_not_the_mechanisms():
         (Optional(Positive()), [None, 1.5], [0, "none"]),
         (Ordinary(1.0), [1e-49, 7, 1e49], [0, 1e-50, 1e-160, 1e50, math.inf, math.nan, True]),
         (Loss(), ["huber", losses.Logistic()], ["hinge"]),
+        (Name("a"), ["b"], [1, None]),
+        (Settings({}), [{"a": 1}], [[], {1: 1}]),
+        (Settings({"a": [1]}, lists=True), [{"a": [1, "b"]}, {}], [{"a": 1}, {"a": []}]),
     ],
 )
 def test_kinds_of_options(option, good, bad):

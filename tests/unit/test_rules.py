@@ -50,12 +50,14 @@ def test_delta_by_rule():
 def test_every_kind_of_lambda_is_read_from_its_own_text(tmp_path):
     file = str(tmp_path / "chosen.json")
     write_json(file, {"lambda": 0.5, "options": {"batch": 7}, "private_rows": True})
-    kinds = [lambdas.Stated(0.25), lambdas.Chosen(file), lambdas.ByRule()]
+    kinds = [lambdas.Stated(0.25), lambdas.Chosen(file), lambdas.ByRule(), lambdas.Selected()]
     assert [lambdas.parse(each.text) for each in kinds] == kinds
-    assert [each.file for each in kinds] == [None, file, None]
-    found = [each.settings(lambda: 0.125) for each in kinds]
-    assert found == [(0.25, {}), (0.5, {"batch": 7}), (0.125, {})]
+    assert [each.file for each in kinds] == [None, file, None, None]
+    found = [each.settings(lambda options: len(options) + 0.125) for each in kinds]
+    assert found == [(0.25, {}), (0.5, {"batch": 7}), (0.125, {}), (None, {})]
     assert "not paid for" in kinds[1].origin()
+    write_json(file, {"lambda": None, "options": {"batch": 7}, "private_rows": True})
+    assert kinds[1].settings(lambda options: len(options) + 0.125) == (1.125, {"batch": 7})
 
 
 def test_a_rule_takes_public_numbers_and_reaches_the_guarantee(tmp_path, monkeypatch):
@@ -102,7 +104,7 @@ def test_mechanisms_without_a_rule_say_so():
         resolved(mechanism="output_perturbation_gaussian", **{"lambda": "rule"})
     assert MECHANISMS["amp"].rule_lambda(N, D, EPSILON, 1e-6) == 0
     with pytest.raises(
-        ConfigError, match="must be a number or one of published, tuned, searched, r"
+        ConfigError, match="must be a number or one of published, tuned, searched, selected, r"
     ):
         resolved(**{"lambda": "rules"})
     with pytest.raises(ConfigError, match="must be a number or one of rule, squared"):

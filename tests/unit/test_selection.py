@@ -150,3 +150,21 @@ def test_refusals():
         selection.parameter("fixed", 3.0)
     with pytest.raises(ValueError, match="mean above 1"):
         selection.parameter("geometric", 1.0)
+
+
+@pytest.mark.parametrize(("law", "mean"), CASES)
+def test_what_an_exact_score_costs(law, mean):
+    """Each data set has an order of its own, here at random and reversed, and the bound still holds."""
+    rng = np.random.default_rng(4)
+    cost, closest = selection.cost_of_exact_score(law, mean), 0.0
+    for p, q in pairs():
+        profile = profile_of(p, q)
+        for order in (np.arange(len(p))[::-1], rng.permutation(len(p))):
+            mine, other = best_of(p, law, mean), np.empty(len(p) + 1)
+            other[[*order, -1]] = best_of(q[order], law, mean)
+            for epsilon in (0.0, 0.5, cost):
+                exact = hockey_stick(mine, other, epsilon)
+                assert exact <= mean * profile.delta(epsilon - cost) + 1e-12
+            closest = max(closest, np.log(mine[:-1] / other[:-1]).max() / cost)
+    assert closest > 0.3, "the bound is not far from what happens"
+    assert cost > selection.cost(Gaussian(0.1), law, mean)

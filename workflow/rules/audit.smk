@@ -30,7 +30,9 @@ rule attack:
             AUDITS.attack(wildcards.mechanism, wildcards.label), sort_keys=True
         ),
         seed=CONFIG["seed"],
-        library=lambda wildcards: digest("attack.py", *attack_modules(wildcards.mechanism)),
+        library=lambda wildcards: digest(
+            "attack.py", *attack_modules(wildcards.mechanism, wildcards.label)
+        ),
     shell:
         'python "$DP_HOME/scripts/attack.py" --mechanism {wildcards.mechanism} --label {wildcards.label}'
         " --attack {params.attack:q} --epsilon {wildcards.epsilon} --seed {params.seed}"

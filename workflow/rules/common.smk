@@ -107,8 +107,15 @@ def is_reading(wildcards):
 
 def mechanism_modules(experiment):
     return sorted(
-        {MECHANISMS.module(method["mechanism"]) for method in experiment.methods.values()}
+        {module for method in experiment.methods.values() for module in modules_of(method)}
     )
+
+
+def modules_of(method):
+    """Of its mechanism, and of the one that this runs, if any."""
+    name = method["mechanism"]
+    taken = MECHANISMS[name].defaults() | method["options"]
+    return [MECHANISMS.module(each) for each in (name, taken.get("of")) if each]
 
 
 @cache
@@ -334,9 +341,12 @@ def ledger_files():
     ]
 
 
-def attack_modules(mechanism):
-    """The mechanism's own module: an attack depends on no other mechanism's source."""
-    return [MECHANISMS.module(mechanism)] if mechanism in MECHANISMS else []
+def attack_modules(mechanism, label):
+    """The mechanism's own module: an attack depends on no other mechanism's source, unless it runs it."""
+    options = AUDITS.attack(mechanism, label)["options"]
+    return (
+        modules_of({"mechanism": mechanism, "options": options}) if mechanism in MECHANISMS else []
+    )
 
 
 def lambda_files(experiment):

@@ -51,9 +51,7 @@ rule run:
         runtime=minutes(3),
     params:
         settings=cell_settings,
-        library=lambda wildcards: digest(
-            "run.py", MECHANISMS.module(method_of(wildcards)["mechanism"])
-        ),
+        library=lambda wildcards: digest("run.py", *modules_of(method_of(wildcards))),
     shell:
         'python "$DP_HOME/scripts/run.py" --data {input.data}'
         " --fit {input.fit} --experiment {wildcards.experiment} --dataset {wildcards.dataset}"

@@ -57,9 +57,7 @@ rule search:
             search_of(wildcards)["method"], int(wildcards.size)
         ),
         seed=CONFIG["seed"],
-        library=lambda wildcards: digest(
-            "search.py", MECHANISMS.module(searched_method(wildcards)["mechanism"])
-        ),
+        library=lambda wildcards: digest("search.py", *modules_of(searched_method(wildcards))),
     shell:
         'python "$DP_HOME/scripts/search.py" --data {input.data} --meta {input.meta}'
         " --experiment {wildcards.experiment} --dataset {wildcards.dataset}"

@@ -124,6 +124,30 @@ class Optional(Option):
         return value is None or self.kind.takes(value)
 
 
+class Name(Option):
+    """A text, which who has the option looks up."""
+
+    what = "a name"
+
+    def takes(self, value):
+        return isinstance(value, str)
+
+
+class Settings(Option):
+    """A mapping of options' names to what a mechanism takes, or with `lists` to lists of that."""
+
+    def __init__(self, default, *, lists=False):
+        super().__init__(default)
+        self.lists = lists
+        self.what = "a mapping of names to " + ("lists of values" if lists else "values")
+
+    def takes(self, value):
+        return isinstance(value, dict) and all(
+            isinstance(name, str) and (not self.lists or (isinstance(each, list) and each))
+            for name, each in value.items()
+        )
+
+
 class Loss(Option):
     """A loss of `dp.losses`, by name, with its options as {name: options}, or as an object."""
 

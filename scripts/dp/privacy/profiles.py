@@ -229,6 +229,35 @@ def _with_gaussian(delta, mu):
     return composed
 
 
+def with_chords(profiles, mu, epsilons):
+    """The `Curve` of whichever of `profiles` (upper bounds for both directions) and a Gaussian release.
+
+    epsilons: an increasing array of numbers > 0, between which the largest of the profiles is replaced by
+    chords in t = e^epsilon. Such a profile is that of losses at these points alone (w_i the steps of
+    its slope in t, times t), the rest infinite, so that the Gaussian release's profile, at epsilon less
+    a loss, is a term of a sum.
+    """
+    at = np.max([np.asarray(symmetric(each.delta)(epsilons)) for each in profiles], axis=0)
+    zero = max(float(each.delta(0.0)) for each in profiles)
+    below = -np.expm1(-epsilons) + np.exp(-epsilons) * at
+    points = np.concatenate([-epsilons[::-1], [0.0], epsilons])
+    deltas = np.minimum(1.0, np.concatenate([below[::-1], [zero], at]))
+    deltas = np.minimum.accumulate(deltas)
+    t = np.exp(points)
+    slopes = np.concatenate([[(deltas[0] - 1) / t[0]], np.diff(deltas) / np.diff(t), [0.0]])
+    # a profile is convex in t: a negative step is rounding, and 0 in its place only adds to delta
+    mass = np.maximum(t * np.diff(slopes), 0.0)
+
+    def delta(epsilon):
+        epsilon = np.asarray(epsilon, dtype=float)
+        found = np.full(epsilon.shape, deltas[-1])
+        for loss, weight in zip(points[mass > 0], mass[mass > 0], strict=True):
+            found = found + weight * gaussian_profile(mu, epsilon - loss)
+        return np.minimum(found, 1.0)
+
+    return Curve(delta)
+
+
 def integral(integrand, start, stop, panels=PANELS):
     """An upper estimate of an integral: refined until two agree, and their difference is added.
 

@@ -8,7 +8,9 @@ Papernot, Steinke (ICLR 2022); Koskela, Redberg, Wang (ICML 2024).
 must cover it: a noisy score on the private rows is one more release of Q, a score on public rows or
 of weights alone is free. An *exact* score on the private rows is not covered: with Q uniform on N
 points whatever the data are, 0-DP, the score 1(point = p(data)) would release p(data) with
-probability close to 1.
+probability close to 1. What still holds of it: u = Q(worse than y) and u' = Q'(worse than y) are then
+of two different events, and F'(u)/F'(u') is at most F'(1)/F'(0), so that below log C becomes log(1/g),
+and m TV becomes m. That cost, `cost_of_exact_score`, does not fall with epsilon.
 
 Profile bound, derived here. Runs are ordered by a fixed total order of Q's releases (ties by an
 independent uniform). With F(z) = E z^K and Q(<y) the probability of a worse release than y, the
@@ -125,6 +127,14 @@ def cost(profile, law, mean):
     if law == "poisson":
         return mean * float(profile.delta(0.0))
     return (1 + EXTRA[law]) * math.log(largest_ratio(profile, parameter(law, mean)))
+
+
+def cost_of_exact_score(law, mean):
+    """The same where runs are compared by an exact score on the private rows: see the module's text."""
+    _check(law, mean)
+    if law == "poisson":
+        return mean
+    return -(1 + EXTRA[law]) * math.log(parameter(law, mean))
 
 
 def selection_delta(profile, law, mean, epsilon):

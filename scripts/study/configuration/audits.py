@@ -73,7 +73,9 @@ def load(config, experiments=None):
     attacks = attacks if isinstance(attacks, dict) else {}  # the schema will say what is wrong
     listed, concerned = set(attacks), {*MECHANISMS, *CONTROLS}
     if experiments is not None:
-        concerned = {m["mechanism"] for each in experiments for m in each.methods.values()}
+        methods = [method for each in experiments for method in each.methods.values()]
+        concerned = {method["mechanism"] for method in methods}
+        concerned |= {method["options"]["of"] for method in methods if "of" in method["options"]}
         concerned |= {*MECHANISMS.added(), *CONTROLS}
         for name in listed - concerned:
             del attacks[name]

@@ -146,6 +146,8 @@ class Experiment:
         lam = settings["lambda"]
         if lam == "rule":
             return lambdas.ByRule()
+        if lam == "selected":
+            return lambdas.Selected()
         if lam == "tuned":
             return lambdas.Chosen(self.tuned_path(dataset, "json"))
         if lam == "searched":

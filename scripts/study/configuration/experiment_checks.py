@@ -55,9 +55,17 @@ def _check_targets(experiment, fail, datasets):
 
 
 def _check_public(experiment, fail, datasets):
-    """Methods that start from public rows run on data sets that have some."""
+    """Methods that start from public rows, or whose settings are searched on them, run where some are."""
     for cell in experiment.cells():
         has = origins.has_public_rows(datasets[cell.dataset])
+        search = experiment.methods[cell.method].get("search")
+        holdout = datasets[cell.dataset]["source"].get("holdout")
+        if search and experiment.searches[search]["rows"] == "public" and not (has or holdout):
+            raise fail(
+                f"searches.{search}.rows",
+                f"{cell.dataset} has neither public nor holdout rows: give it a public_share, or leave it "
+                f"out of the sweeps of {cell.method}",
+            )
         if experiment.methods[cell.method]["options"].get("pretrain") and not has:
             raise fail(
                 f"methods.{cell.method}",

@@ -44,6 +44,8 @@ class Kind(NamedTuple):
     printed: bool = False
 
 
+PRICE = {"panels": {}, "metric": "log_loss", "baseline": "nonprivate"}
+
 TABLES = {
     "stopping_rules": Kind("tables.lasso", "stopping_rules", inputs=DRAWS),
     "table_a_1": Kind(
@@ -87,6 +89,7 @@ TABLES = {
         options={"method": None, "metric": "log_loss"},
     ),
     "tuning": Kind("tables.tuning", "tuning", inputs=TUNING),
+    "price_of_tuning": Kind("tables.tuning", "price_of_tuning", inputs=DRAWS, options=PRICE),
     "regression": Kind("tables.inference", "regression", inputs=ANALYSIS),
     "coverage": Kind("tables.inference", "coverage", inputs=ANALYSIS),
 }
@@ -154,6 +157,7 @@ FIGURES = {
         options={"along": "epsilon", "metric": "log_loss", "baseline": "nonprivate"},
         describes_data=True,
     ),
+    "price_of_tuning": Kind("plots.tuning", "price_of_tuning", inputs=DRAWS, options=PRICE),
     "epsilon_family": Kind(
         "plots.families",
         "epsilon_family",
@@ -221,6 +225,18 @@ ANALYSES = {
             "delta": 1e-6,
             "replicates": 120,
             "draws": 2,
+        },
+    ),
+    "bootstrap": Kind(
+        "analyses.inference",
+        "bootstrap",
+        inputs=NOTHING,
+        options={
+            "train_sizes": [500, 1000],
+            "epsilons": [0.5],
+            "delta": 1e-6,
+            "replicates": 40,
+            "resamples": 80,
         },
     ),
     "regression": Kind(

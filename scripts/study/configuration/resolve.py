@@ -18,6 +18,8 @@ from study.configuration.validation import (
 )
 from study.data import origins
 
+SELECTION = "private_selection"
+
 
 def experiment(name, value, where, datasets, without=()):
     """The validated and resolved `Experiment`. Raises ConfigError.
@@ -103,12 +105,35 @@ def _method(scope, label, method):
             raise scope.fail(key, "lambda is 'published' but lambda_published is not set")
         if not isinstance(lambdas, dict):
             method["lambda"] = lambdas
-    if (lam == "searched") != ("search" in method):
-        raise scope.fail(key, "'lambda: searched' and 'search' go together")
+    if (lam in ("searched", "selected")) != ("search" in method):
+        raise scope.fail(
+            key, "'search' goes together with 'lambda: searched' and with 'lambda: selected'"
+        )
     named = [method["search"]] if "search" in method else []
     scope.known(f"{key}.search", named, value["searches"], "search")
+    if lam == "selected":
+        _selected(scope, key, method)
     if lam == "tuned" and "tune" not in value:
         raise scope.fail(key, "lambda is 'tuned' but there is no 'tune' section")
+
+
+def _selected(scope, key, method):
+    """Put the mechanism that selects in the place of the one that it runs with the search's grid."""
+    if not method["private"]:
+        text = f"{method['mechanism']} has no privacy to pay with: give it 'lambda: searched'"
+        raise scope.fail(f"{key}.lambda", text)
+    search = scope.value["searches"][method.pop("search")]
+    method["options"] = {
+        "of": method["mechanism"],
+        "settings": method["options"],
+        "grid": search["grid"],
+        **search["selection"],
+    }
+    method["mechanism"], method["fit"] = SELECTION, None
+    try:
+        MECHANISMS[SELECTION].check_options(method["options"])
+    except ValueError as error:
+        raise scope.fail(key, f"{error}") from None
 
 
 def _family(scope, label, method):
@@ -146,16 +171,18 @@ def _values(scope, key, grid, mechanism):
 def _search(scope, label, search):
     key, methods = f"searches.{label}", scope.value["methods"]
     scope.known(f"{key}.method", [search["method"]], methods, "method")
+    if methods[search["method"]]["lambda"] == "selected":
+        raise scope.fail(
+            f"{key}.method",
+            "is selected from this grid itself: name one whose lambda is not 'selected'",
+        )
     _values(
         scope, f"{key}.grid", search["grid"], MECHANISMS[methods[search["method"]]["mechanism"]]
     )
-    for user_label, user in methods.items():
-        searched = methods[search["method"]]
-        if user.get("search") == label and searched["private"] and user["fit"]:
-            raise scope.fail(
-                f"methods.{user_label}",
-                "shares its fit among all epsilons, so its search must be of a method without privacy",
-            )
+    for user in methods.values():
+        # Chosen anew at every epsilon, settings are of no fit that all of them could share.
+        if user.get("search") == label and methods[search["method"]]["private"]:
+            user["fit"] = None
 
 
 def _sweep(scope, label, sweep):

@@ -8,6 +8,7 @@ import datetime
 import json
 import math
 import re
+import textwrap
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import yaml
 from study import canonical, paths
 
 SCHEMAS = paths.HOME / "workflow/schemas"
+LISTED = 700  # characters of valid names that a message has at most
 LARGEST = 10**300  # beyond it, integers become no floats
 NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
 
@@ -110,7 +112,8 @@ def nearest(name, valid):
     near = get_close_matches(str(name), [str(v) for v in valid], n=1)
     if near:
         return f"; did you mean {near[0]!r}?"
-    return f" (valid: {', '.join(map(str, valid))})" if valid else ""
+    listed = textwrap.shorten(", ".join(map(str, valid)), LISTED, placeholder=" ..")
+    return f" (valid: {listed})" if valid else ""
 
 
 def merge(base, changes):

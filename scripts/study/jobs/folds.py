@@ -2,12 +2,12 @@
 
 import itertools
 import math
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from dp.data.examples import reshuffle, split_folds
-from dp.evaluation import error_rate, mean_squared_error
+from dp.evaluation import bounded_loss, error_rate, mean_squared_error
 from dp.seeds import generator
 from study.data.prepared import Prepared
 
@@ -107,12 +107,16 @@ def draws_on_each(restarts, meta):
     return -(-restarts // meta.get("data_replicates", 1))
 
 
-def measure(meta):
-    """What tuning and searches compare: of classes the error, of numbers the mean squared error."""
+def measure(meta, by="error"):
+    """What tuning and searches compare: of classes the error, of numbers the mean squared error; with
+    by="bounded_loss" what private selection compares."""
+    if by == "bounded_loss":
+        return partial(bounded_loss, numbers="target" in meta)
     return mean_squared_error if "target" in meta else error_rate
 
 
-def public_rows(path):
-    """(X, y) of a prepared data set's public rows; None where it has none."""
+def public_rows(path, parts=("public",)):
+    """(X, y) of a prepared data set's public rows, or of the first of `parts` that it has; None without."""
     data = Prepared(path)
-    return data.floats(part="public") if "X_public" in data else None
+    found = [part for part in parts if f"X_{part}" in data]
+    return data.floats(part=found[0]) if found else None

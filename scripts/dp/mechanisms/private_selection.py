@@ -1,0 +1,249 @@
+"""Settings chosen by runs of a mechanism on the private rows, with the whole choice paid for."""
+
+import itertools
+import json
+import math
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+
+from dp.accounting import Guarantee, gaussian_epsilon, gaussian_mu
+from dp.errors import Refused
+from dp.evaluation import bounded_loss
+from dp.mechanisms import FACTS, MECHANISMS, Mechanism, Release, did_you_mean, register
+from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
+from dp.privacy import selection
+from dp.privacy.profiles import Gaussian, approximate, with_chords
+
+# Of a profile that is no Gaussian's: few where only the events' bound needs it, many where delta is read.
+POINTS = np.concatenate(
+    [np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26]
+)  # times the total epsilon
+CLOSE = 2e-3  # of the total epsilon that the runs may leave unspent
+
+
+class Plan(NamedTuple):
+    """What one run is: (epsilon, delta) of the mechanism, mu of its score, and its settings to draw from.
+
+    candidates: a dictionary of arguments each. total: epsilon of the whole choice at the asked delta.
+    """
+
+    epsilon: float
+    delta: float
+    mu: float
+    candidates: list
+    total: float
+    adjacency: str
+
+
+@register("private_selection")
+class PrivateSelection(Mechanism):
+    """The best of K runs of the mechanism `of`, each with settings drawn at random from `grid`.
+
+    K follows a public `law` with mean `runs` and stays hidden, as must the time that a release takes. A run
+    ends with a score: its `dp.evaluation.bounded_loss` on the same rows, a sum that one record moves by at
+    most 1 (either adjacency), plus Gaussian noise of standard deviation 1/mu. The score is thus a
+    release with Gaussian parameter mu, composed with that of the weights, and the settings are drawn
+    whatever the data are: setting, weights and noisy score together are what
+    `dp.privacy.selection` calls Q, with the largest of the settings' profiles, and by its theorems the
+    run with the least score may be released. epsilon of the runs is the largest for which the total, the
+    better of the profile and the Rényi bound, is the asked one. Under the Poisson law K may be 0: that
+    releases a fixed default, weights of 0.
+
+    score: "exact" compares runs by the score without noise, as is often done in the belief that this
+    costs no more. It does: `selection.cost_of_exact_score`.
+
+    settings: options of `of` that do not vary. grid: name -> values to draw from; "lambda" is one of them,
+    and where it is not, lambda is `lam`, or without one that of the rule. share: of one run's mu^2 that
+    its score takes, if the mechanism were a Gaussian one. info["setting"]: which of the grid's
+    combinations, counted from 0, the release has; -1 for the default.
+    """
+
+    delta = "needed"
+    needs_lambda = False
+    facts = tuple(FACTS)
+    reports = ("setting",)
+    options = {
+        "of": Name("output_perturbation_gaussian"),
+        "settings": Settings({}),
+        "grid": Settings({"lambda": [0.01, 0.1]}, lists=True),
+        "law": Choice(*selection.LAWS),
+        "runs": Positive(3.0),
+        "share": Between(0.1, low=0, high=1),
+        "score": Choice("noisy", "exact"),
+    }
+
+    def takes_numbers(self, options):
+        p = self.defaults() | options
+        return p["of"] in MECHANISMS and MECHANISMS[p["of"]].takes_numbers(p["settings"])
+
+    def check(self, n, d, **settings):
+        """Every setting at the whole epsilon: the runs' own takes long to find."""
+        p = self.parameters(n, d, **settings)
+        for arguments in _candidates(n, d, p, p.epsilon, p.delta):
+            MECHANISMS[p.of].check(n, d, **arguments)
+
+    def _check_together(self, n, d, p):
+        if p.of not in MECHANISMS or p.of == self.name:
+            near = did_you_mean(p.of, MECHANISMS)
+            raise Refused(f"{self.name}: of is another mechanism's name, not {p.of!r}{near}")
+        of = MECHANISMS[p.of]
+        if not of.private or of.uses_all_rows:
+            raise Refused(f"{self.name} cannot run {p.of}, which has no privacy of its own rows")
+        if p.classes and not of.multiclass:
+            raise Refused(f"{p.of} learns two classes, and there are {p.classes}")
+        try:
+            selection.parameter(p.law, p.runs)
+        except ValueError as error:
+            raise Refused(f"{self.name}: runs: {error}") from None
+        for varied in p.grid.keys() & p.settings.keys():
+            raise Refused(f"{self.name}: {varied} is varied by the grid: leave it out of settings")
+        of.check_options(p.settings)
+        for name, values in p.grid.items():
+            for value in values:
+                if name == "lambda":
+                    Positive().check(f"{self.name}: lambda", value)
+                else:
+                    of.check_options({name: value})
+
+    def _plan(self, n, d, p):
+        asked = {
+            name: getattr(p, name)
+            for name in ("epsilon", "delta", "lam", "bound", *self.facts, *self.options)
+        }
+        return _plan(n, d, json.dumps(asked))
+
+    def _guarantee(self, n, d, p):
+        """(epsilon, delta)-DP of the choice as a whole, where scores are noisy."""
+        plan = self._plan(n, d, p)
+        runs = (
+            f"the best of a hidden number of runs of {p.of}, {p.runs:g} on average ({p.law} law), with "
+            f"settings drawn at random from {len(plan.candidates)}; one run has epsilon "
+            f"{plan.epsilon:.6g} at delta {plan.delta:.3g}"
+        )
+        if p.score == "exact":
+            reason = f"{runs}, and runs are compared by an exact score on the private rows"
+            return Guarantee(p.epsilon, plan.total, p.delta, plan.adjacency, reason)
+        reason = f"{runs}, and its score noise of standard deviation {1 / plan.mu:.6g}"
+        return Guarantee(p.epsilon, p.epsilon, p.delta, plan.adjacency, reason)
+
+    def _release(self, X, y, p, draws, rng):
+        of, plan = MECHANISMS[p.of], self._plan(*X.shape, p)
+        law, noise, *rngs = rng.spawn(2 + len(plan.candidates))
+        counts = [selection.draw(p.law, p.runs, law) for _ in range(draws)]
+        draw = np.repeat(np.arange(draws), counts)  # whose run it is
+        setting = law.integers(len(plan.candidates), size=len(draw))
+        runs = Release(
+            np.zeros((len(draw), X.shape[1], *([p.classes] if p.classes else []))),
+            np.full(len(draw), "ok", dtype=object),
+            {"intercept": np.zeros(len(draw)), "scores": np.full(len(draw), np.inf)},
+        )
+        for k, arguments in enumerate(plan.candidates):
+            (chosen,) = np.nonzero(setting == k)
+            if len(chosen):
+                found = of.release(X, y, restarts=len(chosen), rng=rngs[k], **arguments)
+                intercept = found.info.get("intercept", np.zeros(len(chosen)))
+                parts = found.weights, X, y, intercept
+                scores = bounded_loss(*parts, numbers=of.takes_numbers(p.settings))
+                runs.weights[chosen], runs.status[chosen] = found.weights, found.status
+                runs.info["intercept"][chosen] = intercept
+                runs.info["scores"][chosen] = np.where(found.status == "ok", scores, np.inf)
+        scores = runs.info["scores"]
+        if p.score == "noisy":
+            scores += noise.standard_normal(len(draw)) / plan.mu
+        order = np.lexsort((scores, draw))
+        started, first = np.unique(draw[order], return_index=True)
+        best = order[first]
+        weights, status = np.zeros((draws, *runs.weights.shape[1:])), np.full(draws, "ok", object)
+        intercept, settings = np.zeros(draws), np.full(draws, -1)
+        weights[started], status[started] = runs.weights[best], runs.status[best]
+        intercept[started], settings[started] = runs.info["intercept"][best], setting[best]
+        info = {"intercept": intercept, "setting": settings}
+        return Release(weights, status.astype(str), info)
+
+
+def _candidates(n, d, p, epsilon, delta):
+    """Arguments of the mechanism's `guarantee` and `release` with every combination of the grid."""
+    of = MECHANISMS[p.of]
+    cell = {"epsilon": epsilon, "delta": 0.0 if of.delta == "none" else delta, "bound": p.bound}
+    cell |= {fact: getattr(p, fact) for fact in of.facts}
+    found = []
+    for values in itertools.product(*p.grid.values()):
+        options = p.settings | dict(zip(p.grid, values, strict=True))
+        lam = options.pop("lambda", p.lam)
+        given = cell | options
+        found.append(given | {"lam": lam or of.rule_lambda(n, d, **given)})
+    return found
+
+
+@lru_cache(maxsize=256)
+def _plan(n, d, text):
+    """The `Plan` of settings in JSON.
+
+    The total grows nearly in proportion to epsilon of the runs: scaling that, from where a Gaussian
+    mechanism would be, finds it in a few steps; between two that are known the middle is tried where
+    it would lead astray.
+    """
+    p = SimpleNamespace(**json.loads(text))
+    delta = p.delta / (2 * max(1.0, p.runs))
+    mu = selection.base_mu(p.law, p.runs, p.epsilon, p.delta) * (1 - 1e-9)
+    inner = gaussian_epsilon(1 / (mu * math.sqrt(1 - p.share)), delta)
+    found, low, high = None, 0.0, math.inf
+    for _ in range(40):
+        plan = _at(n, d, p, inner, delta)
+        if plan.total <= p.epsilon:
+            found, low = plan, inner
+        else:
+            high = inner
+        if found and (found.total >= (1 - CLOSE) * p.epsilon or high <= (1 + CLOSE) * low):
+            return _with_exact_score(n, d, p, found) if p.score == "exact" else found
+        inner *= (1 - CLOSE / 4) * p.epsilon / plan.total
+        if not low < inner < high:
+            inner = (low + high) / 2 if high < math.inf else 2 * low
+    raise Refused(f"private_selection found no epsilon of {p.of}'s runs for {p.epsilon:g} in all")
+
+
+def _at(n, d, p, epsilon, delta):
+    """The `Plan` whose runs have this epsilon and delta before their scores."""
+    candidates, stated = _stated(n, d, p, epsilon, delta)
+    mu = math.sqrt(p.share / (1 - p.share)) * gaussian_mu(epsilon, delta)
+    profiles = _profiles(stated)
+    if all(isinstance(each, Gaussian) for each in profiles):
+        run = Gaussian(math.hypot(mu, max(each.mu for each in profiles)))
+    else:
+        grid = np.union1d(p.epsilon * POINTS, [each.epsilon for each in stated])
+        run = with_chords(profiles, mu, grid)
+    total = selection.selection_epsilon(run, p.law, p.runs, p.delta)
+    return Plan(epsilon, delta, mu, candidates, total, stated[0].adjacency)
+
+
+def _with_exact_score(n, d, p, plan):
+    """The same runs where their scores have no noise, and cost what `selection` says."""
+    _, stated = _stated(n, d, p, plan.epsilon, plan.delta)
+    one = max(
+        profile.epsilon(p.delta / p.runs) if p.delta < p.runs else 0.0
+        for profile in _profiles(stated)
+    )
+    return plan._replace(total=one + selection.cost_of_exact_score(p.law, p.runs))
+
+
+def _stated(n, d, p, epsilon, delta):
+    """(arguments of every setting, what the mechanism guarantees with it)."""
+    candidates = _candidates(n, d, p, epsilon, delta)
+    stated = [MECHANISMS[p.of].guarantee(n, d, **arguments) for arguments in candidates]
+    if not all(math.isfinite(each.epsilon) for each in stated):
+        raise Refused(f"private_selection needs a proven epsilon of each run, and {p.of} has none")
+    if len({each.adjacency for each in stated}) > 1:
+        raise Refused("private_selection needs all settings under one adjacency")
+    return candidates, stated
+
+
+def _profiles(stated):
+    """The profile of each guarantee, one for those that state the same in the same words."""
+    found = {}
+    for each in stated:
+        key = (each.epsilon, each.delta) if each.profile is None else each.reason
+        found.setdefault(key, each.profile or approximate(each.epsilon, each.delta))
+    return list(found.values())

@@ -1,0 +1,226 @@
+"""The best of a random number of runs: what it costs in all, what it releases, and what gives it away."""
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from dp import audit
+from dp.accounting import gaussian_mu
+from dp.errors import Refused
+from dp.evaluation import bounded_loss
+from dp.mechanisms import MECHANISMS
+from dp.privacy import pairs, selection
+from dp.privacy.profiles import Gaussian, approximate, compose, gaussian_profile, with_chords
+from dp.seeds import generator
+
+SELECTION = MECHANISMS["private_selection"]
+DELTA = 1e-6
+
+
+def rows(n=300, d=3, seed=1):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    return X, np.where(X[:, 0] + 0.2 * rng.standard_normal(n) > 0, 1, -1)
+
+
+def plan(epsilon, n=1000, d=3, delta=DELTA, **options):
+    return SELECTION._plan(
+        n, d, SELECTION.parameters(n, d, epsilon=epsilon, delta=delta, **options)
+    )
+
+
+@pytest.mark.parametrize("law", selection.LAWS)
+def test_weights_and_score_are_together_what_the_total_allows(law):
+    found = plan(1.0, law=law, runs=4.0, share=0.3)
+    mu = math.hypot(gaussian_mu(found.epsilon, found.delta), found.mu)
+    assert selection.selection_epsilon(Gaussian(mu), law, 4.0, DELTA) == pytest.approx(1, rel=1e-6)
+    assert found.total <= 1.0
+    assert found.mu**2 == pytest.approx(0.3 * mu**2)
+
+
+@pytest.mark.parametrize(
+    ("of", "options"),
+    [
+        ("gaussian_objective_perturbation", {"grid": {"radius": [20.0]}}),
+        ("adassp", {"grid": {}}),
+        ("output_perturbation", {}),
+        ("boosted_adassp", {"grid": {}, "settings": {"adjacency": "add-remove"}}),
+    ],
+)
+def test_any_mechanism_spends_nearly_all_of_epsilon(of, options):
+    found = plan(0.5, of=of, **options)
+    assert 0.49 < found.total <= 0.5
+    assert found.epsilon < 0.45
+    guarantee = SELECTION.guarantee(1000, 3, epsilon=0.5, delta=DELTA, of=of, **options)
+    assert (guarantee.epsilon, guarantee.delta) == (0.5, DELTA)
+    assert guarantee.adjacency == found.adjacency
+    assert guarantee.adjacency == options.get("settings", {}).get("adjacency", "replace-one")
+
+
+def test_chords_beside_a_gaussian_release():
+    """Of randomised response the losses are known; of a smooth profile chords are a close upper bound."""
+    e1, d1, mu = 0.7, 1e-4, 0.2
+    epsilons = np.linspace(0, 2, 9)
+    found = with_chords([approximate(e1, d1)], mu, np.array([0.3, e1, 1.5])).delta(epsilons)
+    p = expit(e1)
+    parts = p * gaussian_profile(mu, epsilons - e1) + (1 - p) * gaussian_profile(mu, epsilons + e1)
+    assert found == pytest.approx(d1 + (1 - d1) * parts, rel=1e-9)
+    found = with_chords([Gaussian(0.4), Gaussian(0.3)], mu, np.linspace(0.02, 4, 200)).delta(
+        epsilons
+    )
+    exact = compose(Gaussian(0.4), Gaussian(mu)).delta(epsilons)
+    assert (found >= exact).all()
+    assert found == pytest.approx(exact, rel=0.01)
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_one_record_moves_the_score_by_one_at_most(numbers):
+    X, y = rows(40)
+    y = y * np.linspace(0, 1, 40) if numbers else y
+    weights = np.random.default_rng(2).standard_normal((6, 3)) * [
+        [0.1],
+        [1],
+        [10],
+        [100],
+        [1e3],
+        [0],
+    ]
+    each = [bounded_loss(weights, X[i : i + 1], y[i : i + 1], 0.3, numbers) for i in range(40)]
+    assert np.min(each) >= 0 and np.max(each) <= 1
+    assert np.max(each) > 0.99
+    assert bounded_loss(weights, X, y, 0.3, numbers) == pytest.approx(np.sum(each, axis=0))
+    if not numbers:
+        margins = y[:, None] * (X @ weights.T + 0.3)
+        assert bounded_loss(weights, X, y, 0.3) == pytest.approx((expit(-margins) ** 2).sum(axis=0))
+
+
+def test_the_score_of_several_classes():
+    X, _ = rows(30)
+    y, weights = np.arange(30) % 4, np.random.default_rng(3).standard_normal((5, 3, 4)) * 20
+    scores = np.einsum("nd,rdk->rnk", X, weights)
+    p = np.exp(scores - scores.max(axis=2, keepdims=True))
+    p /= p.sum(axis=2, keepdims=True)
+    each = ((p - np.eye(4)[y]) ** 2).sum(axis=2) / 2
+    assert each.max() <= 1
+    assert bounded_loss(weights, X, y) == pytest.approx(each.sum(axis=1))
+
+
+def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
+    """Two settings, of which one is hopeless. With K runs all are it with probability E 2^-K."""
+    X, y = rows(200)
+    good = {}
+    for epsilon, runs in ((90.0, 8.0), (0.01, 8.0)):
+        release = SELECTION.release(
+            *(X, y),
+            epsilon=epsilon,
+            delta=DELTA,
+            of="dp_gd",
+            settings={"iterations": 1, "learning_rate": 8.0},
+            grid={"clip": [1e-4, 1.0]},
+            law="geometric",
+            runs=runs,
+            restarts=600,
+            rng=generator(3),
+        )
+        assert (release.status == "ok").all()
+        good[epsilon] = (release.info["setting"] == 1).mean()
+    expected = 1 - selection.generating("geometric", 8.0, 0.5)
+    assert good[90.0] == pytest.approx(expected, abs=5 * math.sqrt(0.1 / 600))
+    assert good[0.01] < 0.75  # where scores are noise, but for the runs' own
+
+
+def test_no_run_releases_the_default():
+    X, y = rows()
+    release = SELECTION.release(
+        X, y, epsilon=1.0, delta=DELTA, law="poisson", runs=1.5, restarts=4000, rng=generator(4)
+    )
+    none = release.info["setting"] == -1
+    assert none.mean() == pytest.approx(math.exp(-1.5), abs=0.03)
+    assert not release.weights[none].any() and release.weights[~none].any(axis=1).all()
+    assert (release.status == "ok").all()
+
+
+def test_numbers_and_intercepts():
+    rng = np.random.default_rng(5)
+    X, _ = rows(500)
+    y = np.clip(0.8 * X[:, 1] + 0.1 * rng.standard_normal(500), -1, 1)
+    settings = {"epsilon": 5.0, "delta": DELTA, "restarts": 5, "rng": generator(5)}
+    found = SELECTION.release(X, y, of="boosted_adassp", grid={}, **settings)
+    assert (found.weights[:, 1] > 0.4).all()
+    found = SELECTION.release(*rows(), of="dp_sgd", lam=0.01, grid={"batch": [10, 50]}, **settings)
+    assert found.info["intercept"].all()
+
+
+def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
+    """0.1 is claimed of both; the exact score's own, larger cost is proven, and is not exceeded."""
+    pair = pairs.find("opposite_corner")
+    for score in ("exact", "noisy"):
+        options = {"law": "poisson", "score": score}
+        stated = audit.guarantee(SELECTION, pair, 0.1, 1e-5, **options)
+        found = audit.attack(
+            *(SELECTION, pair, 0.1),
+            delta=1e-5,
+            trials=4000,
+            confidence=0.999,
+            rng=generator(6),
+            **options,
+        )["epsilon"]
+        assert found <= stated.epsilon
+        assert stated.claimed_epsilon == 0.1
+        if score == "exact":
+            assert found > 1 and stated.epsilon < 3.2
+        else:
+            assert stated.epsilon == 0.1
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"of": "output_perturbatoin"}, "did you mean 'output_perturbation'"),
+        ({"of": "private_selection"}, "another mechanism"),
+        ({"of": "nonprivate"}, "no privacy"),
+        ({"of": "laplace_coordinates_sum", "grid": {"lambda": [0.1]}}, "proven epsilon"),
+        ({"grid": {"tolerance": [1]}, "settings": {"tolerance": 1}}, "leave it out of settings"),
+        ({"grid": {"clip": [1]}}, "no option 'clip'"),
+        ({"grid": {"lambda": [-1]}}, "lambda must be"),
+        ({"runs": 1.0}, "mean above 1"),
+        ({"grid": {}}, "no rule for lambda"),
+        ({"of": "dp_gd", "grid": {"adjacency": ["replace-one", "add-remove"]}}, "one adjacency"),
+    ],
+)
+def test_refusals(options, match):
+    with pytest.raises(Refused, match=match):
+        SELECTION.guarantee(100, 3, epsilon=1.0, delta=DELTA, **options)
+
+
+def test_settings_searched_on_public_rows(tmp_path):
+    """Their noise is that of as many rows as are trained on, and lambda that of the rule."""
+    X, y = rows(400)
+    np.savez(tmp_path / "data.npz", X=X[:100], y=y[:100], X_public=X[100:], y_public=y[100:])
+    meta = {"bound": 1.0, "columns": ["a", "b", "c"]}
+    (tmp_path / "data.json").write_text(json.dumps(meta))
+    entry = {"grid": {"radius": [20.0, 0.01]}, "folds": 3, "rows": "public", "by": "bounded_loss"}
+    command = [
+        *(sys.executable, "scripts/search.py", "--data", tmp_path / "data.npz"),
+        *("--meta", tmp_path / "data.json", "--experiment", "e", "--dataset", "d"),
+        *("--search", "s", "--grid", json.dumps(entry), "--folds", "4", "--train-size", "50"),
+        *("--mechanism", "gaussian_objective_perturbation", "--epsilon", "40", "--seed", "1"),
+        *(
+            "--delta",
+            "1e-6",
+            "--out-json",
+            tmp_path / "out.json",
+            "--out-csv",
+            tmp_path / "out.csv",
+        ),
+    ]
+    subprocess.run([str(word) for word in command], check=True, env={"OMP_NUM_THREADS": "1"})
+    chosen = json.loads((tmp_path / "out.json").read_text())
+    assert (chosen["lambda"], chosen["options"]) == (None, {"radius": 20.0})
+    assert not chosen["private_rows"] and chosen["premises"]

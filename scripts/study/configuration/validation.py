@@ -106,11 +106,16 @@ def _relative(file):
 
 
 def nearest(name, valid):
-    """ "; did you mean 'x'?", or the valid names where none is near."""
-    near = get_close_matches(str(name), [str(v) for v in valid], n=1)
+    """ "; did you mean 'x'?", or the valid names where none is near.
+
+    What released programs do is no method that a message should offer.
+    """
+    valid = [str(v) for v in valid]
+    near = get_close_matches(str(name), valid, n=1)
     if near:
         return f"; did you mean {near[0]!r}?"
-    return f" (valid: {', '.join(map(str, valid))})" if valid else ""
+    offered = [v for v in valid if not v.endswith("_released")]
+    return f" (valid: {', '.join(offered)})" if valid else ""
 
 
 def merge(base, changes):

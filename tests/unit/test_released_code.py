@@ -58,7 +58,7 @@ def test_medians_count_refusals_apart():
             )
             rows.append((fold, restart, status, rng.normal() if status == "ok" else -1e9))
     draws = pd.DataFrame(rows, columns=["fold", "restart", "status", "r2"])
-    draws = draws.assign(dataset="d", method="m", train_size=10, epsilon=1.0)
+    draws = draws.assign(dataset="d", method="m", train_size=10, epsilon=1.0, replicate=draws.fold)
     columns, (row,) = medians(SimpleNamespace(), {"options": {"metric": "r2"}}, draws)
     row = dict(zip(columns, row, strict=True))
     assert (row["draws"], row["refused"], row["failed"]) == (24, 4, 1)

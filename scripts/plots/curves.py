@@ -1,6 +1,7 @@
 """Test error, or another metric, against the training size or epsilon, one curve per method."""
 
 import math
+from collections import Counter
 from itertools import cycle
 
 import pandas as pd
@@ -29,7 +30,9 @@ def epsilon_curve(experiment, spec, frame):
     """Mean error with 95 % bands against epsilon; methods without privacy as a level line.
 
     options["published"]: the values that the source printed, dotted lines in their methods' colours;
-    where a curve crosses its line is the epsilon that the value implies. "beside", "metric": as above.
+    where a curve crosses its line is the epsilon that the value implies. Several of a curve are
+    crosses. "beside", "metric": as above. "own_axes": every panel has its own y axis, which starts at
+    "least" where values are below it.
     """
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
     return _curves(experiment, spec, level(frame), "epsilon", label)
@@ -66,29 +69,58 @@ def _curves(experiment, spec, frame, along, label):
     metric = options.get("metric") or metrics.of(frame)
     mean, *band = (metric + end for end in metrics.ENDS)
     title, bottom = metrics.TITLES[metric], 0 if metric in FROM_ZERO else None
-    if (frame[band[0]] < LEAST.get(metric, -math.inf)).any():
-        bottom = LEAST[metric]
+    least = options.get("least") or LEAST.get(metric, -math.inf)
+    if (frame[band[0]] < least).any():
+        bottom = least
         title = f"{title} (from {bottom:g} on)"
     methods = {m: method for m, method in experiment.methods.items() if m in shown}
     frame = frame.assign(curve=frame["method"])
     if frame["dataset"].nunique() > 1:
         frame["panel"] = frame["dataset"]
     behind = [m for m in methods if not methods[m]["private"]]
+    looks = style.looks(methods)
     return relation(
         spec,
         frame,
-        style.looks(methods),
+        looks,
         along,
         mean,
         band=band,
         labels=(label, title),
         bottom=bottom,
         log="".join(axis for axis, of in AXES.items() if any(options.get(name) for name in of)),
-        note=style.replicates(experiment, frame),
+        note=style.replicates(experiment, frame) + refusals(frame, looks),
         behind=behind,
-        printed=[
-            (value.method, value.dataset, value.value)
-            for value in printed_values.values(experiment, options.get("published"))
-            if value.dataset in set(frame["dataset"]) and value.method in shown - {*behind}
-        ],
+        own_axes=bool(options.get("own_axes")),
+        printed=_printed(experiment, options.get("published"), frame, shown - {*behind}, along),
     )
+
+
+def _printed(experiment, name, frame, methods, along):
+    """(curve, data set, value, where along the axis) of printed values: None where a curve has one."""
+    found = [
+        value
+        for value in printed_values.values(experiment, name)
+        if value.dataset in set(frame["dataset"]) and value.method in methods
+    ]
+    counts = Counter((value.method, value.dataset) for value in found)
+    return [
+        (
+            *(value.method, value.dataset, value.value),
+            getattr(value, along) if counts[value.method, value.dataset] > 1 else None,
+        )
+        for value in found
+    ]
+
+
+def refusals(frame, looks):
+    """How many draws mechanisms refused to answer, which the others' mean does not show: for a legend."""
+    frame = frame.reset_index(drop=True)
+    found = frame["status"].str.extract(r"(\d+) of (\d+) refused").dropna().astype(int)
+    text = ""
+    for method, counts in found.groupby(frame["method"]):
+        cells = frame[frame["method"] == method]
+        draws = int((cells["folds"] * cells["restarts"] * cells.get("data_sets", 1)).sum())
+        name, refused = looks[method]["label"], counts[0].sum()
+        text += f";\n{name}: {refused:,} of {draws:,}\ndraws refused, mean of the others"
+    return text

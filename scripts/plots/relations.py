@@ -1,5 +1,7 @@
 """Curves with bands from the columns of a frame: few of them on common axes, many in a panel each."""
 
+import math
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ PARTS = ("color", "marker", "linestyle")  # of a look, for seaborn
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
 PRINTED = {"linestyle": (0, (1, 1.5)), "linewidth": 1.2}
+CROSS = {"linestyle": "", "marker": "x", "markersize": 7}
 
 
 def relation(
@@ -29,15 +32,18 @@ def relation(
     behind=(),
     printed=(),
     together=TOGETHER,
+    own_axes=False,
 ):
     """Figure of one curve per value of frame["curve"], drawn as looks[value] says, over its band.
 
     The band lies between two columns, which are drawn as they are; None: no band. More than `together`
     curves get a panel each, with those of `behind` drawn in it again and all others in grey. A column
     "panel" says instead where each row is drawn; rows without one, in all panels.
+    own_axes: every panel has a y axis of its own.
     labels: of the axes. log: "x", "y" or both. bottom: of a linear y axis, None for its own choice.
-    note: the legend's title. printed: triples of a curve, a data set and a level at which it gets a
-    dotted line. spec["options"]["beside"]: the legend stands there, where curves leave it no room.
+    note: the legend's title. printed: (curve, data set, value, x) that get a cross, or a dotted line at
+    the value where x is None. spec["options"]["beside"]: the legend stands there, where curves leave it
+    no room.
     """
     import seaborn.objects as so  # its import takes as long as all others of this job
 
@@ -65,21 +71,30 @@ def relation(
     if band:
         plot = plot.add(so.Band(alpha=0.15), ymin=band[0], ymax=band[1], legend=False)
     plot = plot.add(so.Line({"clip_on": many or bool(bottom)}), legend=False)
+    if own_axes:
+        plot = plot.share(y=False)
     plot = plot.scale(**{p: {name: looks[name][p] for name in looks} for p in PARTS})
     fig = style.canvas()
     look = {"axes.titlelocation": "left", "axes.titlesize": "medium" if many else "large"}
     plot.theme(mpl.rcParams | look).on(fig).plot()
 
     for axes, panel in zip(fig.axes, panels, strict=True):
-        for name, dataset, value in printed:
-            if panel in ("", name, dataset):
+        for name, dataset, value, at in printed:
+            if panel in ("", name, dataset) and at is None:
                 axes.axhline(value, color=looks[name]["color"], **PRINTED)
+            elif panel in ("", name, dataset):
+                axes.plot(at, value, **CROSS | {"color": looks[name]["color"]})
         if "y" in log:
             style.log_errors(axes, frame[y])
         elif bottom is not None:
             axes.set_ylim(bottom=bottom)
             if bottom:  # what lies below it took room above, too
                 axes.set_ylim(top=frame[band[1] if band else y].max() + 0.05)
+        if own_axes and "y" not in log:
+            rows = shown[(shown["place"] == panel) & shown[y].notna()]
+            low, high = (rows[column] for column in band or (y, y))
+            low, high = max(low.min(), -math.inf if bottom is None else bottom), high.max()
+            axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
         if "x" in log:
             axes.set_xscale("log")
         if x == "train_size":
@@ -88,7 +103,8 @@ def relation(
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     explained = [Line2D([], [], **look) for name, look in looks.items() if name not in panels]
     if printed:
-        explained.append(Line2D([], [], color="#555555", label="value published", **PRINTED))
+        mark = PRINTED if printed[0][3] is None else CROSS
+        explained.append(Line2D([], [], color="#555555", label="value published", **mark))
     if each:
         explained.append(Line2D([], [], label="other panels' curves", **OTHERS))
     look = {"handles": explained, "title": note, "alignment": "left", "title_fontsize": "small"}

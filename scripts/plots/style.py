@@ -28,7 +28,7 @@ LOOKS = {
     "functional_logistic": ("functional mechanism, truncated logistic", "#009E73", "v", "-"),
     "sufficient_statistics": ("sufficient statistics", "#0072B2", "D", "-"),
     "adassp": ("AdaSSP", "#E69F00", "X", "-"),
-    "boosted_adassp": ("boosted AdaSSP, repaired", "#009E73", "*", "-"),
+    "boosted_adassp": ("boosted AdaSSP, repaired", "#009E73", "H", "-"),
     "iterative_hessian_mixing": ("iterative Hessian mixing", "#332288", "^", "-"),
     "tukey_em": ("TukeyEM", "#8C564B", "o", "-"),
     "subsample_aggregate": ("subsample and aggregate", "#009E73", "h", "-"),

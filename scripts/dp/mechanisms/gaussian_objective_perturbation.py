@@ -179,6 +179,8 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         mu = vector_sum(found.slope, p.adjacency) * p.bound / plan.scale
         least = gaussian_tilt.least_regularisation(p.epsilon, mu, p.bound, p.adjacency, found.name)
         free = "the Jacobian is free" if n * p.lam >= least else "the Jacobian is paid for"
+        if found.loss.residual:
+            free = f"slopes are at most {found.slope:g} whatever the targets are; {free}"
         times = f"n lambda is {n * p.lam / least:.3g} times the threshold"
         reason = f"{self._paid(n, p, plan)}; {free}: {times}"
         return p.proven(reason, profile=self._profile(n, p, plan))

@@ -15,6 +15,7 @@ import numpy as np
 from dp import losses
 from dp.accounting import gaussian_epsilon
 from dp.noise import gaussian, l2_laplace, laplace
+from dp.seeds import generator
 from dp.solvers.fits import shared_fit
 
 
@@ -408,6 +409,67 @@ def tukey_shell():
         "depth must be a point of the gap on both sides",
         statistic=lambda *_, **__: (
             lambda weights: {"in the gap": (weights[:, 0] < -0.01).astype(float)}
+        ),
+    )
+
+
+def repeats(pair, mechanism, epsilon, **arguments):
+    """Whether a release is one that the first side has made before: of 20,000 there are few different ones
+    only where there are few possible ones."""
+    X, y = pair.sides[0]
+    made = mechanism.release(X, y, epsilon=epsilon, restarts=20_000, rng=generator(0), **arguments)
+    known = np.sort(made.weights.sum(axis=1))
+
+    def statistic(weights):
+        sums = weights.sum(axis=1)
+        at = np.searchsorted(known, sums).clip(1, len(known) - 1)
+        gap = np.minimum(np.abs(known[at] - sums), np.abs(known[at - 1] - sums))
+        return {"made before": (gap < 1e-9 * (1 + np.abs(sums))).astype(float)}
+
+    return statistic
+
+
+@pair
+def repeated():
+    """Four records in two dimensions, the first one's label flips: do releases repeat?"""
+    sides, arguments, _, *_ = flipped_label()
+    return Pair(
+        sides,
+        arguments,
+        reason="noise that is one of few vectors gives one of few releases, which are others on the other "
+        "side: it is enough to make them all",
+        statistic=repeats,
+    )
+
+
+@pair
+def own_scale():
+    """4,000 records in one dimension with small targets, but for one with the largest possible, or none."""
+    X = np.where(np.arange(4000) % 2, -1.0, 1.0)[:, None]
+    y = 0.01 * X[:, 0]
+    y[0] = 1.0
+    return Pair(
+        sides=_replace(X, y, 0, row=[0.0], label=0.0),
+        arguments={"lam": 0.0, "bound": 1.0},
+        reason="where targets are divided by the largest of them, it makes all others a hundredth",
+    )
+
+
+@pair
+def least_eigenvalue():
+    """One record at 1, or at 0, which is nearly all of X'X, and 100 at 0.001."""
+    X = np.full((101, 1), 0.001)
+    X[0] = 1
+    return Pair(
+        sides=_replace(X, np.ones(101, dtype=np.int8), 0, row=[0.0]),
+        arguments={"lam": 0.0, "bound": 1.0},
+        reason="X'X falls to a ten thousandth: what it scales without noise, weights, their noise or the "
+        "length of a step, tells the two apart by the spread of releases, about 0 or about a start at 1",
+        statistic=lambda *_, **__: (
+            lambda weights: {
+                "size": -np.abs(weights[:, 0]),
+                "distance from size 1": -np.abs(np.abs(weights[:, 0]) - 1),
+            }
         ),
     )
 

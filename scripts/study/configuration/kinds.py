@@ -127,6 +127,8 @@ FIGURES = {
             "published": None,
             "beside": False,
             "metric": None,
+            "own_axes": False,
+            "least": None,
         },
     ),
     "folds": Kind("plots.folds", "folds", inputs=DATA),
@@ -181,6 +183,8 @@ FIGURES = {
     ),
     "iterations": Kind("plots.sgd", "iterations", inputs=ANALYSIS),
     "coverage": Kind("plots.inference", "coverage", inputs=ANALYSIS, options={"show": "coverage"}),
+    "accounting": Kind("plots.accounting", "accounting", inputs=ANALYSIS),
+    "released_code": Kind("plots.accounting", "released_code", inputs=ANALYSIS),
 }
 
 ANALYSES = {
@@ -213,6 +217,12 @@ ANALYSES = {
         "released_code",
         inputs=NOTHING,
         options={"programs": {}, "confidence": 0.95},
+    ),
+    "accounting": Kind(
+        "analyses.accounting",
+        "accounting",
+        inputs=NOTHING,
+        options={"epsilons": [0.1, 0.5, 1, 4], "delta": 1e-6, "rows": 150},
     ),
     "coverage": Kind(
         "analyses.inference",

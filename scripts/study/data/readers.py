@@ -87,13 +87,18 @@ def label_column(entry):
 
 
 def target(values, spec):
-    """`Table`'s y and target: numbers clipped to public bounds, which become [-1, 1].
+    """`Table`'s y and target: numbers, or their logarithms, clipped to public bounds, which become [-1, 1].
 
     Every number by itself, so it costs no privacy.
     """
     low, high = spec["bounds"]
-    y = 2 * ((np.clip(np.asarray(values, dtype=float), low, high) - low) / (high - low)) - 1
-    return {"y": y, "target": (spec["column"], low, high)}
+    values = np.asarray(values, dtype=float)
+    if spec.get("log"):
+        if not (values > 0).all():
+            raise ValueError(f"the target {spec['column']!r} has numbers without a logarithm")
+        values = np.log(values)
+    y = 2 * ((np.clip(values, low, high) - low) / (high - low)) - 1
+    return {"y": y, "target": (spec["column"], *((-1, 1) if spec.get("scaled") else (low, high)))}
 
 
 def one_hot_columns(entry):

@@ -1,0 +1,63 @@
+"""How much noise the same releases need under each way to account for them."""
+
+import math
+
+from dp.accounting import REPLACE_ONE, gaussian_mu, gaussian_sigma
+from dp.privacy import sensitivities, sketches
+from study.canonical import epsilon as canonical
+from study.jobs.files import write_csv
+
+COLUMNS = ("case", "accounting", "epsilon", "delta", "noise", "ratio")
+
+
+def zero_concentrated(epsilon, delta):
+    """rho of zero-concentrated DP that is (epsilon, delta)-DP: epsilon = rho + 2 sqrt(rho log(1/delta))
+    (Bun, Steinke, TCC 2016, proposition 1.3)."""
+    logarithm = math.log(1 / delta)
+    return (math.sqrt(logarithm + epsilon) - math.sqrt(logarithm)) ** 2
+
+
+def gaussians(sizes, epsilon, delta, exact=None):
+    """Accounting -> standard deviation, the same on Gaussian releases of these sensitivities.
+
+    split: epsilon and delta in equal parts, which the largest sensitivity decides. zcdp: their sum of rho.
+    gdp: Gaussian DP of all worst cases at once. exact: sensitivity of all together, where that is less.
+    """
+    count, together = len(sizes), math.hypot(*sizes)
+    return {
+        "split": max(sizes) * gaussian_sigma(epsilon / count, delta / count),
+        "zcdp": together / math.sqrt(2 * zero_concentrated(epsilon, delta)),
+        "gdp": together / gaussian_mu(epsilon, delta),
+        "exact": (exact or together) / gaussian_mu(epsilon, delta),
+    }
+
+
+def accounting(experiment, spec, inputs, seed, out):
+    """One row per case, accounting and epsilon: the noise, and its ratio to that of exact accounting.
+
+    adassp: one standard deviation on the smallest eigenvalue, X'X and X'y, replace-one, bounds 1; exact:
+    X'X and X'y do not both move as far as they can. boosted: the eigenvalue, X'X and ten sums of
+    residuals clipped at 1/4, replace-one. sketch: gamma of three sketches of options["rows"] rows,
+    add-remove; renyi is its authors' bound, and gdp an approximation, which asks for too little.
+    """
+    delta, rows = spec["options"]["delta"], spec["options"]["rows"]
+    eigenvalue, gram = sensitivities.smallest_eigenvalue(), sensitivities.gram()
+    together = sensitivities.gram_and_moment(adjacency=REPLACE_ONE)
+    found = []
+    for epsilon in spec["options"]["epsilons"]:
+        cases = {
+            "adassp": gaussians(
+                [eigenvalue, gram, 2.0], epsilon, delta, math.hypot(eigenvalue, together)
+            ),
+            "boosted": gaussians([eigenvalue, gram, *[0.5] * 10], epsilon, delta),
+            "sketch": {
+                "renyi": sketches.gamma_renyi(3 * rows, epsilon, delta),
+                "gdp": math.sqrt(3 * rows / 2) / gaussian_mu(epsilon, delta),
+                "exact": sketches.gamma_exact(3 * rows, epsilon, delta),
+            },
+        }
+        for case, noises in cases.items():
+            for name, noise in noises.items():
+                row = (case, name, canonical(epsilon), delta, noise, noise / noises["exact"])
+                found.append(row)
+    write_csv(out, COLUMNS, found)

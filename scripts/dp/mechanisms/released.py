@@ -1,0 +1,221 @@
+"""What some released programs do, described from their facts and written anew; claims are the programs'.
+
+config/experiments/released_code.yaml names repositories and commits. Others are beside their repaired
+forms: `boosted_adassp_released`, `tukey_em_released`. Nothing here is about the papers' theorems.
+"""
+
+import math
+
+import numpy as np
+
+from dp.accounting import ADD_REMOVE, gaussian_sigma, none
+from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.gaussian_objective_perturbation import AMP
+from dp.mechanisms.options import Between, Whole
+from dp.noise import gaussian, laplace
+from dp.privacy import quadratics
+
+
+class _SeededByAByte:
+    """Normal draws, each row's from NumPy's legacy generator with one of 256 seeds, drawn by `rng`."""
+
+    def __init__(self, rng, draws):
+        seeds, self.which = np.unique(rng.integers(256, size=draws), return_inverse=True)
+        self.states = [np.random.RandomState(seed) for seed in seeds]
+
+    def standard_normal(self, shape):
+        return np.array([state.standard_normal(shape[1]) for state in self.states])[self.which]
+
+
+@register("amp_released")
+class AMPReleased(AMP):
+    """AMP, whose program seeds its generator anew with one random byte before it draws the noise.
+
+    So there are 256 pairs of tilt and output noise, and 256 releases of a data set: whoever knows all
+    records but one can make those of every candidate for it. (Beside this the program searches again with
+    a doubled bound on the gradient where the solver stops early, which depends on the data as well.)
+    """
+
+    def _guarantee(self, n, d, p):
+        """No finite epsilon at any delta below 1."""
+        reason = (
+            "the noise is one of 256 known vectors, a byte's worth of seeds: neighbours have 256 releases "
+            "each, in general all different, so that one release tells them apart"
+        )
+        return none(p.epsilon, reason)
+
+    def _release(self, X, y, p, draws, rng):
+        return super()._release(X, y, p, draws, _SeededByAByte(rng, draws))
+
+
+@register("adassp_released")
+class AdaSSPReleased(Mechanism):
+    """The program of AdaSSP's experiments, from rows as they come: its own scaling, then the algorithm.
+
+    Targets minus their mean over their largest size, columns standardised, each row divided by its norm;
+    then the smallest eigenvalue of X'X + I, that matrix and X'y, each with normal noise of standard
+    deviation sqrt(log(6/delta)) 3/epsilon, half of the variance off the diagonal.
+    """
+
+    delta = "needed"
+    needs_lambda = False
+    numbers = True
+
+    def _guarantee(self, n, d, p):
+        """No finite epsilon: one record moves the scale of all targets, and every row."""
+        reason = (
+            "targets are divided by the largest of them and columns standardised, without noise: one "
+            "record can change every other by a factor as large as one likes, for which there is no noise"
+        )
+        return none(p.epsilon, reason, ADD_REMOVE)
+
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        X, y = X - X.mean(axis=0), y - y.mean()
+        y = y / (np.abs(y).max() or 1.0)
+        X = X / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+        norms = np.linalg.norm(X, axis=1, keepdims=True)
+        gram, moment = quadratics.moments(X / np.where(norms > 0, norms, 1.0), y)
+        gram = gram + (1 + n * p.lam) * np.eye(d)
+        logarithm = math.log(6 / p.delta)
+        scale = math.sqrt(logarithm) * 3 / p.epsilon
+        noise = gaussian(1 + quadratics.coefficients(d), 1.0, draws, rng)
+        E, e = quadratics.isotropic(noise[:, 1:], d)
+        least = np.linalg.eigvalsh(gram)[0] + scale * (noise[:, 0] - math.sqrt(logarithm))
+        wanted = scale * math.sqrt(d * math.log(2 * d * d / 0.05))
+        ridge = np.maximum(0.0, wanted - np.maximum(0.0, least))
+        A = gram + scale * E + ridge[:, None, None] * np.eye(d)
+        weights = np.linalg.solve(A, (moment + scale * e)[..., None])[..., 0]
+        return Release(weights, np.full(draws, "ok"), {"scale": scale})
+
+
+@register("functional_released")
+class FunctionalReleased(Mechanism):
+    """diffprivlib's LinearRegression without an intercept, for columns in [0, R] and targets in [-1, 1].
+
+    Laplace noise on every coefficient of the squared loss, each with epsilon over their number, the
+    constant among them. On the squares of a column its sensitivity is that of the lower bound alone, which
+    here is 0: the diagonal of X'X has no noise. A quadratic without a minimum has the status "unbounded".
+    """
+
+    needs_lambda = False
+    numbers = True
+
+    def _guarantee(self, n, d, p):
+        """No finite epsilon where the diagonal of X'X is released as it is."""
+        reason = (
+            "the noise on a column's sum of squares is for the square of its lower bound, 0: the sum "
+            "divides a noisy X'y as it is, and a record that is most of it shows in the release's spread"
+        )
+        return none(p.epsilon, reason)
+
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        count = quadratics.coefficients(d)
+        noise = laplace(count, (1 + count) / p.epsilon, draws, rng)
+        # sensitivities: 2R of x y, 0 of x^2, R^2 of a product, which stands on both sides of the diagonal
+        rows, columns = np.triu_indices(d)
+        noise[:, :d] *= 2 * p.bound
+        noise[:, d:] *= np.where(rows == columns, 0.0, 2 * p.bound**2)
+        E, e = quadratics.unpack(noise, d)
+        gram, moment = quadratics.moments(X, y)
+        A = gram + E + n * p.lam * np.eye(d)
+        weights, unbounded = quadratics.solve(A, moment + e, repair="none")
+        failed = ~np.isfinite(weights).all(axis=1)
+        return Release(weights, np.where(failed, "unbounded", "ok"), {"unbounded": unbounded})
+
+
+@register("least_squares_released")
+class LeastSquaresReleased(Mechanism):
+    """DPrivStats' dp_lm where the design is not public: least squares with Gaussian noise on the weights.
+
+    The sensitivity is 3 R D over the smallest eigenvalue of the rows' own X'X, D = 2 the width of the
+    targets' bounds. Its manual calls the factor 3 a heuristic. Without it, for a public design, neighbours
+    differ in one target alone: that is not what is described here. A singular X'X is refused.
+    """
+
+    delta = "needed"
+    needs_lambda = False
+    numbers = True
+
+    def _guarantee(self, n, d, p):
+        """No finite epsilon: the standard deviation itself tells the smallest eigenvalue."""
+        reason = (
+            "the noise is scaled by the smallest eigenvalue of the private X'X: two data sets in which one "
+            "record makes it large or small have releases of different spread, by any factor"
+        )
+        return none(p.epsilon, reason)
+
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        gram, moment = quadratics.moments(X, y)
+        gram = gram + n * p.lam * np.eye(d)
+        values = np.linalg.eigvalsh(gram)
+        if values[0] <= math.sqrt(np.finfo(float).eps) * values[-1]:
+            return Release(np.zeros((draws, d)), np.full(draws, "refused"), {})
+        sigma = gaussian_sigma(p.epsilon, p.delta, 6 * p.bound / values[0])
+        weights = np.linalg.solve(gram, moment) + gaussian(d, sigma, draws, rng)
+        return Release(weights, np.full(draws, "ok"), {"scale": sigma})
+
+
+REGULARISATION = 1e-8  # beside the mean loss
+
+
+def zero_concentrated(epsilon, delta):
+    """rho with epsilon = rho + sqrt(4 rho log(sqrt(pi rho)/delta)): Bun, Steinke (TCC 2016), lemma 3.6."""
+    from scipy.optimize import brentq
+
+    def over(root):  # of rho; below delta/sqrt(pi) the logarithm is none
+        room = math.log(max(math.sqrt(math.pi) * root / delta, 1.0))
+        return root**2 + 2 * root * math.sqrt(room) - epsilon
+
+    return brentq(over, 0.0, 2 * math.sqrt(epsilon), xtol=1e-300, rtol=1e-12) ** 2
+
+
+@register("newton_released")
+class NewtonReleased(Mechanism):
+    """The damped private Newton method that is a baseline in DP-Newton's program; logistic loss.
+
+    T steps from a random unit vector: gradient and Hessian get Gaussian noise, `share` of rho and the rest
+    of it, divided by T; eigenvalues below 1e-5 are raised to it. The step along the noisy direction has the
+    length min(log(1 + s)/s, 1), s the size of the direction *without noise*. (It is also reset where it
+    exceeds a multiple of the norm of the minimiser without privacy; not described here.)
+    """
+
+    delta = "needed"
+    needs_lambda = False
+    options = {"iterations": Whole(15), "share": Between(0.7, low=0, high=1)}
+
+    def _guarantee(self, n, d, p):
+        """No finite epsilon: the exact direction's size scales the noise."""
+        reason = (
+            "each step's noise is multiplied by a function of the size of the Newton direction without "
+            "noise, which a single record can change by any factor where the others have no curvature"
+        )
+        return none(p.epsilon, reason, ADD_REMOVE)
+
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        rho = zero_concentrated(p.epsilon, p.delta) / p.iterations
+        sigma = math.sqrt(0.5 / (p.share * rho)) / n
+        sigma_hessian = math.sqrt(0.5 / ((1 - p.share) * rho)) / (4 * n)
+        V = X * y[:, None] / np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+        squares = np.einsum("ij,ik->ijk", V, V).reshape(n, d * d) / n
+        ridge = REGULARISATION + p.lam
+        w = rng.standard_normal((draws, d))
+        w /= np.linalg.norm(w, axis=1, keepdims=True)
+        for _ in range(p.iterations):
+            s = 1 / (1 + np.exp(np.clip(w @ V.T, -700, 700)))
+            gradient = ridge * w - s @ V / n
+            hessian = (s * (1 - s) @ squares).reshape(draws, d, d) + ridge * np.eye(d)
+            Z = rng.standard_normal((draws, d, d))
+            values, vectors = np.linalg.eigh(
+                hessian + sigma_hessian * (Z + Z.transpose(0, 2, 1)) / 2
+            )
+            noisy = gradient + gaussian(d, sigma, draws, rng)
+            along = np.einsum("rij,ri->rj", vectors, noisy) / np.maximum(values, 1e-5)
+            direction = np.einsum("rij,rj->ri", vectors, along)
+            exact = np.linalg.norm(np.linalg.solve(hessian, gradient[..., None])[..., 0], axis=1)
+            length = np.minimum(np.log1p(exact) / np.maximum(exact, 1e-300), 1.0)
+            w = w - length[:, None] * direction
+        return Release(w, np.full(draws, "ok"), {"scale": sigma})

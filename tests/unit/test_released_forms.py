@@ -1,0 +1,126 @@
+"""Released programs' forms do what their facts say, and nothing else."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kstest, laplace
+
+from analyses.accounting import gaussians, zero_concentrated
+from dp.accounting import gaussian_sigma
+from dp.mechanisms import MECHANISMS
+from dp.mechanisms.released import zero_concentrated as released_rho
+from dp.seeds import generator
+from plots.curves import refusals
+from study.data.readers import target
+
+RELEASED = ("amp", "adassp", "functional", "least_squares", "newton")
+
+
+def rows(n=200, d=2):
+    rng = generator(1, "released")
+    X = rng.random((n, d)) / math.sqrt(d)
+    return X, np.clip(X @ np.linspace(0.8, -0.5, d) + 0.1 * rng.standard_normal(n), -1, 1)
+
+
+def release(name, X, y, draws, seed=2, **options):
+    mechanism = MECHANISMS[f"{name}_released"]
+    delta = {"delta": 1e-6} if mechanism.delta == "needed" else {}
+    given = {"epsilon": 1.0, "lam": 0.0, "restarts": draws, "rng": generator(seed)} | delta
+    return mechanism.release(X, y, **given | options)
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_nothing_finite_is_proven_of_them(name):
+    mechanism = MECHANISMS[f"{name}_released"]
+    delta = {"delta": 1e-6} if mechanism.delta == "needed" else {}
+    found = mechanism.guarantee(100, 2, epsilon=1.0, lam=0.1, **delta)
+    assert found.claimed_epsilon == 1.0 and math.isinf(found.epsilon)
+
+
+def test_amp_has_256_releases():
+    X, y = rows()
+    weights = release("amp", X, np.where(y > 0, 1, -1), 4000).weights
+    assert 250 < len(np.unique(weights.round(9), axis=0)) <= 256
+
+
+def test_adassp_scales_by_the_rows_own_targets_and_columns():
+    X, y = rows()
+    first = release("adassp", X, y, 5).weights
+    np.testing.assert_allclose(release("adassp", X, 0.01 * y, 5).weights, first, rtol=1e-9)
+    moved = X * [0.5, 0.1] + [0.01, 0.2]
+    np.testing.assert_allclose(release("adassp", moved, y, 5).weights, first, rtol=1e-9)
+
+
+def test_the_sum_of_squares_has_no_noise_and_the_moment_has():
+    """In one dimension: local epsilon 1/3, sensitivity 2 of x y."""
+    X, y = rows(50, 1)
+    weights = release("functional", X, y, 4000).weights[:, 0]
+    noise = weights * (X.T @ X).item() - X[:, 0] @ y
+    assert kstest(noise, laplace(scale=6).cdf).pvalue > 1e-4
+
+
+def test_the_noise_on_least_squares_has_the_rows_own_scale():
+    X, y = rows()
+    least = np.linalg.eigvalsh(X.T @ X)[0]
+    weights = release("least_squares", X, y, 20_000).weights
+    fit = np.linalg.lstsq(X, y, rcond=None)[0]
+    sigma = gaussian_sigma(1.0, 1e-6, 3 * 2 / least)
+    np.testing.assert_allclose(((weights - fit) / sigma).std(axis=0), 1, atol=0.03)
+    assert (release("least_squares", X[:, [0, 0]], y, 3).status == "refused").all()
+
+
+def test_the_length_of_newtons_step_follows_the_exact_direction():
+    """A tiny row, of which the exact direction is long, and none: noisy directions are alike."""
+    y = np.ones(40, dtype=np.int8)
+    spread = []
+    for size in (0.0, 0.01):
+        X = np.zeros((40, 3))
+        X[0, 0] = size
+        w = release("newton", X, y, 4000, iterations=1).weights
+        spread.append(np.median(np.abs(np.linalg.norm(w, axis=1))))
+    assert spread[0] > 10 * spread[1]
+
+
+def test_rho_is_that_of_the_conversions():
+    for epsilon in (0.1, 1.0, 8.0):
+        rho = released_rho(epsilon, 1e-6)
+        back = rho + math.sqrt(4 * rho * math.log(math.sqrt(math.pi * rho) / 1e-6))
+        assert back == pytest.approx(epsilon)
+        rho = zero_concentrated(epsilon, 1e-6)
+        assert rho + 2 * math.sqrt(rho * math.log(1e6)) == pytest.approx(epsilon)
+
+
+def test_noise_by_each_accounting():
+    one = gaussians([2.0], 1.0, 1e-6)
+    assert one["split"] == pytest.approx(2 * gaussian_sigma(1.0, 1e-6)) == one["gdp"]
+    assert one["exact"] == one["gdp"] < one["zcdp"]
+    four = gaussians([1.0] * 4, 1.0, 1e-6)
+    assert four["gdp"] == pytest.approx(2 * gaussian_sigma(1.0, 1e-6))
+    assert four["split"] == pytest.approx(gaussian_sigma(0.25, 2.5e-7))
+    assert four["gdp"] < four["zcdp"] < four["split"]
+
+
+def test_targets_may_be_logarithms_on_the_scale_of_one():
+    spec = {"column": "c", "bounds": [0, 2], "log": True, "scaled": True}
+    found = target(np.exp([0.0, 0.5, 3.0]), spec)
+    np.testing.assert_allclose(found["y"], [-1, -0.5, 1])
+    assert found["target"] == ("c", -1, 1)
+    with pytest.raises(ValueError, match="without a logarithm"):
+        target([1.0, 0.0], spec)
+
+
+def test_refusals_are_told_in_the_legend():
+    frame = pd.DataFrame(
+        {
+            "method": ["a", "a", "b"],
+            "status": ["3 of 10 refused", "ok", "2 of 10 diverged"],
+            "folds": 2,
+            "restarts": 5,
+        },
+        index=[0, 0, 1],
+    )
+    looks = {"a": {"label": "A"}, "b": {"label": "B"}}
+    assert refusals(frame, looks) == ";\nA: 3 of 20\ndraws refused, mean of the others"
+    assert refusals(frame[frame["method"] == "b"], looks) == ""

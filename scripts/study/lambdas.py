@@ -40,6 +40,11 @@ class Stated(NamedTuple):
         """Where it comes from, and what that spends, in words."""
         return "stated in the configuration"
 
+    def setting(self):
+        """How it was chosen: `fixed`, by `rule`, on `public` rows, `selected` on private ones and paid
+        for, or `void`: chosen on them and not paid for."""
+        return "fixed"
+
 
 class Chosen(NamedTuple):
     """The .json that a tuning or a search writes."""
@@ -65,6 +70,12 @@ class Chosen(NamedTuple):
         public = ", taken as public" * bool(chosen.get("premises"))
         return f"validation on {where}" + (", not paid for" if chosen["private_rows"] else public)
 
+    def setting(self):
+        chosen = self.facts()
+        if "guarantee" in chosen:
+            return "selected"
+        return "void" if chosen["private_rows"] else "public"
+
 
 class ByRule(NamedTuple):
     """The mechanism's own function of n, d, epsilon, delta and the public bounds: no row is looked at."""
@@ -80,6 +91,9 @@ class ByRule(NamedTuple):
 
     def origin(self):
         return "the mechanism's rule, from public numbers alone"
+
+    def setting(self):
+        return "rule"
 
 
 def parse(text):

@@ -12,6 +12,7 @@ from checks import published as comparisons
 from checks import statements
 from checks.results import Results
 from dp import metrics
+from reporting import pictures
 from study import facts as source_file
 from study import paths
 from study.canonical import epsilon, grid, number
@@ -170,7 +171,7 @@ class Gathered:
             partial = kind.inputs is inputs.CELLS and self._gaps_of(spec)
             path = self._at(paths.FIGURE, name=name)
             if path.exists() and not partial:
-                entry["data"] = base64.b64encode(path.read_bytes()).decode()
+                entry["data"] = pictures.encoded(path.read_bytes())
             elif kind.inputs is inputs.CELLS:
                 entry["data"], entry["why"] = self._redraw(spec, kind)
             else:
@@ -200,7 +201,7 @@ class Gathered:
                 data = picture.read_bytes()
         except Exception as error:  # whatever a kind needs that is not there: the gap says so
             return None, f"{why}; it cannot be drawn from the others ({error})"
-        return base64.b64encode(data).decode(), why
+        return pictures.encoded(data), why
 
     def _alt(self, spec, kind):
         """The figure in words: what its kind shows, and the ends of its curves."""

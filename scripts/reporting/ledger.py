@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from plots import style
+from reporting import pictures
 from reporting.collect import read_table
 from study import paths
 
@@ -51,14 +52,37 @@ def ledger():
         "attack_columns": (*COLUMNS, "why"),
         "attacks": [[*line(attack), why(attack)] for attack in attacks],
         "data": encoded(path),
-        "figure": encoded(figure) if figure.exists() else "",
-        "profiles": encoded(profiles) if profiles.exists() else "",
+        "figure": pictures.encoded(figure.read_bytes()) if figure.exists() else "",
+        "profiles": pictures.encoded(profiles.read_bytes()) if profiles.exists() else "",
+        "summary": summary(by_mechanism),
         "others": [
             (caption, Path(place()).name, *read_table(place()), encoded(place()))
             for place, caption in OTHERS
             if Path(place()).exists()
         ],
     }
+
+
+def summary(by_mechanism):
+    """Sentences about the worst verdict of each mechanism."""
+    worst = [min(group, key=_order) for group in by_mechanism.values()]
+
+    def those(*words):
+        return [style.name(a["mechanism"]) for a in worst if a["verdict"].startswith(words)]
+
+    refuted, beyond = those("refutes", "exceeds"), those("more than claimed")
+    said = [
+        f"Of {len(worst)} mechanisms that were attacked, "
+        f"{len(those('consistent'))} are consistent with what they claim in every attack."
+    ]
+    if refuted:
+        said.append(f"Attacks refute the claims of {len(refuted)}: {', '.join(refuted)}.")
+    if beyond:
+        said.append(
+            f"Proofs give more than is claimed of {len(beyond)} that no attack caught: "
+            f"{', '.join(beyond)}."
+        )
+    return said
 
 
 def line(attack):

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dp import comparison
+from plots import style
 from study import paths
 from study.canonical import epsilon
 from study.configuration.experiment import Cell
@@ -55,6 +56,7 @@ def recommend(experiments):
 def _of_experiment(experiment):
     frame = pd.read_csv(paths.CELLS(experiment=experiment.name))
     draws = draws_frame(experiment, experiment.cells())
+    names = {label: look["label"] for label, look in style.looks(experiment.methods).items()}
     costs = _costs(experiment)
     found = []
     for (dataset, size), there in frame.groupby(["dataset", "train_size"], sort=False):
@@ -73,6 +75,7 @@ def _of_experiment(experiment):
             ]
             for entry in entries:
                 entry |= costs[entry["method"], dataset, int(size), e]
+                entry["title"] = names[entry["method"]]
             found += _answers(entries, scores)
     return _with_rows_needed(found)
 
@@ -135,7 +138,7 @@ _ENDS = (("", "mean"), ("_low", "low"), ("_high", "high"))
 
 
 def _standing(experiment, row):
-    """{setting, why, title, standing}: whether it competes, and if not why."""
+    """{setting, why, standing}: whether it competes, and if not why."""
     method = experiment.methods[row["method"]]
     cell = Cell(row["dataset"], row["method"], int(row["train_size"]), row["epsilon"])
     lam = experiment.regularisation(method, cell.dataset, cell.train_size, cell.epsilon)
@@ -157,7 +160,6 @@ def _standing(experiment, row):
     return {
         "setting": setting,
         "why": why,
-        "title": method.get("title", ""),
         "standing": VOID if why else "",
     }
 

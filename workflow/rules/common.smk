@@ -360,7 +360,7 @@ def recommending():
 
 
 def recommendation_files():
-    files = [paths.RECOMMENDATIONS(), paths.ACROSS(), paths.SNAPSHOT()]
+    files = [paths.RECOMMENDATIONS(), paths.ACROSS(), paths.ACROSS("png"), paths.SNAPSHOT()]
     return files if recommending() else []
 
 

@@ -37,6 +37,7 @@ rule recommendations:
             labels={"page": "which method to use"},
         ),
         across=paths.ACROSS(),
+        figure=paths.ACROSS("png"),
         snapshot=paths.SNAPSHOT(),
     log:
         paths.RECOMMENDATIONS.log(),
@@ -51,7 +52,8 @@ rule recommendations:
         library=digest("recommend.py"),
     shell:
         'python "$DP_HOME/scripts/recommend.py" --configuration {input.configuration} --seed {params.seed}'
-        " --out {output.questions} --out-across {output.across} --out-snapshot {output.snapshot} 2> {log}"
+        " --out {output.questions} --out-across {output.across} --out-figure {output.figure}"
+        " --out-snapshot {output.snapshot} 2> {log}"
 
 
 rule report:

@@ -1,0 +1,25 @@
+"""Pictures for a page that carries them all: the files of results/ stay as they are."""
+
+import base64
+import io
+
+COLOURS = 256
+
+
+def small(png):
+    """A PNG's bytes with at most COLOURS colours: a quarter of the size, and the same to the eye."""
+    from PIL import Image
+
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    # no dithering, whose dots neither compress nor belong to a chart
+    few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    # white stays white, which the octree takes for the mean of its leaf
+    few.putpalette([255 if value >= 253 else value for value in few.getpalette()])
+    written = io.BytesIO()
+    few.save(written, "png", optimize=True)
+    return min(png, written.getvalue(), key=len)
+
+
+def encoded(png):
+    """base64 of the small form of a PNG's bytes."""
+    return base64.b64encode(small(png)).decode()

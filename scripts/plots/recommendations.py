@@ -21,7 +21,7 @@ def regret(rows):
             panels[task] = [row for row in own if row["experiment"] == most]
     count = max(1, len(panels))
     height = 1.1 + max(map(len, panels.values()), default=1) * 0.28
-    fig, grid = style.figure(5.4 * count, height, ncols=count, squeeze=False)
+    fig, grid = style.figure(6.2 * count, height, ncols=count, squeeze=False)
     for axes, (task, methods) in zip(grid.flat, panels.items(), strict=False):
         methods = sorted(methods, key=lambda row: -row["regret"])
         for y, row in enumerate(methods):
@@ -38,10 +38,10 @@ def regret(rows):
         axes.set_ylim(-0.6, len(methods) - 0.4)
         axes.set_xlim(-1, 1.02 * max(5, *(POINTS * _top(row) for row in methods)))
         sets = max(row["data_sets"] for row in methods)
-        axes.set_title(f"{NOUNS[task]}, {sets} data sets", loc="left")
-        top = len(methods) - 0.35
+        axes.set_title(f"{NOUNS[task]}, {sets} data sets")
+        top = len(methods) - 0.45
         place = axes.get_yaxis_transform()
-        axes.text(1.01, top, "not beaten", va="bottom", fontsize=8, transform=place)
+        axes.text(1.01, top, "not beaten", fontsize=8, transform=place, color="#555555")
         axes.set_xlabel("points of the gain lost against the best")
         axes.grid(axis="y", visible=False)
     return fig

@@ -86,7 +86,14 @@ def sentence(group):
     def strength(row):
         return -int(row["not_beaten"]) / int(row["questions"]), float(row["regret"])
 
-    first, second = sorted(group, key=strength)[:2]
+    first = min(group, key=strength)
+    second = min(group, key=lambda row: float(row["regret"]))
+    least = ", the least of all."
+    if second is not first:
+        least = (
+            f"; the least is lost by {second['title']}, {percent(second['regret'])}, which is not "
+            f"beaten in {second['not_beaten']} of {second['questions']}."
+        )
     sets = _sets(group)
     interval = (
         f" (95 % interval {percent(first['regret_low'])} to {percent(first['regret_high'])})"
@@ -99,8 +106,7 @@ def sentence(group):
         "method": first["title"],
         "text": f"is not beaten in {first['not_beaten']} of {first['questions']} questions on "
         f"{sets} data set{'s' if sets > 1 else ''}, and loses {percent(first['regret'])} of the "
-        f"gain against the best of each{interval}; next is {second['title']}, not beaten in "
-        f"{second['not_beaten']} of {second['questions']}, which loses {percent(second['regret'])}.",
+        f"gain against the best of each{interval}{least}",
     }
 
 
@@ -171,7 +177,7 @@ def _needed(rows, names):
     """How many rows each competing method needs, once per data set, epsilon and adjacency."""
     found = {}
     for row in rows:
-        if row["rows_are"] and row["standing"] != VOID and row["regime"] == UNTUNED:
+        if row["rows_are"] and not row["why"] and row["regime"] == UNTUNED:
             count = f"{float(row['rows_for_95_percent']):,.0f}"
             what = "" if row["rows_are"] == "interpolated" else f"{row['rows_are']} "
             key = tuple(row[k] for k in ("experiment", "dataset", "epsilon", "adjacency", "method"))

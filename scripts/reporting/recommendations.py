@@ -2,7 +2,8 @@
 
 A question is a task, a data set, a training size, an epsilon and an adjacency, within one experiment, whose
 methods share their folds. Only methods whose proven epsilon is at most the question's compete, with
-settings that no private row has chosen without payment; the others stand beside them as void.
+settings that no private row has chosen without payment; the others stand beside them as void. A method of
+which a draw failed there competes with none, either.
 
 The score of a draw is its loss (log loss, or 1 - R^2 where the target is a number), at most that of a model
 that knows nothing: a worse model is not worth less than none. `kept` is the share that is left of what the
@@ -27,7 +28,7 @@ from study.jobs.summary import draws_frame, over_folds
 LEVEL = 0.05
 SHARE = 0.95  # of the gain without privacy, for which the rows are counted
 UNTUNED, SELECTED = "nothing tuned", "selected and paid for"
-NOT_BEATEN, BEATEN, VOID = "not beaten", "beaten", "void"
+NOT_BEATEN, BEATEN, FAILED, VOID = "not beaten", "beaten", "failed", "void"
 # task: (metric, its value for a model that knows nothing, its sign as a loss)
 TASKS = {"classes": ("log_loss", math.log(2), 1.0), "numbers": ("r2", 0.0, -1.0)}
 # What a question is, and beside it who answers.
@@ -155,13 +156,10 @@ def _standing(experiment, row):
         shown = "none is proven" if math.isnan(proven) else f"proven is {epsilon(proven)}"
         shown = "it has no finite one" if math.isinf(proven) else shown
         why = f"not private at this epsilon: {shown}"
-    elif row["status"] != "ok":
-        why = f"draws failed: {row['status']}"
-    return {
-        "setting": setting,
-        "why": why,
-        "standing": VOID if why else "",
-    }
+    standing = VOID if why else ""
+    if not why and row["status"] != "ok":
+        standing, why = FAILED, row["status"]
+    return {"setting": setting, "why": why, "standing": standing}
 
 
 def _answers(entries, scores):
@@ -182,7 +180,7 @@ def _answers(entries, scores):
             for row in rows:
                 if len(row["losses"]) == len(best["losses"]):
                     row |= scores.behind(row["losses"], best["losses"])
-        order = {NOT_BEATEN: 0, BEATEN: 1, VOID: 2}
+        order = {NOT_BEATEN: 0, BEATEN: 1, FAILED: 2, VOID: 3}
         found += sorted(rows, key=lambda row: (order[row["standing"]], -_or(row["kept"], -1)))
     return found
 
@@ -262,7 +260,7 @@ def across(rows):
     rank among the competitors is 0 for the best, 1 for the last. The data set is the replicate of the 95 %
     intervals (Student's t over data sets' means), since questions on one data set share rows.
     """
-    frame = pd.DataFrame([row for row in rows if row["standing"] != VOID], columns=COLUMNS)
+    frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
     if frame.empty:
         return []
     questions = frame.groupby(list(QUESTION), sort=False)["behind"]

@@ -103,7 +103,8 @@ def test_who_competes_and_who_is_not_beaten(experiment):
     standings = {method: row["standing"] for method, row in found.items()}
     assert standings == {
         **{"best": "not beaten", "twin": "not beaten", "worse": "beaten", "useless": "beaten"},
-        **dict.fromkeys(("unpaid", "later", "unproven", "broken"), "void"),
+        **dict.fromkeys(("unpaid", "later", "unproven"), "void"),
+        "broken": "failed",
     }
     settings = {method: row["setting"] for method, row in found.items()}
     assert settings["best"] == "rule" and settings["twin"] == "fixed"

@@ -27,7 +27,7 @@ FULL = (
 )
 ACROSS = (
     *("regime", "task", "adjacency", "method", "data sets", "questions", "not beaten in"),
-    *("regret", "relative rank"),
+    *("regret", "relative rank", "CPU seconds", "MB"),
 )
 
 
@@ -106,8 +106,15 @@ def sentence(group):
         "method": first["title"],
         "text": f"is not beaten in {first['not_beaten']} of {first['questions']} questions on "
         f"{sets} data set{'s' if sets > 1 else ''}, and loses {percent(first['regret'])} of the "
-        f"gain against the best of each{interval}{least}",
+        f"gain against the best of each{interval}{least}{_cost(first)}",
     }
+
+
+def _cost(row):
+    seconds, memory = (float(row[k] or "nan") for k in ("cpu_seconds_per_release", "peak_mb"))
+    if math.isnan(seconds) or math.isnan(memory):
+        return ""
+    return f" One of its releases takes {seconds:.2g} CPU seconds, and its jobs {memory:.0f} MB."
 
 
 def _voids(rows):
@@ -130,7 +137,11 @@ def _tables(rows):
     found = {}
     for row in sorted(rows, key=_first):
         found.setdefault(tuple(row[key] for key in TABLE), []).append(row)
-    return found.items()
+
+    def order(item):
+        return _first(item[1][0]), -len({row["dataset"] for row in item[1]})
+
+    return sorted(found.items(), key=order)
 
 
 def _matrix(at, rows, names):
@@ -224,4 +235,5 @@ def _across(row):
         *(row["adjacency"], row["title"], row["data_sets"], row["questions"], row["not_beaten"]),
         _interval(row, "regret", percent),
         _interval(row, "rank", _number),
+        *(_number(row["cpu_seconds_per_release"]), _number(row["peak_mb"])),
     )

@@ -46,6 +46,7 @@ ACROSS = (
     *("regime", "task", "experiment", "adjacency", "method", "title", "mechanism"),
     *("data_sets", "questions", "not_beaten"),
     *("regret", "regret_low", "regret_high", "rank", "rank_low", "rank_high"),
+    *("cpu_seconds_per_release", "peak_mb"),
 )
 
 
@@ -254,7 +255,8 @@ def _float(text):
 
 
 def across(rows):
-    """Rows of ACROSS: each competing method's regret and rank over the data sets of an experiment.
+    """Rows of ACROSS: each competing method's regret and rank over the data sets of an experiment, the
+    median of its seconds and the most memory.
 
     Regret is what share of the gain it keeps less than the best competitor's at the same question; the
     rank among the competitors is 0 for the best, 1 for the last. The data set is the replicate of the 95 %
@@ -274,6 +276,8 @@ def across(rows):
         row |= {"title": own["title"].iloc[0], "mechanism": own["mechanism"].iloc[0]}
         row |= {"data_sets": len(per_data), "questions": len(own)}
         row["not_beaten"] = int((own["standing"] == NOT_BEATEN).sum())
+        row["cpu_seconds_per_release"] = own["cpu_seconds_per_release"].median()
+        row["peak_mb"] = own["peak_mb"].max()
         for name in ("regret", "rank"):
             mean, _, low, high = over_folds(
                 per_data[name].to_numpy(), np.arange(len(per_data)), 0.0, 1.0

@@ -7,8 +7,8 @@ from dp.accounting import REPLACE_ONE
 from reporting.recommendations import BEATEN, NOT_BEATEN, UNTUNED, VOID
 from study import paths
 from study.canonical import epsilon
-from study.configuration.experiment import data_path
-from study.jobs.files import read_csv, read_json
+from study.configuration.experiment import data_name
+from study.jobs.files import read_csv
 
 NOUNS = {"classes": "To learn classes", "numbers": "To learn a number"}
 SETTINGS = {
@@ -47,13 +47,6 @@ def answers():
         "figure": paths.ACROSS("png"),
         "files": (path, across),
     }
-
-
-def data_name(dataset):
-    """A data set's name for readers."""
-    path = Path(data_path(dataset, "json"))
-    title = read_json(path).get("title") if path.exists() else None
-    return title or dataset.replace("_", " ")
 
 
 def percent(text):

@@ -12,6 +12,7 @@ from checks import published as comparisons
 from checks import statements
 from checks.results import Results
 from dp import metrics
+from plots import style
 from reporting import pictures
 from study import facts as source_file
 from study import paths
@@ -190,8 +191,6 @@ class Gathered:
         why = f"{len(missing)} of {len(cells)} cells are missing" if missing else "not made yet"
         if len(missing) == len(cells):
             return None, why
-        from plots import style
-
         function = getattr(importlib.import_module(kind.module), kind.function)
         try:
             figure = function(self.experiment, spec, self.some(cells))
@@ -221,12 +220,13 @@ class Gathered:
         name = spec.get("options", {}).get("metric") or metrics.of(frame)
         metric, what = f"{name}_mean", metrics.TITLES[name].replace("$", "")
         frame = frame[frame[metric].notna()]
+        looks = style.looks(self.experiment.methods)
         parts = []
         for (_, method), rows in frame.groupby(["dataset", "method"], sort=False):
             rows = rows.sort_values(["train_size", "epsilon"])
             first, last = rows[metric].iloc[0], rows[metric].iloc[-1]
             parts.append(
-                f"{method.replace('_', ' ')} {first:.3g}"
+                f"{looks[method]['label']} {first:.3g}"
                 + (f" to {last:.3g}" if len(rows) > 1 else "")
             )
         return (

@@ -3,12 +3,14 @@
 import base64
 import math
 import re
+from functools import cache
 from pathlib import Path
 
 from plots import style
 from reporting import pictures
 from reporting.collect import read_table
 from study import paths
+from study.configuration.experiment import data_name
 
 OTHERS = (
     (paths.EXACT, "Losses from densities, which no number of releases resolves"),
@@ -56,7 +58,7 @@ def ledger():
         "profiles": pictures.encoded(profiles.read_bytes()) if profiles.exists() else "",
         "summary": summary(by_mechanism),
         "others": [
-            (caption, Path(place()).name, *read_table(place()), encoded(place()))
+            (caption, Path(place()).name, *_named(*read_table(place())), encoded(place()))
             for place, caption in OTHERS
             if Path(place()).exists()
         ],
@@ -83,6 +85,20 @@ def summary(by_mechanism):
             f"{', '.join(beyond)}."
         )
     return said
+
+
+def _named(columns, rows):
+    """The same table with names in place of keys."""
+    names = {
+        "mechanism": style.name,
+        **dict.fromkeys(("experiment", "method"), lambda key: key.replace("_", " ")),
+        "dataset": cache(data_name),
+    }
+    rows = [
+        [names.get(column, str)(value) for column, value in zip(columns, row, strict=True)]
+        for row in rows
+    ]
+    return columns, rows
 
 
 def line(attack):

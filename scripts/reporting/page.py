@@ -13,6 +13,7 @@ from plots import style
 from reporting import answers, costs, ledger, pictures, readings, sources
 from study import paths
 from study.canonical import epsilon
+from study.configuration.experiment import data_name
 
 TEMPLATES = paths.HOME / "workflow/report"
 TITLE = "Differentially private linear models: published results, regenerated and checked"
@@ -196,7 +197,7 @@ def _experiment(part, jobs):
     data = part.data()
     looks = style.looks(experiment.values.get("methods", {}))
     methods = {label: look["label"] for label, look in looks.items()}
-    datasets = {name: answers.data_name(name) for name in experiment.all_datasets()}
+    datasets = {name: data_name(name) for name in experiment.all_datasets()}
     names = datasets | methods
     kinds = [d["kind"] + (" (stand-in)" if d["stand_in"] else "") for d in data]
     return {

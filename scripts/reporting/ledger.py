@@ -1,13 +1,12 @@
 """The privacy ledger as the page shows it: one line per mechanism, every attack below, reasons folded."""
 
-import base64
 import math
 import re
 from functools import cache
 from pathlib import Path
 
 from plots import style
-from reporting import pictures
+from reporting import packing
 from reporting.collect import read_table
 from study import paths
 from study.configuration.experiment import data_name
@@ -53,12 +52,12 @@ def ledger():
         ],
         "attack_columns": (*COLUMNS, "why"),
         "attacks": [[*line(attack), why(attack)] for attack in attacks],
-        "data": encoded(path),
-        "figure": pictures.encoded(figure.read_bytes()) if figure.exists() else "",
-        "profiles": pictures.encoded(profiles.read_bytes()) if profiles.exists() else "",
+        "data": packing.table(path),
+        "figure": packing.picture(figure.read_bytes()) if figure.exists() else "",
+        "profiles": packing.picture(profiles.read_bytes()) if profiles.exists() else "",
         "summary": summary(by_mechanism),
         "others": [
-            (caption, Path(place()).name, *_named(*read_table(place())), encoded(place()))
+            (caption, Path(place()).name, *_named(*read_table(place())), packing.table(place()))
             for place, caption in OTHERS
             if Path(place()).exists()
         ],
@@ -134,7 +133,3 @@ def _order(attack):
 def _number(text):
     """A positive number; a cell without one, and 0, count as hardly anything."""
     return float(text or 0) or 1e-9
-
-
-def encoded(path):
-    return base64.b64encode(Path(path).read_bytes()).decode()

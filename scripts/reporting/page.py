@@ -10,7 +10,7 @@ import jinja2
 
 from checks import statements, verdicts
 from plots import style
-from reporting import answers, costs, ledger, pictures, readings, sources
+from reporting import answers, costs, ledger, packing, readings, sources
 from study import paths
 from study.canonical import epsilon
 from study.configuration.experiment import data_name
@@ -161,8 +161,8 @@ def _files(paths_, figure):
     """What the page carries of the recommendations' files."""
     figure = Path(figure)
     return {
-        "downloads": [(path.name, ledger.encoded(path)) for path in paths_],
-        "figure": {"data": pictures.encoded(figure.read_bytes())} if figure.exists() else None,
+        "downloads": [(path.name, packing.table(path)) for path in paths_],
+        "figure": {"data": packing.picture(figure.read_bytes())} if figure.exists() else None,
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reporting import costs, pictures, recommendations
+from reporting import costs, packing, recommendations
 from reporting import ledger as ledgers
 from reporting.collect import Gathered
 from reporting.page import badge_class, because, named, render, short
@@ -169,7 +169,7 @@ def test_pictures_become_smaller_and_stay_the_same_to_the_eye():
     written = io.BytesIO()
     figure.savefig(written, format="png")
     plt.close(figure)
-    before, after = written.getvalue(), pictures.small(written.getvalue())
+    before, after = written.getvalue(), packing.small(written.getvalue())
     assert len(after) < 0.5 * len(before)
     one, other = (
         np.asarray(Image.open(io.BytesIO(b)).convert("RGB"), float) for b in (before, after)
@@ -318,6 +318,10 @@ def test_in_a_browser(experiment, browser, tmp_path):
 
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        table = (
+            "unpack(document.querySelector('a.csv[download^=\"cm08-tuned\"]')).then(b => b.text())"
+        )
+        assert page.evaluate(table).startswith("lambda,error_mean,")
         cells = "document.querySelector('#cm08 details.cells table')"
         shown = f"[...{cells}.tBodies[0].rows].filter(r => !r.hidden)"
         heads = page.evaluate(f"[...{cells}.tHead.rows[0].cells].map(c => c.textContent)")

@@ -116,6 +116,24 @@ for (const link of document.querySelectorAll("a.save")) {
   link.href = link.closest("figure").querySelector("img").src;
 }
 
+// Downloads of tables are packed: what is saved is the table itself, where the browser can unpack it.
+async function unpack(link) {
+  const packed = Uint8Array.from(atob(link.href.split(",")[1]), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream, { headers: { "Content-Type": "text/csv" } }).blob();
+}
+
+for (const link of "DecompressionStream" in window ? document.querySelectorAll("a.csv") : []) {
+  link.addEventListener("click", async (event) => {
+    event.preventDefault();
+    const saved = document.createElement("a");
+    saved.href = URL.createObjectURL(await unpack(link));
+    saved.download = link.textContent;
+    saved.click();
+    setTimeout(() => URL.revokeObjectURL(saved.href), 10000);
+  });
+}
+
 // A row that a link names may stand in a closed part of the page.
 function show(target) {
   for (let part = target; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;

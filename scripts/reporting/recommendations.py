@@ -19,7 +19,7 @@ import pandas as pd
 
 from dp import comparison
 from plots import style
-from study import paths
+from study import lambdas, paths
 from study.canonical import epsilon
 from study.configuration.experiment import Cell
 from study.jobs import paired
@@ -144,7 +144,7 @@ def _standing(experiment, row):
     method = experiment.methods[row["method"]]
     cell = Cell(row["dataset"], row["method"], int(row["train_size"]), row["epsilon"])
     lam = experiment.regularisation(method, cell.dataset, cell.train_size, cell.epsilon)
-    setting, why = lam.setting(), ""
+    setting, why = lambdas.setting(lam), ""
     families = experiment.values.get("families", {}).values()
     if setting == VOID:
         why = "its lambda was chosen on the private rows, and not paid for"

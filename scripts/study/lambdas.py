@@ -40,11 +40,6 @@ class Stated(NamedTuple):
         """Where it comes from, and what that spends, in words."""
         return "stated in the configuration"
 
-    def setting(self):
-        """How it was chosen: `fixed`, by `rule`, on `public` rows, `selected` on private ones and paid
-        for, or `void`: chosen on them and not paid for."""
-        return "fixed"
-
 
 class Chosen(NamedTuple):
     """The .json that a tuning or a search writes."""
@@ -70,12 +65,6 @@ class Chosen(NamedTuple):
         public = ", taken as public" * bool(chosen.get("premises"))
         return f"validation on {where}" + (", not paid for" if chosen["private_rows"] else public)
 
-    def setting(self):
-        chosen = self.facts()
-        if "guarantee" in chosen:
-            return "selected"
-        return "void" if chosen["private_rows"] else "public"
-
 
 class ByRule(NamedTuple):
     """The mechanism's own function of n, d, epsilon, delta and the public bounds: no row is looked at."""
@@ -92,12 +81,22 @@ class ByRule(NamedTuple):
     def origin(self):
         return "the mechanism's rule, from public numbers alone"
 
-    def setting(self):
-        return "rule"
-
 
 def parse(text):
     """The kind whose `text` this is."""
     if text == ByRule.text:
         return ByRule()
     return Chosen(text) if text.endswith(".json") else Stated(float(text))
+
+
+def setting(lam):
+    """How it was chosen: `fixed`, on `public` rows, `selected` on private ones and paid for, or `void`,
+    chosen on them and not paid for; of the others the word that stands for them, such as `rule`."""
+    if isinstance(lam, Stated):
+        return "fixed"
+    if not isinstance(lam, Chosen):
+        return lam.text
+    chosen = lam.facts()
+    if "guarantee" in chosen:
+        return "selected"
+    return "void" if chosen["private_rows"] else "public"

@@ -21,8 +21,9 @@ from dp import comparison
 from plots import style
 from study import lambdas, paths
 from study.canonical import epsilon
-from study.configuration.experiment import Cell
+from study.configuration.experiment import Cell, data_path
 from study.jobs import paired
+from study.jobs.files import read_json
 from study.jobs.summary import draws_frame, over_folds
 
 LEVEL = 0.05
@@ -219,8 +220,9 @@ def _costs(experiment):
         own, peak = _benchmark(experiment.run_path(cell), "runs", "run")
         fit = experiment.fit_path(cell)
         of_fit, fit_peak = _benchmark(fit, "fits", "fit") if fit else (0.0, 0.0)
-        releases = experiment.folds if "folds" in experiment.values else experiment.simulations
-        seconds[cell] = own / (releases * experiment.restarts) + of_fit / releases
+        parts = experiment.folds if "folds" in experiment.values else experiment.simulations
+        fits = parts * read_json(data_path(cell.dataset, "json")).get("data_replicates", 1)
+        seconds[cell] = own / (parts * experiment.restarts) + of_fit / fits
         key = cell.dataset, cell.method
         memory[key] = np.nanmax([memory.get(key, 0.0), peak, fit_peak])
     return {

@@ -46,7 +46,16 @@ def answers():
         "full": {"columns": FULL, "rows": [_full(row, names) for row in rows]},
         "figure": paths.ACROSS("png"),
         "files": (path, across),
+        "path": str(path),
+        "stale": _stale(path, {row["experiment"] for row in rows}),
     }
+
+
+def _stale(path, experiments):
+    """Whether cells are newer than what was recommended from them, as after a run of one experiment."""
+    cells = (Path(paths.CELLS(experiment=name)) for name in experiments)
+    made = path.stat().st_mtime
+    return any(cell.exists() and cell.stat().st_mtime > made for cell in cells)
 
 
 def percent(text):

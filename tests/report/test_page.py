@@ -1,13 +1,14 @@
 """The report of a run that lacks something: built anyway, with the gaps shown and nothing invented."""
 
 import json
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from reporting import costs, packing, recommendations
+from reporting import answers, costs, packing, recommendations
 from reporting import ledger as ledgers
 from reporting.collect import Gathered
 from reporting.page import badge_class, because, named, render, short
@@ -214,6 +215,10 @@ def test_page_one_answers_which_method_to_use(experiment):
     void = '<span class="void" title="it was not paid for">void: The unpaid, 5 points more</span>'
     assert void in text and "1,234" in text
     assert text.count("<tr>") == 2 + 2 + 3 + 4  # its tables, headings included
+    assert "Cells have changed" not in text
+    Path(paths.CELLS(experiment="cm08")).touch()  # by a later run
+    os.utime(paths.RECOMMENDATIONS(), (1, 1))
+    assert answers.answers()["stale"]
 
 
 def test_costs_per_rule(project):

@@ -45,7 +45,7 @@ rule recommendations:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(170),
+        mem_mb=memory(140),
         runtime=minutes(),
     params:
         seed=CONFIG["seed"],

@@ -189,6 +189,7 @@ def answer(method, standing, kept, **further):
 
 
 def test_page_one_answers_which_method_to_use(experiment):
+    experiment.values["figures"] = {}
     page = page_of(experiment)
     assert "No experiment of this run compares methods" in page
     rows = [
@@ -385,6 +386,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
 def test_without_scripts_the_page_reads_whole(experiment, browser, tmp_path):
     from chromium import Chromium
 
+    experiment.values["figures"] = {}
     file = tmp_path / "report.html"
     file.write_text(page_of(experiment), encoding="utf-8")
     with Chromium(browser, tmp_path / "profile", width=1000) as page:

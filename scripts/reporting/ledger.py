@@ -77,11 +77,11 @@ def summary(by_mechanism):
         f"{len(those('consistent'))} are consistent with what they claim in every attack."
     ]
     if refuted:
-        said.append(f"Attacks refute the claims of {len(refuted)}: {', '.join(refuted)}.")
+        said.append(f"Attacks refute the claims of {len(refuted)}: {'; '.join(refuted)}.")
     if beyond:
         said.append(
             f"Proofs give more than is claimed of {len(beyond)} that no attack caught: "
-            f"{', '.join(beyond)}."
+            f"{'; '.join(beyond)}."
         )
     return said
 

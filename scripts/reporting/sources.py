@@ -104,10 +104,10 @@ def privacy(parts):
         for name, (factor, claimed, proven) in worst.items()
         if 1 + 1e-9 < factor < math.inf
     ]
-    said = [f"hold in every cell what they claim: {len(held)}"]
-    said += [f"need more epsilon than claimed: {', '.join(more)}"] * bool(more)
-    said += [f"have cells without any finite epsilon: {', '.join(none)}"] * bool(none)
-    return [f"Of {len(worst)} private methods as they ran here, {'; '.join(said)}."]
+    said = [f"{len(held)} of {len(worst)} private methods as they ran here hold what they claim."]
+    said += [f"More epsilon than claimed is needed by {'; '.join(more)}."] * bool(more)
+    said += [f"No finite epsilon, in some cell, have {'; '.join(none)}."] * bool(none)
+    return [" ".join(said)]
 
 
 def _statements(source, experiments):

@@ -29,6 +29,7 @@ rule all:
     input:
         [path for name in CONFIG["experiments"] for path in results_of(name)],
         ledger_files() if AUDITS.values["enabled"] else [],
+        recommendation_files(),
         paths.REPORT(),
 
 

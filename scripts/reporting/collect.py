@@ -1,6 +1,5 @@
 """Everything that the report shows of one experiment; what is missing is kept as a gap with its reason."""
 
-import base64
 import csv
 import importlib
 import math
@@ -12,6 +11,8 @@ from checks import published as comparisons
 from checks import statements
 from checks.results import Results
 from dp import metrics
+from plots import style
+from reporting import packing
 from study import facts as source_file
 from study import paths
 from study.canonical import epsilon, grid, number
@@ -170,7 +171,7 @@ class Gathered:
             partial = kind.inputs is inputs.CELLS and self._gaps_of(spec)
             path = self._at(paths.FIGURE, name=name)
             if path.exists() and not partial:
-                entry["data"] = base64.b64encode(path.read_bytes()).decode()
+                entry["data"] = packing.picture(path.read_bytes())
             elif kind.inputs is inputs.CELLS:
                 entry["data"], entry["why"] = self._redraw(spec, kind)
             else:
@@ -189,8 +190,6 @@ class Gathered:
         why = f"{len(missing)} of {len(cells)} cells are missing" if missing else "not made yet"
         if len(missing) == len(cells):
             return None, why
-        from plots import style
-
         function = getattr(importlib.import_module(kind.module), kind.function)
         try:
             figure = function(self.experiment, spec, self.some(cells))
@@ -200,7 +199,7 @@ class Gathered:
                 data = picture.read_bytes()
         except Exception as error:  # whatever a kind needs that is not there: the gap says so
             return None, f"{why}; it cannot be drawn from the others ({error})"
-        return base64.b64encode(data).decode(), why
+        return packing.picture(data), why
 
     def _alt(self, spec, kind):
         """The figure in words: what its kind shows, and the ends of its curves."""
@@ -220,12 +219,13 @@ class Gathered:
         name = spec.get("options", {}).get("metric") or metrics.of(frame)
         metric, what = f"{name}_mean", metrics.TITLES[name].replace("$", "")
         frame = frame[frame[metric].notna()]
+        looks = style.looks(self.experiment.methods)
         parts = []
         for (_, method), rows in frame.groupby(["dataset", "method"], sort=False):
             rows = rows.sort_values(["train_size", "epsilon"])
             first, last = rows[metric].iloc[0], rows[metric].iloc[-1]
             parts.append(
-                f"{method.replace('_', ' ')} {first:.3g}"
+                f"{looks[method]['label']} {first:.3g}"
                 + (f" to {last:.3g}" if len(rows) > 1 else "")
             )
         return (
@@ -255,13 +255,13 @@ class Gathered:
         return found
 
     def downloads(self):
-        """[(file name, base64)] of every CSV of the experiment, but the cells' own run files."""
+        """[(file name, packed)] of every CSV of the experiment, but the cells' own run files."""
         parts = ("", *(place.part for place in (paths.TABLE, paths.TUNED, paths.ANALYSIS)))
         files = [path for part in parts for path in (self.folder / part).glob("*.csv")]
         return [
             (
                 "-".join(path.relative_to(paths.results()).parts),
-                base64.b64encode(path.read_bytes()).decode(),
+                packing.table(path),
             )
             for path in sorted(files)
             if path.stat().st_size <= LARGEST_DOWNLOAD

@@ -1,13 +1,15 @@
 """The privacy ledger as the page shows it: one line per mechanism, every attack below, reasons folded."""
 
-import base64
 import math
 import re
+from functools import cache
 from pathlib import Path
 
 from plots import style
+from reporting import packing
 from reporting.collect import read_table
 from study import paths
+from study.configuration.experiment import data_name
 
 OTHERS = (
     (paths.EXACT, "Losses from densities, which no number of releases resolves"),
@@ -50,15 +52,52 @@ def ledger():
         ],
         "attack_columns": (*COLUMNS, "why"),
         "attacks": [[*line(attack), why(attack)] for attack in attacks],
-        "data": encoded(path),
-        "figure": encoded(figure) if figure.exists() else "",
-        "profiles": encoded(profiles) if profiles.exists() else "",
+        "data": packing.table(path),
+        "figure": packing.picture(figure.read_bytes()) if figure.exists() else "",
+        "profiles": packing.picture(profiles.read_bytes()) if profiles.exists() else "",
+        "summary": summary(by_mechanism),
         "others": [
-            (caption, Path(place()).name, *read_table(place()), encoded(place()))
+            (caption, Path(place()).name, *_named(*read_table(place())), packing.table(place()))
             for place, caption in OTHERS
             if Path(place()).exists()
         ],
     }
+
+
+def summary(by_mechanism):
+    """Sentences about the worst verdict of each mechanism."""
+    worst = [min(group, key=_order) for group in by_mechanism.values()]
+
+    def those(*words):
+        return [style.name(a["mechanism"]) for a in worst if a["verdict"].startswith(words)]
+
+    refuted, beyond = those("refutes", "exceeds"), those("more than claimed")
+    said = [
+        f"Of {len(worst)} mechanisms that were attacked, "
+        f"{len(those('consistent'))} are consistent with what they claim in every attack."
+    ]
+    if refuted:
+        said.append(f"Attacks refute the claims of {len(refuted)}: {'; '.join(refuted)}.")
+    if beyond:
+        said.append(
+            f"Proofs give more than is claimed of {len(beyond)} that no attack caught: "
+            f"{'; '.join(beyond)}."
+        )
+    return said
+
+
+def _named(columns, rows):
+    """The same table with names in place of keys."""
+    names = {
+        "mechanism": style.name,
+        **dict.fromkeys(("experiment", "method"), lambda key: key.replace("_", " ")),
+        "dataset": cache(data_name),
+    }
+    rows = [
+        [names.get(column, str)(value) for column, value in zip(columns, row, strict=True)]
+        for row in rows
+    ]
+    return columns, rows
 
 
 def line(attack):
@@ -94,7 +133,3 @@ def _order(attack):
 def _number(text):
     """A positive number; a cell without one, and 0, count as hardly anything."""
     return float(text or 0) or 1e-9
-
-
-def encoded(path):
-    return base64.b64encode(Path(path).read_bytes()).decode()

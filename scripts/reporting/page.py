@@ -1,17 +1,19 @@
 """The page: what `Gathered` found, laid out by workflow/report/report.html.j2."""
 
+import itertools
 import json
 import math
-from collections import Counter
+import re
 from pathlib import Path
 
 import jinja2
 
 from checks import statements, verdicts
-from reporting import costs, ledger, readings
-from study import facts as source_file
+from plots import style
+from reporting import answers, costs, ledger, packing, readings, sources
 from study import paths
 from study.canonical import epsilon
+from study.configuration.experiment import data_name
 
 TEMPLATES = paths.HOME / "workflow/report"
 TITLE = "Differentially private linear models: published results, regenerated and checked"
@@ -42,11 +44,41 @@ STATEMENTS = {
 }
 
 
+HEADINGS = {
+    "dataset": "data set",
+    "train_size": "training rows",
+    "error_mean": "error",
+    "error_low": "from",
+    "error_high": "to",
+    "error_sd": "sd of draws",
+    "log_loss_mean": "log loss",
+    "auc_mean": "AUC",
+    "mse_mean": "squared error",
+    "mae_mean": "absolute error",
+    "r2_mean": "R\u00b2",
+    "epsilon_claimed": "claimed epsilon",
+    "epsilon_proven": "proven epsilon",
+    "epsilon_audited": "audited epsilon",
+    "delta_proven": "proven delta",
+    "cpu_seconds": "CPU seconds",
+    "cpu_seconds_median": "median of CPU seconds",
+    "cpu_seconds_max": "most CPU seconds",
+    "peak_mb": "peak memory, MB",
+}
+KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns that hold keys
+
+
 def render(gathered, seed, shows):
     """The whole page as text. gathered: list of `reporting.collect.Gathered`; shows: what the page says
     of itself, see `study.jobs.records.page`."""
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
+    cards = sources.cards(gathered, experiments)
+    recommended = answers.answers()
+    if recommended:
+        recommended |= _files(recommended.pop("files"), recommended.pop("figure"))
+    audited = ledger.ledger()
+    _number_figures(recommended, cards, audited, experiments)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=lambda name: name is None or name.endswith(".j2"),
@@ -54,6 +86,7 @@ def render(gathered, seed, shows):
         trim_blocks=True,
     )
     environment.filters |= {"short": short, "words": words, "badge_class": badge_class}
+    environment.filters |= {"heading": heading}
     environment.tests["numeric"] = numeric
     partial = [e for e in experiments if e["status"] != "complete"]
     return environment.get_template("report.html.j2").render(
@@ -65,8 +98,9 @@ def render(gathered, seed, shows):
         partial="; ".join(f"{e['name']}: {e['status']}" for e in partial) + "." if partial else "",
         facts=_facts(gathered),
         rule=verdicts.RULE,
-        ledger=ledger.ledger(),
-        sources=_sources(experiments),
+        answers=recommended,
+        ledger=audited,
+        sources=cards,
         costs={"columns": costs.COLUMNS, "rows": list(costs.per_rule(jobs))},
     )
 
@@ -98,6 +132,56 @@ def words(name):
     return str(name).replace("_", " ")
 
 
+def heading(column):
+    """A column's name for readers."""
+    return HEADINGS.get(column, words(column))
+
+
+def named(text, names):
+    """A sentence in which keys are replaced by names; those of one word are words of the sentence."""
+    keys = [key for key in names if "_" in key]
+    if not keys:
+        return str(text)
+    longest_first = sorted(keys, key=len, reverse=True)
+    pattern = rf"(?<![\w/]){'(?:' + '|'.join(map(re.escape, longest_first)) + ')'}(?![\w/])"
+    return re.sub(pattern, lambda found: names[found.group()], str(text))
+
+
+def _named_table(columns, rows, names):
+    """Rows with names in place of keys, in the columns that hold keys."""
+    at = [k for k, column in enumerate(columns) if column in KEYS]
+    for row in rows:
+        row = list(row)
+        for k in at:
+            row[k] = names.get(row[k], row[k])
+        yield row
+
+
+def _files(paths_, figure):
+    """What the page carries of the recommendations' files."""
+    figure = Path(figure)
+    return {
+        "downloads": [(path.name, packing.table(path)) for path in paths_],
+        "figure": {"data": packing.picture(figure.read_bytes())} if figure.exists() else None,
+    }
+
+
+def _number_figures(recommended, cards, audited, experiments):
+    """Give every figure its number, in the order in which the page shows them."""
+    numbers = itertools.count(1)
+    if recommended and recommended["figure"]:
+        recommended["figure"]["number"] = next(numbers)
+    for card in cards:
+        if card["figure"]:
+            card["figure"] |= {"number": next(numbers), "in_card": True}
+    audited["numbers"] = {
+        name: next(numbers) for name in ("figure", "profiles") if audited.get(name)
+    }
+    for figure in (figure for experiment in experiments for figure in experiment["figures"]):
+        if not figure.get("in_card"):
+            figure |= {"number": next(numbers), "in_card": False}
+
+
 def badge_class(text):
     head = str(text).partition(":")[0]
     head = "not reproduced" if head.startswith("not reproduced") else head
@@ -111,6 +195,10 @@ def _experiment(part, jobs):
     found = {section: part.verdicts(section) for section in ("published", "claims", "defects")}
     columns, rows = part.cell_table()
     data = part.data()
+    looks = style.looks(experiment.values.get("methods", {}))
+    methods = {label: look["label"] for label, look in looks.items()}
+    datasets = {name: data_name(name) for name in experiment.all_datasets()}
+    names = datasets | methods
     kinds = [d["kind"] + (" (stand-in)" if d["stand_in"] else "") for d in data]
     return {
         "name": experiment.name,
@@ -120,26 +208,40 @@ def _experiment(part, jobs):
         "cells": len(part.cells),
         "replicates": _replicates(experiment),
         "restarts": experiment.values.get("restarts"),
-        "data": [list(entry.values()) for entry in data],
+        "data": [[datasets[e["name"]], *list(e.values())[1:]] for e in data],
+        "methods": [
+            (methods[label], label, style.name(method["mechanism"]), _settings(method))
+            for label, method in experiment.values.get("methods", {}).items()
+        ],
         "data_kinds": ", ".join(dict.fromkeys(filter(None, kinds))),
         "changes": part.changes(),
         "gaps": [
-            (cell.dataset, cell.method, cell.train_size, epsilon(cell.epsilon), why)
+            (names[cell.dataset], names[cell.method], cell.train_size, epsilon(cell.epsilon), why)
             for cell, why in part.gaps
         ],
-        "figures": part.figures(),
-        "tables": part.tables(),
+        "figures": [
+            figure | {"id": f"{experiment.name}-{figure['name']}"} for figure in part.figures()
+        ],
+        "tables": [
+            table | {"rows": list(_named_table(table["columns"], table["rows"], names))}
+            for table in part.tables()
+        ],
         "cell_columns": columns,
-        "cell_rows": rows,
-        "published": _published(experiment, found["published"]),
+        "cell_rows": list(_named_table(columns, rows, names)),
+        "published": _published(experiment, found["published"], names),
         "readings": readings.heat_map(experiment, Path(readings.path_of(experiment))),
         "verdicts": found,
         "statements": [
-            {"section": section, "title": title, "what": what, "rows": _statements(found[section])}
+            {
+                "section": section,
+                "title": title,
+                "what": what,
+                "rows": _statements(found[section], names),
+            }
             for section, (title, what) in STATEMENTS.items()
             if found[section]
         ],
-        "counts": {section: _counts(rows) for section, rows in found.items()},
+        "counts": {section: sources.counts(rows) for section, rows in found.items()},
         "cpu_seconds": sum(job.cpu for job in jobs if job.experiment == experiment.name),
         "downloads": part.downloads(),
     }
@@ -152,16 +254,36 @@ def _replicates(experiment):
     return "no repetition"
 
 
-def _statements(rows):
-    return [{column: row.get(column, "") for column in statements.COLUMNS} for row in rows]
+def _settings(method):
+    """Options, delta and lambda of a method, in words."""
+    said = [f"{words(key)} {value}" for key, value in method["options"].items()]
+    said += [f"delta {method['delta']}"] if method["delta"] else []
+    said += [] if method["lambda"] is None else [f"lambda {method['lambda']}"]
+    return ", ".join(said)
 
 
-def _counts(rows):
-    counted = Counter(row["verdict"] for row in rows)
-    return ", ".join(f"{count} {verdict}" for verdict, count in counted.most_common())
+def _statements(rows, names):
+    return [
+        {column: row.get(column, "") for column in statements.COLUMNS}
+        | {"decided_by": because(row, names)}
+        for row in rows
+    ]
 
 
-def _published(experiment, rows):
+def because(row, names):
+    """Why a statement has its verdict, as sentences with names in place of keys."""
+    text = named(row["decided_by"], names).strip().rstrip(".")
+    said = f"{text[:1].upper()}{text[1:]}." if text else ""
+    tried = str(row.get("readings") or "")
+    if tried not in ("", "1"):
+        said += (
+            f" {tried} readings of what the source leaves open were tried; a claim without any "
+            f"truth in it would hold under one of them with probability {short(row['luck'])}."
+        )
+    return said
+
+
+def _published(experiment, rows, names):
     """One table per comparison, without the columns that are empty in it."""
     tables = []
     for name, spec in experiment.values.get("published", {}).items():
@@ -172,7 +294,9 @@ def _published(experiment, rows):
                 "title": spec["title"],
                 "note": spec.get("note", ""),
                 "columns": columns,
-                "rows": [[row.get(column, "") for column in columns] for row in own],
+                "rows": list(
+                    _named_table(columns, [[row.get(c, "") for c in columns] for row in own], names)
+                ),
             }
         )
     return tables
@@ -214,52 +338,3 @@ def _facts(gathered):
             versions.setdefault(package, {})[version] = None
     text = ", ".join(f"{package} {' / '.join(found)}" for package, found in versions.items())
     return [*facts, ("packages", text or "not recorded")]
-
-
-def _sources(experiments):
-    """Every claim and defect of every source, with the verdict of the experiment that decides it."""
-    decided = {}
-    for experiment in experiments:
-        for section in STATEMENTS:
-            for row in experiment["verdicts"][section]:
-                decided[row["id"]] = row
-    found = []
-    for path in source_file.files().values():
-        source = source_file.read(path.stem)
-        rows = []
-        for section in STATEMENTS:
-            for name, entry in source.statements(section).items():
-                row = decided.get(name)
-                why = "" if row else "no experiment of this report decides it"
-                rows.append(
-                    {
-                        "id": name,
-                        "verdict": row["verdict"] if row else statements.NOT_TESTED,
-                        "says": entry.get("says") or entry["what"],
-                        "link": bool(row),
-                        "why": row["decided_by"]
-                        if row and row["verdict"] == statements.NOT_TESTED
-                        else why,
-                    }
-                )
-        found.append(
-            {
-                "key": source.key,
-                "short": source.short,
-                "rows": rows,
-                "summary": _counts(rows),
-                "conclusions": readings.conclusions(
-                    *(
-                        [
-                            row
-                            for experiment in experiments
-                            if experiment["source"] == source.key
-                            for row in experiment["verdicts"][section]
-                        ]
-                        for section in ("published", "claims")
-                    )
-                ),
-                "open": any(row["link"] for row in rows),
-            }
-        )
-    return found

@@ -11,7 +11,7 @@ from study import paths
 from study.configuration.config import ConfigError, read_yaml
 
 # Rules whose files in a folder are all made by one job.
-ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending")
+ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", "recommendations")
 
 
 class Planned(NamedTuple):

@@ -107,3 +107,16 @@ def parse(text):
         if text == kind.text:
             return kind()
     return Chosen(text) if text.endswith(".json") else Stated(float(text))
+
+
+def setting(lam):
+    """How it was chosen: `fixed`, on `public` rows, `selected` on private ones and paid for, or `void`,
+    chosen on them and not paid for; of the others the word that stands for them, such as `rule`."""
+    if isinstance(lam, Stated):
+        return "fixed"
+    if not isinstance(lam, Chosen):
+        return lam.text
+    chosen = lam.facts()
+    if "guarantee" in chosen:
+        return "selected"
+    return "void" if chosen["private_rows"] else "public"

@@ -124,6 +124,9 @@ AUDITED_CELLS = Place("audit", "", "cells")
 REPORT = Place("", "", "report", "html")
 PARTIAL_REPORT = Place("", "", "report-partial", "html")  # where REPORT shows more
 COSTS = Place("", "", "costs")
+RECOMMENDATIONS = Place("", "", "recommendations")
+ACROSS = Place("", "", "regret")  # recommended methods across data sets; its figure: png
+SNAPSHOT = Place("", "", "frontier", "json")
 
 
 def benchmarks():

@@ -1,16 +1,17 @@
 """The report of a run that lacks something: built anyway, with the gaps shown and nothing invented."""
 
 import json
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from reporting import costs
+from reporting import answers, costs, packing, recommendations
 from reporting import ledger as ledgers
 from reporting.collect import Gathered
-from reporting.page import badge_class, render, short
+from reporting.page import badge_class, because, named, render, short
 from study import paths
 from study.jobs.files import write_csv
 
@@ -118,6 +119,109 @@ def test_badges_do_not_call_a_failure_good():
     assert badge_class("not tested") == badge_class("something new") == "mild"
 
 
+def test_every_colour_can_be_read():
+    """Contrast of text against what is behind it, as WCAG 2 computes it, at least 4.5 (AA)."""
+    css = (Path(__file__).parents[2] / "workflow/report/report.css").read_text(encoding="utf-8")
+    themes = [
+        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block))
+        for block in re.findall(r"\{([^{}]*--paper:[^{}]*)\}", css)
+    ]
+    assert (
+        len(themes) == 3 and themes[1] == themes[2]
+    )  # light, dark by the system and by the button
+
+    def luminance(colour):
+        parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+        parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    pairs = [(text, back) for text in ("ink", "soft", "link") for back in ("paper", "wash")]
+    pairs += [(name, f"{name}-wash") for name in ("good", "bad", "mild")]
+    for theme in themes:
+        for text, back in pairs:
+            light, dark = sorted((luminance(theme[text]), luminance(theme[back])), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, back)
+
+
+def test_why_a_statement_has_its_verdict_is_a_sentence_with_names():
+    names = {"output_perturbation": "output perturbation", "amp": "AMP", "a_b": "the data"}
+    assert named("output_perturbation on a_b, tables/a_b, an amp", names) == (
+        "output perturbation on the data, tables/a_b, an amp"
+    )
+    row = {"decided_by": "fails: output_perturbation is above", "readings": "3", "luck": "0.875"}
+    assert because(row, names) == (
+        "Fails: output perturbation is above. 3 readings of what the source leaves open were tried; a "
+        "claim without any truth in it would hold under one of them with probability 0.875."
+    )
+    assert because({"decided_by": "so it is", "readings": "1", "luck": "0.5"}, names) == "So it is."
+
+
+def test_pictures_become_smaller_and_stay_the_same_to_the_eye():
+    import io
+
+    import matplotlib.pyplot as plt
+    import numpy as np
+    from PIL import Image
+
+    figure, axes = plt.subplots(dpi=160)
+    for k in range(4):
+        axes.plot(np.sin(np.arange(50) / (k + 3)), label=f"curve {k}")
+    axes.legend()
+    written = io.BytesIO()
+    figure.savefig(written, format="png")
+    plt.close(figure)
+    before, after = written.getvalue(), packing.small(written.getvalue())
+    assert len(after) < 0.5 * len(before)
+    one, other = (
+        np.asarray(Image.open(io.BytesIO(b)).convert("RGB"), float) for b in (before, after)
+    )
+    assert one.shape == other.shape and np.abs(one - other).mean() < 1
+
+
+def answer(method, standing, kept, **further):
+    row = dict.fromkeys(recommendations.COLUMNS, "") | {
+        **{"regime": "nothing tuned", "task": "classes", "experiment": "cm08", "dataset": "rows"},
+        **{"train_size": 1000, "epsilon": "1", "adjacency": "replace-one", "standing": standing},
+        **{"method": method, "title": f"The {method}", "setting": "rule", "kept": kept},
+        **{"behind": 0.9 - kept, "behind_high": 0.91 - kept, "metric": "log_loss"},
+    }
+    return row | further
+
+
+def test_page_one_answers_which_method_to_use(experiment):
+    experiment.values["figures"] = {}
+    page = page_of(experiment)
+    assert "No experiment of this run compares methods" in page
+    rows = [
+        answer("best", "not beaten", 0.9, rows_for_95_percent=1234, rows_are="interpolated"),
+        answer("other", "beaten", 0.4, p=0.001, beaten_by="best"),
+        answer("unpaid", "void", 0.95, setting="void", why="it was not paid for"),
+    ]
+    write_csv(paths.RECOMMENDATIONS(), list(rows[0]), [row.values() for row in rows])
+    across = [
+        dict.fromkeys(recommendations.ACROSS, "")
+        | {"regime": "nothing tuned", "task": "classes", "experiment": "cm08"}
+        | {"adjacency": "replace-one", "title": f"The {m}", "data_sets": 1, "questions": 1}
+        | {"not_beaten": n, "regret": r, "rank": n}
+        for m, n, r in (("best", 1, 0.0), ("other", 0, 0.5))
+    ]
+    write_csv(paths.ACROSS(), list(across[0]), [row.values() for row in across])
+    page = page_of(experiment)
+    (text,) = re.findall(r'<section id="answers">(.*?)</section>', page, re.S)
+    assert page.index('id="answers"') < page.index('id="sources"') < page.index('id="ledger"')
+    assert "<b>The best</b> is not beaten in 1 of 1 questions on 1 data set" in text
+    assert (
+        'class="best">The best <b>90.0\u00a0%</b>' in text and 'class="best">The other' not in text
+    )
+    void = '<span class="void" title="it was not paid for">void: The unpaid, 5 points more</span>'
+    assert void in text and "1,234" in text
+    assert text.count("<tr>") == 2 + 2 + 3 + 4  # its tables, headings included
+    assert "Cells have changed" not in text
+    Path(paths.CELLS(experiment="cm08")).touch()  # by a later run
+    os.utime(paths.RECOMMENDATIONS(), (1, 1))
+    assert answers.answers()["stale"]
+
+
 def test_costs_per_rule(project):
     header = "s\th:m:s\tmax_rss\tcpu_time\n"
     for name, line in (
@@ -207,16 +311,27 @@ def test_in_a_browser(experiment, browser, tmp_path):
         page.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1,
                   mobile=True)  # fmt: skip
         page.open(file.as_uri())
+        # by keyboard alone: the first stop leads past the contents, and what scrolls can be reached
+        page.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
+        assert page.evaluate("document.activeElement.className") == "skip"
+        stops = "[...document.querySelectorAll('.scroll, summary, th button')].every(e => e.tabIndex >= 0)"
+        assert page.evaluate(stops)
         images = page.evaluate("[...document.images].map(i => i.complete && i.naturalWidth > 300)")
         assert images and all(images)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert page.evaluate("document.querySelectorAll('.gaps tbody tr').length") == 1
         assert page.evaluate("document.querySelector('a.save').href").startswith("data:image/png")
 
-        cells = "[...document.querySelectorAll('#cm08 > details:last-of-type table')].at(-1)"
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        table = (
+            "unpack(document.querySelector('a.csv[download^=\"cm08-tuned\"]')).then(b => b.text())"
+        )
+        assert page.evaluate(table).startswith("lambda,error_mean,")
+        cells = "document.querySelector('#cm08 details.cells table')"
         shown = f"[...{cells}.tBodies[0].rows].filter(r => !r.hidden)"
         heads = page.evaluate(f"[...{cells}.tHead.rows[0].cells].map(c => c.textContent)")
-        column = heads.index("error mean")
+        column = heads.index("error")
         click = f"{cells}.tHead.rows[0].cells[{column}].querySelector('button').click()"
         values = f"{shown}.map(r => r.cells[{column}].textContent)"
         for direction, reverse in (("ascending", False), ("descending", True)):
@@ -229,10 +344,31 @@ def test_in_a_browser(experiment, browser, tmp_path):
             assert len(numbers) > 20 and numbers == sorted(numbers, reverse=reverse)
 
         field = f"{cells}.parentElement.previousElementSibling.querySelector('input')"
-        typing = "f.value = 'nonprivate 10000'; f.dispatchEvent(new Event('input'))"
+        typing = "f.value = 'without 10000'; f.dispatchEvent(new Event('input'))"
         page.evaluate(f"(f => {{ {typing} }})({field})")
         rows = page.evaluate(f"{shown}.map(r => r.textContent)")
-        assert len(rows) == 2 and all("nonprivate" in row for row in rows)
+        assert len(rows) == 2 and all("without privacy" in row for row in rows)
+        page.evaluate(f"(f => {{ {typing.replace('without 10000', '')} }})({field})")
+
+        # any cell: words in the field above, and a choice opens what the cell is folded in
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = false)")
+        field = "document.querySelector('.search input')"
+        typing = "f.value = 'output_perturbation 10000 0.2'; f.dispatchEvent(new Event('input'))"
+        page.evaluate(f"(f => {{ {typing} }})({field})")
+        found = "[...document.querySelectorAll('.found button')]"
+        assert page.evaluate(f"{found}.length") == 2  # of two data sets
+        page.evaluate(f"{found}[0].click()")
+        chosen = page.evaluate("document.querySelector('.chosen').textContent")
+        assert "output perturbation" in chosen and "10000" in chosen
+        top = page.evaluate("document.querySelector('.chosen').getBoundingClientRect().top")
+        assert 0 < top < 800 and page.evaluate("document.querySelector('.found').hidden")
+
+        # on paper nothing is left that asks for a click; without scripts nothing is missing but search
+        shown = "getComputedStyle(document.querySelector('nav')).display"
+        page.call("Emulation.setEmulatedMedia", media="print")
+        assert page.evaluate(shown) == "none"
+        page.call("Emulation.setEmulatedMedia", media="screen")
+        assert page.evaluate(shown) != "none"
 
         dark = "getComputedStyle(document.body).backgroundColor"
         before = page.evaluate(dark)
@@ -245,6 +381,23 @@ def test_in_a_browser(experiment, browser, tmp_path):
         asked = [e["request"]["url"] for e in page.named("Network.requestWillBeSent")]
         assert asked and not [url for url in asked if not re.match("file:|data:", url)]
         assert sum(url.startswith("file:") for url in asked) == 1
+
+
+def test_without_scripts_the_page_reads_whole(experiment, browser, tmp_path):
+    from chromium import Chromium
+
+    experiment.values["figures"] = {}
+    file = tmp_path / "report.html"
+    file.write_text(page_of(experiment), encoding="utf-8")
+    with Chromium(browser, tmp_path / "profile", width=1000) as page:
+        page.call("Emulation.setScriptExecutionDisabled", value=True)
+        page.open(file.as_uri())
+        outline = page.evaluate("[...document.querySelectorAll('h2')].map(h => h.textContent)")
+        assert outline[0] == "What should I use?" and len(outline) == 5
+        assert page.evaluate("document.querySelector('.search') === null")
+        assert page.evaluate("document.querySelector('th button') === null")
+        folded = "document.querySelector('#cm08 > details')"
+        assert page.evaluate(f"{folded}.open = true; {folded}.querySelector('td').clientHeight > 5")
 
 
 def test_the_browser_test_sees_what_it_must_refuse(browser, tmp_path):

@@ -11,6 +11,7 @@ from scipy.optimize import brentq, minimize
 from scipy.stats import binomtest
 
 import attack as script
+import reference
 from dp import audit, noise
 from dp.accounting import REPLACE_ONE, Guarantee, gaussian_sigma
 from dp.losses import get
@@ -26,7 +27,8 @@ from study.configuration import audits
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "n_lambda", "expected"), [(0.1, 1, 0.2495), (1, 0.1, 1.5306), (1, 0.01, 3.5248)]
+    ("epsilon", "n_lambda", "expected"),
+    reference.values("objective_perturbation_1d", "epsilon", "n_lambda"),
 )
 def test_published_form_in_one_dimension(epsilon, n_lambda, expected):
     found = audit.privacy_loss_1d("objective_perturbation_cm08", epsilon, n_lambda)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+import reference
 from dp.losses import get
 from dp.mechanisms import MECHANISMS
 from dp.privacy.laplace_tilt import calibrate, exact_epsilon
@@ -58,7 +59,7 @@ def worst_pair(s, n_lambda, bound=1.0):
 
 @pytest.mark.parametrize(
     ("epsilon", "n_lambda", "expected"),
-    [(0.1, 1.0, 0.2989), (1.0, 0.1, 2.0244), (1.0, 0.01, 4.0242)],
+    reference.values("objective_perturbation", "epsilon_b", "n_lambda")[:3],
 )
 def test_supremum_is_reached_in_two_dimensions(epsilon, n_lambda, expected):
     losses = [privacy_loss(*worst_pair(s, n_lambda), epsilon) for s in np.linspace(0.01, 0.99, 99)]

@@ -34,8 +34,8 @@ def test_the_configurations_readme_is_what_is_generated():
 def test_every_key_mechanism_and_kind_is_explained():
     text = (ROOT / "config/README.md").read_text(encoding="utf-8")
     for path in SCHEMAS:
-        if path.name == "published.schema.yaml":
-            continue  # facts read from the sources, not settings
+        if path.name in ("published.schema.yaml", "frontier.schema.yaml"):
+            continue  # facts read from the sources, and results: not settings
         for key in keys(read_yaml(path)):
             assert f"`{key}`" in text or f".{key}`" in text, f"{path.name}: {key}"
     for name in (kind for found in kinds.SECTIONS.values() for kind in found):

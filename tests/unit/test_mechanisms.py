@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import gamma, kstest, uniform
 
+import reference
 from dp import audit, losses
 from dp.accounting import Guarantee
 from dp.errors import Failed, Refused
@@ -609,7 +610,7 @@ def test_a_loss_without_a_gradient_bound_is_refused(name):
 
 @pytest.mark.parametrize(
     ("epsilon", "n_lambda", "expected"),
-    [(0.1, 1, 0.2989), (1, 0.1, 2.0244), (1, 0.01, 4.0242), (0.1, 140, 0.1), (2, 1, 2)],
+    reference.values("objective_perturbation", "epsilon_b", "n_lambda"),
 )
 def test_cm08_true_epsilon(epsilon, n_lambda, expected):
     """The minimiser's own epsilon; and the whole release's, of which a share is the output noise's."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
+import reference
 from dp.mechanisms import MECHANISMS
 from dp.privacy import quadratics
 from dp.privacy.sensitivities import gram_and_moment
@@ -96,7 +97,7 @@ def test_adassp_states_the_composition(calibration, epsilon):
 
 
 @pytest.mark.parametrize(
-    ("claimed", "proven"), [(1, 0.782), (3, 2.64), (5, 4.743), (7, 7.05), (10, 10.89)]
+    ("claimed", "proven"), reference.values("guarantees", "epsilon", function="adassp")
 )
 def test_adassp_as_printed_under_replace_one(claimed, proven):
     """Its constants are for adding or removing a record: the claim is exceeded from about 7 on."""

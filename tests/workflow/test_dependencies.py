@@ -8,11 +8,13 @@ import re
 import subprocess
 import sys
 
+import jsonschema
 import pytest
 
 from dp.mechanisms import MECHANISMS
 from project import ROOT
 from study.configuration import audits, kinds
+from study.configuration.config import read_yaml
 from study.dependencies import digest, files_of_job
 
 SCRIPTS = ROOT / "scripts"
@@ -116,6 +118,11 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
     project.captured = tmp_path
     project.snakemake("--configfile", "config/smoke.yaml", capture=tmp_path, timeout=1200)
     check(project)
+    # the only run of everything: its snapshot is what the schema says
+    schema = read_yaml(project / "workflow/schemas/frontier.schema.yaml")
+    snapshot = json.loads((project / "results-smoke/frontier.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(snapshot)
+    assert snapshot["cells"] and snapshot["recommendations"]
 
 
 def test_modules_are_loaded_by_name_where_it_is_known_only():

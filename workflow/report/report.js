@@ -56,22 +56,96 @@ for (const table of document.querySelectorAll("table.data")) {
   const count = document.createElement("span");
   count.className = "note";
   line.append("Rows with ", field, count);
+  count.setAttribute("aria-live", "polite");
   field.addEventListener("input", () =>
     filter(table, field.value.toLowerCase().split(/\s+/).filter(Boolean), count));
   filter(table, [], count);
   table.parentElement.before(line);
 }
 
+// Any cell in two clicks: the field above finds rows of the tables of cells, by words of data sets, methods
+// and numbers; a choice opens what it is folded in.
+function search(field, list) {
+  const rows = [];
+  for (const part of document.querySelectorAll("details.cells")) {
+    const heads = Array.from(part.querySelectorAll("thead th"), (cell) => cell.textContent);
+    const wanted = ["data set", "method", "training rows", "epsilon"].map((name) => heads.indexOf(name));
+    const metric = heads.findIndex((name) => name === "error" || name === "R\u00b2");
+    for (const row of part.querySelectorAll("tbody tr")) {
+      const texts = wanted.map((k) => row.cells[k].textContent);
+      const [data, method, size, epsilon] = texts;
+      const shown = `${data}, ${method}, ${size} rows, epsilon ${epsilon}: ${heads[metric]} ${row.cells[metric].textContent}`;
+      rows.push({ row, shown, text: `${part.dataset.of} ${shown}`.toLowerCase() });
+    }
+  }
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().replaceAll("_", " ").split(/\s+/).filter(Boolean);
+    const found = words.length ? rows.filter((entry) => words.every((word) => entry.text.includes(word))) : [];
+    list.hidden = !words.length;
+    list.replaceChildren(...found.slice(0, 50).map((entry) => {
+      const line = document.createElement("li");
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = entry.shown;
+      button.addEventListener("click", () => {
+        list.hidden = true;
+        for (const old of document.querySelectorAll(".chosen")) old.classList.remove("chosen");
+        entry.row.classList.add("chosen");
+        show(entry.row);
+      });
+      line.append(button);
+      return line;
+    }));
+    const note = document.createElement("li");
+    note.className = "note";
+    note.textContent = ` ${found.length} of ${rows.length} cells${found.length > 50 ? ", the first 50" : ""}`;
+    list.prepend(note);
+  });
+  addEventListener("keydown", (event) => { if (event.key === "Escape") list.hidden = true; });
+  document.addEventListener("click", (event) => { if (!list.parentElement.contains(event.target)) list.hidden = true; });
+}
+
+const box = document.createElement("div");
+box.className = "search";
+box.innerHTML = '<label>Find a cell <input type="search" placeholder="method, data set, epsilon"></label><ul class="found" aria-live="polite" hidden></ul>';
+document.querySelector("header").insertBefore(box, document.getElementById("theme"));
+search(box.querySelector("input"), box.querySelector("ul"));
+
 // Downloads of figures: the picture that is shown, not a second copy of it.
 for (const link of document.querySelectorAll("a.save")) {
   link.href = link.closest("figure").querySelector("img").src;
 }
 
+// Downloads of tables are packed: what is saved is the table itself, where the browser can unpack it.
+async function unpack(link) {
+  const packed = Uint8Array.from(atob(link.href.split(",")[1]), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream, { headers: { "Content-Type": "text/csv" } }).blob();
+}
+
+for (const link of "DecompressionStream" in window ? document.querySelectorAll("a.csv") : []) {
+  link.addEventListener("click", async (event) => {
+    event.preventDefault();
+    const saved = document.createElement("a");
+    saved.href = URL.createObjectURL(await unpack(link));
+    saved.download = link.textContent;
+    saved.click();
+    setTimeout(() => URL.revokeObjectURL(saved.href), 10000);
+  });
+}
+
 // A row that a link names may stand in a closed part of the page.
+function show(target) {
+  for (let part = target; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
+  // a link to an experiment is to what is folded in it
+  const folded = target.querySelector(":scope > details");
+  if (folded && target.classList.contains("experiment")) folded.open = true;
+  target.scrollIntoView({ block: target.tagName === "TR" ? "center" : "start" });
+}
+
 function open_target() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  for (let part = target; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
-  if (target) target.scrollIntoView();
+  if (target) show(target);
 }
 addEventListener("hashchange", open_target);
 open_target();

@@ -360,6 +360,20 @@ def lambda_files(experiment):
     return sorted({lam.file for lam in found if lam.file})
 
 
+# report.smk: which method to use.
+
+
+def recommending():
+    """Listed experiments that answer it."""
+    listed = [EXPERIMENTS[name] for name in CONFIG["experiments"]]
+    return [each for each in listed if each.values.get("recommends") and each.sweeps]
+
+
+def recommendation_files():
+    files = [paths.RECOMMENDATIONS(), paths.ACROSS(), paths.ACROSS("png"), paths.SNAPSHOT()]
+    return files if recommending() else []
+
+
 # Snakefile and report.smk: all that an experiment ends with.
 
 

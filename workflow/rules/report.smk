@@ -20,9 +20,46 @@ rule configuration:
         "printf '%s\\n' {params.experiment:q} 2> {log} > {output}.new && mv {output}.new {output}"
 
 
+# Which method to use, from the cells of all experiments that compare methods under equal conditions.
+rule recommendations:
+    input:
+        results=[paths.CELLS(experiment=each.name) for each in recommending()],
+        runs=[each.run_path(cell) for each in recommending() for cell in each.cells()],
+        made=[paths.PROVENANCE(experiment=each.name) for each in recommending()],
+        meta=[data_path(name, "json") for each in recommending() for name in each.datasets],
+        chosen=[path for each in recommending() for path in lambda_files(each)],
+        configuration=[paths.CONFIGURATION(experiment=each.name) for each in recommending()],
+    output:
+        questions=report(
+            paths.RECOMMENDATIONS(),
+            caption="../report/recommendations.rst",
+            category="Everything",
+            labels={"page": "which method to use"},
+        ),
+        across=paths.ACROSS(),
+        figure=paths.ACROSS("png"),
+        snapshot=paths.SNAPSHOT(),
+    log:
+        paths.RECOMMENDATIONS.log(),
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(140),
+        runtime=minutes(),
+    params:
+        seed=CONFIG["seed"],
+        library=digest("recommend.py"),
+    shell:
+        'python "$DP_HOME/scripts/recommend.py" --configuration {input.configuration} --seed {params.seed}'
+        " --out {output.questions} --out-across {output.across} --out-figure {output.figure}"
+        " --out-snapshot {output.snapshot} 2> {log}"
+
+
 rule report:
     input:
         results=[path for name in CONFIG["experiments"] for path in results_of(name)],
+        recommendations=recommendation_files(),
         ledger=ledger_files() if AUDITS.values["enabled"] else [],
         configuration=expand(paths.CONFIGURATION(), experiment=CONFIG["experiments"]),
     output:

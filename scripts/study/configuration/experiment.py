@@ -2,16 +2,25 @@
 
 import json
 import math
+from pathlib import Path
 from typing import NamedTuple
 
 from dp.accounting import rule_delta
 from study import canonical, lambdas, paths
 from study.configuration import kinds, needs
+from study.jobs.files import read_json
 
 
 def data_path(dataset, suffix="npz"):
     """Prepared rows (npz), or what was done to them (json)."""
     return paths.DATA(suffix, dataset=dataset)
+
+
+def data_name(dataset):
+    """A prepared data set's name for readers: its title, or its key in words."""
+    path = Path(data_path(dataset, "json"))
+    title = read_json(path).get("title") if path.exists() else None
+    return title or dataset.replace("_", " ")
 
 
 class Cell(NamedTuple):

@@ -1,0 +1,81 @@
+"""Which of several methods is best, as far as their folds can tell."""
+
+import math
+
+import numpy as np
+from scipy.special import stdtr
+
+
+def greater(differences):
+    """One-sided p value of Student's paired t test that the mean of the differences (folds,) is above 0.
+
+    Equal differences decide without a doubt: 0 where they are positive, else 1, as for a single fold.
+    """
+    differences = np.asarray(differences, dtype=float)
+    folds, mean = len(differences), differences.mean()
+    if folds < 2:
+        return 1.0
+    error = differences.std(ddof=1) / math.sqrt(folds)
+    if error <= 1e-12 * abs(mean):
+        return 0.0 if mean > 0 else 1.0
+    return float(stdtr(folds - 1, -mean / error))
+
+
+def holm(p):
+    """p values (tests,) adjusted so that with probability 1 - alpha none of the true hypotheses is
+    among those at most alpha (Holm, Scand. J. Stat. 1979, whatever the dependence)."""
+    p = np.asarray(p, dtype=float)
+    order = np.argsort(p, kind="stable")
+    steps = np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order])
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(steps, 1.0)
+    return adjusted
+
+
+def beaten(losses):
+    """(p (methods,), by (methods,)) of losses (methods, folds), methods on the same folds.
+
+    Each method is tested against every other, one-sided, and its p values are adjusted by Holm over
+    the others; p is the least of them, `by` the method that has it (-1 where there is no other). The
+    method whose expected loss is truly the least has p <= alpha with probability at most alpha,
+    whichever it is: so those with p > alpha are a set that contains it with confidence 1 - alpha. Folds
+    count as independent, which those of a cross-validation, sharing training rows, are not quite.
+    """
+    losses = np.asarray(losses, dtype=float)
+    count = len(losses)
+    p, by = np.ones(count), np.full(count, -1)
+    for method in range(count):
+        others = [other for other in range(count) if other != method]
+        if others:
+            adjusted = holm([greater(losses[method] - losses[other]) for other in others])
+            by[method] = others[int(adjusted.argmin())]
+            p[method] = adjusted.min()
+    return p, by
+
+
+def rows_for(sizes, gains, wanted):
+    """(rows, what they are) at which a learning curve reaches a gain.
+
+    sizes: training rows, rising. gains: at each of them; a curve that falls counts as level. Between
+    two sizes the curve is a line in the logarithm of the rows. What: "at most" at the smallest size,
+    "interpolated", or "more than" the largest size, where it is not reached.
+    """
+    gains = np.maximum.accumulate(np.asarray(gains, dtype=float))
+    if gains[0] >= wanted:
+        return float(sizes[0]), "at most"
+    if not gains[-1] >= wanted:
+        return float(sizes[-1]), "more than"
+    above = int(np.argmax(gains >= wanted))
+    low, high = np.log(sizes[above - 1]), np.log(sizes[above])
+    part = (wanted - gains[above - 1]) / (gains[above] - gains[above - 1])
+    return float(np.exp(low + part * (high - low))), "interpolated"
+
+
+def relative_ranks(losses):
+    """Ranks of losses (methods,) as shares: 0 for the least, 1 for the largest, ties their mean."""
+    losses = np.asarray(losses, dtype=float)
+    if len(losses) < 2:
+        return np.zeros(len(losses))
+    below = (losses[None, :] < losses[:, None]).sum(axis=1)
+    ties = (losses[None, :] == losses[:, None]).sum(axis=1) - 1
+    return (below + ties / 2) / (len(losses) - 1)

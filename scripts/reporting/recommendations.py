@@ -1,0 +1,293 @@
+"""Which method to use: per question those that are not beaten, what they cost, and how many rows they need.
+
+A question is a task, a data set, a training size, an epsilon and an adjacency, within one experiment, whose
+methods share their folds. Only methods whose proven epsilon is at most the question's compete, with
+settings that no private row has chosen without payment; the others stand beside them as void. A method of
+which a draw failed there competes with none, either.
+
+The score of a draw is its loss (log loss, or 1 - R^2 where the target is a number), at most that of a model
+that knows nothing: a worse model is not worth less than none. `kept` is the share that is left of what the
+model without privacy gains over knowing nothing.
+"""
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dp import comparison
+from plots import style
+from study import lambdas, paths
+from study.canonical import epsilon
+from study.configuration.experiment import Cell, data_path
+from study.jobs import paired
+from study.jobs.files import read_json
+from study.jobs.summary import draws_frame, over_folds
+
+LEVEL = 0.05
+SHARE = 0.95  # of the gain without privacy, for which the rows are counted
+UNTUNED, SELECTED = "nothing tuned", "selected and paid for"
+NOT_BEATEN, BEATEN, FAILED, VOID = "not beaten", "beaten", "failed", "void"
+# task: (metric, its value for a model that knows nothing, its sign as a loss)
+TASKS = {"classes": ("log_loss", math.log(2), 1.0), "numbers": ("r2", 0.0, -1.0)}
+# What a question is, and beside it who answers.
+QUESTION = ("regime", "task", "experiment", "dataset", "train_size", "epsilon", "adjacency")
+COLUMNS = (
+    *QUESTION,
+    *("standing", "method", "title", "mechanism", "setting", "why"),
+    *("kept", "kept_low", "kept_high", "p", "beaten_by"),
+    *("behind", "behind_low", "behind_high"),
+    *("metric", "value", "excess", "excess_low", "excess_high"),
+    *("epsilon_proven", "delta_proven", "folds", "draws"),
+    *("cpu_seconds_per_release", "peak_mb", "rows_for_95_percent", "rows_are"),
+)
+ACROSS = (
+    *("regime", "task", "experiment", "adjacency", "method", "title", "mechanism"),
+    *("data_sets", "questions", "not_beaten"),
+    *("regret", "regret_low", "regret_high", "rank", "rank_low", "rank_high"),
+    *("cpu_seconds_per_release", "peak_mb"),
+)
+
+
+def recommend(experiments):
+    """Rows (dictionaries of COLUMNS) of all questions that these experiments answer."""
+    return [row for experiment in experiments for row in _of_experiment(experiment)]
+
+
+def _of_experiment(experiment):
+    frame = pd.read_csv(paths.CELLS(experiment=experiment.name))
+    draws = draws_frame(experiment, experiment.cells())
+    names = {label: look["label"] for label, look in style.looks(experiment.methods).items()}
+    costs = _costs(experiment)
+    found = []
+    for (dataset, size), there in frame.groupby(["dataset", "train_size"], sort=False):
+        plain = [m for m in there["method"] if not experiment.methods[m]["private"]]
+        if not plain:
+            continue
+        own = draws[(draws["dataset"] == dataset) & (draws["train_size"] == size)]
+        task = "numbers" if there["error_mean"].isna().all() else "classes"
+        scores = _Scores(task, own, plain)
+        if scores.gain <= 0:  # nothing is learnt even without privacy: there is nothing to keep
+            continue
+        private = there[~there["method"].isin(plain)]
+        for (e, _), rows in private.groupby(["epsilon", "adjacency"], sort=False):
+            entries = [
+                scores.entry(row) | _standing(experiment, row) for row in rows.to_dict("records")
+            ]
+            for entry in entries:
+                entry |= costs[entry["method"], dataset, int(size), e]
+                entry["title"] = names[entry["method"]]
+            found += _answers(entries, scores)
+    return _with_rows_needed(found)
+
+
+class _Scores:
+    """The draws of all methods on one data set and training size."""
+
+    def __init__(self, task, draws, plain):
+        self.task = task
+        self.metric, worst, sign = TASKS[task]
+        self.nothing = worst if task == "classes" else 1.0
+        raw = draws.assign(value=draws[self.metric] * sign)
+        self.raw = paired.fold_means(raw, "value")
+        loss = raw["value"] + (0.0 if task == "classes" else 1.0)
+        self.means = (
+            paired.fold_means(raw.assign(value=loss.clip(upper=self.nothing)), "value")
+            .set_index(["method", "epsilon", "fold"])["value"]
+            .sort_index()
+        )
+        without = {name: self.means[name].mean() for name in dict.fromkeys(plain)}
+        self.best = min(without, key=without.get)
+        self.gain = self.nothing - without[self.best]
+        self.excess = paired.differences(
+            self.raw[(self.raw["method"] == self.best) | ~self.raw["method"].isin(plain)], self.best
+        ).set_index(["method", "epsilon"])
+
+    def entry(self, row):
+        """What a row of results.csv says in terms of the score."""
+        key = row["method"], row["epsilon"]
+        losses = self.means[key].to_numpy() if key in self.means.index else np.array([])
+        excess = self.excess.loc[key] if key in self.excess.index else dict.fromkeys(
+            ("mean", "low", "high"), math.nan
+        )  # fmt: skip
+        return {
+            **{name: row[name] for name in ("experiment", "dataset", "train_size", "epsilon")},
+            **{name: row[name] for name in ("adjacency", "method", "mechanism", "folds")},
+            **{name: row[name] for name in ("epsilon_proven", "delta_proven")},
+            "task": self.task,
+            "metric": self.metric,
+            "value": row[f"{self.metric}_mean"],
+            "draws": row["restarts"],
+            "losses": losses,
+            "gain": self.gain,
+            **self.kept(losses),
+            **{f"excess{end}": excess[name] for end, name in _ENDS},
+        }
+
+    def kept(self, losses):
+        """The share of the gain that is left, with its 95 % interval."""
+        mean, _, low, high = over_folds((self.nothing - losses) / self.gain, np.arange(len(losses)))
+        return {"kept": mean, "kept_low": low, "kept_high": high}
+
+    def behind(self, losses, best):
+        """By how much of that gain the method is behind another, less than 0 where it is ahead."""
+        mean, _, low, high = over_folds((losses - best) / self.gain, np.arange(len(losses)))
+        return {"behind": mean, "behind_low": low, "behind_high": high}
+
+
+_ENDS = (("", "mean"), ("_low", "low"), ("_high", "high"))
+
+
+def _standing(experiment, row):
+    """{setting, why, standing}: whether it competes, and if not why."""
+    method = experiment.methods[row["method"]]
+    cell = Cell(row["dataset"], row["method"], int(row["train_size"]), row["epsilon"])
+    lam = experiment.regularisation(method, cell.dataset, cell.train_size, cell.epsilon)
+    setting, why = lambdas.setting(lam), ""
+    families = experiment.values.get("families", {}).values()
+    if setting == VOID:
+        why = "its lambda was chosen on the private rows, and not paid for"
+    elif method.get("after_results"):
+        setting, why = VOID, "its settings were changed after results had been seen"
+    elif any(cell.method in family["members"] for family in families):
+        setting, why = VOID, "one of several settings tried: the best of them is known afterwards"
+    if not row["epsilon_proven"] <= row["epsilon"] * (1 + 1e-9):
+        proven = row["epsilon_proven"]
+        shown = "none is proven" if math.isnan(proven) else f"proven is {epsilon(proven)}"
+        shown = "it has no finite one" if math.isinf(proven) else shown
+        why = f"not private at this epsilon: {shown}"
+    standing = VOID if why else ""
+    if not why and row["status"] != "ok":
+        standing, why = FAILED, row["status"]
+    return {"setting": setting, "why": why, "standing": standing}
+
+
+def _answers(entries, scores):
+    """The entries of one question with their standings, once per regime."""
+    found = []
+    selected = any(e["setting"] == "selected" and not e["why"] for e in entries)
+    for regime in (UNTUNED, SELECTED) if selected else (UNTUNED,):
+        rows = [e | {"regime": regime} for e in entries]
+        if regime == UNTUNED:
+            rows = [row for row in rows if row["setting"] != "selected"]
+        competing = [row for row in rows if not row["why"]]
+        if competing:
+            p, by = comparison.beaten([row["losses"] for row in competing])
+            best = min(competing, key=lambda row: row["losses"].mean())
+            for row, own, other in zip(competing, p, by, strict=True):
+                row |= {"p": own, "standing": BEATEN if own <= LEVEL else NOT_BEATEN}
+                row["beaten_by"] = competing[other]["method"] if own <= LEVEL else ""
+            for row in rows:
+                if len(row["losses"]) == len(best["losses"]):
+                    row |= scores.behind(row["losses"], best["losses"])
+        order = {NOT_BEATEN: 0, BEATEN: 1, FAILED: 2, VOID: 3}
+        found += sorted(rows, key=lambda row: (order[row["standing"]], -_or(row["kept"], -1)))
+    return found
+
+
+def _or(value, otherwise):
+    return otherwise if math.isnan(value) else value
+
+
+def _with_rows_needed(rows):
+    """Beside each row how many rows its method needs for SHARE of the gain at the largest size."""
+    rows = pd.DataFrame(rows)
+    if rows.empty:
+        return []
+    curves = ["regime", "experiment", "dataset", "epsilon", "adjacency", "method"]
+    for _, curve in rows.groupby(curves, sort=False):
+        curve = curve[curve["kept"].notna()].sort_values("train_size")
+        if len(curve) > 1:
+            # every size's share of the same gain, that at the largest size
+            gains = curve["kept"] * curve["gain"] / curve["gain"].iloc[-1]
+            count, what = comparison.rows_for(curve["train_size"].to_numpy(), gains, SHARE)
+            rows.loc[curve.index, ["rows_for_95_percent", "rows_are"]] = round(count), what
+    return rows.reindex(columns=COLUMNS).to_dict("records")
+
+
+def _costs(experiment):
+    """(method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
+
+    Seconds of the cell's job, its start included, over its draws, and of the fit without privacy that
+    it starts from, if any, over the folds. A job of less than SAMPLED seconds is measured by the clock on
+    the wall, since its use of the processor is hardly sampled. Memory is the most that any of the
+    method's jobs on the data set was seen to take.
+    """
+    seconds, memory = {}, {}
+    for cell in experiment.cells():
+        own, peak = _benchmark(experiment.run_path(cell), "runs", "run")
+        fit = experiment.fit_path(cell)
+        of_fit, fit_peak = _benchmark(fit, "fits", "fit") if fit else (0.0, 0.0)
+        parts = experiment.folds if "folds" in experiment.values else experiment.simulations
+        fits = parts * read_json(data_path(cell.dataset, "json")).get("data_replicates", 1)
+        seconds[cell] = own / (parts * experiment.restarts) + of_fit / fits
+        key = cell.dataset, cell.method
+        memory[key] = np.nanmax([memory.get(key, 0.0), peak, fit_peak])
+    return {
+        (cell.method, cell.dataset, cell.train_size, cell.epsilon): {
+            "cpu_seconds_per_release": seconds[cell],
+            "peak_mb": memory[cell.dataset, cell.method] or math.nan,
+        }
+        for cell in seconds
+    }
+
+
+SAMPLED = 5.0
+
+
+def _benchmark(file, folder, rule):
+    """(seconds, MB) of the job that made a file; not-a-numbers where it was not measured."""
+    path = Path(file.replace(f"/{folder}/", f"/benchmarks/{rule}/"))
+    path = path.with_name(path.name.removesuffix(path.suffix) + ".tsv")
+    if not path.exists():
+        return math.nan, math.nan
+    with path.open(newline="") as handle:
+        row = next(csv.DictReader(handle, delimiter="\t"), {})
+    wall, cpu, peak = (_float(row.get(key)) for key in ("s", "cpu_time", "max_rss"))
+    return (wall if wall < SAMPLED or math.isnan(cpu) else cpu), peak
+
+
+def _float(text):
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def across(rows):
+    """Rows of ACROSS: each competing method's regret and rank over the data sets of an experiment, the
+    median of its seconds and the most memory.
+
+    Regret is what share of the gain it keeps less than the best competitor's at the same question; the
+    rank among the competitors is 0 for the best, 1 for the last. The data set is the replicate of the 95 %
+    intervals (Student's t over data sets' means), since questions on one data set share rows.
+    """
+    frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
+    if frame.empty:
+        return []
+    questions = frame.groupby(list(QUESTION), sort=False)["behind"]
+    frame["rank"] = questions.transform(comparison.relative_ranks)
+    frame["regret"] = frame["behind"]
+    found = []
+    groups = ["regime", "task", "experiment", "adjacency", "method"]
+    for at, own in frame.groupby(groups, sort=False):
+        per_data = own.groupby("dataset", sort=False)[["regret", "rank"]].mean()
+        row = dict(zip(groups, at, strict=True))
+        row |= {"title": own["title"].iloc[0], "mechanism": own["mechanism"].iloc[0]}
+        row |= {"data_sets": len(per_data), "questions": len(own)}
+        row["not_beaten"] = int((own["standing"] == NOT_BEATEN).sum())
+        row["cpu_seconds_per_release"] = own["cpu_seconds_per_release"].median()
+        row["peak_mb"] = own["peak_mb"].max()
+        for name in ("regret", "rank"):
+            mean, _, low, high = over_folds(
+                per_data[name].to_numpy(), np.arange(len(per_data)), 0.0, 1.0
+            )
+            row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+        found.append(row)
+    order = {name: k for k, name in enumerate(dict.fromkeys(row["experiment"] for row in rows))}
+    return sorted(
+        found,
+        key=lambda r: (r["regime"], r["task"], order[r["experiment"]], r["adjacency"], r["regret"]),
+    )

@@ -1,0 +1,137 @@
+"""One card per source: what it printed and claimed, what of that holds, and how private its methods are."""
+
+import math
+from collections import Counter
+
+from checks import statements, verdicts
+from plots import style
+from reporting import readings
+from study import facts as source_file
+
+SECTIONS = ("claims", "defects")
+OUTCOMES = ("as stated", "under a reading", "under none tried", "not decided")
+
+
+def cards(gathered, experiments):
+    """Of every source that there is, those first that these experiments regenerate.
+
+    gathered: `reporting.collect.Gathered`; experiments: what the page shows of each, in the same order.
+    """
+    found = []
+    for path in source_file.files().values():
+        source = source_file.read(path.stem)
+        own = [
+            (part, shown)
+            for part, shown in zip(gathered, experiments, strict=True)
+            if shown["source"] == source.key
+        ]
+        rows = _statements(source, experiments)
+        judged = {
+            what: [row for _, shown in own for row in shown["verdicts"][section]]
+            for what, section in (("printed values", "published"), ("claims", "claims"))
+        }
+        defects = sum(row["verdict"] == "shown" for row in rows)
+        most = max((shown for _, shown in own), key=lambda e: e["cells"], default={"figures": ()})
+        found.append(
+            {
+                "key": source.key,
+                "short": source.short,
+                "name": source.key.replace("_", " ").title(),
+                "experiments": [(shown["name"], shown["title"]) for _, shown in own],
+                "open": bool(own),
+                "rows": rows,
+                "summary": counts(rows),
+                "outcomes": OUTCOMES,
+                "counts": [
+                    (what, *map(_outcomes(r).get, OUTCOMES)) for what, r in judged.items() if r
+                ],
+                "conclusions": [
+                    *readings.conclusions(*judged.values()),
+                    *(
+                        [f"Defects of the source that computation shows: {defects}."]
+                        * bool(defects)
+                    ),
+                    *privacy([part for part, _ in own]),
+                ],
+                "figure": next((figure for figure in most["figures"] if figure["data"]), None),
+            }
+        )
+    return sorted(found, key=lambda card: not card["open"])
+
+
+def counts(rows):
+    """How many rows have each verdict, in words."""
+    counted = Counter(row["verdict"] for row in rows)
+    return ", ".join(f"{count} {verdict}" for verdict, count in counted.most_common())
+
+
+def _outcomes(rows):
+    counted = dict.fromkeys(OUTCOMES, 0)
+    for row in rows:
+        verdict = row["verdict"]
+        if verdict == verdicts.REPRODUCED:
+            counted["as stated"] += 1
+        elif verdict.startswith(f"{verdicts.REPRODUCED} if"):
+            counted["under a reading"] += 1
+        elif verdict.startswith("not reproduced"):
+            counted["under none tried"] += 1
+        else:
+            counted["not decided"] += 1
+    return counted
+
+
+def privacy(parts):
+    """A sentence about what the private methods of a source's experiments claim and what is proven."""
+    worst = {}
+    for part in parts:
+        frame, methods = part.frame, part.experiment.methods
+        if "epsilon_proven" not in frame or frame.empty:
+            continue
+        names = {label: look["label"] for label, look in style.looks(methods).items()}
+        for row in frame[frame["epsilon_proven"].notna()].to_dict("records"):
+            if methods[row["method"]]["private"] and row["epsilon_claimed"] > 0:
+                factor = float(row["epsilon_proven"]) / float(row["epsilon_claimed"])
+                found = worst.get(names[row["method"]], (0.0,))
+                if factor > found[0]:
+                    at = (row["epsilon_claimed"], row["epsilon_proven"])
+                    worst[names[row["method"]]] = (factor, *map(float, at))
+    if not worst:
+        return []
+    held = [name for name, (factor, *_) in worst.items() if factor <= 1 + 1e-9]
+    none = [name for name, (factor, *_) in worst.items() if math.isinf(factor)]
+    more = [
+        f"{name} (claimed {claimed:.3g}, proven {proven:.3g} at worst)"
+        for name, (factor, claimed, proven) in worst.items()
+        if 1 + 1e-9 < factor < math.inf
+    ]
+    said = [f"{len(held)} of {len(worst)} private methods as they ran here hold what they claim."]
+    said += [f"More epsilon than claimed is needed by {'; '.join(more)}."] * bool(more)
+    said += [f"No finite epsilon, in some cell, have {'; '.join(none)}."] * bool(none)
+    return [" ".join(said)]
+
+
+def _statements(source, experiments):
+    """Every claim and defect of a source, with the verdict of the experiment that decides it."""
+    decided = {
+        row["id"]: row
+        for experiment in experiments
+        for section in SECTIONS
+        for row in experiment["verdicts"][section]
+    }
+    rows = []
+    for section in SECTIONS:
+        for name, entry in source.statements(section).items():
+            row = decided.get(name)
+            why = "" if row else "no experiment of this report decides it"
+            if row and row["verdict"] == statements.NOT_TESTED:
+                why = row["decided_by"]
+            rows.append(
+                {
+                    "id": name,
+                    "verdict": row["verdict"] if row else statements.NOT_TESTED,
+                    "says": entry.get("says") or entry["what"],
+                    "link": bool(row),
+                    "why": why,
+                }
+            )
+    return rows

@@ -1,0 +1,183 @@
+"""Recommendations of a small made-up experiment, whose answers are known, and the file they are in."""
+
+import json
+import math
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from dp.accounting import REPLACE_ONE
+from reporting import recommendations, snapshot
+from study import paths
+from study.configuration.config import read_yaml
+from study.configuration.experiment import Experiment, data_path
+from study.jobs.files import write_csv, write_json
+
+SCHEMA = Path(__file__).resolve().parents[2] / "workflow/schemas/frontier.schema.yaml"
+FOLDS, DRAWS, SIZES = 5, 3, (100, 1000, 10000)
+# label: (log loss at each size, lambda, further keys of the method)
+METHODS = {
+    "plain": ((0.5, 0.4, 0.4), 0.01, {"private": False}),
+    "best": ((0.6, 0.45, 0.405), "rule", {}),
+    "twin": ((0.6, 0.45, 0.405), 0.01, {}),
+    "worse": ((0.69, 0.6, 0.5), "rule", {}),
+    "useless": ((9.0, 9.0, 9.0), "rule", {}),
+    "unpaid": ((0.5, 0.4, 0.4), "tuned", {}),
+    "later": ((0.5, 0.4, 0.4), "rule", {"after_results": True}),
+    "unproven": ((0.5, 0.4, 0.4), "rule", {}),
+    "broken": ((0.5, 0.4, 0.4), "rule", {}),
+}
+
+
+def noise(seed):
+    return np.random.default_rng(seed).normal(0, 1, (FOLDS, DRAWS))
+
+
+@pytest.fixture
+def experiment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    methods = {
+        label: {
+            **{"mechanism": label, "options": {}, "delta": 0, "lambda": lam, "fit": None},
+            **{"private": True, "title": f"The {label}"},
+            **further,
+        }
+        for label, (_, lam, further) in METHODS.items()
+    }
+    values = {
+        **{"title": "Made up", "datasets": ["rows"], "folds": FOLDS, "restarts": DRAWS},
+        **{"methods": methods, "recommends": True, "searches": {}},
+        "sweeps": {"main": {"train_sizes": list(SIZES), "epsilons": [1.0]}},
+    }
+    experiment = Experiment("made_up", values)
+    rows = []
+    for k, cell in enumerate(experiment.cells()):
+        loss = METHODS[cell.method][0][SIZES.index(cell.train_size)]
+        shared = 0.05 * noise(1000).mean(axis=1, keepdims=True)  # of the folds' rows
+        losses = loss + shared + 0.002 * noise(k)
+        status = "1 of 15 diverged" if cell.method == "broken" else "ok"
+        draws = [
+            (fold, draw, 0.1, losses[fold, draw], math.nan, math.nan, "ok")
+            for fold in range(FOLDS)
+            for draw in range(DRAWS)
+        ]
+        names = ("fold", "restart", "error", "log_loss", "excess_risk", "gradient_norm", "status")
+        write_csv(experiment.run_path(cell), names, draws)
+        proven = math.inf if cell.method in ("plain", "unproven") else cell.epsilon
+        row = {
+            **cell._asdict(),
+            **{"experiment": "made_up", "mechanism": cell.method, "options": "{}", "delta": 0},
+            **{"lambda": 0.01, "folds": FOLDS, "restarts": DRAWS, "status": status},
+            **{f"{n}{end}": math.nan for n in ("auc", "mse", "mae", "r2") for end in _ENDS},
+            **{f"error{end}": 0.1 for end in _ENDS},
+            **{f"log_loss{end}": losses.mean() for end in _ENDS},
+            **{"epsilon_claimed": cell.epsilon, "epsilon_proven": proven, "delta_proven": 0.0},
+            **{"adjacency": REPLACE_ONE, "reason": "made up"},
+        }
+        rows.append(row)
+    write_csv(paths.CELLS(experiment="made_up"), list(rows[0]), [row.values() for row in rows])
+    write_json(experiment.tuned_path("rows", "json"), {"lambda": 0.01, "private_rows": True})
+    benchmark = "results/made_up/benchmarks/run/rows/best/n=100/eps=1.tsv"
+    write_csv(benchmark, ["s\tmax_rss\tcpu_time"], [["30\t70.5\t6"]])
+    made = dict.fromkeys(snapshot.MADE_WITH, "here")
+    write_json(paths.PROVENANCE(experiment="made_up"), made)
+    write_json(
+        data_path("rows", "json"),
+        {"rows": 20000, "columns": ["a", "b"], "bound": 1.0, "private_rows": []},
+    )
+    return experiment
+
+
+_ENDS = ("_mean", "_low", "_high")
+
+
+def at(rows, size):
+    return {row["method"]: row for row in rows if row["train_size"] == size}
+
+
+def test_who_competes_and_who_is_not_beaten(experiment):
+    found = at(recommendations.recommend([experiment]), 1000)
+    standings = {method: row["standing"] for method, row in found.items()}
+    assert standings == {
+        **{"best": "not beaten", "twin": "not beaten", "worse": "beaten", "useless": "beaten"},
+        **dict.fromkeys(("unpaid", "later", "unproven"), "void"),
+        "broken": "failed",
+    }
+    settings = {method: row["setting"] for method, row in found.items()}
+    assert settings["best"] == "rule" and settings["twin"] == "fixed"
+    assert settings["unpaid"] == settings["later"] == "void"
+    assert "not paid" in found["unpaid"]["why"] and "no finite" in found["unproven"]["why"]
+    assert "diverged" in found["broken"]["why"] and found["best"]["why"] == ""
+    # beside the others stands what the void one would have won: 0.05 of a gain of log 2 - 0.4
+    gain = math.log(2) - 0.4
+    assert found["unpaid"]["behind"] == pytest.approx(-0.05 / gain, abs=0.01)
+    assert found["unpaid"]["behind_high"] < 0 and math.isnan(found["unpaid"]["p"])
+    assert found["best"]["cpu_seconds_per_release"] is not None
+
+
+def test_scores_and_tests_are_those_of_the_draws(experiment):
+    found = at(recommendations.recommend([experiment]), 10000)
+    losses = {}
+    for method in ("plain", "best", "worse"):
+        cell = next(c for c in experiment.cells(methods=[method]) if c.train_size == 10000)
+        own = np.genfromtxt(experiment.run_path(cell), delimiter=",", names=True, usecols=(0, 3))
+        losses[method] = own["log_loss"].reshape(FOLDS, DRAWS).mean(axis=1)
+    gain = math.log(2) - losses["plain"].mean()
+    kept = (math.log(2) - losses["worse"].mean()) / gain
+    assert found["worse"]["kept"] == pytest.approx(kept)
+    excess = losses["worse"] - losses["plain"]
+    assert found["worse"]["excess"] == pytest.approx(excess.mean())
+    interval = ttest_rel(losses["worse"], losses["plain"]).confidence_interval()
+    assert (found["worse"]["excess_low"], found["worse"]["excess_high"]) == pytest.approx(interval)
+    # worth no less than a model that knows nothing, though its log loss is 9
+    assert found["useless"]["kept"] == 0 and found["useless"]["value"] == pytest.approx(9, rel=0.1)
+
+
+def test_costs_and_rows_needed(experiment):
+    found = at(recommendations.recommend([experiment]), 100)
+    assert found["best"]["cpu_seconds_per_release"] == pytest.approx(6 / (FOLDS * DRAWS))
+    assert found["best"]["peak_mb"] == 70.5 and math.isnan(found["twin"]["peak_mb"])
+    assert found["best"]["rows_are"] == "interpolated"
+    assert 1000 < found["best"]["rows_for_95_percent"] < 10000
+    assert (found["worse"]["rows_are"], found["worse"]["rows_for_95_percent"]) == ("more than", 1e4)
+
+
+def test_across_data_sets(experiment):
+    rows = recommendations.across(recommendations.recommend([experiment]))
+    found = {row["method"]: row for row in rows}
+    assert set(found) == {"best", "twin", "worse", "useless"}
+    assert found["best"]["regret"] < 0.02 < found["worse"]["regret"] < found["useless"]["regret"]
+    assert found["useless"]["rank"] == 1 and found["best"]["not_beaten"] == 3
+    assert found["best"]["data_sets"] == 1 and math.isnan(found["best"]["regret_low"])
+
+
+def test_what_is_selected_and_paid_for_competes_apart(experiment):
+    chosen = {"lambda": 0.01, "private_rows": True, "guarantee": {"epsilon": 0.5}}
+    write_json(experiment.tuned_path("rows", "json"), chosen)
+    rows = [r for r in recommendations.recommend([experiment]) if r["train_size"] == 1000]
+    by_regime = {}
+    for row in rows:
+        by_regime.setdefault(row["regime"], {})[row["method"]] = row["standing"]
+    assert list(by_regime) == ["nothing tuned", "selected and paid for"]
+    assert "unpaid" not in by_regime["nothing tuned"]
+    assert by_regime["nothing tuned"]["best"] == "not beaten"
+    assert by_regime["selected and paid for"]["unpaid"] == "not beaten"
+    assert by_regime["selected and paid for"]["best"] == "beaten"
+
+
+def test_the_snapshot_is_what_its_schema_says(experiment):
+    rows = recommendations.recommend([experiment])
+    found = snapshot.of([experiment], rows, recommendations.across(rows), seed=7)
+    found = json.loads(json.dumps(found, allow_nan=False))
+    schema = read_yaml(SCHEMA)
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.check_schema(schema)
+    validator.validate(found)
+    assert len(found["cells"]) == len(experiment.cells()) and len(found["recommendations"]) == 3
+    assert found["cells"][0]["epsilon"] == "inf"
+    void = next(m for m in found["recommendations"][0]["methods"] if m["standing"] == "void")
+    void["p"] = 0.5  # what does not compete has no p value
+    assert not validator.is_valid(found)

@@ -81,12 +81,18 @@ def changes(section, first, second):
 
 
 def margin(row):
-    """How many standard errors of our mean a printed value is from the nearer end, None if unknown."""
-    names = ("published", "prediction_low", "prediction_high", "ours_low", "ours_high")
+    """How many standard errors of ours a printed value is from the nearer end, None if unknown.
+
+    A mean has its own interval. A standard deviation has none: it is estimated from about as many folds
+    as a run by the source's protocol has, so that its error is that of such a run's.
+    """
+    ends = ("prediction_low", "prediction_high")
+    own = ends if "standard deviation" in row["quantity"] else ("ours_low", "ours_high")
+    names = ("published", *ends, *own)
     if not all(row[name] for name in names):
         return None
     printed, *ends, low, high = (float(row[name]) for name in names)
-    error = (high - low) / 4  # half of the 95 % interval is about two of them
+    error = (high - low) / 4  # half of a 95 % interval is about two of them
     return min(abs(printed - end) for end in ends) / error if error > 0 else None
 
 

@@ -24,6 +24,9 @@ def test_a_value_may_change_near_the_end_of_its_interval():
     assert list(changes("published", [VALUE], [VALUE])) == []
     assert list(changes("published", [VALUE], [VALUE | {"verdict": "not run"}])) == []
     assert margin(VALUE | {"ours_low": ""}) is None
+    # a standard deviation's error is that of a run's: a quarter of 0.09
+    spread = {"quantity": "error, standard deviation over folds", "ours_low": "", "ours_high": ""}
+    assert abs(margin(VALUE | spread) - 0.01 / 0.0225) < 1e-9
 
 
 def test_a_claim_may_change_where_it_was_open():

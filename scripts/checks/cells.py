@@ -92,7 +92,7 @@ def lower_than(
             f"{dataset}{what}: {lower} is below {_times(factor)}{higher} at {below} of {len(group)} "
             f"points{f', {open_points} within chance' if open_points else ''} (at worst "
             f"{_spell(worst[6][column])} against {_spell(worst[7][column])}"
-            f"{end if not math.isnan(worst[5]) and column.endswith('_mean') else ''} at "
+            f"{end if worst[4] < worst[5] else ''} at "
             f"{_place(worst[6] if math.isfinite(worst[6]['epsilon']) else worst[7]).partition(', ')[2]})"
         )
     holds = False if False in verdicts else (None if None in verdicts else True)

@@ -23,14 +23,19 @@ def interval(values):
 
 def fold_means(results, row, column):
     """Means of a cell, a row with its coordinates, of each of its data sets, or of each fold where it has
-    one data set; None where its draws are not there."""
-    if not column.endswith("_mean"):
+    one data set; None where its draws are not there. column: of results.csv, such as error_mean, or
+    error_sd for the standard deviations of their draws."""
+    name, _, what = column.rpartition("_")
+    if what not in ("mean", "sd"):
         return None
     cell = Cell(*(row[key] for key in Cell._fields))
-    draws = results.draws(cell, column.removesuffix("_mean"))
+    draws = results.draws(cell, name)
     if draws is None:
         return None
     draws = draws[0] if len(draws) == 1 else draws.reshape(len(draws), -1)
+    if what == "sd":
+        enough = (~np.isnan(draws)).sum(axis=1).min() > 1
+        return np.nanstd(draws, axis=1, ddof=1) if enough else None
     return None if np.isnan(draws).all(axis=1).any() else np.nanmean(draws, axis=1)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from checks import cells, printed, privacy, statements
+from checks import cells, paired, printed, privacy, statements
 from checks.published import compare
 from checks.results import Missing, Results
 from dp import metrics
@@ -83,6 +83,22 @@ def test_an_order_within_chance_is_open_unless_the_folds_agree(monkeypatch):
     outcome = cells.lower_than(made, lower="one", higher="two")
     assert outcome.holds  # fold by fold the folds' own spread falls out
     assert cells.lower_than(made, lower="two", higher="one").holds is False
+
+
+def test_spreads_are_compared_fold_by_fold(monkeypatch):
+    rows = [("a", "one", 100, 1.0, 0.3, 0.05), ("a", "two", 100, 1.0, 0.3, 0.05)]
+    made = results(rows)
+    made.frame = made.frame.assign(error_sd=[0.010, 0.011])
+    rng = np.random.default_rng(5)
+    draws = {name: rng.normal(0.3, sd, (1, 5, 40)) for name, sd in (("one", 0.01), ("two", 0.05))}
+    monkeypatch.setattr(made, "draws", lambda cell, column: draws[cell.method])
+    asked = {"lower": "one", "higher": "two", "column": "error_sd"}
+    assert cells.lower_than(made, **asked).holds
+    draws["two"] = rng.normal(0.3, 0.0101, (1, 5, 40))
+    assert cells.lower_than(made, **asked).holds is None  # within chance
+    mean, low, high = paired.difference(made, *made.frame.to_dict("records"), "error_sd")
+    sds = [draws[name][0].std(axis=1, ddof=1) for name in ("one", "two")]
+    assert mean == pytest.approx((sds[0] - sds[1]).mean()) and low < mean < high
 
 
 def test_similar_is_a_test_of_equivalence():

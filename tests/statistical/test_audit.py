@@ -593,7 +593,7 @@ def test_shipped_attacks_keep_their_exact_losses():
             tilted.add(name)
     perturbed = ("objective_perturbation", "objective_perturbation_cm08")
     gaussian = ("gaussian_objective_perturbation", "objective_perturbation_redberg")
-    assert tilted == {*perturbed, *gaussian}
+    assert tilted == {*perturbed, *gaussian, "noise_aware_log_cosh"}
 
 
 def test_a_pair_with_facts_that_a_mechanism_does_not_take_is_refused():

@@ -133,7 +133,7 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
         ),
         (
             {"methods": {"nonprivate_sum": {"lambda": 0.1}}},
-            "'lambda: searched' and 'search' go together",
+            "'search' goes together with 'lambda: searched' and with 'lambda: selected'",
         ),
         ({"searches": {"sum_loss": {"grid": {"batch": [1]}}}}, "no option 'batch'"),
         ({"searches": {"sum_loss": {"method": "nonprivat"}}}, "no method 'nonprivat'"),

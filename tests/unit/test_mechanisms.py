@@ -173,7 +173,8 @@ def test_rows_beyond_the_bound_and_other_labels_are_refused(name, break_row, bre
     if break_label == 0 and MECHANISMS[name].takes_numbers({}):
         pytest.skip("0 is one of the numbers that it takes")
     with np.errstate(invalid="ignore"), pytest.raises(ValueError):
-        MECHANISMS[name].release(X, y, rng=generator(1), **common(name))
+        # lambda such that so few rows are enough
+        MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
 
 
 @pytest.mark.parametrize("name", PRIVATE)
@@ -302,7 +303,8 @@ def test_lists_are_rows(name):
 )
 def test_what_is_not_rows_is_refused(name, X, y):
     with pytest.raises(Refused, match=r"data must be|whole number"):
-        MECHANISMS[name].release(X, y, rng=generator(1), **common(name))
+        # lambda such that so few rows are enough
+        MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -32,7 +32,7 @@ def cells(methods, along, values):
         for value in values if METHODS[method]["private"] or along != "epsilon" else [np.inf]:
             mean, below, above = rng.uniform(0.2, 0.4), rng.uniform(0, 0.1), rng.uniform(0, 0.3)
             row = {"method": method, "dataset": "data", "train_size": 100, "epsilon": 1.0}
-            row |= {along: value, "error_mean": mean, "folds": 5, "restarts": 3}
+            row |= {along: value, "error_mean": mean, "folds": 5, "restarts": 3, "status": "ok"}
             rows.append(row | {"error_low": mean - below, "error_high": mean + above})
     return pd.DataFrame(rows)
 

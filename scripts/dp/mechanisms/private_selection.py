@@ -58,7 +58,8 @@ class PrivateSelection(Mechanism):
     settings: options of `of` that do not vary. grid: name -> values to draw from; "lambda" is one of them,
     and where it is not, lambda is `lam`, or without one that of the rule. share: of one run's mu^2 that
     its score takes, if the mechanism were a Gaussian one. info["setting"]: which of the grid's
-    combinations, counted from 0, the release has; -1 for the default.
+    combinations, counted from 0, the release has; -1 for the default. info["scale"]: standard deviation of
+    the noise on scores.
     """
 
     delta = "needed"
@@ -160,7 +161,8 @@ class PrivateSelection(Mechanism):
         intercept, settings = np.zeros(draws), np.full(draws, -1)
         weights[started], status[started] = runs.weights[best], runs.status[best]
         intercept[started], settings[started] = runs.info["intercept"][best], setting[best]
-        info = {"intercept": intercept, "setting": settings}
+        scale = 1 / plan.mu if p.score == "noisy" else 0.0
+        info = {"intercept": intercept, "setting": settings, "scale": scale}
         return Release(weights, status.astype(str), info)
 
 

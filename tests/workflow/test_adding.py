@@ -1,4 +1,4 @@
-"""The README's examples, as a user follows them: a mechanism, a data set, an experiment."""
+"""The examples of CONTRIBUTING.md, as a user follows them: a mechanism, a data set, an experiment."""
 
 import csv
 import re
@@ -13,13 +13,13 @@ ROWS = 500
 
 
 def blocks(language):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def project(fresh):
-    """A copy with what the README says to add; `.output`: what its run said."""
+    """A copy with what CONTRIBUTING.md says to add; `.output`: what its run said."""
     project = fresh("adding")
     (mechanism,) = (block for block in blocks("python") if '@register("noisy_mean")' in block)
     (dataset,) = (block for block in blocks("yaml") if block.startswith("my_survey:"))
@@ -60,7 +60,7 @@ def test_a_mechanism_a_data_set_and_an_experiment_are_three_files(project):
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
-    """A copy of the whole project, tests and all, with the README's mechanism in it and no entry else."""
+    """A copy of the whole project, tests and all, with its mechanism in it and no entry else."""
     folder = tmp_path_factory.mktemp("extended") / "project"
     project = Project.copy(folder, extra=("tests", "README.md"))
     (mechanism,) = (block for block in blocks("python") if '@register("noisy_mean")' in block)

@@ -261,20 +261,20 @@ NOISE = "draws, rng)\n"
 OVERLAY = "audit: {trials: 20000, default: {opposite_corner: [1], flipped_label: null}}\n"
 
 
-def readme_commands():
-    """The commands by which the README makes a study of the template, as printed."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def printed_commands():
+    """The commands by which workflow/README.md makes a study of the template, as printed."""
+    text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^    export DP_HOME=.*\n(?:    .*\n)+", text, flags=re.MULTILINE)
     return textwrap.dedent(block)
 
 
 @pytest.fixture(scope="module")
 def templated(tmp_path_factory):
-    """A study as the README makes it; `.output`: what its commands said."""
+    """A study as that makes it; `.output`: what its commands said."""
     checkout = Project.copy(tmp_path_factory.mktemp("place") / "checkout", extra=("tests",))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        ["bash", "-ec", readme_commands()],
+        ["bash", "-ec", printed_commands()],
         cwd=checkout.folder,
         env=os.environ | {"PATH": path},
         capture_output=True,

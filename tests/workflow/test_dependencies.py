@@ -40,7 +40,11 @@ def modules_by_name(job):
         return sorted(map(MECHANISMS.module, audits.EXACT))
     if "--mechanism" in arguments:
         name = argument(job, "--mechanism")
-        return [MECHANISMS.module(name)] if name in MECHANISMS else []  # a control of the auditor
+        if name not in MECHANISMS:
+            return []  # a control of the auditor
+        options = json.loads(argument(job, "--options" if "--options" in arguments else "--attack"))
+        options = MECHANISMS[name].defaults() | options.get("options", options)
+        return [MECHANISMS.module(each) for each in (name, options.get("of")) if each]
     if "--private" in arguments:
         private = json.loads(argument(job, "--private"))
         return [MECHANISMS.module(private["mechanism"])] if "mechanism" in private else []
@@ -48,11 +52,14 @@ def modules_by_name(job):
         return []
     experiment = json.loads(argument(job, "--experiment"))
     if job["script"] in ("aggregate.py", "spending_of_experiment.py"):
-        used = {method["mechanism"] for method in experiment["methods"].values()}
-        return sorted(map(MECHANISMS.module, used))
-    if job["script"] == "check.py":
-        entries = experiment[argument(job, "--section")].values()
-        present = {"analysis": experiment["analyses"], "table": experiment["tables"]}
+        return sorted(map(MECHANISMS.module, used_by(experiment)))
+    if job["script"] in ("check.py", "readings.py"):
+        section = argument(job, "--section") if "--section" in arguments else "claims"
+        entries = experiment[section].values()
+        present = {
+            "analysis": experiment.get("analyses", {}),
+            "table": experiment.get("tables", {}),
+        }
         checks = [
             check
             for entry in entries
@@ -67,10 +74,19 @@ def modules_by_name(job):
         section = section[job["script"]]
         entry = experiment[section][argument(job, "--name")]
         kind = kinds.SECTIONS[section][entry["kind"]]
-        used = {method["mechanism"] for method in experiment["methods"].values()}
+        used = used_by(experiment)
+        for program in entry["options"].get("programs", {}).values():
+            used |= {program["mechanism"], program["repaired"]}
         any_of_them = "dp/mechanisms/__init__.py" in job["project"]
         return [kind.module, *(sorted(map(MECHANISMS.module, used)) if any_of_them else [])]
     return []
+
+
+def used_by(experiment):
+    """Its methods' mechanisms, and those that these run."""
+    methods = experiment["methods"].values()
+    run = {method["options"].get("of") for method in methods} - {None}
+    return {method["mechanism"] for method in methods} | run
 
 
 def recorded_library(project, output):

@@ -304,10 +304,21 @@ def entry_configuration(wildcards, section):
 
 
 def entry_library(wildcards, section, script):
-    loaded = [entry_of(wildcards, section)[1].module]
+    entry, kind = entry_of(wildcards, section)
+    loaded = [kind.module]
     if looks_up_mechanisms(script, *loaded):
         loaded += mechanism_modules(experiment_of(wildcards))
-    return digest(script, *loaded)
+        loaded += map(MECHANISMS.module, named_mechanisms(entry["options"]))
+    return digest(script, *sorted(set(loaded)))
+
+
+def named_mechanisms(value):
+    """Every mechanism that is named somewhere in options."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [name for each in value for name in named_mechanisms(each)]
+    return [value] if isinstance(value, str) and value in MECHANISMS else []
 
 
 # verdicts.smk

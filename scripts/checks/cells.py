@@ -182,7 +182,16 @@ def level(
         at_least, at_most = max(at_least, 0.0), min(at_most, 1.0)
     limits = f"between {at_least:g} and {at_most:g}"
     what = column.removesuffix("_mean").replace("_", " ")
-    return Outcome(bool(inside.mean() >= share), f"{what} {text}; wanted {limits}")
+    number, threshold = float(inside.mean()), share
+    if share == 1:  # the cell that is the nearest to a limit, or the farthest beyond it, decides
+        _, number, threshold = min(
+            (sign * (value - limit), float(value), limit)
+            for value in frame[column]
+            for sign, limit in ((1, at_least), (-1, at_most))
+        )
+    return Outcome(
+        bool(inside.mean() >= share), f"{what} {text}; wanted {limits}", number, threshold
+    )
 
 
 def lower_across(

@@ -10,6 +10,7 @@ from dp import metrics
 from plots import style
 from plots.relations import level, relation
 from study.configuration import printed_values
+from study.configuration.experiment import data_name
 
 # Axis: the options that make it logarithmic.
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
@@ -92,6 +93,7 @@ def _curves(experiment, spec, frame, along, label):
         note=style.replicates(experiment, frame) + refusals(frame, looks),
         behind=behind,
         own_axes=bool(options.get("own_axes")),
+        titles=data_name,
         printed=_printed(experiment, options.get("published"), frame, shown - {*behind}, along),
     )
 

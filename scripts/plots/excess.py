@@ -3,7 +3,7 @@
 from dp import metrics
 from plots import style
 from plots.relations import relation
-from study.configuration.experiment import data_path
+from study.configuration.experiment import data_name, data_path
 from study.jobs import paired
 from study.jobs.files import read_json
 
@@ -50,6 +50,7 @@ def excess(experiment, spec, draws):
         labels=(LABELS[along], f"excess {metrics.TITLES[metric]}"),
         log="xy",
         together=99,
+        titles=data_name,
     )
     for axes in fig.axes:
         axes.set_ylim(max(LEAST, frame["mean"].min() / 2), 1.2 * min(MOST, frame["high"].max()))

@@ -1,6 +1,7 @@
 """Curves with bands from the columns of a frame: few of them on common axes, many in a panel each."""
 
 import math
+import textwrap
 
 import matplotlib as mpl
 import numpy as np
@@ -10,6 +11,7 @@ from matplotlib.lines import Line2D
 from plots import style
 
 TOGETHER = 4  # curves, without baselines, that are told apart on common axes
+WIDTH = 40  # characters of a panel's title on a line
 WITHIN = 5  # entries of a legend that find room among the curves
 PARTS = ("color", "marker", "linestyle")  # of a look, for seaborn
 BAND = ("error_low", "error_high")
@@ -33,6 +35,7 @@ def relation(
     printed=(),
     together=TOGETHER,
     own_axes=False,
+    titles=str,
 ):
     """Figure of one curve per value of frame["curve"], drawn as looks[value] says, over its band.
 
@@ -40,6 +43,7 @@ def relation(
     curves get a panel each, with those of `behind` drawn in it again and all others in grey. A column
     "panel" says instead where each row is drawn; rows without one, in all panels.
     own_axes: every panel has a y axis of its own.
+    titles: the title of a value of "panel".
     labels: of the axes. log: "x", "y" or both. bottom: of a linear y axis, None for its own choice.
     note: the legend's title. printed: (curve, data set, value, x) that get a cross, or a dotted line at
     the value where x is None. spec["options"]["beside"]: the legend stands there, where curves leave it
@@ -54,6 +58,9 @@ def relation(
     panels = front if each else [*frame["panel"].dropna().unique()] if "panel" in frame else [""]
     many = len(panels) > 1
     columns = style.columns(len(panels))
+    title = (lambda panel: looks[panel]["label"]) if each else titles
+    headings = [textwrap.fill(title(panel), WIDTH) if panel else "" for panel in panels]
+    lines = 1 + max(heading.count("\n") for heading in headings)
     shown = frame.merge(pd.DataFrame({"place": panels}), how="cross")
     if many:
         own = shown["panel"].isna() | (shown["panel"] == shown["place"])
@@ -64,7 +71,7 @@ def relation(
     plot = plot.label(x=labels[0].split(" (")[0] if many else labels[0], y=labels[1])
     if many:
         plot = plot.facet("place", order=panels, wrap=columns)
-        plot = plot.label(title=lambda panel: looks[panel]["label"] if each else panel)
+        plot = plot.label(title=lambda panel: headings[panels.index(panel)])
     if each:
         plain = dict.fromkeys(PARTS) | {"group": "curve"}
         plot = plot.add(so.Line(**OTHERS), y="others", legend=False, **plain)
@@ -109,7 +116,9 @@ def relation(
         explained.append(Line2D([], [], label="other panels' curves", **OTHERS))
     look = {"handles": explained, "title": note, "alignment": "left", "title_fontsize": "small"}
     if many:
-        fig.set_size_inches(0.6 + 3.1 * columns, 1.4 + 2.2 * -(-len(panels) // columns))
+        fig.set_size_inches(
+            0.6 + 3.1 * columns, 1.4 + (2 + 0.2 * lines) * -(-len(panels) // columns)
+        )
         fig.suptitle(spec["title"], x=0.01, ha="left")
         missing = len(panels) % columns  # the legend takes a missing panel's place
         where = (
@@ -117,7 +126,7 @@ def relation(
         )
         fig.legend(**look, **where)
         return fig
-    fig.axes[0].set_title(", ".join(filter(None, (spec["title"], panels[0]))), loc="left")
+    fig.axes[0].set_title(", ".join(filter(None, (spec["title"], *headings))), loc="left")
     if spec.get("options", {}).get("beside") or len(explained) > WITHIN:
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)

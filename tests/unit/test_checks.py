@@ -138,6 +138,9 @@ def test_metrics_other_than_the_error_are_not_confined_to_0_and_1():
 def test_level_and_its_limits():
     assert cells.level(CURVES, methods="bad", epsilon=0.1, at_least=0.4).holds
     assert not cells.level(CURVES, methods="bad", at_least=0.4).holds
+    assert cells.level(CURVES, methods="bad", at_least=0.4, share=0.5)[2:] == (0.5, 0.5)
+    farthest = CURVES.cells(methods="bad")["error_mean"].min()
+    assert cells.level(CURVES, methods="bad", at_least=0.4)[2:] == (farthest, 0.4)
     assert cells.level(CURVES, methods="bad", at_least=0.4, share=0.5).holds
 
 

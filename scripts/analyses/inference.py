@@ -76,10 +76,10 @@ def _ways(X, y, design, settings, rng, draws):
     """Name -> (estimates, covariances, coarse) of one data set: noise-aware intervals, and less."""
     mechanism, found = MECHANISMS[design.mechanism], {}
     n, d = X.shape
-    options = {"noise_aware": {}, "noise_aware_robust": {"robust": True}}
-    if design.loss.residual:
-        options = {"noise_aware_robust": {"loss": {"log_cosh": {"tau": TAU}}}}
+    loss = {"loss": {"log_cosh": {"tau": TAU}}} if design.loss.residual else {}
+    options = {"noise_aware": {"robust": False}, "noise_aware_robust": {"robust": True}}
     for k, (name, own) in enumerate(options.items()):
+        own = own | loss
         lam = mechanism.rule_lambda(n, d, **settings, **own)
         release = mechanism.release(X, y, lam=lam, restarts=draws, rng=rng, **settings, **own)
         found[name] = release.weights, release.info["covariance"], release.info["coarse"]
@@ -99,9 +99,9 @@ def coverage(experiment, spec, inputs, seed, out):
 
     design: options["design"], "logistic" (the model is right; the truth its coefficients), "other" or
     "linear" (the truth is the best fit of a million rows, logistic or log-cosh). method:
-    "without_privacy"; "noise_aware", which takes the Hessian for the slopes' second moments;
-    "noise_aware_robust", which releases these too; of the first's release "biased", without undoing
-    the ridge's pull, and "naive", as if it had no noise.
+    "without_privacy"; "noise_aware", which takes the Hessian for the slopes' second moments (of numbers:
+    times what a number that it releases says); "noise_aware_robust", which releases these; of the first's
+    release "biased", without undoing the ridge's pull, and "naive", as if it had no noise.
     coverage_error: standard error over the data sets. width_ratio: over the width without privacy.
     """
     options = spec["options"]

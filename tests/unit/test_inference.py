@@ -10,11 +10,11 @@ from dp.accounting import gaussian_mu
 from dp.errors import Refused
 from dp.losses import get
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.noise_aware import second_moments
+from dp.mechanisms.noise_aware import mean_square, second_moments
 from dp.seeds import generator
 from dp.solvers import minimise
 
-MECHANISM = MECHANISMS["noise_aware_logistic"]
+MECHANISM, NUMBERS = MECHANISMS["noise_aware_logistic"], MECHANISMS["noise_aware_log_cosh"]
 THETA = np.array([2.0, -1.5, 1.0, 0.5, 0.0, 0.0])
 DELTA = 1e-6
 
@@ -98,7 +98,7 @@ def test_shares_of_the_budget_add_up(adjacency, robust):
     one = 2 if adjacency == "replace-one" else 1
     moved = (2 + (one == 1) / n) * p.tolerance / p.lam
     frobenius = bound**2 * (math.sqrt(2) if one == 2 else 1) / n
-    hessian, scores = MECHANISM._matrix_scales(n, p, plan)
+    hessian, scores = MECHANISM._scales(n, p, plan)
     parts = [one * bound / plan.scale, moved / plan.output_scale, frobenius / 4 / hessian]
     if robust:
         parts.append(frobenius / scores)
@@ -161,26 +161,27 @@ def linear_rows(n, rng):
     return X, np.clip(X @ THETA / 4 + 0.1 * rng.standard_t(3, n), -1, 1)
 
 
-@pytest.mark.parametrize("options", [{"robust": False}, {"loss": "logistic"}])
-def test_residual_slopes_are_never_taken_for_the_hessian(options):
+WIDTH = {"loss": {"log_cosh": {"tau": 0.5}}}
+
+
+def test_intervals_of_numbers_are_not_of_logistic_loss():
     X, y = linear_rows(100, generator(21))
-    with pytest.raises(Refused, match="robust: true, and the loss log_cosh"):
-        MECHANISMS["noise_aware_log_cosh"].release(
-            X, y, epsilon=1.0, delta=DELTA, lam=0.1, rng=generator(22), **options
-        )
+    with pytest.raises(Refused, match="needs the loss log_cosh"):
+        NUMBERS.release(X, y, epsilon=1.0, delta=DELTA, lam=0.1, rng=generator(22), loss="logistic")
 
 
-def test_moments_of_residuals_move_by_at_most_their_sensitivities():
-    """Noise on them is calibrated to c R^2 sqrt(2) and tau^2 R^2 sqrt(2), which orthogonal rows reach."""
+@pytest.mark.parametrize("robust", [False, True])
+def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
+    """Noise is calibrated to c R^2 sqrt(2) and tau^2 R^2 sqrt(2), which orthogonal rows reach, or tau^2."""
     tau, rng = 0.5, generator(23)
     loss = get("log_cosh", tau=tau)
-    mechanism = MECHANISMS["noise_aware_log_cosh"]
-    p = mechanism.parameters(
-        50, 2, epsilon=1.0, delta=DELTA, lam=1.0, loss={"log_cosh": {"tau": tau}}
-    )
-    plan = mechanism._plan(50, 2, p)
-    mu = plan.mu_output * math.sqrt(p.covariance) / mechanism._second(vars(p))
-    limits = np.array(mechanism._matrix_scales(50, p, plan)) * 50 * mu
+    p = NUMBERS.parameters(50, 2, epsilon=1.0, delta=DELTA, lam=1.0, robust=robust, **WIDTH)
+    plan = NUMBERS._plan(50, 2, p)
+    mu = plan.mu_output * math.sqrt(p.covariance) / NUMBERS._second(vars(p))
+    limits = np.array(NUMBERS._scales(50, p, plan)) * 50 * mu
+    tilt_and_output = 2 * tau / plan.scale, plan.mu_output
+    assert plan.mu_output**2 > 2 * mu**2  # both are paid for, and the weights' noise beside them
+    assert math.hypot(*tilt_and_output) < gaussian_mu(1.0, DELTA)
     largest = np.zeros(2)
     for _ in range(2000):
         X = rng.standard_normal((2, 2))
@@ -188,16 +189,42 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities():
         X[1] = X[0, ::-1] * [1, -1] if rng.random() < 0.3 else X[1]
         y, w = rng.choice([-1.0, 0.0, 1.0], 2), rng.standard_normal((1, 2)) * rng.choice([0.01, 3])
         each = [second_moments(X[i : i + 1], y[i : i + 1], w, True, loss) for i in (0, 1)]
+        if not robust:
+            for i in (0, 1):
+                each[i][1] = mean_square(X[i : i + 1], y[i : i + 1], w, loss)
         moved = [np.linalg.norm(a - b) for a, b in zip(*each, strict=True)]
         largest = np.maximum(largest, moved)
     assert (largest <= limits * (1 + 1e-9)).all()
     assert (largest >= 0.95 * limits).all()
 
 
+def test_one_number_stands_for_the_slopes_where_errors_do_not_depend_on_rows():
+    """At a large epsilon it is what robust intervals find; not so where errors grow with a column."""
+    rng = generator(26)
+    X, y = linear_rows(40_000, rng)
+    settings = {"epsilon": 50.0, "delta": DELTA, "lam": 1e-4, **WIDTH}
+
+    def errors(y, robust, n=40_000):
+        release = NUMBERS.release(X[:n], y[:n], rng=generator(27), robust=robust, **settings)
+        found = inference.wald(release.weights, release.info["covariance"])
+        return found.standard_error[0], release.info["coarse"][0]
+
+    (one, coarse), (other, _) = errors(y, False), errors(y, True)
+    np.testing.assert_allclose(one, other, rtol=0.03)
+    assert not coarse
+    uneven = np.clip(X @ THETA / 4 + 0.5 * X[:, 0] * rng.standard_normal(len(y)), -1, 1)
+    (one, _), (other, _) = errors(uneven, False), errors(uneven, True)
+    assert other[0] > 1.2 * one[0]
+    settings |= {"epsilon": 0.05, "lam": 1.0}  # the number's noise is as large as the number
+    assert errors(0 * y, False, n=2000)[1]
+
+
 @pytest.mark.slow
-def test_intervals_of_numbers_cover():
-    mechanism, rng = MECHANISMS["noise_aware_log_cosh"], generator(24)
+@pytest.mark.parametrize("robust", [False, True])
+def test_intervals_of_numbers_cover(robust):
+    mechanism, rng = NUMBERS, generator(24)
     settings = {"epsilon": 1.0, "delta": DELTA, "loss": {"log_cosh": {"tau": 0.25}}}
+    settings["robust"] = robust
     settings["lam"] = mechanism.rule_lambda(5000, 6, **settings)
     (truth,), _ = minimise(*linear_rows(300_000, rng), 1e-8, loss=get("log_cosh", tau=0.25))
     covered = []

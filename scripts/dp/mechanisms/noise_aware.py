@@ -35,7 +35,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     info["minimiser"] (draws, d), info["hessian"] (draws, d, d) and with `robust` info["scores"]: what both
     were made of.
 
-    covariance: share of mu^2 for the Hessian, and for the other matrix as much again.
+    covariance: share of mu^2 for the Hessian, and for what else is released as much again.
     """
 
     numbers = False
@@ -48,9 +48,13 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     def _kind(self, p):
         return kind("logistic")
 
+    def _beside(self, p):
+        """What is released beside weights and Hessian, in words; None where nothing is."""
+        return "the slopes' second moments" if p["robust"] else None
+
     def _second(self, p):
         """Share of mu that everything but the tilt takes."""
-        return math.sqrt(p["output"] ** 2 + p["covariance"] * (2 if p["robust"] else 1))
+        return math.sqrt(p["output"] ** 2 + p["covariance"] * (2 if self._beside(p) else 1))
 
     def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):
         """That of the tilt's own share of mu."""
@@ -68,26 +72,27 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         plan = super()._plan(n, d, Parameters(**vars(p) | {"output": second}))
         return plan._replace(output_scale=plan.output_scale * second / p.output)
 
-    def _matrix_scales(self, n, p, plan):
-        """Standard deviations, on the diagonals, of the Hessian's noise and of the other matrix's."""
+    def _scales(self, n, p, plan):
+        """Standard deviations (a matrix' on its diagonal) of the Hessian's noise and what is beside."""
         mu = plan.mu_output * math.sqrt(p.covariance) / self._second(vars(p))
-        scale = sensitivities.gram(p.bound, plan.adjacency) / (n * mu)
+        moved = sensitivities.gram(p.bound, plan.adjacency)
         loss = self._kind(p).loss
-        return loss.c * scale, loss.kappa**2 * scale
+        # a mean of numbers in [0, kappa^2] moves by kappa^2/n, whether a record is replaced or removed
+        return loss.c * moved / (n * mu), loss.kappa**2 * (moved if p.robust else 1.0) / (n * mu)
 
     def _paid(self, n, p, plan):
-        hessian, scores = self._matrix_scales(n, p, plan)
-        matrices = f"the Hessian there has noise of standard deviation {hessian:.6g}"
-        if p.robust:
-            matrices += f", the slopes' second moments {scores:.6g}"
+        hessian, other = self._scales(n, p, plan)
+        released = f"the Hessian there has noise of standard deviation {hessian:.6g}"
+        if self._beside(vars(p)):
+            released += f", {self._beside(vars(p))} {other:.6g}"
         paid = super()._paid(n, p, plan)
-        return f"{paid}, shared with a second release: {matrices}{public_size(p)}"
+        return f"{paid}, shared with a second release: {released}{public_size(p)}"
 
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
         plan = self._plan(n, d, p)
         release = super()._release(X, y, p, draws, rng)
-        scales = self._matrix_scales(n, p, plan)
+        scales = self._scales(n, p, plan)
         loss = self._kind(p).loss
         matrices = second_moments(X, y, release.weights, p.robust, loss)
         for matrix, scale in zip(matrices, scales, strict=False):
@@ -95,15 +100,23 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
             matrix += isotropic(gaussian(coefficients(d), scale, draws, rng), d)[0]
         norm = sensitivities.noise_norm(scales[0], d)
         hessian = floored(matrices[0], norm)
-        scores = floored(matrices[1], 0.0) if p.robust else None
+        unknown = release.status != "ok"
+        if p.robust:
+            scores = floored(matrices[1], 0.0)
+        else:
+            scores, vague = self._assumed(X, y, release.weights, hessian, scales[1], rng, loss)
+            unknown |= vague
         noise = plan.scale, plan.output_scale
         found = linearise(release.weights, hessian, n, p.lam, *noise, scores, norm, bend(loss))
-        unknown = release.status != "ok"
         info = {"covariance": found.covariance, "coarse": found.coarse | unknown}
         info |= {"minimiser": release.weights, "hessian": hessian, "scores": scores}
-        return Release(
-            np.where(unknown[:, None], 0.0, found.estimate), release.status, release.info | info
-        )
+        failed = (release.status != "ok")[:, None]
+        return Release(np.where(failed, 0.0, found.estimate), release.status, release.info | info)
+
+    def _assumed(self, X, y, weights, hessian, scale, rng, loss):
+        """(the mean of l'^2 x x' where it is not released, or None where it is the Hessian; whether that
+        is too vague for intervals, per draw)."""
+        return None, np.zeros(len(weights), dtype=bool)
 
 
 @register("noise_aware_log_cosh")
@@ -112,23 +125,45 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
 
     What is estimated is the minimiser of the mean loss among all rows there could be: with errors
     symmetric about x.theta, theta itself.
+
+    Without `robust` the slopes' mean square v alone is released beside the Hessian, a number in
+    [0, tau^2] that one record moves by tau^2/n at most (either adjacency). If errors are independent of
+    x, the mean of l'^2 x x' is v times that of x x', and the Hessian is 1 - v/tau^2 times that, because
+    l'' = 1 - l'^2/tau^2: the one is v/(1 - v/tau^2) times the other. Where v's noise is more than a
+    quarter of v or of tau^2 - v, the covariance is unknown, and info["coarse"] says so.
     """
 
     numbers = True
     options = NoiseAwareLogistic.options | {"loss": Loss("log_cosh"), "robust": Flag(True)}
 
     def _kind(self, p):
-        if not losses.get(p.loss).residual or not p.robust:
-            raise Refused(
-                f"{self.name} is of residuals, whose slopes' second moments are no Hessian whatever the "
-                f"model: it needs robust: true, and the loss log_cosh"
-            )
+        if not losses.get(p.loss).residual:
+            raise Refused(f"{self.name} is of residuals: it needs the loss log_cosh")
         return kind(p.loss)
+
+    def _beside(self, p):
+        return super()._beside(p) or "the slopes' mean square"
+
+    def _assumed(self, X, y, weights, hessian, scale, rng, loss):
+        v = mean_square(X, y, weights, loss) + scale * rng.standard_normal(len(weights))
+        least = np.minimum(v, loss.tau**2 - v)
+        end = min(scale, 0.4 * loss.tau**2)
+        v = np.clip(v, end, loss.tau**2 - end)
+        return (v / (1 - v / loss.tau**2))[:, None, None] * hessian, 4 * scale > least
 
 
 def bend(loss):
     """sup |d log l''/dz| over sqrt(c): logistic 1 over 1/2, log-cosh 2/tau over 1."""
     return 2.0 / getattr(loss, "tau", 1.0)
+
+
+def mean_square(X, y, weights, loss):
+    """Mean over rows of l'^2 at each of weights (draws, d): (draws,)."""
+    total = np.zeros(len(weights))
+    for part in slices(len(y)):
+        z = loss.arguments(np.asarray(X[part], dtype=float) @ weights.T, y[part, None])
+        total += (loss.slopes(z)[0] ** 2).sum(axis=0)
+    return total / len(y)
 
 
 def second_moments(X, y, weights, scores=False, loss=LOGISTIC):

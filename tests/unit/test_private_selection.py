@@ -146,6 +146,41 @@ def test_no_run_releases_the_default():
     assert (release.status == "ok").all()
 
 
+def test_whatever_a_mechanism_takes_is_selected():
+    """Losses of numbers, several classes, starts on public rows."""
+    rng = np.random.default_rng(6)
+    X, y = rows(400)
+    numbers = np.clip(0.8 * X[:, 1] + 0.1 * rng.standard_normal(400), -1, 1)
+    settings = {"epsilon": 20.0, "delta": DELTA, "restarts": 8, "rng": generator(7)}
+    losses = [{"log_cosh": {"tau": tau}} for tau in (1e-6, 0.5)]
+    grid = {"loss": losses, "lambda": [0.01]}
+    found = SELECTION.release(
+        *(X, numbers), of="gaussian_objective_perturbation", grid=grid, runs=8.0, **settings
+    )
+    assert set(found.info["setting"]) <= {0, 1} and (found.info["setting"] == 1).mean() > 0.5
+    assert (found.weights[found.info["setting"] == 1][:, 1] > 0.4).all()
+    descent = {"of": "dp_gd", "grid": {"learning_rate": [0.5, 2.0]}}
+    softmax = {"loss": "softmax", "iterations": 20}
+    found = SELECTION.release(
+        X, np.arange(400) % 3, classes=3, settings=softmax, **descent, **settings
+    )
+    assert found.weights.shape == (8, 3, 3)
+    start = {"pretrain": True, "iterations": 1}
+    given = settings | {"epsilon": 90.0, "public": (X[:200], y[:200])}
+    found = SELECTION.release(X[200:], y[200:], settings=start, **descent, **given)
+    assert (found.weights[:, 0] > 5).all()  # one step alone moves by less than that
+
+
+def test_a_mechanism_that_gives_more_away_than_it_claims_is_asked_for_less():
+    """500 times as much: its epsilon of 900 would overflow where profiles are made."""
+    found = plan(2.0, n=800, of="lasso_output_perturbation", grid={"lambda": [0.1]})
+    proven = (
+        MECHANISMS["lasso_output_perturbation"].guarantee(800, 3, **found.candidates[0]).epsilon
+    )
+    assert proven > 400 * found.epsilon
+    assert selection.profile_epsilon(approximate(proven), "logarithmic", 3.0, DELTA) < 2
+
+
 def test_numbers_and_intercepts():
     rng = np.random.default_rng(5)
     X, _ = rows(500)
@@ -191,12 +226,21 @@ def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
         ({"grid": {"lambda": [-1]}}, "lambda must be"),
         ({"runs": 1.0}, "mean above 1"),
         ({"grid": {}}, "no rule for lambda"),
+        ({"epsilon": 101.0}, "at most 100"),
+        ({"of": "boosted_adassp_released", "grid": {}}, "no epsilon of boosted_adassp_released's"),
+        (
+            {
+                "of": "gaussian_objective_perturbation",
+                "grid": {"lambda": [1], "loss": ["logistic", "log_cosh"]},
+            },
+            "some settings are for classes",
+        ),
         ({"of": "dp_gd", "grid": {"adjacency": ["replace-one", "add-remove"]}}, "one adjacency"),
     ],
 )
 def test_refusals(options, match):
     with pytest.raises(Refused, match=match):
-        SELECTION.guarantee(100, 3, epsilon=1.0, delta=DELTA, **options)
+        SELECTION.guarantee(100, 3, **{"epsilon": 1.0, "delta": DELTA} | options)
 
 
 def test_settings_searched_on_public_rows(tmp_path):

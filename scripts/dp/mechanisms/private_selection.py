@@ -22,6 +22,7 @@ POINTS = np.concatenate(
     [np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26]
 )  # times the total epsilon
 CLOSE = 2e-3  # of the total epsilon that the runs may leave unspent
+LARGEST = 100  # total epsilon, so that e^epsilon of what is tried stays far from a float's limits
 
 
 class Plan(NamedTuple):
@@ -64,6 +65,7 @@ class PrivateSelection(Mechanism):
 
     delta = "needed"
     needs_lambda = False
+    uses_public_rows = True  # of mechanisms that do
     facts = tuple(FACTS)
     reports = ("setting",)
     options = {
@@ -78,7 +80,12 @@ class PrivateSelection(Mechanism):
 
     def takes_numbers(self, options):
         p = self.defaults() | options
-        return p["of"] in MECHANISMS and MECHANISMS[p["of"]].takes_numbers(p["settings"])
+        return p["of"] in MECHANISMS and all(_numbers(SimpleNamespace(**p)))
+
+    def _classes(self, p):
+        of = MECHANISMS[p.of]
+        options = of.defaults() | next(_combinations(p))
+        return of._classes(SimpleNamespace(**options, classes=p.classes))
 
     def check(self, n, d, **settings):
         """Every setting at the whole epsilon: the runs' own takes long to find."""
@@ -95,6 +102,8 @@ class PrivateSelection(Mechanism):
             raise Refused(f"{self.name} cannot run {p.of}, which has no privacy of its own rows")
         if p.classes and not of.multiclass:
             raise Refused(f"{p.of} learns two classes, and there are {p.classes}")
+        if p.epsilon > LARGEST:
+            raise Refused(f"{self.name}: epsilon must be at most {LARGEST}, not {p.epsilon:g}")
         try:
             selection.parameter(p.law, p.runs)
         except ValueError as error:
@@ -108,6 +117,8 @@ class PrivateSelection(Mechanism):
                     Positive().check(f"{self.name}: lambda", value)
                 else:
                     of.check_options({name: value})
+        if len(set(_numbers(p))) > 1:
+            raise Refused(f"{self.name}: some settings are for classes, others for numbers")
 
     def _plan(self, n, d, p):
         asked = {
@@ -132,6 +143,7 @@ class PrivateSelection(Mechanism):
 
     def _release(self, X, y, p, draws, rng):
         of, plan = MECHANISMS[p.of], self._plan(*X.shape, p)
+        public = {"public": p.public, "initial": p.initial} if of.uses_public_rows else {}
         law, noise, *rngs = rng.spawn(2 + len(plan.candidates))
         counts = [selection.draw(p.law, p.runs, law) for _ in range(draws)]
         draw = np.repeat(np.arange(draws), counts)  # whose run it is
@@ -144,10 +156,10 @@ class PrivateSelection(Mechanism):
         for k, arguments in enumerate(plan.candidates):
             (chosen,) = np.nonzero(setting == k)
             if len(chosen):
-                found = of.release(X, y, restarts=len(chosen), rng=rngs[k], **arguments)
+                found = of.release(X, y, restarts=len(chosen), rng=rngs[k], **public, **arguments)
                 intercept = found.info.get("intercept", np.zeros(len(chosen)))
                 parts = found.weights, X, y, intercept
-                scores = bounded_loss(*parts, numbers=of.takes_numbers(p.settings))
+                scores = bounded_loss(*parts, numbers=self.takes_numbers(vars(p)))
                 runs.weights[chosen], runs.status[chosen] = found.weights, found.status
                 runs.info["intercept"][chosen] = intercept
                 runs.info["scores"][chosen] = np.where(found.status == "ok", scores, np.inf)
@@ -166,14 +178,24 @@ class PrivateSelection(Mechanism):
         return Release(weights, status.astype(str), info)
 
 
+def _combinations(p):
+    """Every combination of the grid with the settings that do not vary, dictionaries of options."""
+    for values in itertools.product(*p.grid.values()):
+        yield p.settings | dict(zip(p.grid, values, strict=True))
+
+
+def _numbers(p):
+    """Of every combination whether its targets may be numbers."""
+    return [MECHANISMS[p.of].takes_numbers(options) for options in _combinations(p)]
+
+
 def _candidates(n, d, p, epsilon, delta):
     """Arguments of the mechanism's `guarantee` and `release` with every combination of the grid."""
     of = MECHANISMS[p.of]
     cell = {"epsilon": epsilon, "delta": 0.0 if of.delta == "none" else delta, "bound": p.bound}
     cell |= {fact: getattr(p, fact) for fact in of.facts}
     found = []
-    for values in itertools.product(*p.grid.values()):
-        options = p.settings | dict(zip(p.grid, values, strict=True))
+    for options in _combinations(p):
         lam = options.pop("lambda", p.lam)
         given = cell | options
         found.append(given | {"lam": lam or of.rule_lambda(n, d, **given)})
@@ -204,6 +226,8 @@ def _plan(n, d, text):
         inner *= (1 - CLOSE / 4) * p.epsilon / plan.total
         if not low < inner < high:
             inner = (low + high) / 2 if high < math.inf else 2 * low
+        if inner < 1e-9 * p.epsilon:  # of a mechanism that gives no less away if less is asked for
+            break
     raise Refused(f"private_selection found no epsilon of {p.of}'s runs for {p.epsilon:g} in all")
 
 
@@ -211,6 +235,9 @@ def _at(n, d, p, epsilon, delta):
     """The `Plan` whose runs have this epsilon and delta before their scores."""
     candidates, stated = _stated(n, d, p, epsilon, delta)
     mu = math.sqrt(p.share / (1 - p.share)) * gaussian_mu(epsilon, delta)
+    most = max(each.epsilon for each in stated)
+    if most > 3 * LARGEST:  # far too much already for one run
+        return Plan(epsilon, delta, mu, candidates, most, stated[0].adjacency)
     profiles = _profiles(stated)
     if all(isinstance(each, Gaussian) for each in profiles):
         run = Gaussian(math.hypot(mu, max(each.mu for each in profiles)))

@@ -198,7 +198,8 @@ def regression(experiment, spec, inputs, seed, out):
     """Coefficients of a logistic regression in the columns' own units, with and without privacy.
 
     Without privacy statsmodels' Logit, nothing of the preparation but the bounds of columns; privately
-    one release per epsilon and adjacency's rule for lambda. All rows are used.
+    one release per epsilon and adjacency's rule for lambda. All rows are used. Where linearising is too
+    coarse, intervals of the parametric bootstrap stand beside, with rows simulated from the release.
     """
     import statsmodels.api as sm
 
@@ -216,17 +217,43 @@ def regression(experiment, spec, inputs, seed, out):
             rng = generator(seed, experiment.name, name, canonical(epsilon), "regression")
             settings = {"epsilon": epsilon, "delta": options["delta"], "bound": meta["bound"]}
             settings |= {"robust": options["robust"]}
-            lam = mechanism.rule_lambda(*X.shape, **settings)
-            release = mechanism.release(X, y, lam=lam, rng=rng, **settings)
+            settings["lam"] = mechanism.rule_lambda(*X.shape, **settings)
+            release = mechanism.release(X, y, rng=rng, **settings)
             covariance, coarse = release.info["covariance"], int(release.info["coarse"][0])
             found.append(("noise_aware", epsilon, release.weights, covariance, coarse))
-        for method, epsilon, estimates, covariances, coarse in found:
-            table = inference.wald(estimates @ T.T, T @ covariances @ T.T)
+            if coarse:
+                ends = _bootstrap(release, settings, T, len(y), options["resamples"], rng)
+                found.append(("bootstrap", epsilon, release.weights, ends, coarse))
+        for method, epsilon, estimates, spread, coarse in found:
+            estimates = estimates @ T.T
+            if method == "bootstrap":
+                unknown = np.full_like(estimates, math.nan)
+                table = inference.Intervals(estimates, unknown, *spread, unknown)
+            else:
+                table = inference.wald(estimates, T @ spread @ T.T)
             for j, column in enumerate(meta["columns"]):
                 values = (each[0, j] for each in table)
                 where = (name, method, canonical(epsilon), options["delta"], column)
                 rows.append((*where, *values, coarse))
     write_csv(out, REGRESSION, rows)
+
+
+def _bootstrap(release, settings, T, n, resamples, rng):
+    """Ends (1, d) each, low and high, of the parametric bootstrap of T times a release's coefficients."""
+    mechanism = MECHANISMS["noise_aware_logistic"]
+    (weights,), (hessian,), (minimiser,) = (
+        release.weights,
+        release.info["hessian"],
+        release.info["minimiser"],
+    )
+    X = inference.logistic_rows(hessian, minimiser, n, settings["bound"], rng)
+
+    def fit(_, y, rng):
+        return T @ mechanism.release(X, y, rng=rng, **settings).weights[0]
+
+    # labels are drawn of the same scores, whatever the units
+    ends = inference.bootstrap(T @ weights, X @ np.linalg.inv(T), fit, rng, resamples)
+    return tuple(end[None] for end in ends)
 
 
 def _units(meta):

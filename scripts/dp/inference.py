@@ -1,6 +1,7 @@
 """Confidence intervals from private releases: they count the noise, and undo the ridge's shrinkage.
 
-All of it is post-processing of what was released and of public numbers.
+All of it is post-processing of what was released and of public numbers. Of boosted AdaSSP there are none:
+what it releases has the covariance and bias of its own recursion, and says nothing of how residuals spread.
 """
 
 from typing import NamedTuple

@@ -7,21 +7,21 @@ from plots import style
 from study.jobs import paired
 
 LEAST = 1e-4  # excess that is drawn there if it is less, or none
-# Of the methods of a panel, in their order.
+# Of the ways of tuning, in their order.
 LOOKS = (("#0072B2", "o", "-"), ("#D55E00", "D", "-"), ("#009E73", "^", "-"), ("#777777", "X", ":"))
 
 
 def price_of_tuning(experiment, spec, draws):
     """Mean excess over the baseline with 95 % bars over folds, against epsilon: a panel per mechanism.
 
-    options["panels"]: title -> methods, the same ways of tuning in the same order in each, four at most.
+    options["panels"]: title -> methods, one per way of tuning, in the order of options["ways"].
     metric: of `dp.metrics`, less of which is better. baseline: the method without privacy.
     """
     options = spec["options"]
     means = paired.fold_means(draws, options["metric"])
     frame = paired.differences(means, options["baseline"])
     panels = {
-        title: [method for method in methods if method in set(frame["method"])]
+        title: [(k, method) for k, method in enumerate(methods) if method in set(frame["method"])]
         for title, methods in options["panels"].items()
     }
     panels = {title: methods for title, methods in panels.items() if methods}
@@ -29,12 +29,12 @@ def price_of_tuning(experiment, spec, draws):
         0.6 + 4.2 * len(panels), 4.4, ncols=len(panels), sharey=True, squeeze=False
     )
     for axes, (title, methods) in zip(grid[0], panels.items(), strict=True):
-        for place, method in enumerate(methods):
+        for place, method in methods:
             rows = frame[frame["method"] == method].sort_values("epsilon")
             y, low, high = (rows[name].clip(lower=LEAST) for name in ("mean", "low", "high"))
-            look = style.look(experiment.methods[method].get("title", method), *LOOKS[place])
+            look = style.look(options["ways"][place], *LOOKS[place])
             # a little to the side of each other, so that bars do not hide one another
-            x = rows["epsilon"] * 1.06 ** (place - (len(methods) - 1) / 2)
+            x = rows["epsilon"] * 1.06 ** (place - 1.5)
             axes.errorbar(x, y, yerr=(y - low, high - y), capsize=2, elinewidth=1, **look)
         axes.set_title(title, loc="left", fontsize="medium")
         axes.set(xscale="log", yscale="log", xlabel=r"total $\varepsilon$")

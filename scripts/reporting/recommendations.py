@@ -2,8 +2,8 @@
 
 A question is a task, a data set, a training size, an epsilon and an adjacency, within one experiment, whose
 methods share their folds. Only methods whose proven epsilon is at most the question's compete, with
-settings that no private row has chosen without payment; the others stand beside them as void. A method of
-which a draw failed there competes with none, either.
+settings that no private row has chosen without payment; the others stand beside them as void, and so do
+settings that were chosen on public rows. A method of which a draw failed there competes with none, either.
 
 The score of a draw is its loss (log loss, or 1 - R^2 where the target is a number), at most that of a model
 that knows nothing: a worse model is not worth less than none. `kept` is the share that is left of what the
@@ -57,10 +57,12 @@ def recommend(experiments):
 
 
 def _of_experiment(experiment):
+    cells = experiment.recommended_cells()
     frame = pd.read_csv(paths.CELLS(experiment=experiment.name))
-    draws = draws_frame(experiment, experiment.cells())
+    frame = frame.merge(pd.DataFrame(cells, columns=Cell._fields))  # in the order of the first
+    draws = draws_frame(experiment, cells)
     names = {label: look["label"] for label, look in style.looks(experiment.methods).items()}
-    costs = _costs(experiment)
+    costs = _costs(experiment, cells)
     found = []
     for (dataset, size), there in frame.groupby(["dataset", "train_size"], sort=False):
         plain = [m for m in there["method"] if not experiment.methods[m]["private"]]
@@ -149,6 +151,8 @@ def _standing(experiment, row):
     families = experiment.values.get("families", {}).values()
     if setting == VOID:
         why = "its lambda was chosen on the private rows, and not paid for"
+    elif setting == "public":
+        why = "its settings were chosen on public rows, which the others do without"
     elif method.get("after_results"):
         setting, why = VOID, "its settings were changed after results had been seen"
     elif any(cell.method in family["members"] for family in families):
@@ -173,6 +177,8 @@ def _answers(entries, scores):
         if regime == UNTUNED:
             rows = [row for row in rows if row["setting"] != "selected"]
         competing = [row for row in rows if not row["why"]]
+        if regime == UNTUNED and selected and len(competing) < 2:
+            continue  # it competes with what was selected alone
         if competing:
             p, by = comparison.beaten([row["losses"] for row in competing])
             best = min(competing, key=lambda row: row["losses"].mean())
@@ -207,7 +213,7 @@ def _with_rows_needed(rows):
     return rows.reindex(columns=COLUMNS).to_dict("records")
 
 
-def _costs(experiment):
+def _costs(experiment, cells):
     """(method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
     Seconds of the cell's job, its start included, over its draws, and of the fit without privacy that
@@ -216,7 +222,7 @@ def _costs(experiment):
     method's jobs on the data set was seen to take.
     """
     seconds, memory = {}, {}
-    for cell in experiment.cells():
+    for cell in cells:
         own, peak = _benchmark(experiment.run_path(cell), "runs", "run")
         fit = experiment.fit_path(cell)
         of_fit, fit_peak = _benchmark(fit, "fits", "fit") if fit else (0.0, 0.0)

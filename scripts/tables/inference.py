@@ -4,7 +4,10 @@ import pandas as pd
 
 
 def regression(experiment, spec, path):
-    """As statsmodels prints it: coefficient, standard error, z, p-value, interval; private beside not."""
+    """As statsmodels prints it: coefficient, standard error, z, p-value, interval; private beside not.
+
+    Where linearising is too coarse, the bootstrap's intervals, which have no standard error, stand below.
+    """
     frame = pd.read_csv(path, dtype={"epsilon": str})
     frame["z"] = frame["estimate"] / frame["standard_error"]
     frame["coarse"] = frame["coarse"].map({0: "", 1: "too coarse"})

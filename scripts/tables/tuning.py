@@ -42,13 +42,17 @@ def tuning(experiment, spec, paths):
 def price_of_tuning(experiment, spec, draws):
     """One row per mechanism, cell and way of tuning: the metric, and by how much it exceeds that by rule.
 
-    options["panels"]: as the figure of this kind; the first method of each is the one by rule. over_rule:
-    paired by fold, with a 95 % interval.
+    options["panels"], options["ways"]: as the figure of this kind; the first method of each panel is the
+    one by rule. over_rule: paired by fold, with a 95 % interval.
     """
-    means = paired.fold_means(draws, spec["options"]["metric"])
+    options = spec["options"]
+    means = paired.fold_means(draws, options["metric"])
     rows = []
-    for title, methods in spec["options"]["panels"].items():
-        methods = [method for method in methods if method in set(means["method"])]
+    for title, ways in options["panels"].items():
+        ways = dict(zip(ways, options["ways"], strict=True))
+        methods = [method for method in ways if method in set(means["method"])]
+        if not methods:
+            continue
         over = paired.differences(means, methods[0]).set_index([*paired.AT, "method"])
         found = means[means["method"].isin(methods)]
         for at, cell in found.groupby(paired.AT, sort=False):
@@ -56,6 +60,5 @@ def price_of_tuning(experiment, spec, draws):
                 value = cell.loc[cell["method"] == method, "value"].mean()
                 by = over.loc[(*at, method)] if method != methods[0] else {}
                 ends = (by.get(name, "") for name in ("mean", "low", "high"))
-                settings = experiment.methods[method].get("title", method)
-                rows.append((title, *at, settings, spec["options"]["metric"], value, *ends))
+                rows.append((title, *at, ways[method], options["metric"], value, *ends))
     return PRICE, rows

@@ -25,7 +25,7 @@ def test_coefficients_are_those_of_the_columns_as_they_came(tmp_path):
     steps = [{"step": name, "options": options} for name, options in steps.items()]
     facts = {"dataset": "d", "columns": [*BOUNDS, "constant"], "steps": steps, "bound": 1.0}
     write_json(tmp_path / "d.json", facts)
-    spec = {"options": {"epsilons": [4], "delta": 1e-6, "robust": True}}
+    spec = {"options": {"epsilons": [0.1, 4], "delta": 1e-6, "robust": True, "resamples": 40}}
     experiment = SimpleNamespace(name="e")
     out = tmp_path / "out.csv"
     inference.regression(experiment, spec, {"d": tmp_path / "d.npz"}, 1, out)
@@ -34,9 +34,16 @@ def test_coefficients_are_those_of_the_columns_as_they_came(tmp_path):
     plain = found.loc["without_privacy"]
     np.testing.assert_allclose(plain["estimate"], np.roll(expected.params, -1), rtol=1e-5)
     np.testing.assert_allclose(plain["standard_error"], np.roll(expected.bse, -1), rtol=1e-5)
-    private = found.loc["noise_aware"]
+    private = found.loc["noise_aware"].query("epsilon == 4")
     distance = (private["estimate"] - plain["estimate"]) / private["standard_error"]
     assert distance.abs().max() < 3
+    # at 0.1 linearising is too coarse, and the bootstrap finds wider intervals around the same release
+    assert (found.query("epsilon == 0.1")["coarse"] == 1).all()
+    again, normal = found.loc["bootstrap"], found.loc["noise_aware"].query("epsilon == 0.1")
+    assert set(again["epsilon"]) == {0.1} and again["standard_error"].isna().all()
+    assert (again["estimate"] == normal["estimate"]).all()
+    ratio = (again["high"] - again["low"]) / (normal["high"] - normal["low"])
+    assert ratio.between(0.3, 6).all()
     steps[2]["options"]["radius"] = 1.5  # rows are shortened: no units
     write_json(tmp_path / "d.json", facts)
     with pytest.raises(ValueError, match="rows are shortened"):

@@ -168,6 +168,36 @@ def test_what_is_selected_and_paid_for_competes_apart(experiment):
     assert by_regime["selected and paid for"]["best"] == "beaten"
 
 
+def test_one_method_alone_answers_nothing_where_others_were_selected(experiment):
+    chosen = {"lambda": 0.01, "private_rows": True, "guarantee": {"epsilon": 0.5}}
+    write_json(experiment.tuned_path("rows", "json"), chosen)
+    for label, method in experiment.methods.items():
+        if method["private"] and label not in ("best", "unpaid"):
+            method["after_results"] = True
+    rows = recommendations.recommend([experiment])
+    assert {row["regime"] for row in rows} == {"selected and paid for"}
+    assert {row["method"] for row in rows if not row["why"]} == {"best", "unpaid"}
+
+
+def test_settings_from_public_rows_stand_beside(experiment):
+    chosen = {"lambda": 0.01, "private_rows": False, "premises": ["public rows are public"]}
+    write_json(experiment.tuned_path("rows", "json"), chosen)
+    found = at(recommendations.recommend([experiment]), 1000)["unpaid"]
+    assert (found["setting"], found["standing"]) == ("public", "void")
+    assert "public rows" in found["why"] and found["behind"] < 0
+
+
+def test_only_named_sweeps_answer(experiment):
+    whole = {row["train_size"]: row["kept"] for row in recommendations.recommend([experiment])}
+    sweeps = experiment.values["sweeps"]
+    sweeps["late"] = sweeps["main"] | {"train_sizes": [10000]}
+    sweeps["main"] = sweeps["main"] | {"train_sizes": [100, 1000]}
+    experiment.values["recommends"] = ["late"]
+    rows = recommendations.recommend([experiment])
+    assert {row["train_size"] for row in rows} == {10000}
+    assert rows[-1]["kept"] == whole[10000]
+
+
 def test_the_snapshot_is_what_its_schema_says(experiment):
     rows = recommendations.recommend([experiment])
     found = snapshot.of([experiment], rows, recommendations.across(rows), seed=7)

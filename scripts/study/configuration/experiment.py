@@ -115,6 +115,11 @@ class Experiment:
         entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
         return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
 
+    def recommended_cells(self):
+        """Cells from which is answered which method to use."""
+        sweeps = self.values.get("recommends")
+        return self.cells(sweeps if isinstance(sweeps, list) else None) if sweeps else []
+
     def entry_cells(self, spec):
         """Cells that a table or figure shows; of a reading's table all of them, run by the reading."""
         return self.plain().cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))

@@ -44,7 +44,12 @@ class Kind(NamedTuple):
     printed: bool = False
 
 
-PRICE = {"panels": {}, "metric": "log_loss", "baseline": "nonprivate"}
+PRICE = {
+    "panels": {},
+    "metric": "log_loss",
+    "baseline": "nonprivate",
+    "ways": ["by rule", "selected, paid for", "on public rows", "not paid for: void"],
+}
 
 TABLES = {
     "stopping_rules": Kind("tables.lasso", "stopping_rules", inputs=DRAWS),
@@ -255,7 +260,7 @@ ANALYSES = {
         "analyses.inference",
         "regression",
         inputs=DATA,
-        options={"epsilons": [0.5, 1, 4], "delta": 1e-6, "robust": True},
+        options={"epsilons": [0.5, 1, 4], "delta": 1e-6, "robust": True, "resamples": 200},
     ),
     "explained_variance": Kind("analyses.components", "explained_variance", inputs=DATA),
     "first_components": Kind("analyses.components", "first_components", inputs=DATA, suffix="npz"),

@@ -43,6 +43,8 @@ def experiment(name, value, where, datasets, without=()):
         _search(scope, label, search)
     for label, sweep in value["sweeps"].items():
         _sweep(scope, label, sweep)
+    if isinstance(value.get("recommends"), list):
+        scope.known("recommends", value["recommends"], value["sweeps"], "sweep")
     for section, available in kinds.SECTIONS.items():
         for label, entry in value[section].items():
             _entry(scope, f"{section}.{label}", entry, available, datasets)
@@ -125,7 +127,7 @@ def _selected(scope, key, method):
     search = scope.value["searches"][method.pop("search")]
     method["options"] = {
         "of": method["mechanism"],
-        "settings": method["options"],
+        "settings": {k: v for k, v in method["options"].items() if k not in search["grid"]},
         "grid": search["grid"],
         **search["selection"],
     }

@@ -8,14 +8,15 @@ import pytest
 from scipy.stats import kstest, laplace
 
 from analyses.accounting import gaussians, zero_concentrated
-from dp.accounting import gaussian_sigma
+from dp.accounting import ADD_REMOVE, gaussian_sigma
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.released import zero_concentrated as released_rho
+from dp.privacy.composition import sampled_multiplier
 from dp.seeds import generator
 from plots.curves import refusals
 from study.data.readers import target
 
-RELEASED = ("amp", "adassp", "functional", "least_squares", "newton")
+RELEASED = ("amp", "adassp", "functional", "least_squares", "poisson_sgd", "newton")
 
 
 def rows(n=200, d=2):
@@ -69,6 +70,17 @@ def test_the_noise_on_least_squares_has_the_rows_own_scale():
     sigma = gaussian_sigma(1.0, 1e-6, 3 * 2 / least)
     np.testing.assert_allclose(((weights - fit) / sigma).std(axis=0), 1, atol=0.03)
     assert (release("least_squares", X[:, [0, 0]], y, 3).status == "refused").all()
+
+
+def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
+    """Rows so small that releases are noise: steps times its variance over the divisor's square."""
+    for n, steps, sampling, divisor in ((128, 2, 1 / 2, 64), (129, 3, 1 / 3, 43), (60, 1, 1, 60)):
+        X = np.vstack([np.full((n, 4), 1e-9), np.zeros((5, 4))])  # the last are no records
+        found = release("poisson_sgd", X, np.ones(n + 5), 20_000).weights.std()
+        sigma = gaussian_sigma(1.0, 1e-6)
+        if steps > 1:
+            sigma, _ = sampled_multiplier(1.0, 1e-6, steps, sampling, ADD_REMOVE)
+        assert found == pytest.approx(math.sqrt(steps) * sigma / divisor, rel=0.02)
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():

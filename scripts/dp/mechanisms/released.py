@@ -11,9 +11,9 @@ import numpy as np
 from dp.accounting import ADD_REMOVE, gaussian_sigma, none
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import AMP
-from dp.mechanisms.options import Between, Whole
+from dp.mechanisms.options import Between, Ordinary, Positive, Whole
 from dp.noise import gaussian, laplace
-from dp.privacy import quadratics
+from dp.privacy import composition, quadratics
 
 
 class _SeededByAByte:
@@ -156,6 +156,53 @@ class LeastSquaresReleased(Mechanism):
         sigma = gaussian_sigma(p.epsilon, p.delta, 6 * p.bound / values[0])
         weights = np.linalg.solve(gram, moment) + gaussian(d, sigma, draws, rng)
         return Release(weights, np.full(draws, "ok"), {"scale": sigma})
+
+
+@register("poisson_sgd_released")
+class PoissonSGDReleased(Mechanism):
+    """Opacus' DP-SGD where it is given a batch size and a target epsilon; logistic loss.
+
+    The number of batches is n/batch rounded up, a record is in each with the probability 1 over that, and a
+    sum of clipped gradients with noise is divided by the whole part of n times it: all three follow from n.
+    Under add-remove, of which its accounting is, n is private. A row of 0 stands for no record.
+    """
+
+    delta = "needed"
+    needs_lambda = False
+    options = {
+        "batch": Whole(64),
+        "epochs": Whole(1),
+        "learning_rate": Positive(1.0),
+        "clip": Ordinary(1.0),
+    }
+
+    def _guarantee(self, n, d, p):
+        """No finite epsilon: how far the noise carries tells the number of records."""
+        reason = (
+            "the number of steps and what divides the noise follow from the number of records, without "
+            "noise: where one more makes one more batch, releases have another spread on every coordinate, "
+            "of which there may be any number"
+        )
+        return none(p.epsilon, reason, ADD_REMOVE)
+
+    def _release(self, X, y, p, draws, rng):
+        V = (X * y[:, None])[X.any(axis=1)]
+        n, d = V.shape
+        batches = max(1, math.ceil(n / p.batch))
+        steps, sampling, divisor = p.epochs * batches, 1 / batches, max(1, n // batches)
+        sigma = math.sqrt(steps) * gaussian_sigma(p.epsilon, p.delta)
+        if batches > 1:
+            sigma, _ = composition.sampled_multiplier(
+                p.epsilon, p.delta, steps, sampling, ADD_REMOVE
+            )
+        norms, w = np.linalg.norm(V, axis=1), np.zeros((draws, d))
+        for _ in range(steps):
+            slope = 1 / (1 + np.exp(np.clip(w @ V.T, -700, 700)))
+            slope *= np.minimum(1.0, p.clip / np.maximum(slope * norms, 1e-300))
+            total = (slope * (rng.random((draws, n)) < sampling)) @ V
+            total += gaussian(d, p.clip * sigma, draws, rng)
+            w = w + p.learning_rate * (total / divisor - p.lam * w)
+        return Release(w, np.full(draws, "ok"), {"scale": p.clip * sigma / divisor})
 
 
 REGULARISATION = 1e-8  # beside the mean loss

@@ -475,6 +475,19 @@ def least_eigenvalue():
 
 
 @pair
+def one_batch_more():
+    """129 tiny records in eight dimensions, or 128, which is two batches of 64."""
+    X = np.full((129, 8), 1e-6)
+    return Pair(
+        sides=_replace(X, np.ones(129, dtype=np.int8), 0, row=np.zeros(8)),
+        arguments={"lam": 0.0, "bound": 1.0},
+        reason="gradients are next to nothing, so that releases are noise: its size tells how many steps "
+        "there were and what divided it",
+        statistic=lambda *_, **__: lambda weights: {"size": np.linalg.norm(weights, axis=1)},
+    )
+
+
+@pair
 def starting_point():
     """1000 records around the circle, some on the wrong side, of which one label flips."""
     angle = 2 * math.pi * np.arange(1000) / 1000

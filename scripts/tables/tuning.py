@@ -1,6 +1,7 @@
 """What tuning chose, beside the published value, and what each way of tuning costs."""
 
 import csv
+import math
 from pathlib import Path
 
 from study.canonical import number
@@ -9,7 +10,7 @@ from study.jobs.files import read_json
 
 COLUMNS = (
     *("dataset", "lambda_tuned", "error_tuned", "ties", "lambdas_tied", "lambda_published"),
-    *("error_published", "tuned_on"),
+    *("error_published", "lambda_nearest", "tuned_on"),
 )
 PRICE = (
     *("mechanism", "dataset", "train_size", "epsilon", "settings", "metric", "mean"),
@@ -18,8 +19,8 @@ PRICE = (
 
 
 def tuning(experiment, spec, paths):
-    """One row per data set: the best lambda (the largest of its ties), all ties, their error, and the
-    error at the published lambda, empty where the grid has no such value."""
+    """One row per data set: the best lambda (the largest of its ties), all ties, their error, the error at
+    the published lambda, empty where the grid has no such value, and the tie nearest to that one."""
     published = experiment.values.get("lambda_published")
     rows = []
     for dataset, path in paths.items():
@@ -33,10 +34,16 @@ def tuning(experiment, spec, paths):
                 " ".join(number(float(lam)) for lam in ties),
                 "" if published is None else published,
                 float(errors.get(published) or "nan"),
+                math.nan if published is None else _nearest(ties, published),
                 tuned["tuned_on"],
             )
         )
     return COLUMNS, rows
+
+
+def _nearest(lambdas, value):
+    """By their ratio."""
+    return min(lambdas, key=lambda lam: abs(math.log(lam / value)))
 
 
 def price_of_tuning(experiment, spec, draws):

@@ -135,9 +135,9 @@ def test_timing_counts_seconds_per_fit(tmp_path):
 
 def test_tuning_beside_the_published_lambda(tmp_path):
     path = tmp_path / "ours.csv"
-    path.write_text("lambda,error_mean\n0.001,0.1\n0.01,0.2\n0.1,0.1\n")
+    path.write_text("lambda,error_mean\n0.0001,0.1\n0.01,0.2\n0.1,0.1\n")
     path.with_suffix(".json").write_text(
-        '{"lambda": 0.1, "ties": [0.1, 0.001], "error": 0.1, "tuned_on": "a separate holdout"}'
+        '{"lambda": 0.1, "ties": [0.1, 0.0001], "error": 0.1, "tuned_on": "a separate holdout"}'
     )
     columns, rows = tuning(Experiment("v", {"lambda_published": 0.01}), {}, {"ours": path})
     assert dict(zip(columns, rows[0], strict=True)) == {
@@ -145,10 +145,11 @@ def test_tuning_beside_the_published_lambda(tmp_path):
         "lambda_tuned": 0.1,
         "error_tuned": 0.1,
         "ties": 2,
-        "lambdas_tied": "0.001 0.1",
+        "lambdas_tied": "0.0001 0.1",
         "lambda_published": 0.01,
         "error_published": 0.2,
+        "lambda_nearest": 0.1,
         "tuned_on": "a separate holdout",
     }
     row = tuning(Experiment("v", {"lambda_published": None}), {}, {"ours": path})[1][0]
-    assert row[5] == "" and np.isnan(row[6])
+    assert row[5] == "" and np.isnan(row[6]) and np.isnan(row[7])

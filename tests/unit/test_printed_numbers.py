@@ -1,0 +1,116 @@
+"""Every number that a source prints is in config/published, and beside ours in published.csv.
+
+tests/data/printed_<source>.yaml was made by reading the texts, not from config/published:
+
+    results:    # what the source measured or chose: these and no others are its `tables`
+      <place>: {at: <path in config/published>, values: [..]}     # or count: of a long table
+    again:      # results that the text repeats elsewhere
+      <place>: {<path of one number>: <the number>}
+    settings:   # what it set: these are among the numbers there
+      <place>: {at: <path>, values: [..]}
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from study import canonical
+from study.configuration import publications
+from study.configuration.config import load
+from study.configuration.printed_values import expand
+
+FILES = sorted(Path(__file__).parents[1].glob("data/printed_*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def sources():
+    return publications.load()
+
+
+@pytest.fixture(scope="module")
+def experiments():
+    return load({"seed": 1})[1]
+
+
+@pytest.fixture(params=FILES, ids=lambda path: path.stem.removeprefix("printed_"))
+def printed(request):
+    """(key of the source, what it prints)."""
+    key = request.param.stem.removeprefix("printed_")
+    empty = {"results": {}, "again": {}, "settings": {}}
+    return key, empty | yaml.safe_load(request.param.read_text(encoding="utf-8"))
+
+
+def leaves(value, path):
+    """Path -> number or text of everything below a value."""
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    else:
+        return {path: value}
+    found = {}
+    for key, item in items:
+        number = isinstance(key, (int, float))
+        found |= leaves(item, f"{path}/{canonical.epsilon(key) if number else key}")
+    return found
+
+
+def numbers(value):
+    """How often each number stands there, those inside texts and those that are keys too."""
+    found = Counter()
+    for path, leaf in leaves(value, "").items():
+        if isinstance(leaf, (int, float)):
+            found[float(leaf)] += 1
+        elif isinstance(leaf, str):
+            found.update(map(float, re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", leaf)))
+        assert leaf is None or isinstance(leaf, (int, float, str)), path
+    return found
+
+
+def table_numbers(source):
+    """Paths of all numbers of a source's tables, names of columns aside."""
+    found = leaves(source.values["tables"], "tables")
+    return {path: value for path, value in found.items() if "/columns/" not in path}
+
+
+def test_every_result_is_stored_and_no_other(printed, sources):
+    key, places = printed
+    stored, wanted = table_numbers(sources[key]), 0
+    for place, entry in places["results"].items():
+        here = [value for path, value in stored.items() if f"{path}/".startswith(f"{entry['at']}/")]
+        if "count" in entry:
+            assert len(here) == entry["count"], place
+        else:
+            assert Counter(map(float, here)) == numbers(entry["values"]), place
+        wanted += len(here)
+    assert wanted == len(stored), "config/published has results that the list does not"
+
+
+def test_what_a_text_repeats_is_what_its_table_prints(printed, sources):
+    key, places = printed
+    for place, values in places["again"].items():
+        for path, value in values.items():
+            assert sources[key].look_up(path) == value, f"{place}: {path}"
+
+
+def test_every_setting_is_stored(printed, sources):
+    key, places = printed
+    for place, entry in places["settings"].items():
+        stored = numbers(sources[key].look_up(entry["at"]))
+        missing = [value for value in entry["values"] if float(value) not in stored]
+        assert not missing, f"{place}: {missing}"
+
+
+def test_every_result_has_a_row_of_published_csv(printed, sources, experiments):
+    key, _ = printed
+    compared = set()
+    for experiment in experiments.values():
+        if experiment.values.get("source") != key or "reading" in experiment.values:
+            continue
+        for spec in experiment.published.values():
+            ends = ("/0", "/1") if spec["layout"] == "mean_sd" else ("",)
+            compared |= {item["path"] + end for item in expand(spec) for end in ends}
+    assert set(table_numbers(sources[key])) == compared

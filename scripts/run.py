@@ -45,8 +45,8 @@ def main():
     fits = read_fits(arguments.fit) if arguments.fit else None
     fit_name = mechanism.shared_fit(options)
     l1, l2 = penalties(fit_name, lam, options.get("lambda1"))
-    # No axis for epsilon and size: the same unit draws along every curve.
     axes = (arguments.experiment, arguments.dataset, arguments.method)
+    axes += folds.noise_axes(arguments.fresh, size, arguments.epsilon)
     alike = repeat(0) if arguments.shared else count()
     rngs = (generator(arguments.seed, *axes, fold, "noise") for fold in alike)
     reserve = deque()  # folds that the mechanism has taken and not yet answered

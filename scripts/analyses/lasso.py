@@ -13,7 +13,9 @@ from study.jobs.files import atomic, read_json
 def lasso_pixels(experiment, spec, inputs, seed, out):
     """Weights (methods, d) of the first simulation at the sweep's largest size, and two examples.
 
-    Saved with the weights: the methods' labels, which columns are constant in the training rows, and
+    Of methods that standardise pixels the weights are of standardised pixels, as the lasso finds them:
+    those of pixels as they are would be larger the less a pixel varies, and the heaviest at the border,
+    where almost none has ink. Saved with the weights: the methods' labels, which columns are constant in the training rows, and
     the first training row of each class.
     """
     cells = experiment.entry_cells(spec)
@@ -38,7 +40,7 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
         options, settings = arguments.of_cell(experiment, cell, meta)
         given = arguments.of_mechanism(mechanism, meta, options, **settings)
         release = mechanism.release(X, y, all_rows=all_rows, **given)
-        weights.append(release.weights[0])
+        weights.append(release.weights[0] * (all_rows.std(axis=0) if standardised(options) else 1))
     with atomic(out, "wb") as handle:
         np.savez(
             handle,
@@ -48,3 +50,8 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
             examples=np.array([X[np.flatnonzero(y == label)[0]] for label in (-1, 1)]),
             train_size=largest,
         )
+
+
+def standardised(options):
+    """Whether a method with these options learns weights of standardised columns."""
+    return options.get("preparation", "standardise") == "standardise"

@@ -7,6 +7,7 @@ from dp.seeds import generator
 from study import arguments
 from study.configuration.experiment import data_path
 from study.jobs.files import atomic, read_json
+from study.jobs.folds import noise_axes
 
 
 def weights_and_noise(experiment, spec, fits, seed, out):
@@ -23,6 +24,7 @@ def weights_and_noise(experiment, spec, fits, seed, out):
     sizes = sorted({c.train_size for c in first})
     sizes = sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
     epsilons = sorted({c.epsilon for c in first})
+    fresh = experiment.values.get("draws") == "fresh"
     weights, noise = [], []
     for size in sizes:
         chosen = [c for c in first if c.train_size == size]
@@ -36,10 +38,11 @@ def weights_and_noise(experiment, spec, fits, seed, out):
         for cell in sorted(chosen, key=lambda c: c.epsilon):
             meta = read_json(data_path(cell.dataset, "json"))
             options, settings = arguments.of_cell(experiment, cell, meta)
+            axes = experiment.name, cell.dataset, cell.method
             release = MECHANISMS[name].release(
                 np.zeros((size, d)),  # the fit is given: of the rows only their number matters
                 np.ones(size),
-                rng=generator(seed, experiment.name, cell.dataset, cell.method, 0, "noise"),
+                rng=generator(seed, *axes, *noise_axes(fresh, size, cell.epsilon), 0, "noise"),
                 fit=fit,
                 **arguments.of_mechanism(MECHANISMS[name], meta, options, **settings),
             )

@@ -23,6 +23,7 @@ from study.configuration.check_options import (
     Point,
     Sweeps,
 )
+from study.configuration.experiment import Cell
 
 
 def _spell(value):
@@ -202,13 +203,16 @@ def lower_across(
     experiment: Other,
     other_method: OtherMethod,
     other_epsilon: float,
+    as_prepared: dict | None = None,
 ):
     """Method at epsilon has, at its largest training size, a lower mean error than another experiment's
-    method at another epsilon has at its own; on every data set that both have."""
+    method at another epsilon has at its own; on every data set that both have. as_prepared: the other
+    experiment's data sets -> those of the same rows here, where they are prepared otherwise."""
     own = _ok(results.cells(methods=method, epsilon=epsilon, train_size="largest"))
     other = results.other(experiment)
     other = other[(other["method"] == other_method) & (other["epsilon"] == other_epsilon)]
     other = _ok(other.sort_values("train_size").groupby("dataset").tail(1))
+    other = other.assign(dataset=other["dataset"].replace(as_prepared or {}))
     pairs = own.merge(other, on="dataset", suffixes=("", "_other"))
     if pairs.empty:
         raise Missing(f"{experiment} ran on other data")
@@ -369,6 +373,56 @@ def monotone(
     reached, possible = falls / len(found), 1 - rises / len(found)
     holds = True if reached >= share else None if possible >= share else False
     return Outcome(holds, text, reached, share)
+
+
+def width_along_size(results, *, method: Method, widens: list, narrows: list, sweep: Sweeps = None):
+    """The interval of the mean error widens with the training size at the epsilons `widens`, and narrows
+    at those of `narrows`, on every data set.
+
+    A rank correlation of width with size, beyond chance where it is more than 1.96/sqrt(sizes - 1) (its
+    law without any relation, nearly normal); undecided where one is not, and none is the other way.
+    """
+    frame = _ok(results.cells(methods=method, sweep=sweep, epsilon=[*widens, *narrows]))
+    found = []
+    for (dataset, epsilon), curve in frame.groupby(["dataset", "epsilon"]):
+        widths = (curve["error_high"] - curve["error_low"]).rank()
+        if len(curve) < 4 or widths.isna().any():
+            raise Missing("this run has too few sizes, or no intervals, for a trend of widths")
+        correlation = widths.corr(curve["train_size"].rank())
+        wanted = 1 if any(math.isclose(epsilon, e) for e in widens) else -1
+        found.append((wanted * correlation, 1.96 / math.sqrt(len(curve) - 1), dataset, epsilon))
+    texts = [
+        f"{dataset}, epsilon = {canonical.epsilon(epsilon)}: rank correlation "
+        f"{(1 if epsilon in widens else -1) * value:.2f}"
+        for value, _, dataset, epsilon in found
+    ]
+    if any(value < -limit for value, limit, *_ in found):
+        holds = False
+    else:
+        holds = True if all(value > limit for value, limit, *_ in found) else None
+    value, limit, *_ = min(found)
+    return Outcome(holds, "; ".join(texts), float(value), limit)
+
+
+def coincide(results, *, method: Method, other: Method, share=1.0, **where: Unpack[Point]):
+    """Two methods that ran as different ones have the same error in every draw, at a `share` of the points
+    that both have."""
+    same, worst = [], 0.0
+    pairs = _pairs(results, method, other, "error_mean", where)
+    for pair in pairs:
+        cells = [Cell(*(row[key] for key in Cell._fields)) for row in pair]
+        draws = [results.draws(cell, "error") for cell in cells]
+        if any(each is None for each in draws):
+            raise Missing("there are no single draws to compare")
+        gap = float(abs(draws[0] - draws[1]).max())
+        worst = max(worst, gap)
+        same.append(gap <= 1e-12)
+    reached = sum(same) / len(same)
+    text = (
+        f"{method} and {other} have the same errors, draw by draw, at {sum(same)} of {len(same)} points; "
+        f"no draw differs by more than {_spell(worst)}"
+    )
+    return Outcome(reached >= share, text, reached, share)
 
 
 def tuned_lambda(results, *, value: float, datasets: list[DataSet] | None = None):

@@ -57,3 +57,20 @@ def printed_spread(results, *, mean: Printed, sd: Printed, half: float, count: i
     )
     text += f"have a standard deviation of at most {most:.2g}; {values[1]:g} is printed"
     return Outcome(values[1] > most, text, values[1], most)
+
+
+def interval_covers(results, *, quantile: float, simulations: list, named: float):
+    """Intervals of mean +- t sd/sqrt(m), t the `quantile` of Student's law, cover less than the share that
+    they are `named` after: the area between both ends, for every number m of simulations."""
+    from scipy import integrate, stats
+
+    found = []
+    for m in simulations:
+        law = stats.t(m - 1)
+        end = float(law.ppf(quantile))
+        found.append(integrate.quad(law.pdf, -end, end)[0])
+    texts = [f"{m} simulations: {share:.4g}" for m, share in zip(simulations, found, strict=True)]
+    text = (
+        f"intervals named {named:g} that end at the {quantile:g} quantile cover {'; '.join(texts)}"
+    )
+    return Outcome(max(found) < named - 0.01, text, max(found), named)

@@ -82,6 +82,25 @@ def gaussian_excess(results, *, cases: list, delta: float):
     return Outcome(holds, "; ".join(texts), found[worst], float(cases[worst][0]))
 
 
+def gaussian_loss_exceeds(results, *, epsilons: list, delta: float, at_least: float):
+    """The privacy loss of classically calibrated Gaussian noise exceeds the claimed epsilon with a
+    probability of at least `at_least`: of noise that is purely epsilon-DP that probability is 0.
+
+    The loss between neighbours at the sensitivity's distance, in units mu of the noise, is normal with mean
+    mu^2/2 and standard deviation mu (Dong, Roth, Su 2022).
+    """
+    from scipy.stats import norm
+
+    found = []
+    for epsilon in epsilons:
+        mu = epsilon / math.sqrt(2 * math.log(1.25 / delta))
+        found.append(float(norm.sf(epsilon, mu**2 / 2, mu)))
+    texts = [f"{p:.3g} at {e:g}" for p, e in zip(found, epsilons, strict=True)]
+    chances = ", ".join(texts)
+    text = f"the loss exceeds the claimed epsilon with probability {chances} (delta = {delta:g})"
+    return Outcome(min(found) >= at_least, text, min(found), at_least)
+
+
 def guarantee_ratio(
     results,
     *,

@@ -7,6 +7,7 @@ import numpy as np
 
 from checks import verdicts
 from checks.implied import implied_epsilon
+from checks.paired import interval
 from checks.prediction import Protocol, predict
 from checks.results import Missing
 from checks.verdicts import ABSOLUTE, Sample, prediction_interval, sd_of
@@ -59,11 +60,14 @@ class Printed:
         self.column = item["path"].rpartition("/")[2]
 
     def round_like(self, others):
-        """Printed zeros at the end are lost when a file is read: a column's longest number has them all."""
+        """Printed zeros at the end are lost when a file is read: a column's longest number has them all,
+        unless the comparison states how many decimals a number has at least."""
         column = [other.decimals for other in others if other.column == self.column]
+        digits = list(map(max, zip(*column, strict=True)))
+        if "decimals" in self.spec:
+            digits = [max(own, self.spec["decimals"]) for own in self.decimals]
         self.half, self.half_sd = (
-            abs(self.to_ours(0.5 * 10.0**-digits) - self.to_ours(0.0))
-            for digits in map(max, zip(*column, strict=True))
+            abs(self.to_ours(0.5 * 10.0**-count) - self.to_ours(0.0)) for count in digits
         )
 
     @property
@@ -215,7 +219,7 @@ def _predict(results, value, limits):
     method = results.experiment.methods[item["method"]]
     epsilon = item["epsilon"] if method["private"] else math.inf
     cell = Cell(item["dataset"], item["method"], item["train_size"], epsilon)
-    draws = results.draws(cell, item["column"].removesuffix("_mean"))
+    draws = _draws(results, cell, item["column"])
     if draws is None:
         return None
     stated = value.protocol
@@ -281,7 +285,7 @@ def _ours(results, spec, item):
         raise ValueError(f"{spec['values']}: {len(frame)} rows of results fit {item['path']}")
     found = frame.iloc[0]
     if column not in frame:
-        raise Missing(f"the results have no column {column!r}")
+        return _own_report(results, found, column)
     if math.isnan(found[column]):
         raise Missing(str(found.get("status", "no value")))
     beside = {
@@ -301,6 +305,32 @@ def _ours(results, spec, item):
         "replicates": replicates,
         "data_sets": data_sets,
         "status": found.get("status", "ok"),
+    }
+
+
+def _draws(results, cell, column):
+    """A cell's draws of a column: of one that the mechanism reports, or of the mean that is shown."""
+    found = results.draws(cell, column)
+    return results.draws(cell, column.removesuffix("_mean")) if found is None else found
+
+
+def _own_report(results, row, column):
+    """`_ours` of what a mechanism reports of every draw beside its errors, such as its noise's variance."""
+    draws = None
+    if set(Cell._fields) <= set(row.index):
+        draws = _draws(results, Cell(*(row[key] for key in Cell._fields)), column)
+    if draws is None or np.isnan(draws).all():
+        raise Missing(f"the results have no column {column!r}")
+    folds = np.nanmean(draws.reshape(-1, draws.shape[-1]), axis=1)
+    mean, low, high = interval(folds)
+    return {
+        "mean": mean,
+        "low": low,
+        "high": high,
+        "sd": float(folds.std(ddof=1)) if len(folds) > 1 else math.nan,
+        "replicates": len(folds),
+        "data_sets": len(draws),
+        "status": row["status"],
     }
 
 

@@ -67,12 +67,17 @@ def _rows(results, decided, source, stand_ins, label, left_open, main):
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}
     comparisons = {name: experiment.published[name] for name in decided[0]}
+    agrees = {}
     for row in compare(results, source, comparisons, stand_ins):
+        agrees[row["id"]] = matches(row.get("distance"))
         concerned = main is None or _concerns_value(results, main, row)
         yield row | shown | {"section": "published", "concerned": _yes(concerned)}
     for name in decided[1]:
         checks = experiment.claims[name]["checks"]
         outcome = statements.join([statements.run(results, check) for check in checks])
+        given = experiment.claims[name].get("given")
+        if not agrees.get(given, True):
+            outcome = statements.Outcome(None, f"{statements.ANOTHER_MODEL}: {outcome.decided_by}")
         left_out = _data_sets(checks).difference(experiment.datasets)
         if left_out:
             why = f"this reading is not about {', '.join(sorted(left_out))}"

@@ -15,6 +15,7 @@ from checks.verdicts import NOT_TESTED
 from study.configuration import kinds
 
 SECTIONS = ("claims", "defects")
+ANOTHER_MODEL = "decides nothing, as the printed value that it is given is not this model's"
 
 COLUMNS = (
     *(
@@ -90,6 +91,8 @@ def decide(results, source, section, stand_ins, readings=()):
             yield row | {"verdict": NOT_TESTED, "decided_by": entry["not_tested"]}
             continue
         found = join([run(results, check) for check in entry["checks"]])
+        if "given" in entry and not _agrees(results, source, entry["given"], stand_ins):
+            found = Outcome(False, f"{ANOTHER_MODEL}: {found.decided_by}")
         row |= {
             "decided_by": found.decided_by,
             "number": found.number,
@@ -101,6 +104,16 @@ def decide(results, source, section, stand_ins, readings=()):
             said = f"{standing_in}; on them: {row['verdict']}: {row['decided_by']}"
             row |= {"verdict": NOT_TESTED, "decided_by": said, "readings": None, "luck": None}
         yield row
+
+
+def _agrees(results, source, given, stand_ins):
+    """Whether a printed value, <comparison>/<number of its value>, is the model's as stated."""
+    from checks.published import compare
+
+    name = given.partition("/")[0]
+    specs = {name: results.experiment.published[name]}
+    (row,) = (row for row in compare(results, source, specs, stand_ins) if row["id"] == given)
+    return verdicts.matches(row.get("distance"))
 
 
 def _judged(found, section, readings):

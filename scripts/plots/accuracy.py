@@ -16,7 +16,8 @@ def accuracy_panels(experiment, spec, frame):
 
     Every panel has the accuracy of always answering with the larger class, and the baseline without
     privacy. Values that the source printed are hollow markers, its sd the bars, beside the method
-    that is its own. options["panels"]: title -> methods.
+    that is its own; those of another data set, the same rows prepared otherwise, where
+    options["printed_of"] names it. options["panels"]: title -> methods.
     """
     (dataset,) = frame["dataset"].unique()
     counts = read_json(data_path(dataset, "json"))["class_counts"].values()
@@ -28,7 +29,10 @@ def accuracy_panels(experiment, spec, frame):
     )
     printed = {}  # method -> where it stands -> value
     for value in printed_values.values(experiment, spec["options"]["published"]):
-        if value.dataset == dataset and value.epsilon is not None:
+        if (
+            value.dataset == (spec["options"]["printed_of"] or dataset)
+            and value.epsilon is not None
+        ):
             printed.setdefault(value.method, {})[value.path] = value
     drawn = set()  # each printed value is drawn once, beside the first method that regenerates it
     for axes, (title, methods) in zip(grid.flat, panels.items(), strict=False):

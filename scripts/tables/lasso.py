@@ -5,7 +5,7 @@ from dp.descents.distributed_lasso import STOPPED
 COLUMNS = (
     *("dataset", "method", "train_size", "runs"),
     *(f"stopped_{name.replace(' ', '_')}" for name in STOPPED),
-    *("iterations_mean", "discarded_mean", "discarded_min", "discarded_max"),
+    *("iterations_mean", "discarded_mean", "discarded_min", "discarded_max", "smallest_weight"),
 )
 
 
@@ -17,6 +17,6 @@ def stopping_rules(experiment, spec, draws):
         discarded = cell["discarded"]
         rows.append(
             (*key, len(cell), *counts, cell["iterations"].mean(), discarded.mean(),
-             int(discarded.min()), int(discarded.max()))
+             int(discarded.min()), int(discarded.max()), cell["smallest_weight"].min())
         )  # fmt: skip
     return COLUMNS, rows

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dp.mechanisms import MECHANISMS
-from dp.solvers.fits import l2, sum_intercept, sum_intercept_path
+from dp.solvers.fits import INTERCEPTS, l2, sum_intercept, sum_intercept_path
 
 NAMES = ("laplace_coordinates", "laplace_coordinates_sum", "laplace_l1")
 
@@ -21,34 +21,38 @@ def data():
     return X, np.where(X[:, 0] + 0.3 * rng.standard_normal(80) + 0.2 > 0, 1, -1)
 
 
+@pytest.mark.parametrize(("intercept", "solver"), [("regularised", "liblinear"), ("free", "lbfgs")])
 @pytest.mark.parametrize("lam", [0.01, 0.25, 8.0])
-def test_sum_intercept_is_scikit_learns_objective(data, lam):
+def test_sum_intercept_is_scikit_learns_objective(data, lam, intercept, solver):
     from sklearn.linear_model import LogisticRegression
 
-    weights, info = sum_intercept(*data, lam)
-    model = LogisticRegression(C=1 / lam, tol=1e-12, max_iter=5000, solver="lbfgs").fit(*data)
+    weights, info = sum_intercept(*data, lam, intercept=intercept)
+    model = LogisticRegression(C=1 / lam, tol=1e-12, max_iter=5000, solver=solver).fit(*data)
     np.testing.assert_allclose(weights[0, :-1], model.coef_[0], atol=2e-5)
     assert weights[0, -1] == pytest.approx(model.intercept_[0], abs=2e-5)
     assert info["status"][0] == "ok" and info["gradient_norm"][0] <= 1e-9
     # The certificate, recomputed from the definition of the objective.
     X, y = data
     slope = -y / (1 + np.exp(y * (X @ weights[0, :-1] + weights[0, -1])))
-    gradient = np.append(X.T @ slope / 80 + lam / 80 * weights[0, :-1], slope.mean())
+    of_intercept = slope.mean() + lam / 80 * weights[0, -1] * (intercept == "regularised")
+    gradient = np.append(X.T @ slope / 80 + lam / 80 * weights[0, :-1], of_intercept)
     assert np.linalg.norm(gradient) <= 1e-9
     assert weights[0, 2] == 0
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
-def test_a_path_of_lambdas_ends_at_the_minimisers_of_each_alone(data, loss):
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_a_path_of_lambdas_ends_at_the_minimisers_of_each_alone(data, loss, intercept):
     """Down to ridges that single precision cannot resolve; certified, so within tolerance / ridge."""
     lams = [4.0, 0.5, 0.25, 1e-3, 1e-5, 0.1]
-    path = list(sum_intercept_path(*data, lams, loss=loss))
+    path = list(sum_intercept_path(*data, lams, loss=loss, intercept=intercept))
     for lam, (weights, info) in zip(lams, path, strict=True):
-        alone, _ = sum_intercept(*data, lam, loss=loss)
+        alone, _ = sum_intercept(*data, lam, loss=loss, intercept=intercept)
         assert info["status"][0] == "ok"
         np.testing.assert_allclose(weights, alone, atol=2e-9 * 80 / lam)
     assert sum(info["iterations"][0] for _, info in path) < sum(
-        sum_intercept(*data, lam, loss=loss)[1]["iterations"][0] for lam in lams
+        sum_intercept(*data, lam, loss=loss, intercept=intercept)[1]["iterations"][0]
+        for lam in lams
     )
 
 
@@ -64,13 +68,14 @@ def test_a_search_tries_the_same_fits_as_single_releases(data):
 
 def test_sum_intercept_says_where_it_cannot_converge(data):
     """From zero no row is on the bend of the Huber hinge, so that the Hessian has no intercept."""
-    _, info = sum_intercept(*data, 0.1, loss="huber")
+    _, info = sum_intercept(*data, 0.1, loss="huber", intercept="free")
     assert info["status"][0] == "not_converged" and info["gradient_norm"][0] > 1e-9
 
 
-def test_sum_intercept_needs_both_classes(data):
+def test_a_free_intercept_needs_both_classes(data):
     with pytest.raises(ValueError, match="one class"):
-        sum_intercept(data[0], np.ones(80), 0.1)
+        sum_intercept(data[0], np.ones(80), 0.1, intercept="free")
+    assert sum_intercept(data[0], np.ones(80), 0.1)[1]["status"][0] == "ok"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -267,3 +267,26 @@ def test_rows_without_any_varying_column_release_zeros():
     for X, y in ((np.ones((1, 1)), np.array([1])), (np.ones((2, 3)) / 2, np.array([1, -1]))):
         release = MECHANISMS["distributed_lasso"].release(X, y, lam=0.1, centres=1)
         assert release.status[0] == "ok" and not release.weights.any()
+
+
+def test_two_centres_whose_averages_are_added_are_one_at_twice_the_rate(data):
+    """The claim that sharing gradients beats all data in one place compares a method with itself."""
+    options = {"preparation": "standardise", "shrinkage": "as_printed", "lam": 1e-20, "bias": True}
+    settings = {"max_iterations": 300, **options}
+    added = LASSO.release(*data, centres=2, gradients="added_means", rate=0.01, **settings)
+    one = LASSO.release(*data, centres=1, rate=0.02, **settings)
+    np.testing.assert_allclose(added.weights, one.weights, rtol=1e-9)
+    same_rate = LASSO.release(*data, centres=2, rate=0.01, **settings)
+    assert np.abs(same_rate.weights - one.weights).max() > 1e-4
+
+
+def test_a_bias_is_one_more_weight_for_ones(data):
+    X, y = data
+    options = {"preparation": "none", "lam": 0.01, "rate": 0.05, "max_iterations": 50}
+    found = LASSO.release(X, y, bias=True, **options)
+    ones = np.column_stack([X, np.ones(len(X))])
+    beside = LASSO.release(ones, y, bound=2.0, **options)
+    np.testing.assert_allclose(found.weights[0], beside.weights[0, :-1], rtol=1e-12)
+    assert found.info["intercept"][0] == pytest.approx(beside.weights[0, -1], rel=1e-12)
+    smallest = np.abs(beside.weights[0]).min()
+    assert beside.info["smallest_weight"][0] == pytest.approx(smallest, rel=1e-12)

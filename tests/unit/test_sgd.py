@@ -221,3 +221,65 @@ def test_bad_options_are_refused(options, word):
     with pytest.raises(ValueError, match=word):
         X, y = unit_rows(10, 3)
         DP_SGD.release(X, y, epsilon=1.0, lam=0.1, rng=np.random.default_rng(0), **options)
+
+
+def test_as_run_is_the_loop_of_the_sources_program():
+    """Each coordinate's own product in the gradient, clipped as a vector; one regularising number."""
+    n, d, clip, lam = 23, 3, 0.4, 0.7
+    X, y = unit_rows(n, d, 1)
+    X *= np.linspace(0.2, 3, n)[:, None]
+    rng = np.random.default_rng(2)
+    plan = stochastic.batch_plan(n, 5)
+    order, noise = rng.permutation(n), rng.standard_normal((len(plan[0]), d))
+    w = np.zeros(d)
+    for k in range(math.ceil(n / 5)):
+        total = noise[k].copy()
+        for i in order[5 * k : 5 * k + 5]:
+            gradient = -(X[i] * y[i]) / (np.exp(y[i] * w * X[i]) + 1)
+            total += gradient / max(1.0, np.linalg.norm(gradient) / clip)
+        w = w - (lam * sum(w) + total / 5) / math.sqrt(k + 1)
+    found, _ = stochastic.descend(
+        (X * y[:, None])[None], [0], [lam, 0.1], [(order[None], noise[None])], plan, clip=clip,
+        as_run=True,
+    )  # fmt: skip
+    np.testing.assert_allclose(found[0, 0], w, rtol=1e-12)
+
+
+def test_noise_as_run_has_a_radius_per_coordinate():
+    """E z_j^2 = E v_j^2 E l^2 = (1/D) D (D + 1) s^2; signs and directions are uniform."""
+    law, width, scale = MECHANISMS["dp_sgd_as_run"].law, 4, 1.5
+    z = law(width, scale, 200_000, np.random.default_rng(0))
+    np.testing.assert_allclose((z**2).mean(axis=0), (width + 1) * scale**2, rtol=0.03)
+    np.testing.assert_allclose((z > 0).mean(axis=0), 0.5, atol=0.01)
+    # of one radius the sum of squares would be Gamma(D, s) squared
+    assert stats.kstest(np.linalg.norm(z, axis=1)[:5000], stats.gamma(4, scale=1.5).cdf)[1] < 1e-6
+
+
+def test_the_density_of_noise_as_run_has_no_bounded_quotient():
+    """In two dimensions, by quadrature: moved by 1 across it, the density far out along an axis falls by
+    more than any claimed epsilon allows, and by the more the farther out."""
+    from scipy import integrate
+
+    epsilon, clip = 1.0, 0.5
+    scale = 2 * clip / epsilon
+    radius = stats.gamma(2, scale=scale).pdf
+
+    def density(a, b):
+        # over t = log of the smaller coordinate's share of the direction
+        def at(t):
+            sine = np.exp(t)
+            cosine = np.sqrt(1 - sine**2)
+            return radius(a / cosine) * radius(b / sine) / cosine**2
+
+        return integrate.quad(at, -14, -1e-6, limit=500)[0]
+
+    losses = [math.log(density(t, 1e-3) / density(t, 1.0)) for t in (10, 100, 400)]
+    assert losses[0] < losses[1] < losses[2] and losses[1] > 4 * epsilon
+    # the stated leading term, without the factors that are powers
+    expected = [((1 + t ** (2 / 3)) ** 1.5 - t) / scale for t in (100, 400)]
+    assert losses[2] - losses[1] == pytest.approx(expected[1] - expected[0], rel=0.35)
+    assert (
+        MECHANISMS["dp_sgd_as_run"].guarantee(100, 2, epsilon=epsilon, lam=0.1).epsilon == math.inf
+    )
+    alone = {"epsilon": epsilon, "lam": 0.1, "bias": False, "epochs": 3}
+    assert MECHANISMS["dp_sgd_as_run"].guarantee(100, 1, **alone).epsilon == 3 * epsilon

@@ -222,6 +222,12 @@ def search_of(wildcards):
     return experiment_of(wildcards).searches[wildcards.search]
 
 
+def searched_data(wildcards, suffix):
+    """The prepared rows that a search is on."""
+    dataset = wildcards.dataset
+    return data_path(search_of(wildcards).get("instead", {}).get(dataset, dataset), suffix)
+
+
 def searched_method(wildcards):
     return experiment_of(wildcards).methods[search_of(wildcards)["method"]]
 

@@ -33,8 +33,8 @@ rule tune:
 
 rule search:
     input:
-        data=paths.DATA(),
-        meta=paths.DATA("json"),
+        data=lambda wildcards: searched_data(wildcards, "npz"),
+        meta=lambda wildcards: searched_data(wildcards, "json"),
     output:
         json=paths.SEARCH(),
         csv=paths.SEARCH("csv"),

@@ -46,6 +46,23 @@ class Centre:
         return w @ self._gram - self._moment
 
 
+def _mean(gradients, centres):
+    return sum(gradients) / sum(centre.rows for centre in centres)
+
+
+def _added_means(gradients, centres):
+    return sum(g / centre.rows for g, centre in zip(gradients, centres, strict=True))
+
+
+# The mean over all rows; the sum over them, as E18 prints it; or the sum of the centres' own means, as its
+# program has it: of m equal centres m times the mean, so that a rate stands for m times itself.
+GRADIENTS = {
+    "mean": _mean,
+    "sum": lambda gradients, centres: sum(gradients),
+    "added_means": _added_means,
+}
+
+
 def largest_curvature(X):
     """Largest eigenvalue of X'X/n, the Lipschitz constant of the mean loss' gradient."""
     n, d = np.shape(X)
@@ -62,13 +79,15 @@ def proximal_gradient(
     rate,
     *,
     shrinkage="soft",
+    gradients="mean",
     max_iterations=3000,
     cost_difference=1e-20,
     loss_threshold=1e-4,
 ):
-    """Iterative shrinkage: w <- shrink(w - rate * mean gradient), for many (lam, rate) at once.
+    """Iterative shrinkage: w <- shrink(w - rate * gradient), for many (lam, rate) at once.
 
-    centres: objects with `rows` and `gradient(w)`, nothing else is asked of them. lam, rate:
+    centres: objects with `rows` and `gradient(w)`, nothing else is asked of them. gradients: how theirs
+    become one, see `GRADIENTS`. lam, rate:
     (values,). Iteration begins at zero and ends where the cost changes by at most `cost_difference`,
     where it falls below `loss_threshold`, after `max_iterations`, or where it is no longer finite (or
     has grown 1e12 times). Where it begins matters: with a small step `max_iterations` ends it far from
@@ -87,10 +106,13 @@ def proximal_gradient(
     stopped = np.full(len(lam), "iterations", dtype=object)
     at_zero = sum(centre.gradient(np.zeros((1, dimension))) for centre in centres)[0]
 
+    join = GRADIENTS[gradients]
+
     def evaluate(w, lam):
-        gradient = sum(centre.gradient(w) for centre in centres)
+        found = [centre.gradient(w) for centre in centres]
+        gradient = sum(found)
         loss = (np.einsum("ij,ij->i", w, gradient) + w @ at_zero + n) / 2
-        return gradient / n, loss / n + lam * np.abs(w).sum(axis=1)
+        return join(found, centres), loss / n + lam * np.abs(w).sum(axis=1)
 
     active, w = np.arange(len(lam)), weights.copy()
     with np.errstate(over="ignore", invalid="ignore"):

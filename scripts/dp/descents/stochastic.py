@@ -6,6 +6,7 @@ a handful of array operations whatever the number of simulations.
 """
 
 import numpy as np
+from scipy import special
 
 from dp import losses
 from dp.errors import Refused
@@ -40,6 +41,21 @@ def learning_rate(step, schedule, rate, lam):
     return np.full(len(lam), rate)
 
 
+def program_gradient(w, examples, clip):
+    """Sum over examples of what E18's program takes for the logistic loss' gradient, at weights w.
+
+    w (runs, values, d), examples (runs, rows, d), each times its label. Coordinate j of example x has
+    -x_j/(1 + exp(w_j x_j)), its own product in place of w.x: the gradient of d logistic regressions on one
+    feature each. The whole vector is then shortened to Euclidean norm `clip`.
+    """
+    total = np.empty_like(w)
+    for k in range(w.shape[1]):
+        slope = -examples * special.expit(-w[:, k, None] * examples)
+        length = np.sqrt(np.einsum("rij,rij->ri", slope, slope))
+        total[:, k] = np.einsum("rij,ri->rj", slope, clip / np.maximum(length, clip))
+    return np.nan_to_num(total, copy=False)
+
+
 def descend(
     rows,
     block,
@@ -52,9 +68,13 @@ def descend(
     clip=1.0,
     schedule="inverse_sqrt",
     rate=1.0,
+    as_run=False,
     checkpoints=(),
 ):
     """w <- w - eta (lam w + (sum of clipped gradients + noise) / b), from w = 0.
+
+    as_run: `program_gradient` is the sum of gradients, and lam sum_j w_j, one number, is added to every
+    coordinate in place of lam w.
 
     rows: (blocks, n, d), each row already multiplied by its label, so that margins are rows . w; for a
         residual loss as they are, with their targets (blocks, n).
@@ -88,19 +108,23 @@ def descend(
                 # "clip" never has to: it spares a second copy
                 examples = np.take(rows, chosen, 0, gathered[: len(chosen)], mode="clip")
                 examples = examples.reshape(runs, -1, d)
-                scores = w @ examples.transpose(0, 2, 1)
-                if targets is not None:
-                    scores -= targets[chosen].reshape(runs, 1, -1)
-                slope = loss.derivative(scores)
-                length = np.abs(slope) * norms[chosen].reshape(runs, 1, -1)
-                slope *= clip / np.maximum(length, clip)
-                # A margin whose products overflow is no number; its record's share must stay bounded.
-                np.nan_to_num(slope, copy=False)
-                total = slope @ examples
+                if as_run:
+                    total = program_gradient(w, examples, clip)
+                else:
+                    scores = w @ examples.transpose(0, 2, 1)
+                    if targets is not None:
+                        scores -= targets[chosen].reshape(runs, 1, -1)
+                    slope = loss.derivative(scores)
+                    length = np.abs(slope) * norms[chosen].reshape(runs, 1, -1)
+                    slope *= clip / np.maximum(length, clip)
+                    # A margin whose products overflow is no number; its record's share must stay bounded.
+                    np.nan_to_num(slope, copy=False)
+                    total = slope @ examples
                 if noise is not None:
                     total += noise[:, None, k]
                 eta = learning_rate(step, schedule, rate, lam)[:, None]
-                w -= eta * (lam[:, None] * w + total / divisor)
+                decay = w.sum(axis=2, keepdims=True) if as_run else w
+                w -= eta * (lam[:, None] * decay + total / divisor)
                 if step in wanted:
                     kept.append(w.copy())
     return w, np.array(kept).reshape(len(kept), *w.shape)

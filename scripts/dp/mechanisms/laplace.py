@@ -7,6 +7,7 @@ import numpy as np
 from dp.accounting import none
 from dp.mechanisms import register
 from dp.mechanisms.nonprivate import weight_statistics
+from dp.mechanisms.options import Choice
 from dp.mechanisms.output_perturbation import (
     OutputPerturbation,
     Perturbed,
@@ -14,6 +15,7 @@ from dp.mechanisms.output_perturbation import (
     sensitivity,
 )
 from dp.noise import laplace
+from dp.solvers.fits import INTERCEPTS
 
 
 class _Coordinates(Perturbed):
@@ -62,22 +64,26 @@ class LaplaceCoordinates(_Coordinates):
 class LaplaceCoordinatesSum(_Coordinates):
     """E18 as run: lambda beside the *summed* loss, with the noise of `laplace_coordinates`.
 
-    The fit minimises ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)) with C = 1/lambda and a free
-    intercept b, as scikit-learn's LogisticRegression does; b is released without noise.
-    info["intercept"]: (restarts,).
+    The fit minimises ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)) with C = 1/lambda, and with an
+    intercept b that is regularised as the weights are (`dp.solvers.fits.sum_intercept`): so does the
+    program that E18's appendix names (github.com/IngvarBjarki/master_thesis), whose scikit-learn of 2018
+    called liblinear. b is released without noise. info["intercept"]: (restarts,).
     """
 
+    options = OutputPerturbation.options | {"intercept": Choice(*INTERCEPTS)}
     fit = "sum_intercept"
     certified = False  # there is no guarantee
 
     def _guarantee(self, n, d, p):
         """None: the intercept is exact. Without it the weights alone would have sqrt(d) n epsilon."""
-        return none(
-            p.epsilon,
-            "the intercept is released without noise, and a free intercept voids the weights' "
-            "sensitivity bound; that bound itself would be 2 kappa R/lambda in L2, n times the one "
-            "the noise has, and sqrt(d) times as much in L1",
+        reason = (
+            "the intercept is released without noise, and one record changes it; the weights' own bound "
+            "would be 2 kappa R/lambda in L2 without an intercept, n times the one the noise has, and "
+            "sqrt(d) times as much in L1"
         )
+        if p.intercept == "free":
+            reason += "; a free intercept voids it"
+        return none(p.epsilon, reason)
 
 
 @register("laplace_l1")

@@ -7,7 +7,7 @@ import numpy as np
 from dp.accounting import gaussian_sigma
 from dp.descents import distributed_lasso
 from dp.mechanisms import Mechanism, Release, register, repeated
-from dp.mechanisms.options import Choice, NonNegative, Optional, Ordinary, Positive, Whole
+from dp.mechanisms.options import Choice, Flag, NonNegative, Optional, Ordinary, Positive, Whole
 
 
 class _OverCentres(Mechanism):
@@ -25,15 +25,17 @@ class DistributedLasso(_OverCentres):
     preparation: see `dp.descents.distributed_lasso.Preparation`, and `components` of it; fitted on
     `all_rows` where they are given, as in the source, whose subsets of any size have the same columns
     and components. rate: the step size, None for the reciprocal of the gradient's Lipschitz constant.
-    shrinkage: "soft", or "as_printed" in the source. max_iterations, cost_difference, loss_threshold:
-    the source's three stopping rules.
+    shrinkage: "soft", or "as_printed" in the source. gradients: how the centres' become one, see
+    `dp.descents.distributed_lasso.GRADIENTS`. bias: a weight of its own for a column of ones, shrunk as
+    the others are, as in the source's program. max_iterations, cost_difference, loss_threshold: the
+    source's three stopping rules.
 
-    info: intercept; discarded, the number of features the lasso ran on whose weight is below 1e-100;
-    iterations; stopped, which rule; each (restarts,).
+    info: intercept; discarded, the number of features the lasso ran on whose weight is below 1e-100, and
+    the magnitude of their smallest weight; iterations; stopped, which rule; each (restarts,).
     """
 
     private = False
-    reports = ("discarded", "iterations", "stopped")
+    reports = ("discarded", "smallest_weight", "iterations", "stopped")
     uses_all_rows = True
 
     options = {
@@ -43,6 +45,8 @@ class DistributedLasso(_OverCentres):
         "components": Whole(100),
         "rate": Optional(Positive()),
         "shrinkage": Choice(*distributed_lasso.SHRINKAGES),
+        "gradients": Choice(*distributed_lasso.GRADIENTS),
+        "bias": Flag(False),
         "max_iterations": Whole(3000),
         "cost_difference": NonNegative(1e-20),
         "loss_threshold": NonNegative(1e-4),
@@ -82,6 +86,8 @@ class DistributedLasso(_OverCentres):
                 parts = parts[:1]
             prepared = self._preparation(X[rows], p, fitted)
             Z = prepared.apply(X[rows])
+            if p.bias:
+                Z = np.column_stack([Z, np.ones(len(Z))])
             used = np.any(Z, axis=0)  # a column of zeros keeps weight zero, under either shrinkage
             Z = Z[:, used]
             rates = [settings[k].rate for k in chosen]
@@ -94,13 +100,17 @@ class DistributedLasso(_OverCentres):
                 [settings[k].lam for k in chosen],
                 rates,
                 shrinkage=p.shrinkage,
+                gradients=p.gradients,
                 max_iterations=p.max_iterations,
                 cost_difference=p.cost_difference,
                 loss_threshold=p.loss_threshold,
             )
             full = np.zeros((len(chosen), len(used)))
             full[:, used] = w
-            weights[chosen], found["intercept"][chosen] = prepared.unapply(full)
+            full, of_ones = (full[:, :-1], full[:, -1]) if p.bias else (full, 0.0)
+            weights[chosen], intercept = prepared.unapply(full)
+            found["intercept"][chosen] = intercept + of_ones
+            found["smallest_weight"][chosen] = np.abs(full).min(axis=1)
             found["discarded"][chosen] = (np.abs(full) < 1e-100).sum(axis=1)
             found["iterations"][chosen], found["stopped"][chosen] = iterations, stopped
         bad = found["stopped"] == "diverged"

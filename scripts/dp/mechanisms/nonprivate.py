@@ -3,7 +3,7 @@
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, join, register, repeated
 from dp.mechanisms.options import LOSS, Choice
-from dp.solvers.fits import FITS, sum_intercept_path
+from dp.solvers.fits import FITS, INTERCEPTS, sum_intercept_path
 from dp.solvers.lasso_scales import SCALES
 
 
@@ -55,14 +55,13 @@ def weight_statistics(weights):
 
 @register("nonprivate_sum")
 class NonPrivateSum(Mechanism):
-    """The minimiser of `dp.solvers.fits.sum_intercept`, its free intercept in info["intercept"]
-    (restarts,)."""
+    """The minimiser of `dp.solvers.fits.sum_intercept`, its intercept in info["intercept"] (restarts,)."""
 
     private = False
     numbers = True
     fit = "sum_intercept"
     reports = ("weights_mean", "weights_variance")
-    options = LOSS
+    options = LOSS | {"intercept": Choice(*INTERCEPTS)}
 
     def _guarantee(self, n, d, p):
         return "the exact minimiser is released"
@@ -72,7 +71,8 @@ class NonPrivateSum(Mechanism):
         for X, y, candidates, _ in tasks:
             fits = {}
             for p, chosen in self._alike(candidates):
-                path = sum_intercept_path(X, y, [candidates[k].lam for k in chosen], loss=p.loss)
+                lams = [candidates[k].lam for k in chosen]
+                path = sum_intercept_path(X, y, lams, loss=p.loss, intercept=p.intercept)
                 fits |= {k: candidates[k].fit or next(path) for k in chosen}
             found = join([_fitted(*fits[k]) for k in range(len(candidates))])
             yield repeated(found, draws)

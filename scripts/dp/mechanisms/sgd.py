@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
+from dp.accounting import none
 from dp.descents import stochastic
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positive, Whole
@@ -49,6 +50,8 @@ class _SGD(Mechanism):
     numbers = True
 
     needs_rng = True
+    law = staticmethod(l2_laplace)
+    as_run = False  # the updates of E18's program in place of its formulas'
 
     def _scale(self, p):
         """Scale of the norm-Laplace noise on each batch's sum of gradients; 0 without noise."""
@@ -127,10 +130,11 @@ class _SGD(Mechanism):
                 order = np.array([run.order.permutation(n) for run in runs])
                 noise = None
                 if scale:
-                    noise = np.array([l2_laplace(width, scale, steps, run.noise) for run in runs])
+                    noise = np.array([self.law(width, scale, steps, run.noise) for run in runs])
                 yield order, noise
 
         settings = {"loss": p.loss, "clip": p.clip, "schedule": p.schedule, "rate": p.rate}
+        settings["as_run"] = self.as_run
         w, _ = stochastic.descend(rows, block, lams, passes(), plan, targets=targets, **settings)
         w = w.transpose(1, 0, 2)
         intercepts = w[:, :, -1] if p.bias else np.zeros(w.shape[:2])
@@ -209,3 +213,63 @@ class SGD(_SGD):
 
     def _guarantee(self, n, d, p):
         return "no noise is added"
+
+
+PROGRAM = {key: kind for key, kind in OPTIONS.items() if key not in ("loss", "batch_final")}
+
+
+class _AsRun:
+    """The updates of E18's program (github.com/IngvarBjarki/master_thesis), which are not its formulas'.
+
+    Gradients are `dp.descents.stochastic.program_gradient`, and lambda multiplies the sum of the weights,
+    one number for all coordinates. The logistic loss alone.
+    """
+
+    numbers = False
+    as_run = True
+
+    def parameters(self, *arguments, **settings):
+        p = super().parameters(*arguments, **settings)
+        p.loss, p.batch_final = "logistic", None
+        return p
+
+
+@register("dp_sgd_as_run")
+class DPSGDAsRun(_AsRun, DPSGD):
+    """E18's program: a uniform direction, every coordinate of it times a radius of its own.
+
+    The sum of gradients still moves by at most 2 clip. But noise (v_1 l_1, .., v_D l_D), v uniform on the
+    sphere and each l_j Gamma(D, 2 clip/epsilon), has not the density exp(-epsilon ||z||/(2 clip)) that the
+    proof is of: far out along one coordinate its density falls like exp(-epsilon/(2 clip)
+    (sum_j |z_j|^(2/3))^(3/2)), the least sum_j |z_j|/v_j, whose quotient at (t, 0) and (t, c) grows like
+    exp(t^(1/3)) without bound.
+    """
+
+    options = PROGRAM
+
+    @staticmethod
+    def law(dimension, scale, size, rng):
+        direction = rng.standard_normal((size, dimension))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        return direction * rng.gamma(dimension, scale, (size, dimension))
+
+    def _guarantee(self, n, d, p):
+        """None from two coordinates on: the privacy loss of this noise has no bound."""
+        if (p.dimensions or d) + p.bias == 1:
+            reason = f"one coordinate has Laplace noise of scale {self._scale(p):.6g} in each pass"
+            return p.proven(reason, p.epochs * p.epsilon)
+        return none(
+            p.epsilon,
+            f"every coordinate of the noise has a radius of its own, Gamma of scale {self._scale(p):.6g}: "
+            f"the quotient of such densities, moved by one record, has no bound",
+        )
+
+    def _scale(self, p):
+        return 2 * p.clip / p.epsilon
+
+
+@register("sgd_as_run")
+class SGDAsRun(_AsRun, SGD):
+    """The same descent without noise."""
+
+    options = PROGRAM

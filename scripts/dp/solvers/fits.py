@@ -27,28 +27,37 @@ def l2(X, y, lam, loss="logistic", tolerance=1e-9, near=None):
     return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
 
 
-def sum_intercept(X, y, lam, loss="logistic", tolerance=1e-9):
-    """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, the intercept b not regularised.
+INTERCEPTS = ("regularised", "free")
 
-    This is the objective of scikit-learn's LogisticRegression(C=1/lam). Divided by n C it reads
-    mean loss + lam/(2n) ||w||^2, and in these units the gradient's norm is certified to `tolerance`.
+
+def sum_intercept(X, y, lam, loss="logistic", intercept="regularised", tolerance=1e-9):
+    """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, with b^2/2 added or without.
+
+    intercept: "regularised", as liblinear does, which was scikit-learn's default when E18 ran it: b is
+    the weight of one more column, of ones. "free", as scikit-learn's other solvers of
+    LogisticRegression(C=1/lam) do. Divided by n C the objective reads mean loss + lam/(2n) ||w||^2, and
+    in these units the gradient's norm is certified to `tolerance`.
 
     Returns weights (1, d + 1), the last of which is b, and info as `dp.solvers.minimise`. Columns of
     zeros keep weight 0.
     """
-    return next(sum_intercept_path(X, y, [lam], loss, tolerance))
+    return next(sum_intercept_path(X, y, [lam], loss, intercept, tolerance))
 
 
-def sum_intercept_path(X, y, lams, loss="logistic", tolerance=1e-9, max_iterations=100):
+def sum_intercept_path(
+    X, y, lams, loss="logistic", intercept="regularised", tolerance=1e-9, max_iterations=100
+):
     """`sum_intercept` for every lambda in turn, each from the minimiser for the one before.
 
     Where Newton's method starts changes the time that it takes, not what is certified. It is damped
-    (with both classes present the Hessian is positive definite); Hessians are formed in single
-    precision as long as that resolves the ridge and the steps succeed, gradients always in double.
+    (the Hessian is positive definite, of a free intercept with both classes present); Hessians are
+    formed in single precision as long as that resolves the ridge and the steps succeed, gradients always
+    in double.
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
-    if not loss.residual and not (np.min(y) < 0 < np.max(y)):
+    free = intercept == "free"
+    if free and not loss.residual and not (np.min(y) < 0 < np.max(y)):
         raise Refused("with one class alone a free intercept has no finite minimiser")
     used = np.append(np.flatnonzero(np.any(X, axis=0)), d)
     rows = np.ones((n, len(used)))
@@ -61,9 +70,9 @@ def sum_intercept_path(X, y, lams, loss="logistic", tolerance=1e-9, max_iteratio
     for lam in lams:
         if not (np.isfinite(lam) and lam > 0):
             raise Refused(f"lambda must be a finite number > 0, not {lam}")
-        w, norm, iterations = _damped_newton(
-            rows, shift, loss, lam / n, w, tolerance, max_iterations
-        )
+        ridge = np.full(len(w), lam / n)
+        ridge[-1] *= not free
+        w, norm, iterations = _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations)
         weights = np.zeros((1, d + 1))
         weights[0, used] = w
         yield (
@@ -79,11 +88,10 @@ def sum_intercept_path(X, y, lams, loss="logistic", tolerance=1e-9, max_iteratio
 def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
     """Weights, gradient norm and iterations; rows: precision -> rows times labels, filled as needed.
 
-    Of a residual loss the rows are as they are, and shift the targets. The last weight is not regularised.
+    Of a residual loss the rows are as they are, and shift the targets. ridge: of each weight.
     """
     signed = rows[np.float64]
     n = len(signed)
-    ridge = np.append(np.full(len(w) - 1, ridge), 0.0)
 
     def evaluate(w):
         slope, curvature = loss.slopes(signed @ w - shift)

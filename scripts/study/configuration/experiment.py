@@ -195,7 +195,8 @@ class Experiment:
         words += ["--whole"] * (self.values.get("subsets") == "whole")
         zero = {"zero_one": -1, "one_zero": 1}.get(self.values.get("labels"))
         words += [f"--zero={zero}"] if zero else []
-        words += ["--shared"] * (self.values.get("draws") == "shared")
+        draws = self.values.get("draws", "own")
+        words += [f"--{draws}"] * (draws != "own")
         if "reading" in self.values:  # a reading's draws are those of its experiment
             words.append(f"--experiment {self.axis()}")
         return " ".join(words)

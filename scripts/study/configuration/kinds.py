@@ -121,7 +121,7 @@ FIGURES = {
     "accuracy_panels": Kind(
         "plots.accuracy",
         "accuracy_panels",
-        options={"panels": {}, "baseline": None, "published": None},
+        options={"panels": {}, "baseline": None, "published": None, "printed_of": None},
         describes_data=True,
     ),
     "epsilon_curve": Kind(
@@ -219,6 +219,7 @@ ANALYSES = {
         describes_data=True,
     ),
     "class_counts": Kind("analyses.classes", "class_counts", inputs=DATA),
+    "class_distances": Kind("analyses.classes", "class_distances", inputs=DATA),
     "released_code": Kind(
         "analyses.released_code",
         "released_code",
@@ -319,6 +320,9 @@ CHECKS = {
     "bound_holds": Kind("checks.cells", "bound_holds", ANALYSIS),
     "similar_epsilons": Kind("checks.cells", "similar_epsilons", RESULTS),
     "lower_across": Kind("checks.cells", "lower_across", RESULTS),
+    "width_along_size": Kind("checks.cells", "width_along_size", RESULTS),
+    "coincide": Kind("checks.cells", "coincide", RESULTS),
+    "interval_covers": Kind("checks.printed", "interval_covers", NOTHING),
     "option_falls": Kind("checks.cells", "option_falls", RESULTS),
     "slower": Kind("checks.cells", "slower", ANALYSIS),
     "as_fast": Kind("checks.cells", "as_fast", ANALYSIS),
@@ -334,6 +338,7 @@ CHECKS = {
     "l1_jump": Kind("checks.privacy", "l1_jump", NOTHING),
     "proven_as_claimed": Kind("checks.privacy", "proven_as_claimed", RESULTS),
     "jacobian": Kind("checks.privacy", "jacobian", NOTHING),
+    "gaussian_loss_exceeds": Kind("checks.privacy", "gaussian_loss_exceeds", NOTHING),
     "gaussian_excess": Kind("checks.privacy", "gaussian_excess", NOTHING),
 }
 

@@ -40,7 +40,7 @@ def experiment(name, value, where, datasets, without=()):
     for label, method in value["methods"].items():
         _method(scope, label, method)
     for label, search in value["searches"].items():
-        _search(scope, label, search)
+        _search(scope, label, search, datasets)
     for label, sweep in value["sweeps"].items():
         _sweep(scope, label, sweep)
     if isinstance(value.get("recommends"), list):
@@ -170,9 +170,11 @@ def _values(scope, key, grid, mechanism):
                 raise scope.fail(f"{key}.{name}", f"{error}") from None
 
 
-def _search(scope, label, search):
+def _search(scope, label, search, datasets):
     key, methods = f"searches.{label}", scope.value["methods"]
     scope.known(f"{key}.method", [search["method"]], methods, "method")
+    instead = search.get("instead", {})
+    scope.known(f"{key}.instead", [*instead, *instead.values()], datasets, "data set")
     if methods[search["method"]]["lambda"] == "selected":
         raise scope.fail(
             f"{key}.method",

@@ -9,6 +9,7 @@ import numpy as np
 from dp.data.examples import reshuffle, split_folds
 from dp.evaluation import bounded_loss, error_rate, mean_squared_error
 from dp.seeds import generator
+from study import canonical
 from study.data.prepared import Prepared
 
 
@@ -100,6 +101,15 @@ def _simulations(arguments, data, *again):
         axes = (arguments.experiment, arguments.dataset, simulation, "simulation", *again)
         rng = generator(arguments.seed, *axes)
         yield reshuffle(len(data.y), rng, has_test="X_test" in data)
+
+
+def noise_axes(fresh, train_size, epsilon):
+    """Axes that the seed of a cell's noise has beside data set, method and fold.
+
+    None as a rule: the same unit draws along every curve make it smooth, and of its points no evidence for
+    each other. fresh: draws anew at every point.
+    """
+    return (f"n={train_size}", f"eps={canonical.epsilon(epsilon)}") if fresh else ()
 
 
 def draws_on_each(restarts, meta):

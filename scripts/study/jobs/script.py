@@ -41,6 +41,9 @@ def add_data_arguments(parser, lam=True):
     parser.add_argument("--whole", action="store_true", help="size counts rows before the folds")
     parser.add_argument("--zero", type=int, help="-1 or 1: the label that enters the loss as 0")
     parser.add_argument("--shared", action="store_true", help="all folds have the same draws")
+    parser.add_argument(
+        "--fresh", action="store_true", help="draws anew for every size and epsilon"
+    )
     parser.add_argument("--train-size", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
     if lam:

@@ -15,8 +15,8 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
 
     Of methods that standardise pixels the weights are of standardised pixels, as the lasso finds them:
     those of pixels as they are would be larger the less a pixel varies, and the heaviest at the border,
-    where almost none has ink. Saved with the weights: the methods' labels, which columns are constant in the training rows, and
-    the first training row of each class.
+    where almost none has ink. Saved with the weights: the methods' labels, which columns are constant in
+    the training rows, and the first training row of each class.
     """
     cells = experiment.entry_cells(spec)
     largest = max(cell.train_size for cell in cells)

@@ -29,10 +29,7 @@ def accuracy_panels(experiment, spec, frame):
     )
     printed = {}  # method -> where it stands -> value
     for value in printed_values.values(experiment, spec["options"]["published"]):
-        if (
-            value.dataset == (spec["options"]["printed_of"] or dataset)
-            and value.epsilon is not None
-        ):
+        if value.dataset == (spec["options"]["printed_of"] or dataset):
             printed.setdefault(value.method, {})[value.path] = value
     drawn = set()  # each printed value is drawn once, beside the first method that regenerates it
     for axes, (title, methods) in zip(grid.flat, panels.items(), strict=False):
@@ -91,6 +88,13 @@ def _printed(axes, experiment, method, values):
     look = style.looks({method: experiment.methods[method]})[method]
     drawn = {container.get_label(): container for container in axes.containers}
     colour = drawn[look["label"]].lines[0].get_color() if look["label"] in drawn else look["color"]
+    if values[0].epsilon is None:  # without privacy, a level with its standard deviation
+        (level,) = values
+        label = "published: without privacy"
+        axes.axhline(level.value, color=colour, linestyle=(0, (1, 1.5)), linewidth=1.2, label=label)
+        low, high = level.value - (level.sd or 0), level.value + (level.sd or 0)
+        axes.axhspan(low, high, color=colour, alpha=0.12, linewidth=0)
+        return
     epsilons, means, sds = np.array([(v.epsilon, v.value, v.sd) for v in values], dtype=float).T
     axes.errorbar(
         *(epsilons * 1.25, means),

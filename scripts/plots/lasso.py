@@ -13,7 +13,7 @@ def discarded_features(experiment, spec, draws):
     counts = draws.groupby(["method", "train_size"])["discarded"].agg(["mean", "min", "max"])
     counts = counts.reset_index().assign(curve=lambda rows: rows["method"])
     return relation(
-        spec,
+        spec | {"options": spec["options"] | {"beside": True}},
         counts,
         style.looks(_shown(experiment, draws)),
         "train_size",

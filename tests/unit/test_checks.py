@@ -2,6 +2,7 @@
 
 import math
 from argparse import Namespace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -202,6 +203,66 @@ def test_jacobian_refuses_a_wrong_expectation():
 def test_gaussian_excess_of_known_cases():
     assert privacy.gaussian_excess(CURVES, cases=[[15, 17.37], [150, 610.4]], delta=1e-5).holds
     assert not privacy.gaussian_excess(CURVES, cases=[[1, 1]], delta=1e-5).holds
+
+
+def test_gaussian_noise_is_not_pure():
+    """mu^2/2 + mu z exceeds epsilon where z > epsilon/mu - mu/2; by hand at mu = 1/4.8448."""
+    found = privacy.gaussian_loss_exceeds(CURVES, epsilons=[1], delta=1e-5, at_least=1e-7)
+    mu = 1 / math.sqrt(2 * math.log(1.25e5))
+    assert found.holds and found.number == pytest.approx(
+        0.5 * math.erfc((1 / mu - mu / 2) / math.sqrt(2)), rel=1e-9
+    )
+    assert not privacy.gaussian_loss_exceeds(CURVES, epsilons=[1], delta=1e-9, at_least=1e-7).holds
+
+
+def test_intervals_that_end_at_one_tail_cover_less():
+    cover = partial(printed.interval_covers, CURVES, simulations=[24, 48], named=0.95)
+    assert cover(quantile=0.95).holds and cover(quantile=0.95).number == pytest.approx(0.9)
+    assert not cover(quantile=0.975).holds
+
+
+def test_widths_of_intervals_along_sizes():
+    def curve(epsilon, widths):
+        return [("a", "m", 100 * k, epsilon, 0.3, w) for k, w in enumerate(widths, 1)]
+
+    rising, falling = np.arange(1, 11) / 100, np.arange(10, 0, -1) / 100
+    check = partial(cells.width_along_size, method="m", widens=[0.1], narrows=[1])
+    assert check(results(curve(0.1, rising) + curve(1.0, falling))).holds is True
+    assert check(results(curve(0.1, falling) + curve(1.0, falling))).holds is False
+    mixed = [0.03, 0.01, 0.02, 0.03, 0.01, 0.02, 0.02, 0.03, 0.01, 0.02]
+    assert check(results(curve(0.1, mixed) + curve(1.0, falling))).holds is None
+    with pytest.raises(Missing):
+        check(results(curve(0.1, rising[:3]) + curve(1.0, falling[:3])))
+
+
+def test_methods_coincide_draw_by_draw(monkeypatch):
+    other = {"good": 0.0}
+    draws = np.linspace(0, 1, 6).reshape(1, 3, 2)
+    monkeypatch.setattr(
+        Results, "draws", lambda self, cell, column: draws + other.get(cell.method, 0.0)
+    )
+    assert cells.coincide(CURVES, method="good", other="bad").holds
+    other["good"] = 1e-3
+    assert not cells.coincide(CURVES, method="good", other="bad").holds
+
+
+def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
+    """What a mechanism reports of each draw is no column of results.csv; decimals are those stated."""
+    rng = np.random.default_rng(0)
+    draws = 2 + 0.1 * rng.standard_normal((1, 48, 1))
+    found = {"noise_variance": draws}
+    monkeypatch.setattr(Results, "draws", lambda self, cell, column: found.get(column))
+    source = facts.Source("s", "S", {"tables": {"t": [2.02, 3e-7]}})
+    spec = {"title": "t", "values": "tables/t", "layout": "number", "quantity": "value"}
+    spec |= {"column": "noise_variance", "train_size": 100, "epsilon": 0.1, "decimals": 4}
+    spec |= {"implied_epsilon": False, "protocol": {"folds": 48, "draws": 1}}
+    spec["rows"] = [{"value": str(k), "dataset": "a", "method": "good"} for k in (0, 1)]
+    near, far = compare(CURVES, source, {"t": spec}, {})
+    assert near["ours"] == pytest.approx(draws.mean())
+    half = 1.96 * 0.1 * math.sqrt(2 / 48)
+    assert near["prediction_high"] - near["prediction_low"] == pytest.approx(2 * half, rel=0.2)
+    assert (near["distance"], far["distance"]) == ("inside", "off")
+    assert (near["half"], far["half"]) == (0.5e-4, 0.5e-7)
 
 
 SOURCE = facts.Source(

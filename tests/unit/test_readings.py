@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from checks import readings as confronted
+from checks import statements
+from checks.results import Results
 from dp.mechanisms import MECHANISMS
 from dp.solvers.lasso_scales import minimise_lasso
 from study import facts
@@ -164,6 +166,30 @@ def test_what_a_reading_gives_is_its_own_cells_beside_those_it_does_not_change(
     assert (table["c", "as stated"]["holds"], table["c", "x: y"]["holds"]) == ("no", "yes")
     # the interval is that of the reading's own draws
     assert table["t/0", "x: y"]["prediction_high"] < 0.3
+
+
+def test_a_claim_about_noise_is_decided_where_the_model_without_it_is_the_printed_one(
+    tmp_path, monkeypatch
+):
+    base, read = study(tmp_path, monkeypatch)
+    for experiment in (base, read):
+        given = experiment.claims["c"] | {"given": "t/0"}
+        experiment.values["claims"] = {"c": given}
+    assert needs.of_given(base, "claims") == {Cell("d", "a", 100, 1.0)}
+    printed = {"c": {"id": "c", "says": "a is below b"}}
+    for value, holds, verdict in (
+        (0.4, ("no", ""), "not reproduced by any of 1 reading"),  # as stated a is 0.4, as read 0.2
+        (0.2, ("", "yes"), "reproduced if x: y"),
+        (0.7, ("", ""), "not tested"),
+    ):
+        source = facts.Source("s", "S", {"tables": {"t": [value, 0.3]}, "claims": [printed["c"]]})
+        rows = list(confronted.confront(base, [read], source, {}))
+        found = {row["reading"]: row["holds"] for row in rows if row["id"] == "c"}
+        assert tuple(found.values()) == holds
+        rows = [{key: row.get(key) or "" for key in confronted.COLUMNS} for row in rows]
+        tried = confronted.most_telling_first(rows)
+        (row,) = statements.decide(Results(base), source, "claims", {}, tried)
+        assert row["verdict"] == verdict
 
 
 def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 
 from dp.seeds import generator
 from project import ROOT
+from study.jobs.folds import noise_axes
 
 AXES = ("cm08", "cm08_separable", "output_perturbation", 0, "noise")
 
@@ -67,3 +68,10 @@ def test_streams_of_neighbouring_folds_are_uncorrelated():
     correlation = np.corrcoef(draws)[np.triu_indices(20, 1)]
     # 190 pairs of standard error 1/sqrt(2000): five of them are exceeded by none
     assert np.abs(correlation).max() < 5 / np.sqrt(2000)
+
+
+def test_fresh_noise_has_axes_of_its_own_at_every_point():
+    assert noise_axes(False, 100, 0.5) == noise_axes(False, 200, 1.0) == ()
+    points = [(n, e) for n in (100, 200) for e in (0.1, 1.0, 10.0)]
+    assert len({first(1, "m", *noise_axes(True, *at), 0, "noise") for at in points}) == len(points)
+    assert noise_axes(True, 100, 0.10) == noise_axes(True, 100, 0.1)

@@ -80,6 +80,16 @@ def items(experiment, name):
     return found
 
 
+def of_given(experiment, section):
+    """Those beside the printed values without which claims, or defects, are not decided."""
+    found = set()
+    for entry in experiment.values[section].values():
+        name, _, number = entry.get("given", "").partition("/")
+        if name in comparisons(experiment):
+            found.add(items(experiment, name)[int(number)])
+    return found
+
+
 def of_claim(experiment, name):
     return of_checks(experiment, experiment.claims[name]["checks"])
 

@@ -50,6 +50,7 @@ def of_checks(experiment, section, listed):
     """Files that these checks read. listed: the experiments of this run, of which they may name one."""
     found = {}
     decided_from = needs.of_checks(experiment, checks(experiment, section))  # draw by draw
+    decided_from |= needs.of_given(experiment, section)
     found |= {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
     for check in checks(experiment, section):
         made_of = kinds.CHECKS[check["kind"]].inputs

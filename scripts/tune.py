@@ -22,6 +22,7 @@ def main():
     parser.add_argument("--grid", nargs=3, type=float, metavar=("LOW", "HIGH", "VALUES"))
     parser.add_argument("--folds", type=int, required=True)
     parser.add_argument("--loss", default="logistic")
+    parser.add_argument("--lasso", help="scale of an L1 penalty, in place of L2's")
     parser.add_argument(
         "--private", type=json.loads, help="private_tuning of the tune section, JSON"
     )
@@ -44,6 +45,7 @@ def main():
         grid,
         split_folds(len(X), arguments.folds, rng),
         loss=arguments.loss,
+        lasso=arguments.lasso,
         measure=folds.measure(read_json(arguments.meta)),
     )
     # Rounded: equal counts of errors are a tie in whatever order their shares are added.

@@ -546,7 +546,7 @@ def implied_below(results, *, comparison: Comparison, methods: list[Method], sha
         raise Missing(f"this run has no comparison {comparison!r}")
     source = source_file.read(experiment.source)
     rows = compare(results, source, {comparison: experiment.published[comparison]}, {})
-    rows = [row for row in rows if row["method"] in methods]
+    rows = [r for r in rows if r["method"] in methods and not r["id"].endswith("/sd")]
     known = [row for row in rows if row.get("implied_epsilon")]
     if len(known) < len(rows) or not rows:
         missing = [row["reason"] for row in rows if "implied" not in row]

@@ -3,6 +3,7 @@
 import math
 
 from checks.statements import Outcome
+from study import canonical
 from study import facts as source_file
 from study.configuration.check_options import Printed
 
@@ -42,6 +43,24 @@ def printed_difference(results, *, first: Printed, second: Printed, printed: flo
     text = f"{first} - {second} = {values[0]:g} - {values[1]:g} = {difference:g}; {printed:g} is printed"
     gap = abs(difference - printed)
     return Outcome(gap > tolerance, text, gap, tolerance)
+
+
+def printed_column(results, *, column: str, first: str, second: str, tolerance=1e-9):
+    """Not every number of a printed column is the difference of the two that are printed beside it.
+
+    column: path of {key: number}. first, second: paths of what is subtracted, {} in the key's place.
+    """
+    source = source_file.read(results.experiment.source)
+    wrong, printed = [], source.look_up(column)
+    for key, value in printed.items():
+        at = canonical.epsilon(key) if isinstance(key, (int, float)) else key
+        ends = [float(source.look_up(path.format(at))) for path in (first, second)]
+        difference = ends[0] - ends[1]
+        if abs(difference - float(value)) > tolerance:
+            wrong.append(f"at {at} {value:g} for {ends[0]:g} - {ends[1]:g} = {difference:g}")
+    text = f"{column} is the difference in {len(printed) - len(wrong)} of {len(printed)} rows"
+    text += "; it prints " * bool(wrong) + ", ".join(wrong)
+    return Outcome(bool(wrong), text, float(len(wrong)), 0.0)
 
 
 def printed_spread(results, *, mean: Printed, sd: Printed, half: float, count: int):

@@ -7,15 +7,17 @@ import numpy as np
 from dp.accounting import REPLACE_ONE, Guarantee, largest_bound
 from dp.errors import Refused
 from dp.evaluation import error_rate
+from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import minimise
 
 
-def cross_validate(X, y, grid, folds, loss="logistic", measure=error_rate):
-    """Test error of the L2-regularised minimiser for every lambda and fold.
+def cross_validate(X, y, grid, folds, loss="logistic", measure=error_rate, lasso=None):
+    """Test error of the regularised minimiser for every lambda and fold.
 
     grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. Every fold solves all
     lambdas at once. Returns errors (m, folds), NaN where a fit failed, and the fits' status.
-    measure: error_rate or mean_squared_error of `dp.evaluation`.
+    measure: error_rate or mean_squared_error of `dp.evaluation`. lasso: one of
+    `dp.solvers.lasso_scales.SCALES` for an L1 penalty in place of L2's, of logistic loss alone.
 
     A choice made from these errors depends on all rows: made on private rows it spends privacy that
     nobody accounts for.
@@ -23,10 +25,16 @@ def cross_validate(X, y, grid, folds, loss="logistic", measure=error_rate):
     errors = np.empty((len(grid), len(folds)))
     status = np.empty(errors.shape, dtype=object)
     for k, (train, test) in enumerate(folds):
-        none = np.zeros((len(grid), X.shape[1]))
-        weights, info = minimise(X[train], y[train], grid, linear=none, loss=loss)
-        status[:, k] = info["status"]
-        errors[:, k] = np.where(info["status"] == "ok", measure(weights, X[test], y[test]), np.nan)
+        if lasso is None:
+            none = np.zeros((len(grid), X.shape[1]))
+            weights, info = minimise(X[train], y[train], grid, linear=none, loss=loss)
+            status[:, k] = info["status"]
+        else:
+            fits = [minimise_lasso(X[train], y[train], lam, lasso) for lam in grid]
+            weights = np.concatenate([found for found, _ in fits])
+            status[:, k] = [info["status"][0] for _, info in fits]
+        measured = measure(weights, X[test], y[test])
+        errors[:, k] = np.where(status[:, k] == "ok", measured, np.nan)
     return errors, status
 
 

@@ -12,7 +12,10 @@ CLASSES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 
 
 def pretraining(experiment, spec, frame):
-    """Training accuracy against epsilon, with and without pre-training; published values hollow."""
+    """Training accuracy against epsilon, with and without pre-training; published values hollow.
+
+    Level lines: descent without privacy, from either start, on public rows alone, and until it converges.
+    """
     printed = by_column(experiment, spec["options"]["published"])
     frame = level(frame).assign(curve=lambda rows: rows["method"])
     for column in ("mean", "low", "high"):
@@ -25,6 +28,10 @@ def pretraining(experiment, spec, frame):
                 looks[method] = style.look(name, colour, marker)
             else:
                 looks[method] = style.look(f"{name}, without privacy", colour, line="--")
+    for baseline, line in (("public_only", ":"), ("converged", "-.")):
+        method = spec["options"][baseline]
+        if method:
+            looks[method] = style.look(experiment.methods[method]["title"], NONE, line=line)
     note = style.replicates(experiment, frame)
     some = any(printed.values())
     name = "claimed" if some else "privacy parameter"
@@ -38,6 +45,7 @@ def pretraining(experiment, spec, frame):
         labels=(rf"{name} $\varepsilon$", "training accuracy, percent"),
         log="x",
         note=note + (",\nhollow: published" if some else ""),
+        behind=[method for method in looks if not experiment.methods[method]["private"]],
     )
     fig.axes[0].set_ylim(0, 100)
     for side, colour, marker, _ in sides if some else ():

@@ -7,7 +7,8 @@ from study.configuration import printed_values
 
 COLUMNS = (
     *("dataset", "epsilon", "plain", "plain_low", "plain_high", "pretrained", "pretrained_low"),
-    *("pretrained_high", "enhancement", "test_plain", "test_pretrained", "draws"),
+    *("pretrained_high", "enhancement", "public_only", "converged", "test_plain"),
+    *("test_pretrained", "draws"),
     *("published_plain", "published_pretrained", "published_enhancement", "comparison"),
 )
 
@@ -23,13 +24,19 @@ def by_column(experiment, name):
 def pretraining(experiment, spec, frame):
     """One row per epsilon (infinite: without privacy), in percent of the training rows.
 
-    options["plain"], options["pretrained"]: the methods of the two columns. comparison is "calibrated"
+    options["plain"], options["pretrained"]: the methods of the two columns. options["public_only"],
+    options["converged"]: one method each without privacy, the same in all rows. comparison is "calibrated"
     where published values stand beside ours: data and steps were fitted to that very table, private
     accuracies included, so that nothing here counts as a reproduction, its shape neither.
     """
     options = spec["options"]
     printed = by_column(experiment, options["published"])
     rows = []
+    levels = {
+        row.method: 100 * (1 - row.train_error_mean)
+        for row in frame[frame["epsilon"] == math.inf].itertuples()
+    }
+    baselines = [levels.get(options[name], math.nan) for name in ("public_only", "converged")]
     sides = [frame[frame["method"].isin(options[side])] for side in ("plain", "pretrained")]
     joined = sides[0].merge(sides[1], on=["dataset", "epsilon", "train_size"], suffixes=("", "_p"))
     for cell in joined.sort_values("epsilon").itertuples():
@@ -41,6 +48,7 @@ def pretraining(experiment, spec, frame):
                 *(plain, 100 * (1 - cell.train_error_high), 100 * (1 - cell.train_error_low)),
                 *(pretrained, 100 * (1 - cell.train_error_high_p)),
                 *(100 * (1 - cell.train_error_low_p), pretrained - plain),
+                *baselines,
                 *(100 * (1 - cell.error_mean), 100 * (1 - cell.error_mean_p)),
                 cell.folds * cell.restarts,
                 *(*theirs, theirs[1] - theirs[0]),

@@ -194,6 +194,31 @@ def test_a_sweep_or_comparison_that_an_overlay_took_away_decides_nothing():
     assert outcome.holds is None and outcome.decided_by == "this run has no comparison 'gone'"
 
 
+def test_an_implied_epsilon_is_that_of_a_printed_mean(monkeypatch):
+    spec = SPEC | {"rows": SPEC["rows"][:1], "protocol": {"folds": 5}}
+    own = Results(
+        Experiment("made", CURVES.experiment.values | {"source": "m", "published": {"t": spec}}),
+        CURVES.frame,
+    )
+    monkeypatch.setattr("study.facts.read", lambda key: SOURCE)
+    found = cells.implied_below(own, comparison="t", methods=["good"], share_of=0.5)
+    # 0.30 at 0.1, and 0.12 between 0.1 and 1: no spread has an epsilon
+    assert not found.holds and found.number == pytest.approx(1.0)
+    assert "0.02" not in found.decided_by
+
+
+def test_a_column_of_differences(monkeypatch):
+    tables = {"gain": {0.1: 1.25, 5: 11}, "rows": {0.1: [40.25, 41.25], 5: [66.25, 77.25]}}
+    monkeypatch.setattr("study.facts.read", lambda key: facts.Source("m", "M", {"tables": tables}))
+    options = {"column": "tables/gain", "first": "tables/rows/{}/1", "second": "tables/rows/{}/0"}
+    named = Namespace(experiment=Namespace(source="m"))
+    found = printed.printed_column(named, **options)
+    assert (found.holds, found.number) == (True, 1.0)
+    assert "in 1 of 2 rows" in found.decided_by and "at 0.1 1.25" in found.decided_by
+    tables["gain"][0.1] = 1.0
+    assert not printed.printed_column(named, **options).holds
+
+
 def test_jacobian_refuses_a_wrong_expectation():
     assert privacy.jacobian(CURVES, cases=[[0.1, 1, 0.2989], [1, 0.01, 4.0242]]).holds
     assert not privacy.jacobian(CURVES, cases=[[0.1, 1, 0.25]]).holds

@@ -88,6 +88,65 @@ def test_neighbours_move_the_mean_by_at_most_its_sensitivity(loss, classes):
     assert 0.8 * 2 * clip / n < worst <= 2 * clip / n * (1 + 1e-12)
 
 
+MEAN_CLIP = MECHANISMS["dp_gd_mean_clip"]
+
+
+@pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 3)])
+def test_a_clipped_mean_moves_as_far_as_rows_let_it(loss, classes):
+    rng = generator(2, "mean", loss)
+    n, K, moved = 12, classes or 1, {"bounded": 0.0, "unbounded": 0.0}
+    X, y = rows(n, 2, classes)
+    known = {"epsilon": 1.0, "delta": 1e-5, "loss": loss, "classes": classes, "clip": 0.3}
+    for _ in range(300):
+        W = 3 * rng.standard_normal((1, 2, K))
+        for kind, reach in (("bounded", 1.0), ("unbounded", 1e4)):
+            ends = []
+            for _ in range(2):
+                other, labels = X.copy(), y.copy()
+                direction = rng.standard_normal(2)
+                other[0] = reach * direction / np.linalg.norm(direction)
+                labels[0] = rng.integers(classes) if classes else rng.choice((-1, 1))
+                mean = full_batch.mean_gradient(other, labels, W, loss)[1]
+                ends.append(full_batch.clipped_mean(mean, 0.3))
+            assert max(np.linalg.norm(end) for end in ends) <= 0.3 * (1 + 1e-12)
+            moved[kind] = max(moved[kind], np.linalg.norm(ends[0] - ends[1]))
+    for kind, found in moved.items():
+        p = MEAN_CLIP.parameters(n, 2, rows=kind, **known)
+        most = MEAN_CLIP.moved(n, p)
+        assert 0.5 * most < found <= most * (1 + 1e-12), kind
+    assert most == 0.6 > 2 * 0.3 / n  # what the source's noise is for
+
+
+def test_noise_for_a_clipped_mean():
+    known = {"epsilon": 1.0, "delta": 1e-5, "iterations": 4}
+    p = MEAN_CLIP.parameters(100, 2, **known)
+    assert MEAN_CLIP.sigma(100, p) == pytest.approx(2 / 100 * math.sqrt(8 * math.log(1.25e5)))
+    # 100 times as far as the noise is for: mu = 100/sqrt(2 log(1.25/delta)), by the exact curve
+    mu, epsilon = (
+        100 / math.sqrt(2 * math.log(1.25e5)),
+        MEAN_CLIP.guarantee(100, 2, **known).epsilon,
+    )
+    upper, lower = norm.cdf(mu / 2 - epsilon / mu), norm.logcdf(-mu / 2 - epsilon / mu)
+    assert upper - math.exp(epsilon + lower) == pytest.approx(1e-5, rel=1e-6)
+    honest = [
+        MEAN_CLIP.guarantee(100, 2, noise="analytic", rows=kind, **known)
+        for kind in ("bounded", "unbounded")
+    ]
+    assert [each.epsilon for each in honest] == [1.0, 1.0]
+    X, y = rows(100)
+    released = MEAN_CLIP.release(X, y, restarts=2000, rng=generator(7), **known | {"iterations": 1})
+    spread = released.weights.std(axis=0)
+    one = MEAN_CLIP.parameters(100, 3, **known | {"iterations": 1})
+    np.testing.assert_allclose(spread, MEAN_CLIP.sigma(100, one), rtol=0.06)
+
+
+def test_rows_that_overflow_are_clipped_to_numbers():
+    huge = np.array([[[np.inf], [1.0]], [[1e300], [-1e300]], [[np.nan], [0.1]]])
+    clipped = full_batch.clipped_mean(huge, 0.5)
+    assert np.isfinite(clipped).all()
+    assert (np.linalg.norm(clipped, axis=(1, 2)) <= 0.5 * (1 + 1e-12)).all()
+
+
 def test_without_noise_it_finds_the_minimiser():
     X, y = rows()
     options = {"iterations": 4000, "learning_rate": 3.0, "lam": 0.05}

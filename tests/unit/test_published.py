@@ -80,7 +80,8 @@ def test_pre_training_is_compared_as_calibrated(experiments):
             for method, error in (("a", 0.45), ("b", 0.4))
         ]
     )  # fmt: skip
-    options = {"plain": ["a"], "pretrained": ["b"], "published": "accuracy"}
+    names = {"public_only": "a", "converged": None}
+    options = names | {"plain": ["a"], "pretrained": ["b"], "published": "accuracy"}
     columns, rows = pretraining(experiments["hoseinpour"], {"options": options}, frame)
     (row,) = (dict(zip(columns, row, strict=True)) for row in rows)
     assert row["plain"] == pytest.approx(55)

@@ -12,7 +12,7 @@ from checks import statements
 from checks.results import Results
 from dp.mechanisms import MECHANISMS
 from dp.solvers.lasso_scales import minimise_lasso
-from study import facts
+from study import facts, paths
 from study.configuration import needs, verdict_inputs
 from study.configuration.config import ConfigError, load
 from study.configuration.experiment import Cell, Experiment
@@ -60,6 +60,29 @@ def test_a_reading_of_the_comparison_alone_runs_nothing(experiments):
     assert needs.items(read, "table_2")[0].method == "nonprivate_l1"
 
 
+def test_a_reading_of_sizes_runs_those_that_are_new(experiments):
+    base, read = experiments[NAME], experiments[f"{NAME}__batches_before_folding"]
+    sizes = {cell.train_size for cell in read.cells()}
+    assert sizes == set(range(800, 8001, 800)) - {4000, 8000}
+    assert {cell.method for cell in read.cells()} == {LASSO, "objective_perturbation_cm08"}
+    assert not sizes & {cell.train_size for cell in base.cells()}
+
+
+def test_a_reading_may_tune_otherwise(experiments):
+    base, read = experiments[NAME], experiments[f"{NAME}__tuning_lasso_mean"]
+    assert read.cells() == [] and [*read.claims] == ["v20-8"]
+    assert read.tune == base.tune | {"lasso": "mean"}
+    own = read.tuned_path("v20_real", "json")
+    assert own != base.tuned_path("v20_real", "json")
+    # the table that the published value stands in is its own, and so is the tuning beneath
+    made = verdict_inputs.of_readings(base, [read])
+    assert {
+        own,
+        read.plain().tuned_path("v20_real", "json"),
+        paths.TABLE(experiment=read.name, name="tuning"),
+    } <= {*made}
+
+
 def test_readings_together(experiments):
     read = experiments[f"{NAME}__row_order_file__labels_benign_one"]
     assert read.split().startswith("--folds 5 --whole --zero=1 ")
@@ -87,7 +110,10 @@ def test_readings_together(experiments):
             "labels.benign_one: labels: 'two' is not known",
         ),
         (
-            {"readings": {"penalty": {"others": {"summed": {"tune": {"folds": 3}}}}}},
+            {
+                "lambda": "tuned",
+                "readings": {"penalty": {"others": {"summed": {"tune": {"folds": 3}}}}},
+            },
             "a reading shares 'tune'",
         ),
     ],
@@ -128,7 +154,7 @@ def study(tmp_path, monkeypatch):
         "of": "made",
         "label": "x: y",
         "open": "?",
-        "changed": {"datasets": [], "methods": ["a"]},
+        "changed": {"datasets": [], "methods": ["a"], "train_sizes": []},
     }
     read = Experiment("made__x_y", values | {"reading": about})
     rng = np.random.default_rng(2)

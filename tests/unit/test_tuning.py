@@ -13,8 +13,10 @@ from scipy.stats import chisquare
 
 from dp import tuning
 from dp.accounting import REPLACE_ONE, Guarantee
+from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.seeds import generator
+from dp.solvers.lasso_scales import minimise_lasso
 from study.configuration.experiment import Experiment
 
 
@@ -23,6 +25,24 @@ def rows(n=600, d=3):
     X = rng.standard_normal((n, d))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     return X, np.where(X[:, 0] > 0, 1, -1)
+
+
+@pytest.mark.parametrize("scale", ["mean", "summed", "lassoglm"])
+def test_a_lasso_is_tuned_at_its_own_scale(scale):
+    X, y = rows(300)
+    X[:, 1:] *= 0.3
+    cut = [(np.arange(100, 300), np.arange(100)), (np.arange(200), np.arange(200, 300))]
+    grid = [0.001, 0.1, 30.0]
+    errors, status = tuning.cross_validate(X, y, grid, cut, lasso=scale)
+    assert (status == "ok").all()
+    train, test = cut[1]
+    for k, lam in enumerate(grid):
+        weights, _ = minimise_lasso(X[train], y[train], lam, scale)
+        assert errors[k, 1] == pytest.approx(error_rate(weights, X[test], y[test])[0])
+    ridge, _ = tuning.cross_validate(X, y, grid, cut)
+    assert (ridge[2] < 0.1).all()
+    # a weight of 30 beside the mean loss leaves no weight, beside the sum it is 0.15
+    assert (errors[2] > 0.4).all() == (scale != "summed")
 
 
 def test_exponential_mechanism_draws_with_the_right_probabilities():

@@ -237,6 +237,11 @@ def private_tuning_argument(wildcards):
     return f"--private {shlex.quote(json.dumps(private, sort_keys=True))}" if private else ""
 
 
+def lasso_argument(wildcards):
+    tune = experiment_of(wildcards).tune
+    return f"--lasso {tune['lasso']}" if "lasso" in tune else ""
+
+
 def private_tuning_modules(wildcards):
     private = experiment_of(wildcards).tune.get("private_tuning", {})
     return [MECHANISMS.module(private["mechanism"])] if "mechanism" in private else []

@@ -1,4 +1,4 @@
-"""Full-batch gradient descent of linear classifiers, clipped per example and noisy where asked.
+"""Full-batch gradient descent of linear classifiers, clipped and noisy where asked.
 
 All restarts descend at once. Logistic loss: labels in {-1, 1}, weights (restarts, d). Softmax loss:
 labels 0, .., K - 1, weights (restarts, d, K). Losses of residuals: targets that are numbers in [-1, 1],
@@ -84,6 +84,17 @@ def mean_gradient(X, y, W, loss, clip=None, valued=True):
     return value / len(X), total.reshape(d, restarts, K).transpose(1, 0, 2) / len(X)
 
 
+def clipped_mean(gradient, clip):
+    """Mean gradients (restarts, d, K), each of norm `clip` at most as a whole.
+
+    Rows without a bound may overflow it: what is no number is left out, what is infinite is clipped to 0.
+    """
+    gradient = np.nan_to_num(gradient)
+    with np.errstate(over="ignore"):
+        norms = np.sqrt(np.einsum("rdk,rdk->r", gradient, gradient))
+    return gradient / np.maximum(1.0, norms / clip)[:, None, None]
+
+
 def sampled_gradient(X, y, W, loss, clip, sampling, rng):
     """The sum of clipped gradients of a Poisson batch of each restart's own over the *expected* size.
 
@@ -109,6 +120,7 @@ def descend(
     classes=None,
     lam=0.0,
     clip=None,
+    mean_clip=None,
     sigma=0.0,
     restarts=1,
     rng=None,
@@ -120,7 +132,8 @@ def descend(
     """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
 
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient,
-    drawn from rng. initial: (d,) or (d, K), the same for all restarts; zeros where not given.
+    drawn from rng. mean_clip: norm that the mean gradient is clipped to as a whole. initial: (d,) or
+    (d, K), the same for all restarts; zeros where not given.
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
     at the start and after every step, all NaN unless `traced`. precondition: (restarts, d, d), multiplies
     the gradients. sampling: of Poisson batches (`sampled_gradient`), for all rows; nothing is traced.
@@ -140,6 +153,8 @@ def descend(
             trace[:, step], gradient = mean_gradient(X, y, W, loss, clip, traced)
         else:
             gradient = sampled_gradient(X, y, W, loss, clip, sampling, rng)
+        if mean_clip is not None:
+            gradient = clipped_mean(gradient, mean_clip)
         if sigma > 0:
             gradient = gradient + sigma * rng.standard_normal(W.shape)
         ascent = gradient + lam * W

@@ -191,12 +191,73 @@ class DPGradientDescent(_Descent):
         return {"clip": p.clip, "sigma": self.sigma(n, p)}
 
 
+@register("dp_gd_mean_clip")
+class MeanClippedDescent(_Descent):
+    """T steps on the mean gradient, clipped to norm C as a whole, Gaussian noise on each.
+
+    As Hoseinpour et al. (2023) print it in algorithm 2: they bound the clipped mean by C, so that it
+    moves by at most 2C, and then divide that by n as if single gradients were clipped. What one
+    replaced record does:
+
+    rows:
+      "unbounded"  it may outweigh all others and turn the mean around: 2C, whatever n is
+      "bounded"    gradients have norm at most kappa R, kappa = 1 of logistic and sqrt(2) of softmax loss:
+                   the mean moves by at most 2 kappa R/n, the clipped mean by no more, because clipping is
+                   the projection onto a ball, which brings no two points farther apart. So the smaller of
+                   2 kappa R/n and 2C; a loss without a bounded gradient has 2C alone.
+    noise:
+      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta))
+      "analytic"   sigma = sqrt(T)/mu times what one record does, mu (epsilon, delta)-DP exactly
+
+    T steps compose as in dp_gd. pretrain: as there.
+    """
+
+    delta = "needed"
+    options = (
+        LOSS
+        | {"noise": Choice("published", "analytic"), "clip": Ordinary(1.0)}
+        | {"rows": Choice("unbounded", "bounded")}
+        | STEPS
+    )
+
+    def moved(self, n, p):
+        """How far one replaced record moves the clipped mean gradient, at most."""
+        if p.rows == "unbounded":
+            return 2 * p.clip
+        return min(2 * p.clip, last_iterate.constants(p.loss, 0.0, p.bound)[0] / n)
+
+    def sigma(self, n, p):
+        """Standard deviation of the noise on every coordinate of the clipped mean gradient."""
+        if p.noise == "published":
+            moved, calibrate = 2 * p.clip / n, classical_gaussian_sigma
+        else:
+            moved, calibrate = self.moved(n, p), gaussian_sigma
+        return calibrate(p.epsilon, p.delta, math.sqrt(p.iterations) * moved)
+
+    def _guarantee(self, n, d, p):
+        """(epsilon, delta)-DP for all iterates together."""
+        moved, sigma = self.moved(n, p), self.sigma(n, p)
+        mu = math.sqrt(p.iterations) * moved / sigma
+        reason = (
+            f"one record of {p.rows} rows moves the clipped mean gradient by {moved:.6g}, where 2C/n "
+            f"is {2 * p.clip / n:.6g}; {p.iterations} Gaussian steps of standard deviation {sigma:.6g} "
+            f"compose to Gaussian DP with mu = {mu:.6g}; {p.noise} noise"
+        )
+        proven = p.epsilon if p.noise == "analytic" else gaussian_epsilon(1 / mu, p.delta)
+        return p.proven(reason, proven, Gaussian(mu))
+
+    def _noise(self, n, p):
+        return {"mean_clip": p.clip, "sigma": self.sigma(n, p)}
+
+
 @register("gradient_descent")
 class GradientDescent(_Descent):
     """Without privacy: the same steps without clipping and noise."""
 
     private = False
-    options = LOSS | STEPS
+    options = (
+        LOSS | STEPS | {"iterations": Whole(100, least=0)}
+    )  # none: what public rows alone give
 
     def _guarantee(self, n, d, p):
         return "gradient descent without noise"

@@ -587,6 +587,34 @@ def opposite_corner():
     )
 
 
+def _lone(reach, others=99):
+    """One record at `reach`, whose label flips, beside others at 0, which have no gradient."""
+    X = np.zeros((others + 1, 1))
+    X[0] = reach
+    sides = _replace(X, np.ones(others + 1), 0, label=-1)
+    return sides, {"lam": 1.0, "bound": float(reach)}
+
+
+@pair
+def outlier():
+    """A record that outweighs 99 others, as rows without a bound may."""
+    return Pair(
+        *_lone(1000),
+        reason="the mean gradient is that of the one record, a hundredth of a thousand times its slope: "
+        "clipped as a whole it has the largest norm, and turns around with the label",
+    )
+
+
+@pair
+def lone_record():
+    """One record on a bound of 1 beside 99 that have no gradient."""
+    return Pair(
+        *_lone(1),
+        reason="the mean gradient is a hundredth of the one record's and turns around with its label: "
+        "clipped as a whole, to a norm above that, it is not clipped at all",
+    )
+
+
 @pair
 def opposite_class():
     """The same for losses with one weight vector per class: the record moves from class 0 to class 1."""

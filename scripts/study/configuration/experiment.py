@@ -87,11 +87,15 @@ class Experiment:
             cell
             for cell in cells
             if cell in needed
-            and (cell.dataset in changed["datasets"] or cell.method in changed["methods"])
+            and (
+                cell.dataset in changed["datasets"]
+                or cell.method in changed["methods"]
+                or cell.train_size in changed["train_sizes"]
+            )
         ]
 
     def axis(self):
-        """Whose draws, tuning and searches it has: its own, or of a reading those of its experiment."""
+        """Whose draws and searches it has: its own, or of a reading those of its experiment."""
         return self.values.get("reading", {}).get("of", self.name)
 
     def trained_rows(self, cell):
@@ -147,8 +151,10 @@ class Experiment:
         return place(experiment=self.name, epsilon=canonical.epsilon(epsilon), **where)
 
     def tuned_path(self, dataset, suffix="csv"):
-        """The tuning's errors (csv), or the tuned lambda with its ties (json)."""
-        return paths.TUNED(suffix, experiment=self.axis(), dataset=dataset)
+        """The tuning's errors (csv), or the tuned lambda with its ties (json); a reading's own where it
+        tunes otherwise."""
+        own = self.values.get("reading", {}).get("changed", {}).get("tune")
+        return paths.TUNED(suffix, experiment=self.name if own else self.axis(), dataset=dataset)
 
     def delta(self, label, size):
         """delta of a method at one training size: a number, by rule, or 1/n^2 as sources have it."""

@@ -50,6 +50,13 @@ PRICE = {
     "baseline": "nonprivate",
     "ways": ["by rule", "selected, paid for", "on public rows", "not paid for: void"],
 }
+PRETRAINING = {
+    "plain": [],
+    "pretrained": [],
+    "public_only": None,
+    "converged": None,
+    "published": None,
+}
 
 TABLES = {
     "stopping_rules": Kind("tables.lasso", "stopping_rules", inputs=DRAWS),
@@ -63,11 +70,7 @@ TABLES = {
     "medians": Kind("tables.medians", "medians", inputs=DRAWS, options={"metric": "r2"}),
     "released_code": Kind("tables.released_code", "released_code", inputs=ANALYSIS),
     "settings": Kind("tables.settings", "settings", options={"published_grids": {}}, printed=True),
-    "pretraining": Kind(
-        "tables.pretraining",
-        "pretraining",
-        options={"plain": [], "pretrained": [], "published": None},
-    ),
+    "pretraining": Kind("tables.pretraining", "pretraining", options=PRETRAINING),
     "printed_accuracy": Kind(
         "tables.printed_accuracy",
         "printed_accuracy",
@@ -113,11 +116,7 @@ FIGURES = {
     "decision_regions": Kind("plots.pretraining", "decision_regions", inputs=ANALYSIS),
     "loss_traces": Kind("plots.pretraining", "loss_traces", inputs=ANALYSIS),
     "moved_boundaries": Kind("plots.pretraining", "moved_boundaries", inputs=ANALYSIS),
-    "pretraining": Kind(
-        "plots.pretraining",
-        "pretraining",
-        options={"plain": [], "pretrained": [], "published": None},
-    ),
+    "pretraining": Kind("plots.pretraining", "pretraining", options=PRETRAINING),
     "accuracy_panels": Kind(
         "plots.accuracy",
         "accuracy_panels",
@@ -332,6 +331,7 @@ CHECKS = {
     "printed_close": Kind("checks.printed", "printed_close", NOTHING),
     "step_looks_at_rows": Kind("checks.privacy", "step_looks_at_rows", NOTHING),
     "printed_difference": Kind("checks.printed", "printed_difference", NOTHING),
+    "printed_column": Kind("checks.printed", "printed_column", NOTHING),
     "costs_more": Kind("checks.cells", "costs_more", RESULTS),
     "guarantee_ratio": Kind("checks.privacy", "guarantee_ratio", NOTHING),
     "clipped_mean_moves": Kind("checks.privacy", "clipped_mean_moves", NOTHING),

@@ -72,7 +72,8 @@ def _reading(name, base, value, labels, overlays, where, datasets):
         own[section] = {name: value[section][name] for name in names}
     instead = {}
     for overlay, _ in chosen:
-        for section in sorted({"tune", "searches"} & overlay.keys()):
+        tuned = {each.get("lambda") for each in base.methods.values()} & {"tuned"}
+        for section in sorted({"searches", *["tune"] * len(tuned)} & overlay.keys()):
             text = f"a reading shares {section!r} with its experiment: fix lambda or the options instead"
             raise problem(where(["readings"]), f"readings: {' and '.join(labels)}", text)
         own = merge(own, {key: item for key, item in overlay.items() if key != "instead"})
@@ -125,10 +126,13 @@ def _replaced(value, instead):
 
 
 def changed(base, reading):
-    """{datasets, methods}: those whose cells are not the main experiment's."""
+    """What is not the main experiment's: {datasets, methods, train_sizes} of cells, and its tuning."""
 
     def settings(experiment, method):
         return experiment.methods[method], experiment.split(method), experiment.restarts
+
+    def sizes(experiment):
+        return {size for sweep in experiment.sweeps.values() for size in sweep["train_sizes"]}
 
     return {
         "datasets": [name for name in reading.datasets if name not in base.datasets],
@@ -137,4 +141,6 @@ def changed(base, reading):
             for name in reading.methods
             if name not in base.methods or settings(base, name) != settings(reading, name)
         ],
+        "train_sizes": sorted(sizes(reading) - sizes(base)),
+        "tune": reading.values.get("tune") != base.values.get("tune"),
     }

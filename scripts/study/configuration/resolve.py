@@ -242,6 +242,8 @@ def _entry_options(scope, key, options):
     for name, section, what in (
         ("baseline", "methods", "method"),
         ("method", "methods", "method"),
+        ("public_only", "methods", "method"),
+        ("converged", "methods", "method"),
         ("published", "published", "comparison"),
     ):
         named = [options[name]] if options.get(name) is not None else []
@@ -265,6 +267,10 @@ def _tune(scope, facts):
     tune = scope.value.get("tune", {})
     if tune and not tune["grid"]["low"] < tune["grid"]["high"]:
         raise scope.fail("tune.grid", "low must be less than high")
+    if "lasso" in tune and tune["loss"] != "logistic":
+        raise scope.fail(
+            "tune.lasso", f"is for the logistic loss, not for {tune['loss']}: leave it out"
+        )
     _check_private_tuning(tune.get("private_tuning"), facts, scope.fail)
 
 

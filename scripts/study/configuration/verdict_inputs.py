@@ -2,7 +2,7 @@
 
 from dp.mechanisms import MECHANISMS
 from study import paths
-from study.configuration import kinds, needs
+from study.configuration import inputs, kinds, needs
 
 
 def of_comparisons(experiment):
@@ -23,7 +23,7 @@ def of_comparisons(experiment):
 
 
 def of_readings(experiment, readings):
-    """The tables and analyses that decide entries under readings, as stated and of each reading."""
+    """The tables, analyses and tuning that decide entries under readings, as stated and of each reading."""
     wanted = [(experiment, needs.decided(experiment, readings))]
     wanted += [(reading, (reading.published, reading.claims)) for reading in readings]
     found = []
@@ -31,6 +31,9 @@ def of_readings(experiment, readings):
         made = needs.made(each, *names)
         found += [paths.TABLE(experiment=each.name, name=name) for name in made["tables"]]
         found += [each.analysis_path(name) for name in made["analyses"]]
+        for check in (check for name in names[1] for check in each.claims[name]["checks"]):
+            if kinds.CHECKS[check["kind"]].inputs is inputs.TUNING:
+                found += inputs.TUNING.files(each, check["options"])
     return found
 
 

@@ -8,7 +8,8 @@ import pandas as pd
 
 from dp import metrics
 from plots import style
-from plots.relations import level, relation
+from plots.relations import Mark, level, relation
+from study import facts as source_file
 from study.configuration import printed_values
 from study.configuration.experiment import data_name
 
@@ -23,6 +24,9 @@ def learning_curve(experiment, spec, frame):
 
     options["beside"]: the legend stands there, for curves and bands that leave no room for it.
     options["metric"]: another of `dp.metrics` than the error (r2 of targets that are numbers).
+    options["published"]: the values that the source printed are crosses at their sizes, with their
+    standard deviations. options["printed_axis"]: where config/published says from where to where the
+    source's own axis reaches. options["from_zero"]: where errors start, else where the curves need it.
     """
     return _curves(experiment, spec, frame, "train_size", "training rows")
 
@@ -31,8 +35,9 @@ def epsilon_curve(experiment, spec, frame):
     """Mean error with 95 % bands against epsilon; methods without privacy as a level line.
 
     options["published"]: the values that the source printed, dotted lines in their methods' colours;
-    where a curve crosses its line is the epsilon that the value implies. Several of a curve are
-    crosses. "beside", "metric": as above. "own_axes": every panel has its own y axis, which starts at
+    where a curve crosses its line is the epsilon that the value implies, and its standard deviation at
+    the right end. Several of a curve are crosses. "beside", "metric", "printed_axis", "from_zero": as
+    above. "own_axes": every panel has its own y axis, which starts at
     "least" where values are below it.
     """
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
@@ -44,7 +49,7 @@ def tuning_curve(experiment, spec, paths):
     frame = pd.concat(pd.read_csv(path).assign(curve=name) for name, path in paths.items())
     best = frame[frame["best"] == 1].groupby("curve")
     looks = {
-        name: style.look(f"{name}, {len(best.get_group(name))} best", colour, marker)
+        name: style.look(f"{data_name(name)}: {len(best.get_group(name))} best", colour, marker)
         for name, colour, marker in zip(
             paths, cycle(style.SPARE), cycle(style.SPARE_MARKERS), strict=False
         )
@@ -69,15 +74,17 @@ def _curves(experiment, spec, frame, along, label):
     options, shown = spec["options"], set(frame["method"])
     metric = options.get("metric") or metrics.of(frame)
     mean, *band = (metric + end for end in metrics.ENDS)
-    title, bottom = metrics.TITLES[metric], 0 if metric in FROM_ZERO else None
+    from_zero = metric in FROM_ZERO and options.get("from_zero", True)
+    title, bottom = metrics.TITLES[metric], 0 if from_zero else None
     least = options.get("least") or LEAST.get(metric, -math.inf)
     if (frame[band[0]] < least).any():
         bottom = least
         title = f"{title} (from {bottom:g} on)"
     methods = {m: method for m, method in experiment.methods.items() if m in shown}
     frame = frame.assign(curve=frame["method"])
-    if frame["dataset"].nunique() > 1:
-        frame["panel"] = frame["dataset"]
+    names = {name: data_name(name) for name in frame["dataset"].unique()}
+    if len(names) > 1:
+        frame["panel"] = frame["dataset"].map(names)
     behind = [m for m in methods if not methods[m]["private"]]
     looks = style.looks(methods)
     return relation(
@@ -93,26 +100,31 @@ def _curves(experiment, spec, frame, along, label):
         note=style.replicates(experiment, frame) + refusals(frame, looks),
         behind=behind,
         own_axes=bool(options.get("own_axes")),
-        titles=data_name,
-        printed=_printed(experiment, options.get("published"), frame, shown - {*behind}, along),
+        printed=_printed(experiment, options.get("published"), names, shown - {*behind}, along),
+        axis=_axis(experiment, options.get("printed_axis")),
     )
 
 
-def _printed(experiment, name, frame, methods, along):
-    """(curve, data set, value, where along the axis) of printed values: None where a curve has one."""
+def _printed(experiment, name, datasets, methods, along):
+    """`plots.relations.Mark` of printed values: without a place where a curve along epsilon has one,
+    because what its epsilon was is then to be seen. datasets: their names for readers."""
     found = [
         value
         for value in printed_values.values(experiment, name)
-        if value.dataset in set(frame["dataset"]) and value.method in methods
+        if value.dataset in datasets and value.method in methods
     ]
     counts = Counter((value.method, value.dataset) for value in found)
-    return [
-        (
-            *(value.method, value.dataset, value.value),
-            getattr(value, along) if counts[value.method, value.dataset] > 1 else None,
-        )
-        for value in found
-    ]
+    marks = []
+    for value in found:
+        one = along == "epsilon" and counts[value.method, value.dataset] == 1
+        at = None if one else getattr(value, along)
+        marks.append(Mark(value.method, datasets[value.dataset], value.value, value.sd, at))
+    return marks
+
+
+def _axis(experiment, path):
+    """(low, high) of a printed axis, () where no path names one."""
+    return tuple(source_file.read(experiment.source).look_up(path)) if path else ()
 
 
 def refusals(frame, looks):

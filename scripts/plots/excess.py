@@ -38,7 +38,7 @@ def excess(experiment, spec, draws):
         }
         frame["columns"] = frame["dataset"].map(sizes)
     elif frame["dataset"].nunique() > 1:
-        frame["panel"] = frame["dataset"]
+        frame["panel"] = frame["dataset"].map(data_name)
     shown = {m: v for m, v in experiment.methods.items() if m in set(frame["method"])}
     fig = relation(
         spec,
@@ -50,7 +50,6 @@ def excess(experiment, spec, draws):
         labels=(LABELS[along], f"excess {metrics.TITLES[metric]}"),
         log="xy",
         together=99,
-        titles=data_name,
     )
     for axes in fig.axes:
         axes.set_ylim(max(LEAST, frame["mean"].min() / 2), 1.2 * min(MOST, frame["high"].max()))

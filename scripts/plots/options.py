@@ -7,6 +7,7 @@ import numpy as np
 
 from plots import style
 from study import canonical
+from study.configuration.experiment import data_name
 
 NAMES = {
     "train_size": "training rows",
@@ -202,7 +203,9 @@ def _named(key, value):
     text = _text(value)
     if key == "epsilon":
         return f"{NAMES[key]} = {text}" if np.isfinite(value) else "without noise"
-    if key in ("dataset", "method"):
+    if key == "dataset":
+        return data_name(value)
+    if key == "method":
         return text
     return f"{text} rows" if key == "train_size" else f"{NAMES.get(key, key)} = {text}"
 

@@ -75,13 +75,18 @@ def loss_traces(experiment, spec, path):
         y="loss_mean",
         band=("loss_low", "loss_high"),
         labels=("iteration", "mean training loss"),
+        bottom=None,
         behind=[curve for curve, look in looks.items() if look["linestyle"] == "--"],
         note="bands: 95 % of the draws",
     )
 
 
 def decision_regions(experiment, spec, path):
-    """A row per method, a column per epsilon: regions of one draw, and the training points."""
+    """A row per method, a column per epsilon: regions of one draw, and the training points.
+
+    options["published"]: the accuracies that the source printed, beside ours.
+    """
+    printed = by_column(experiment, spec["options"]["published"])
     with np.load(path) as arrays:
         found = {name: arrays[name] for name in arrays.files}
     methods, epsilons, weights = found["methods"], found["epsilons"], found["weights"]
@@ -103,9 +108,11 @@ def decision_regions(experiment, spec, path):
             )
             _scatter(axes, X, y, found["classes"], size=5)
             accuracy = 100 * ((X @ W).argmax(axis=1) == y).mean()
-            axes.set_title(
-                rf"$\varepsilon$ = {epsilon:g}: {accuracy:.4g} %", loc="left", fontsize="medium"
-            )
+            started = experiment.methods[str(method)]["options"].get("pretrain")
+            theirs = printed["pretrained" if started else "plain"].get(epsilon)
+            title = rf"$\varepsilon$ = {epsilon:g}: {accuracy:.4g} %"
+            title += "" if theirs is None else f" (printed {theirs:.4g} %)"
+            axes.set_title(title, loc="left", fontsize="medium")
             axes.grid(False)
             _frame(axes, limits)
         title = experiment.methods[str(method)].get("title", str(method))

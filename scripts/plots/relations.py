@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -18,6 +19,19 @@ BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
 PRINTED = {"linestyle": (0, (1, 1.5)), "linewidth": 1.2}
 CROSS = {"linestyle": "", "marker": "x", "markersize": 7}
+SPREAD = {"capsize": 3, "elinewidth": 1, "clip_on": False}
+AXIS = {"color": "#999999", "linestyle": (0, (6, 2)), "linewidth": 0.9}
+
+
+class Mark(NamedTuple):
+    """A printed value beside a curve: its standard deviation, None where none is printed, and where along
+    the axis it is, None where that is not known."""
+
+    curve: str
+    dataset: str
+    value: float
+    sd: float | None
+    at: float | None
 
 
 def relation(
@@ -33,9 +47,9 @@ def relation(
     note="",
     behind=(),
     printed=(),
+    axis=(),
     together=TOGETHER,
     own_axes=False,
-    titles=str,
 ):
     """Figure of one curve per value of frame["curve"], drawn as looks[value] says, over its band.
 
@@ -43,11 +57,10 @@ def relation(
     curves get a panel each, with those of `behind` drawn in it again and all others in grey. A column
     "panel" says instead where each row is drawn; rows without one, in all panels.
     own_axes: every panel has a y axis of its own.
-    titles: the title of a value of "panel".
     labels: of the axes. log: "x", "y" or both. bottom: of a linear y axis, None for its own choice.
-    note: the legend's title. printed: (curve, data set, value, x) that get a cross, or a dotted line at
-    the value where x is None. spec["options"]["beside"]: the legend stands there, where curves leave it
-    no room.
+    note: the legend's title. printed: `Mark`s that get a cross, or a dotted line at the value where its
+    place is not known. axis: (low, high) of the source's own, drawn as level lines.
+    spec["options"]["beside"]: the legend stands there, where curves leave it no room.
     """
     import seaborn.objects as so  # its import takes as long as all others of this job
 
@@ -58,8 +71,8 @@ def relation(
     panels = front if each else [*frame["panel"].dropna().unique()] if "panel" in frame else [""]
     many = len(panels) > 1
     columns = style.columns(len(panels))
-    title = (lambda panel: looks[panel]["label"]) if each else titles
-    headings = [textwrap.fill(title(panel), WIDTH) if panel else "" for panel in panels]
+    headings = [looks[panel]["label"] if each else panel for panel in panels]
+    headings = [textwrap.fill(heading, WIDTH) for heading in headings]
     lines = 1 + max(heading.count("\n") for heading in headings)
     shown = frame.merge(pd.DataFrame({"place": panels}), how="cross")
     if many:
@@ -86,11 +99,11 @@ def relation(
     plot.theme(mpl.rcParams | look).on(fig).plot()
 
     for axes, panel in zip(fig.axes, panels, strict=True):
-        for name, dataset, value, at in printed:
-            if panel in ("", name, dataset) and at is None:
-                axes.axhline(value, color=looks[name]["color"], **PRINTED)
-            elif panel in ("", name, dataset):
-                axes.plot(at, value, **CROSS | {"color": looks[name]["color"]})
+        for k, mark in enumerate(printed):
+            if panel in ("", mark.curve, mark.dataset):
+                _print(axes, mark, looks[mark.curve]["color"], k / len(printed))
+        for end in axis:
+            axes.axhline(end, **AXIS)
         if "y" in log:
             style.log_errors(axes, frame[y])
         elif bottom is not None:
@@ -110,8 +123,11 @@ def relation(
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     explained = [Line2D([], [], **look) for name, look in looks.items() if name not in panels]
     if printed:
-        mark = PRINTED if printed[0][3] is None else CROSS
-        explained.append(Line2D([], [], color="#555555", label="value published", **mark))
+        mark = PRINTED if printed[0].at is None else CROSS
+        name = "value published" if printed[0].sd is None else "value published, with its sd"
+        explained.append(Line2D([], [], color="#555555", label=name, **mark))
+    if axis:
+        explained.append(Line2D([], [], label="ends of the source's axis", **AXIS))
     if each:
         explained.append(Line2D([], [], label="other panels' curves", **OTHERS))
     look = {"handles": explained, "title": note, "alignment": "left", "title_fontsize": "small"}
@@ -133,6 +149,20 @@ def relation(
     else:
         fig.axes[0].legend(**look)
     return fig
+
+
+def _print(axes, mark, colour, share):
+    """A printed value; with no place its spread stands at the right end, the share tells several apart."""
+    if mark.at is None:
+        axes.axhline(mark.value, color=colour, **PRINTED)
+        if mark.sd is not None:
+            across = axes.get_yaxis_transform()
+            x = 1.01 + 0.04 * share
+            axes.errorbar(x, mark.value, mark.sd, color=colour, transform=across, **SPREAD)
+    elif mark.sd is None:
+        axes.plot(mark.at, mark.value, **CROSS | {"color": colour})
+    else:
+        axes.errorbar(mark.at, mark.value, mark.sd, **CROSS | SPREAD | {"color": colour})
 
 
 def level(frame):

@@ -12,6 +12,8 @@ from plots.curves import epsilon_curve, learning_curve
 from plots.families import epsilon_family
 from plots.pretraining import PRETRAINED, pretraining
 from plots.relations import OTHERS
+from study import facts
+from study.configuration import printed_values
 
 GREY = OTHERS["color"].lower()
 NAMES = ["nonprivate", "output_perturbation", "objective_perturbation", "dp_sgd", "adassp"]
@@ -160,11 +162,45 @@ def test_errors_move_to_the_epsilon_that_is_proven(monkeypatch):
 def test_training_accuracy_has_the_bands_of_the_training_error():
     frame = cells(NAMES[:2], "epsilon", [0.1, 1.0])
     frame = frame.rename(columns=lambda name: name.replace("error_", "train_error_"))
+    frame = pd.concat([frame, frame[:1].assign(method="adassp", train_error_mean=0.07)])
     options = {"plain": ["nonprivate"], "pretrained": ["output_perturbation"], "published": None}
-    fig = pretraining(EXPERIMENT, SPEC | {"options": options}, frame)
+    options |= {"public_only": "adassp", "converged": None}
+    public = {"mechanism": "gradient_descent", "private": False, "title": "public rows alone"}
+    experiment = SimpleNamespace(**vars(EXPERIMENT) | {"methods": METHODS | {"adassp": public}})
+    fig = pretraining(experiment, SPEC | {"options": options}, frame)
     rows = frame[frame["method"] == "output_perturbation"]
     low, mean, high = (100 * (1 - rows[f"train_error_{end}"]) for end in ("high", "mean", "low"))
     colour = PRETRAINED.lower()
     np.testing.assert_allclose(lines(fig.axes[0])[colour], (rows["epsilon"], mean))
     _, *drawn = bands(fig.axes[0])[colour]
     np.testing.assert_allclose(np.sort(drawn, axis=0), (low, high))
+    named = {text.get_text() for text in fig.axes[0].get_legend().get_texts()}
+    assert "public rows alone" in named
+    assert any(np.allclose(line.get_ydata(), 93) for line in fig.axes[0].lines)
+
+
+@pytest.mark.parametrize(
+    ("draw", "along"), [(learning_curve, "train_size"), (epsilon_curve, "epsilon")]
+)
+def test_printed_values_stand_with_their_spread(monkeypatch, draw, along):
+    method = "output_perturbation"
+    value = printed_values.Printed(0.33, 0.05, "p", "data", method, 200, 0.5, "error_mean")
+    monkeypatch.setattr("study.configuration.printed_values.values", lambda *given: [value])
+    source = facts.Source("s", "S", {"settings": {"axis": [0.1, 0.6]}})
+    monkeypatch.setattr("study.facts.read", lambda key: source)
+    frame = cells([method], along, [100, 200] if along == "train_size" else [0.1, 1.0])
+    spec = SPEC | {"options": OPTIONS | {"published": "t", "printed_axis": "settings/axis"}}
+    experiment = SimpleNamespace(**vars(EXPERIMENT) | {"source": "s"})
+    (axes,) = draw(experiment, spec, frame).axes
+    (bar,) = axes.containers
+    (spread,) = bar.lines[2]
+    np.testing.assert_allclose(spread.get_segments()[0][:, 1], [0.28, 0.38])
+    if along == "train_size":
+        assert spread.get_segments()[0][0, 0] == 200
+    levels = {
+        round(float(line.get_ydata()[0]), 9) for line in axes.lines if len(line.get_ydata()) == 2
+    }
+    # the axis' ends; the value itself where its epsilon is not known
+    assert {0.1, 0.6} <= levels and (0.33 in levels) == (along == "epsilon")
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert {"value published, with its sd", "ends of the source's axis"} <= {*labels}

@@ -286,14 +286,17 @@ def entry_inputs(wildcards, section):
     experiment = experiment_of(wildcards)
     found = kind.inputs.files(experiment, entry)
     if kind.describes_data:
-        found += [data_path(name, "json") for name in entry.get("datasets", experiment.datasets)]
+        named = entry.get("datasets", experiment.datasets)
+        if "sweep" in entry:
+            named = dict.fromkeys(cell.dataset for cell in experiment.entry_cells(entry))
+        found += [data_path(name, "json") for name in named]
     return found
 
 
 def entry_facts(wildcards, section):
     """The same, of a table, figure or analysis that shows printed values."""
     entry, kind = entry_of(wildcards, section)
-    printed = kind.printed or entry["options"].get("published")
+    printed = kind.printed or any(map(entry["options"].get, ("published", "printed_axis")))
     return facts(experiment_of(wildcards)) if printed else ""
 
 

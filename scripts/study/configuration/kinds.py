@@ -31,7 +31,7 @@ class Kind(NamedTuple):
     options: name -> default of what spec["options"] may hold; `published` is everywhere the name of an
     entry of the experiment's `published` section. suffix: of an analysis' file. exclusive: the job has
     the machine to itself, because it measures time. describes_data: it reads the .json of its prepared
-    data sets too. printed: it reads the source's facts whatever its options.
+    data sets too, for their names or sizes. printed: it reads the source's facts whatever its options.
     """
 
     module: str
@@ -49,6 +49,14 @@ PRICE = {
     "metric": "log_loss",
     "baseline": "nonprivate",
     "ways": ["by rule", "selected, paid for", "on public rows", "not paid for: void"],
+}
+CURVE = {
+    "log_error": False,
+    "beside": False,
+    "metric": None,
+    "published": None,
+    "printed_axis": None,
+    "from_zero": True,
 }
 PRETRAINING = {
     "plain": [],
@@ -110,10 +118,15 @@ FIGURES = {
     "learning_curve": Kind(
         "plots.curves",
         "learning_curve",
-        options={"log_error": False, "log_size": False, "beside": False, "metric": None},
+        options=CURVE | {"log_size": False},
         describes_data=True,
     ),
-    "decision_regions": Kind("plots.pretraining", "decision_regions", inputs=ANALYSIS),
+    "decision_regions": Kind(
+        "plots.pretraining",
+        "decision_regions",
+        inputs=ANALYSIS,
+        options={"published": None},
+    ),
     "loss_traces": Kind("plots.pretraining", "loss_traces", inputs=ANALYSIS),
     "moved_boundaries": Kind("plots.pretraining", "moved_boundaries", inputs=ANALYSIS),
     "pretraining": Kind("plots.pretraining", "pretraining", options=PRETRAINING),
@@ -126,20 +139,12 @@ FIGURES = {
     "epsilon_curve": Kind(
         "plots.curves",
         "epsilon_curve",
-        options={
-            "log_error": False,
-            "log_epsilon": False,
-            "published": None,
-            "beside": False,
-            "metric": None,
-            "own_axes": False,
-            "least": None,
-        },
+        options=CURVE | {"log_epsilon": False, "own_axes": False, "least": None},
         describes_data=True,
     ),
     "folds": Kind("plots.folds", "folds", inputs=DATA),
     "plane": Kind("plots.plane", "plane", inputs=DATA),
-    "tuning_curve": Kind("plots.curves", "tuning_curve", inputs=TUNING),
+    "tuning_curve": Kind("plots.curves", "tuning_curve", inputs=TUNING, describes_data=True),
     "search_grid": Kind(
         "plots.grids",
         "search_grid",
@@ -186,6 +191,7 @@ FIGURES = {
             "log_column": False,
             "none": "none",
         },
+        describes_data=True,
     ),
     "iterations": Kind("plots.sgd", "iterations", inputs=ANALYSIS),
     "coverage": Kind("plots.inference", "coverage", inputs=ANALYSIS, options={"show": "coverage"}),

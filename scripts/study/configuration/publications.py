@@ -72,6 +72,11 @@ def check(experiments, sources, datasets):
         valid = names[name] | {"datasets": datasets}
         for key, spec in experiment.published.items():
             _comparison(spec, f"{where}: published.{key}", sources[source], valid)
+        for key, entry in experiment.figures.items():
+            axis = entry["options"].get("printed_axis")
+            for end in "01" if axis else "":
+                place = f"{where}: figures.{key}.options.printed_axis"
+                _printed(sources[source], f"{axis}/{end}", "number", place)
         for section in ("claims", "defects"):
             stated = sources[source].statements(section)
             for key, entry in experiment.values[section].items():

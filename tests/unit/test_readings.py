@@ -154,7 +154,7 @@ def study(tmp_path, monkeypatch):
         "of": "made",
         "label": "x: y",
         "open": "?",
-        "changed": {"datasets": [], "methods": ["a"], "train_sizes": []},
+        "changed": {"datasets": [], "methods": ["a"], "cells": []},
     }
     read = Experiment("made__x_y", values | {"reading": about})
     rng = np.random.default_rng(2)

@@ -83,6 +83,7 @@ class Experiment:
     def _own(self, cells):
         """Of a reading: those that are needed and differ from the cells of its experiment."""
         changed, needed = self.reading["changed"], needs.cells(self.plain())
+        single = {Cell(*cell) for cell in changed["cells"]}
         return [
             cell
             for cell in cells
@@ -90,7 +91,7 @@ class Experiment:
             and (
                 cell.dataset in changed["datasets"]
                 or cell.method in changed["methods"]
-                or cell.train_size in changed["train_sizes"]
+                or cell in single
             )
         ]
 

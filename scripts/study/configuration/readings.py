@@ -126,21 +126,26 @@ def _replaced(value, instead):
 
 
 def changed(base, reading):
-    """What is not the main experiment's: {datasets, methods, train_sizes} of cells, and its tuning."""
+    """What is not the main experiment's: {datasets, methods}, single cells, tuning."""
 
     def settings(experiment, method):
         return experiment.methods[method], experiment.split(method), experiment.restarts
 
-    def sizes(experiment):
-        return {size for sweep in experiment.sweeps.values() for size in sweep["train_sizes"]}
-
-    return {
+    found = {
         "datasets": [name for name in reading.datasets if name not in base.datasets],
         "methods": [
             name
             for name in reading.methods
             if name not in base.methods or settings(base, name) != settings(reading, name)
         ],
-        "train_sizes": sorted(sizes(reading) - sizes(base)),
         "tune": reading.values.get("tune") != base.values.get("tune"),
     }
+    known = {*base.cells()}
+    found["cells"] = [
+        list(cell)
+        for cell in reading.cells()
+        if cell.dataset not in found["datasets"]
+        and cell.method not in found["methods"]
+        and cell not in known
+    ]
+    return found

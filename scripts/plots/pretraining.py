@@ -11,15 +11,19 @@ PLAIN, PRETRAINED, NONE = "#0072B2", "#D55E00", "#000000"
 CLASSES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 
 
-def pretraining(experiment, spec, frame):
+def pretraining(experiment, spec, draws):
     """Training accuracy against epsilon, with and without pre-training; published values hollow.
 
-    Level lines: descent without privacy, from either start, on public rows alone, and until it converges.
+    A source that runs once prints a single draw, so the bands hold 95 % of single draws. Level lines:
+    descent without privacy, from either start, on public rows alone, and until it converges.
     """
     printed = by_column(experiment, spec["options"]["published"])
-    frame = level(frame).assign(curve=lambda rows: rows["method"])
-    for column in ("mean", "low", "high"):
-        frame[column] = 100 * (1 - frame[f"train_error_{column}"])
+    accuracy = 100 * (1 - draws["train_error"])
+    groups = accuracy.groupby([draws["method"].rename("curve"), draws["epsilon"]], sort=False)
+    frame = groups.agg(
+        mean="mean", low=lambda v: v.quantile(0.025), high=lambda v: v.quantile(0.975)
+    )
+    frame = level(frame.reset_index())
     sides = (("plain", PLAIN, "o", "from zero"), ("pretrained", PRETRAINED, "s", "pre-trained"))
     looks = {}
     for side, colour, marker, name in sides:
@@ -32,12 +36,15 @@ def pretraining(experiment, spec, frame):
         method = spec["options"][baseline]
         if method:
             looks[method] = style.look(experiment.methods[method]["title"], NONE, line=line)
-    note = style.replicates(experiment, frame)
+    noiseless = [method for method in looks if not experiment.methods[method]["private"]]
+    plain = frame["curve"].isin(noiseless)
+    frame.loc[plain, ["low", "high"]] = frame.loc[plain, ["mean", "mean"]].to_numpy()
+    note = f"mean and 95 % of {groups.size().max():.0f} draws"
     some = any(printed.values())
     name = "claimed" if some else "privacy parameter"
     fig = relation(
         spec,
-        frame[frame["method"].isin(looks)],
+        frame[frame["curve"].isin(looks)],
         looks,
         "epsilon",
         y="mean",
@@ -45,7 +52,7 @@ def pretraining(experiment, spec, frame):
         labels=(rf"{name} $\varepsilon$", "training accuracy, percent"),
         log="x",
         note=note + (",\nhollow: published" if some else ""),
-        behind=[method for method in looks if not experiment.methods[method]["private"]],
+        behind=noiseless,
     )
     fig.axes[0].set_ylim(0, 100)
     for side, colour, marker, _ in sides if some else ():

@@ -159,24 +159,37 @@ def test_errors_move_to_the_epsilon_that_is_proven(monkeypatch):
     assert axes.get_legend().get_title().get_text().endswith("objective perturbation, repaired")
 
 
-def test_training_accuracy_has_the_bands_of_the_training_error():
-    frame = cells(NAMES[:2], "epsilon", [0.1, 1.0])
-    frame = frame.rename(columns=lambda name: name.replace("error_", "train_error_"))
-    frame = pd.concat([frame, frame[:1].assign(method="adassp", train_error_mean=0.07)])
-    options = {"plain": ["nonprivate"], "pretrained": ["output_perturbation"], "published": None}
-    options |= {"public_only": "adassp", "converged": None}
-    public = {"mechanism": "gradient_descent", "private": False, "title": "public rows alone"}
-    experiment = SimpleNamespace(**vars(EXPERIMENT) | {"methods": METHODS | {"adassp": public}})
-    fig = pretraining(experiment, SPEC | {"options": options}, frame)
-    rows = frame[frame["method"] == "output_perturbation"]
-    low, mean, high = (100 * (1 - rows[f"train_error_{end}"]) for end in ("high", "mean", "low"))
+def test_training_accuracy_has_the_bands_of_single_draws():
+    rng = np.random.default_rng(4)
+    errors = {("private", 0.1): rng.uniform(size=200), ("private", 1.0): rng.uniform(0, 0.3, 200)}
+    errors |= {("plain", np.inf): np.array([0.2, 0.3]), ("public", np.inf): np.array([0.07, 0.07])}
+    frame = pd.DataFrame(
+        {"method": method, "epsilon": epsilon, "train_error": error}
+        for (method, epsilon), values in errors.items()
+        for error in values
+    )
+    names = {"private": "private", "plain": "without", "public": "public rows alone"}
+    methods = {
+        method: {"mechanism": "m", "private": method == "private", "options": {}, "title": title}
+        for method, title in names.items()
+    }
+    options = {"plain": ["plain"], "pretrained": ["private"], "published": None}
+    options |= {"public_only": "public", "converged": None}
+    experiment = SimpleNamespace(**vars(EXPERIMENT) | {"methods": methods})
+    (axes,) = pretraining(experiment, SPEC | {"options": options}, frame).axes
+    private = [errors["private", epsilon] for epsilon in (0.1, 1.0)]
+    mean = [100 * (1 - each.mean()) for each in private]
+    low, high = (
+        [100 * (1 - np.quantile(each, share)) for each in private] for share in (0.975, 0.025)
+    )
     colour = PRETRAINED.lower()
-    np.testing.assert_allclose(lines(fig.axes[0])[colour], (rows["epsilon"], mean))
-    _, *drawn = bands(fig.axes[0])[colour]
+    np.testing.assert_allclose(lines(axes)[colour], ([0.1, 1.0], mean))
+    _, *drawn = bands(axes)[colour]
     np.testing.assert_allclose(np.sort(drawn, axis=0), (low, high))
-    named = {text.get_text() for text in fig.axes[0].get_legend().get_texts()}
-    assert "public rows alone" in named
-    assert any(np.allclose(line.get_ydata(), 93) for line in fig.axes[0].lines)
+    assert any(np.allclose(line.get_ydata(), 93) for line in axes.lines)
+    legend = axes.get_legend()
+    assert "public rows alone" in {text.get_text() for text in legend.get_texts()}
+    assert legend.get_title().get_text() == "mean and 95 % of 200 draws"
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,12 @@ FIGURES = {
     ),
     "loss_traces": Kind("plots.pretraining", "loss_traces", inputs=ANALYSIS),
     "moved_boundaries": Kind("plots.pretraining", "moved_boundaries", inputs=ANALYSIS),
-    "pretraining": Kind("plots.pretraining", "pretraining", options=PRETRAINING),
+    "pretraining": Kind(
+        "plots.pretraining",
+        "pretraining",
+        inputs=DRAWS,
+        options=PRETRAINING,
+    ),
     "accuracy_panels": Kind(
         "plots.accuracy",
         "accuracy_panels",

@@ -436,7 +436,10 @@ def tuned_lambda(results, *, value: float, datasets: list[DataSet] | None = None
         error = f", {_spell(there.iloc[0])} at {value:g}" if len(there) else ""
         ties = tuned["ties"]
         best = f"{min(ties):.3g}" + (f" to {max(ties):.3g} tied" if len(ties) > 1 else "")
-        texts.append(f"{dataset}: best lambda {best} (error {_spell(tuned['error'])}{error})")
+        open_ = f", which does not exclude {value:g}" if tied and len(ties) > 1 else ""
+        texts.append(
+            f"{dataset}: best lambda {best} (error {_spell(tuned['error'])}{error}){open_}"
+        )
     return Outcome(holds, "; ".join(texts))
 
 

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from itertools import cycle
+from textwrap import fill
 
 import pandas as pd
 
@@ -45,27 +46,42 @@ def epsilon_curve(experiment, spec, frame):
 
 
 def tuning_curve(experiment, spec, paths):
-    """Non-private cross-validation error against lambda, with the ties and the published value."""
-    frame = pd.concat(pd.read_csv(path).assign(curve=name) for name, path in paths.items())
-    best = frame[frame["best"] == 1].groupby("curve")
+    """Non-private cross-validation error against lambda, with the ties and the published value: a panel
+    with its own axis per data set."""
+    frames = {name: pd.read_csv(path) for name, path in paths.items()}
+    titles = {
+        name: f"{fill(data_name(name), 34)}:\n{int(frame['best'].sum())} of {len(frame)} are best"
+        for name, frame in frames.items()
+    }
     looks = {
-        name: style.look(f"{data_name(name)}: {len(best.get_group(name))} best", colour, marker)
-        for name, colour, marker in zip(
-            paths, cycle(style.SPARE), cycle(style.SPARE_MARKERS), strict=False
+        title: style.look(title, colour, marker)
+        for title, colour, marker in zip(
+            titles.values(), cycle(style.SPARE), cycle(style.SPARE_MARKERS), strict=False
         )
     }
-    labels = (r"regularisation $\lambda$", "cross-validation error, without privacy")
+    frame = pd.concat(frames[name].assign(curve=titles[name], panel=titles[name]) for name in paths)
     note = "hollow: the least error"
-    if experiment.values.get("lambda_published"):
+    published = experiment.values.get("lambda_published")
+    if published:
         note += ",\ndotted line: the published value"
     fig = relation(
-        spec, frame, looks, "lambda", band=None, labels=labels, log="x", note=note, together=99
+        spec,
+        frame,
+        looks,
+        "lambda",
+        band=None,
+        labels=(r"regularisation $\lambda$", "error, without privacy"),
+        log="x",
+        note=note,
+        together=99,
+        own_axes=True,
     )
-    for name, rows in best:
-        look = looks[name] | {"linestyle": "", "markersize": 9, "markerfacecolor": "none"}
-        fig.axes[0].plot(rows["lambda"], rows["error_mean"], **look)
-    if experiment.values.get("lambda_published"):
-        fig.axes[0].axvline(experiment.lambda_published, color="#555555", linestyle=":")
+    for axes, (title, look) in zip(fig.axes, looks.items(), strict=True):
+        rows = frame[(frame["curve"] == title) & (frame["best"] == 1)]
+        hollow = {"linestyle": "", "markersize": 9, "markerfacecolor": "none"}
+        axes.plot(rows["lambda"], rows["error_mean"], **look | hollow)
+        if published:
+            axes.axvline(experiment.lambda_published, color="#555555", linestyle=":")
     return fig
 
 

@@ -114,7 +114,8 @@ def relation(
             rows = shown[(shown["place"] == panel) & shown[y].notna()]
             low, high = (rows[column] for column in band or (y, y))
             low, high = max(low.min(), -math.inf if bottom is None else bottom), high.max()
-            axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+            beyond = 0.05 * (high - low) or 0.01
+            axes.set_ylim(low - beyond, high + beyond)
         if "x" in log:
             axes.set_xscale("log")
         if x == "train_size":

@@ -47,7 +47,7 @@ def test_every_printed_table_is_compared_with_something(known):
         ("published/figure_1/rows/0/value", "old_method/separable", "has no 'old_method'"),
         ("published/figure_1/rows/0/value", "{size}", "unknown placeholder"),
         ("published/figure_1/layout", "number", "is not a number"),
-        ("figures/figure_2a/options/printed_axis", "settings/axes", "settings has no 'axes'"),
+        ("figures/figure_2c/options/printed_axis", "settings/axes", "settings has no 'axes'"),
         ("claims/cm08-1/checks/0/kind", "lower_then", "did you mean 'lower_than'"),
         ("claims/cm08-1/checks/0/options/lover", "x", "did you mean 'lower'"),
         ("claims/cm08-6/checks/0/analysis", "excess", "did you mean 'excess_risk'"),

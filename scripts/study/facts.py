@@ -71,8 +71,12 @@ def read_table(path):
 
 
 def files():
-    """Key -> file of every source; a study's own takes the place of a shipped one."""
-    return {path.stem: path for path in paths.configuration("published/*.yaml")}
+    """Key -> file of every source; a study's own takes the place of a shipped one.
+
+    A file whose name begins with a dot or _ is none (a template).
+    """
+    found = paths.configuration("published/*.yaml")
+    return {path.stem: path for path in found if path.name[0] not in "._"}
 
 
 def with_tables(values, folder):

@@ -1,19 +1,22 @@
 """Every key of the configuration, explained from the schemas: > config/README.md
 
-Keys, values and meanings are the schemas' own; mechanisms, preparation steps and kinds of tables and
-figures are those that the code registers, with the first lines of their docstrings.
+Keys, values and meanings are the schemas' own. Mechanisms, preparation steps, and kinds of tables,
+figures, analyses and checks are those that the code registers, with the first lines of their docstrings.
 """
 
 import argparse
 import ast
 import inspect
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import home  # noqa: F401, what follows is in scripts/
 
 from dp.data.preparation import STEPS
 from dp.mechanisms import MECHANISMS
-from study.configuration import kinds
+from study import paths
+from study.configuration import kinds, publications
+from study.configuration.config import experiment_files
 from study.configuration.validation import SCHEMAS, in_yaml, read_yaml
 
 INTRODUCTION = """\
@@ -29,8 +32,15 @@ Written by `python scripts/tools/explain_config.py > config/README.md` from the 
 | `config/experiments/<name>.yaml` | one experiment each; a file whose name begins with `_` is a template |
 | `config/files.yaml` | downloads by name: addresses and checksums |
 | `config/audit.yaml` | what is audited, and how |
-| `config/published/<name>.yaml` | facts, claims and known defects of one source each |
+| `config/published/<name>.yaml` | what one source says: printed numbers, claims, known defects |
 | `config/smoke.yaml` | an overlay: every experiment at toy size |
+| `config/real.yaml` | an overlay: further real data, which are downloaded |
+| `config/full.yaml` | an overlay: the published protocols at full size |
+
+**Templates** to copy: [an experiment](experiments/_template.yaml), [a source](published/_template.yaml),
+and at the end of [`datasets.yaml`](datasets.yaml) a data set. For every kind of table, figure, analysis and
+check, the last column below names an entry that uses it. [CONTRIBUTING](../.github/CONTRIBUTING.md) shows
+how to add a kind.
 
 A study in a folder of its own may have each of them in its own `config/`, none of which it needs; what is
 there adds to these or takes the place of what it names.
@@ -59,6 +69,19 @@ as text: write `1.0e-3` or `0.001`; and `yes`, `no`, `on`, `off` as true and fal
 In the tables below `<...>` stands for a name of your choice, *required* for a key that must be given.
 """
 
+CHECKS = """\
+Entries of `claims` and `defects` name them: `{kind: lower_than, options: {lower: a, higher: b}}`. An option
+without a value must be given. `sweep`, `datasets`, `methods`, `train_size` and `epsilon` choose the cells:
+each is one value or a list, and all cells are meant where it is not given; the last two may be `smallest`
+or `largest`. A check that needs an analysis names it, or a table, beside its `kind`.
+"""
+
+PUBLISHED = """\
+What one source says, as printed. An experiment names the file as its `source`. The experiment's sections
+`published`, `claims` and `defects` say which cells and checks decide what stands here. A number is named
+by its path, such as `tables/table_2/all_rows/0`.
+"""
+
 TYPES = {
     "array": "list",
     "object": "mapping",
@@ -69,6 +92,39 @@ TYPES = {
     "null": "null",
 }
 NEEDS = ("sweep", "analysis")  # keys that an entry cannot leave out, as it can `datasets`
+# What is at each place of `study.paths`, in the order in which a run makes it.
+PLACES = {
+    "DATA": "rows that mechanisms see; beside them as `.json` what was done to them",
+    "TUNED": "error of every lambda; as `.json` the chosen one",
+    "SEARCH": "settings that a search chose; as `.csv` the error of every candidate",
+    "FIT": "fits without privacy that several methods share",
+    "RUN": "one cell: a row per draw",
+    "CELLS": "every cell: means, intervals, guarantees",
+    "ANALYSIS": "an analysis, `csv` or `npz`",
+    "TABLE": "a table",
+    "FIGURE": "a figure, as `.pdf` too",
+    "READINGS": "printed values and claims under every reading of the source",
+    "VERDICTS": "`published`: printed values beside ours; `claims`, `defects`: what decided each",
+    "TIMING": "seconds and memory of every job",
+    "PROVENANCE": "commit, versions, machine, seed",
+    "CONFIGURATION": "the experiment's configuration, overlays merged",
+    "MADE": "which configurations made what is in the folder",
+    "ATTACK": "one attack on one mechanism",
+    "ATTACKS": "all attacks on one mechanism",
+    "LEDGER": "all attacks; its figure as `.png` and `.pdf`",
+    "PROFILES": "delta against epsilon: proven, claimed, and found by attacks",
+    "HELD": "a study's own mechanisms, where no attack refutes a claim (`strict: true`)",
+    "EXACT": "privacy losses from densities",
+    "SPENDING_OF": "where one experiment's settings come from, and what that costs",
+    "SPENDING": "the same of all experiments",
+    "AUDITED_CELLS": "every cell's epsilon: claimed, proven, audited",
+    "RECOMMENDATIONS": "which method to use for each question",
+    "ACROSS": "the methods across questions; its figure as `.png`",
+    "SNAPSHOT": "cells, guarantees, costs and recommendations, for programs",
+    "COSTS": "what the jobs cost",
+    "REPORT": "all of it on one page",
+    "PARTIAL_REPORT": "the same of an unfinished run, where `report.html` shows more",
+}
 LIMITS = {
     "minimum": "≥",
     "exclusiveMinimum": ">",
@@ -104,7 +160,8 @@ class Schema:
             definition = other.get("$ref", "").rsplit("/", 1)[-1]
             named = f"{path}.<name>".lstrip(".")
             if definition:
-                self.shared[definition] = self.resolve(other)
+                if "properties" in self.resolve(other):  # facts are whatever a source prints
+                    self.shared[definition] = self.resolve(other)
             elif "description" in other:
                 yield from self.row(named, other, False)
             else:
@@ -129,8 +186,10 @@ class Schema:
         words = schema.get("pattern", "").strip("^()$").split("|")
         words = [f"`{word}`" for word in words if word.isalpha()]
         names = [TYPES[kind] for kind in given if not (kind == "string" and words)]
+        if "object" in given and "array" in given:
+            return "anything"
         text = " or ".join([*words, *names])
-        if "items" in schema:
+        if "items" in schema and self.resolve(schema["items"]).get("items") != schema["items"]:
             inner = self.resolve(schema["items"])
             items = self.value(inner).replace("number", "numbers").replace("mapping", "mappings")
             text = text.replace("list", f"list of {items}")
@@ -172,6 +231,46 @@ def _docstring(module, function):
     raise ValueError(f"{path} has no function {function!r}")
 
 
+def _check_options(kind):
+    """Options of a check: one without a value must be given."""
+    function = getattr(publications.import_module(kind.module), kind.function)
+    shown = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            (cells,) = get_args(parameter.annotation)
+            shown += [f"`{key}: null`" for key in get_type_hints(cells)]
+        elif parameter.kind is parameter.KEYWORD_ONLY and name not in ("analysis", "table"):
+            required = parameter.default is parameter.empty
+            shown.append(f"`{name}`" if required else f"`{name}: {in_yaml(parameter.default)}`")
+    return ", ".join(shown) or "none"
+
+
+def _examples():
+    """(section, kind) -> where an entry of that kind stands, in the experiments of a plain run if any."""
+    files = {path.stem: path for path in experiment_files()}
+    listed = read_yaml(paths.HOME / "config/config.yaml")["experiments"]
+    found = {}
+    for name in dict.fromkeys([*listed, *files]):
+        values = read_yaml(files[name])
+        for section in kinds.SECTIONS:
+            for label, entry in (values.get(section) or {}).items():
+                found.setdefault((section, entry["kind"]), f"`{name}`: `{label}`")
+        for section in ("claims", "defects"):
+            for label, entry in (values.get(section) or {}).items():
+                for check in entry.get("checks", ()):
+                    found.setdefault(("checks", check["kind"]), f"`{name}`: `{label}`")
+    return found
+
+
+def _places():
+    """(path, meaning) of every `study.paths.Place`."""
+    places = {name: p for name, p in vars(paths).items() if isinstance(p, paths.Place)}
+    if set(places) != set(PLACES):
+        raise ValueError(f"PLACES must explain {sorted(set(places) ^ set(PLACES))}")
+    for name, meaning in PLACES.items():
+        yield f"`{places[name]()}`".replace("{", "<").replace("}", ">"), meaning
+
+
 def lines():
     yield INTRODUCTION
     yield "## `config/config.yaml` and overlays\n"
@@ -202,21 +301,28 @@ def lines():
     yield from Schema("audit").table()
     yield "\n## `config/experiments/<name>.yaml`\n"
     yield from Schema("experiment").table()
-    for section, found in kinds.SECTIONS.items():
-        if found:
-            yield f"\n### Kinds of {section}\n"
-            yield from _table(
+    examples = _examples()
+    for section, found in (kinds.SECTIONS | {"checks": kinds.CHECKS}).items():
+        yield f"\n### Kinds of {section}\n"
+        if section == "checks":
+            yield CHECKS
+        yield from _table(
+            (
                 (
-                    (
-                        f"`{name}`",
-                        f"`{kind.inputs.needs}`" if kind.inputs.needs in NEEDS else "",
-                        _options(kind.options),
-                        _first_line(_docstring(kind.module, kind.function)),
-                    )
-                    for name, kind in found.items()
-                ),
-                ("kind", "needs", "options", "what it shows"),
-            )
+                    f"`{name}`",
+                    f"`{kind.inputs.needs}`" if kind.inputs.needs in NEEDS else "",
+                    _check_options(kind) if section == "checks" else _options(kind.options),
+                    _first_line(_docstring(kind.module, kind.function)),
+                    examples.get((section, name), ""),
+                )
+                for name, kind in found.items()
+            ),
+            (
+                *("kind", "needs", "options"),
+                "what it decides" if section == "checks" else "what it shows",
+                "example",
+            ),
+        )
     yield "\n### Mechanisms\n"
     yield from _table(
         (
@@ -229,6 +335,12 @@ def lines():
         ),
         ("mechanism", "options", "what it is"),
     )
+    yield "\n## `config/published/<name>.yaml`\n"
+    yield PUBLISHED
+    yield from Schema("published").table()
+    yield "\n## Where results are\n"
+    yield "Below the folder that the key `results` of `config/config.yaml` names.\n"
+    yield from _table(_places(), ("file", "what it holds"))
 
 
 def main():

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from project import ROOT
-from study.configuration import config
+from study.configuration import config, publications
 from study.configuration.config import ConfigError
 from study.configuration.validation import merge, origin, read_yaml
 
@@ -464,6 +464,9 @@ def test_the_templates_can_be_copied(project):
     template = re.search(r"(?:^# .*\n|^#\n)+\Z", path.read_text(), flags=re.MULTILINE)[0]
     entry = re.search(r"^# my_survey:\n(?:# .*\n)+", template, flags=re.MULTILINE)[0]
     path.write_text(path.read_text() + re.sub(r"^# ", "", entry, flags=re.MULTILINE))
+    assert "my_source" not in publications.load() and "_template" not in publications.load()
+    shutil.copy("config/published/_template.yaml", "config/published/my_source.yaml")
     _, experiments, datasets = load()
     assert len(experiments["my_study"].methods) == 4
     assert set(datasets["my_survey"]["bounds"]) == {"age", "income", "visits"}
+    assert set(publications.load()["my_source"].statements("claims")) == {"my-rises", "my-speed"}

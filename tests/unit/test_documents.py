@@ -1,11 +1,13 @@
 """What documents print runs, and their links lead somewhere."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from project import ROOT
 
@@ -35,3 +37,15 @@ def test_links_lead_somewhere(path):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8"))
     missing = [link for link in links if not (Path(path).parent / link).exists()]
     assert not missing
+
+
+def test_hooks_before_a_commit_are_those_of_the_checks():
+    """Each hook runs a program of .venv that .ci/run runs too, or what a test here compares."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    programs = {hook["id"]: " ".join(shlex.split(hook["entry"])[:2]) for hook in hooks}
+    checks = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    for name in ("ruff", "ruff-format", "snakefmt"):
+        assert f"step {programs[name]}" in checks
+    assert {hook["language"] for hook in hooks} == {"system"}  # as pinned: nothing is downloaded
+    remedy = "scripts/tools/explain_config.py"
+    assert remedy in hooks[-1]["entry"] and (ROOT / remedy).exists()

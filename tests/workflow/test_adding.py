@@ -1,4 +1,5 @@
-"""The examples of CONTRIBUTING.md, as a user follows them: a mechanism, a data set, an experiment."""
+"""The examples of CONTRIBUTING.md, as a user follows them: a data set, an experiment, and the three recipes
+of a mechanism, a source and a figure."""
 
 import csv
 import re
@@ -12,20 +13,35 @@ from study.dependencies import looks_up_mechanisms
 ROWS = 500
 
 
-def blocks(language):
-    text = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+TEXT = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def block(language, word):
+    """The one block of code with that word."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+    (found,) = (each for each in blocks if word in each)
+    return found
+
+
+def entry(start):
+    """The one entry among the text's inline code that begins so."""
+    (found,) = re.findall(rf"`({re.escape(start)}[^`]*)`", TEXT)
+    return found
 
 
 @pytest.fixture(scope="module")
 def project(fresh):
     """A copy with what CONTRIBUTING.md says to add; `.output`: what its run said."""
     project = fresh("adding")
-    (mechanism,) = (block for block in blocks("python") if '@register("noisy_mean")' in block)
-    (dataset,) = (block for block in blocks("yaml") if block.startswith("my_survey:"))
-    (experiment,) = (block for block in blocks("yaml") if "My study" in block)
-    project.write("scripts/dp/mechanisms/noisy_mean.py", mechanism)
-    project.append("config/datasets.yaml", "\n" + dataset)
+    project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
+    project.append("config/datasets.yaml", "\n" + block("yaml", "my_survey:\n"))
+    project.write("scripts/plots/spread.py", block("python", "def spread"))
+    kinds = "scripts/study/configuration/kinds.py"
+    project.replace(kinds, "FIGURES = {\n", f"FIGURES = {{\n    {entry(chr(34) + 'spread')}\n")
+    facts = (project / "config/published/_template.yaml").read_text(encoding="utf-8")
+    project.write("config/published/my_source.yaml", facts)
+    experiment = block("yaml", 'title: "My study"\n') + block("yaml", "source: my_source")
+    experiment = experiment.replace("figures: {", "figures: {" + entry("spread: {kind") + ", ")
     project.write("config/experiments/my_study.yaml", experiment)
 
     rng = np.random.default_rng(1)
@@ -58,13 +74,31 @@ def test_a_mechanism_a_data_set_and_an_experiment_are_three_files(project):
     assert "results/my_study/figures/: error.png" in project.output
 
 
+def test_a_source_is_a_file_of_facts_and_three_sections(project):
+    def rows(section, key, *columns):
+        with (project / f"results/my_study/{section}.csv").open(newline="") as handle:
+            return {row[key]: tuple(row[c] for c in columns) for row in csv.DictReader(handle)}
+
+    printed = rows("published", "published_at", "method", "epsilon", "published")
+    assert printed["tables/table_1/output_perturbation/10/0"][:2] == ("output_perturbation", "10")
+    assert len(printed) == 8  # four means, four standard deviations
+    verdicts = rows("claims", "id", "verdict", "decided_by")
+    assert verdicts["my-rises"][0] == "holds" and "1 of 1 curves" in verdicts["my-rises"][1]
+    assert verdicts["my-speed"] == ("not tested", "the source does not name its laptop")
+    assert rows("defects", "id", "verdict")["my-same-sd"] == ("shown",)
+
+
+def test_a_kind_of_figure_is_a_function_and_an_entry(project):
+    assert (project / "results/my_study/figures/spread.png").stat().st_size > 10000
+
+
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
     """A copy of the whole project, tests and all, with its mechanism in it and no entry else."""
     folder = tmp_path_factory.mktemp("extended") / "project"
     project = Project.copy(folder, extra=("tests", "README.md"))
-    (mechanism,) = (block for block in blocks("python") if '@register("noisy_mean")' in block)
-    project.write("scripts/dp/mechanisms/noisy_mean.py", mechanism)
+    project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
+    project.write("scripts/plots/spread.py", block("python", "def spread"))
     return project
 
 

@@ -1,8 +1,9 @@
-"""Weights before the noise and the noise on them (E18 figure 4.17)."""
+"""Weights before the noise and the noise on them (E18 figure 4.17, table A.1)."""
 
 import numpy as np
 
 from plots import style
+from study import facts
 from study.canonical import epsilon
 
 
@@ -39,4 +40,37 @@ def weights_and_noise(experiment, spec, path):
     grid[1, 0].set_ylabel("magnitude, zeros left out")
     fig.supxlabel(r"noise at privacy parameter $\varepsilon$, and the weights it hides")
     fig.suptitle(spec["title"], x=0.01, ha="left")
+    return fig
+
+
+def table_a_1(experiment, spec, draws):
+    """Table A.1 as curves: mean and variance of the weights, and variance of the noise per epsilon, against
+    training rows; crosses are what is printed, at the sizes that ran."""
+    printed = facts.read(experiment.source).values["tables"]["table_a_1"]
+    draws = draws[draws["noise_variance"].notna()]
+    sizes, epsilons = (sorted(draws[name].unique()) for name in ("train_size", "epsilon"))
+    fig, grid = style.figure(11.4, 3.9, ncols=3)
+    curves = [(name, name, "#000000", "") for name in ("weights_mean", "weights_variance")]
+    of_noise = [
+        ("noise_variance", f"noise_variance_eps_{epsilon(e)}", colour, epsilon(e))
+        for e, colour in zip(epsilons, style.shades(len(epsilons)), strict=True)
+    ]
+    crosses = [size for size in sizes if size in printed]
+    for column, name, colour, at in [*curves, *of_noise]:
+        axes = grid[["weights_mean", "weights_variance"].index(column) if not at else 2]
+        rows = draws[draws["epsilon"].map(epsilon) == at] if at else draws
+        means = rows.groupby("train_size")[column].mean().reindex(sizes)
+        axes.plot(sizes, means, color=colour, linewidth=1.2, label=rf"$\varepsilon$ = {at}")
+        values = [printed[size].get(name, np.nan) for size in crosses]
+        axes.plot(crosses, values, color=colour, linestyle="", marker="x", markersize=4.5)
+    titles = ("mean of the weights", "variance of the weights", "variance of the noise")
+    for axes, title in zip(grid, titles, strict=True):
+        axes.set_title(title, loc="left", fontsize="medium")
+        axes.set_xlabel("training rows")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    grid[2].set_yscale("log")
+    grid[2].legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+    told = f", x printed at {len(crosses)} sizes" if crosses else ""
+    simulations = draws.groupby(["dataset", "train_size"])["fold"].nunique().min()
+    fig.suptitle(f"{spec['title']}, mean of {simulations} simulations{told}", x=0.01, ha="left")
     return fig

@@ -183,6 +183,7 @@ FIGURES = {
     ),
     "proven_curve": Kind("plots.families", "proven_curve"),
     "weights_and_noise": Kind("plots.weights", "weights_and_noise", inputs=ANALYSIS),
+    "table_a_1": Kind("plots.weights", "table_a_1", inputs=DRAWS, printed=True),
     "searched_settings": Kind("plots.sgd", "searched_settings", inputs=SEARCHES),
     "option_curve": Kind(
         "plots.options",

@@ -325,7 +325,8 @@ def selected(study, search=(), **method):
 
 def test_settings_of_a_search_are_selected(study):
     search = {"selection": {"runs": 7, "law": "geometric"}}
-    experiment = selected(study, search, options={"learning_rate": 2})
+    options = {"learning_rate": 2, "iterations": 3}  # of which the grid has another
+    experiment = selected(study, search, options=options)
     found = experiment.methods["m"]
     assert found["mechanism"] == "private_selection"
     assert found["options"] == {
@@ -340,11 +341,20 @@ def test_settings_of_a_search_are_selected(study):
     assert lam.file is None and lam.settings() == (None, {})
 
 
+def test_members_of_a_family_select_each_for_itself(study):
+    experiment = selected(study, vary={"learning_rate": [1, 2]})
+    found = {label: m["options"] for label, m in experiment.methods.items() if label != "by_rule"}
+    assert [options["settings"] for options in found.values()] == [
+        {"learning_rate": 1},
+        {"learning_rate": 2},
+    ]
+    assert all(options["grid"] == SEARCH["grid"] for options in found.values())
+
+
 @pytest.mark.parametrize(
     ("search", "method", "message"),
     [
         ({"method": "m"}, {}, "searches.s.method: is selected from this grid itself"),
-        ({}, {"options": {"iterations": 3}}, "iterations is varied by the grid"),
         ({"selection": {"runs": 1}}, {}, "mean above 1"),
         ({}, {"mechanism": "nonprivate"}, "no privacy to pay with"),
         ({"rows": "public"}, {"lambda": "searched"}, "neither public nor holdout rows"),

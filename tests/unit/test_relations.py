@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from plots import families, style
-from plots.curves import epsilon_curve, learning_curve
+from plots.curves import epsilon_curve, learning_curve, tuning_curve
 from plots.families import epsilon_family
 from plots.pretraining import PRETRAINED, pretraining
 from plots.relations import OTHERS
@@ -217,3 +217,24 @@ def test_printed_values_stand_with_their_spread(monkeypatch, draw, along):
     assert {0.1, 0.6} <= levels and (0.33 in levels) == (along == "epsilon")
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert {"value published, with its sd", "ends of the source's axis"} <= {*labels}
+
+
+def test_tuning_has_a_panel_with_an_axis_per_data_set(tmp_path):
+    errors = {"flat": [0.0, 0.0, 0.0], "steep": [0.3, 0.31, 0.4]}
+    paths = {}
+    for name, values in errors.items():
+        frame = pd.DataFrame({"lambda": [1e-3, 1e-2, 1e-1], "error_mean": values})
+        frame["best"] = (frame["error_mean"] == min(values)).astype(int)
+        paths[name] = tmp_path / f"{name}.csv"
+        frame.to_csv(paths[name], index=False)
+    experiment = SimpleNamespace(values={"lambda_published": 0.01}, lambda_published=0.01)
+    fig = tuning_curve(experiment, SPEC, paths)
+    counts = {"flat": "3 of 3", "steep": "1 of 3"}
+    for axes, (name, values) in zip(fig.axes, errors.items(), strict=True):
+        assert axes.get_title(loc="left") == f"{name}:\n{counts[name]} are best"
+        low, high = axes.get_ylim()
+        assert low < min(values) and max(values) < high < 0.5
+        drawn = [line.get_xydata() for line in axes.lines]
+        np.testing.assert_allclose(drawn[0][:, 1], values)
+        assert [len(each) for each in drawn[1:]] == [int(counts[name][0]), 2]  # the best; 0.01
+    assert fig.axes[0].get_ylim() != fig.axes[1].get_ylim()

@@ -213,7 +213,7 @@ OVERLAYS = [
         WHERE + "methods: must not be empty",
     ),
     (CM08 % "{sweeps: {table: null}}", WHERE + "tables.figure_1.sweep: no sweep 'table'"),
-    (CM08 % "{tune: null}", WHERE + "figures.tuning: tuning_curve needs a 'tune' section"),
+    (CM08 % "{tune: null}", WHERE + "tables.tuning: tuning needs a 'tune' section"),
     (CM08 % "{lambda_published: null}", WHERE + "methods.nonprivate: lambda is 'published' but"),
     (
         CM08 % "{sweeps: {epsilon: {datasets: [cm08_unseparable]}}}",

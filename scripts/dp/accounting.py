@@ -10,6 +10,10 @@ from typing import NamedTuple
 
 from dp.errors import Refused
 
+NARROW = (
+    0.1  # sensitivity over standard deviation below which `narrow_difference` is exact to rounding
+)
+
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-remove"
 
@@ -93,12 +97,36 @@ def gaussian_delta(sigma, epsilon, sensitivity=1.0):
     if math.isinf(epsilon):
         return 0.0
     ratio = sensitivity / sigma
+    if ratio < NARROW:
+        return float(narrow_difference(ratio, epsilon))
     upper = log_ndtr(ratio / 2 - epsilon / ratio)
     if upper == -math.inf:
         return 0.0
     lower = epsilon + log_ndtr(-ratio / 2 - epsilon / ratio)
     # e^upper - e^lower, by expm1 of the (negative) difference: no cancellation
     return float(math.exp(upper) * -math.expm1(min(lower - upper, 0.0)))
+
+
+def narrow_difference(mu, epsilon):
+    """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1, elementwise.
+
+    Both terms nearly agree there, and their logarithms agree to the last digit for tiny epsilon. So it is
+    the normal density's integral between both points, by Gauss-Legendre nodes, less
+    (e^epsilon - 1) Phi(the lower point). epsilon: any real number.
+    """
+    import numpy as np
+    from scipy.special import log_ndtr
+
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    epsilon = np.asarray(epsilon, dtype=float)
+    middle = -epsilon / mu
+    points = middle[..., None] + mu / 2 * nodes
+    between = mu / 2 / math.sqrt(2 * math.pi) * (weights * np.exp(-(points**2) / 2)).sum(axis=-1)
+    lower = log_ndtr(middle - mu / 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        above = np.expm1(-epsilon) * np.exp(epsilon + lower)  # where e^epsilon would overflow
+        rest = np.where(epsilon > 0, above, -np.expm1(epsilon) * np.exp(lower))
+    return np.maximum(0.0, between + rest)
 
 
 def gaussian_sigma(epsilon, delta, sensitivity=1.0):

@@ -142,22 +142,26 @@ def bounded_loss(weights, X, y, intercept=0.0, numbers=False):
 
     Returns (restarts,). Classes: the Brier score, half the squared distance between what came and the
     probabilities that scores stand for, as in `classification`. numbers: (prediction - y)^2/4, both in
-    [-1, 1], where the prediction is clipped.
+    [-1, 1], where the prediction is clipped. A row whose score overflows, and is no number, counts 1.
     """
     total = np.zeros(len(weights))
     if weights.ndim == 3:
         for rows, scores in _of_classes(weights, X):
-            p = np.exp(scores - scores.max(axis=2, keepdims=True))
+            with np.errstate(invalid="ignore"):
+                p = np.exp(scores - scores.max(axis=2, keepdims=True))
             p /= p.sum(axis=2, keepdims=True)
             right = np.take_along_axis(p, y[rows, None, None], 2)[:, :, 0]
-            total += ((p * p).sum(axis=2) - 2 * right + 1).sum(axis=0) / 2
+            wrong = ((p * p).sum(axis=2) - 2 * right + 1) / 2
+            total += np.nan_to_num(wrong, copy=False, nan=1.0).sum(axis=0)
         return total
     for rows in _blocks(len(X), len(weights)):
-        scores, target = X[rows] @ weights.T + intercept, y[rows, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores, target = X[rows] @ weights.T + intercept, y[rows, None]
         if numbers:
             wrong = (np.clip(scores, -1, 1) - target) / 2
         else:
             wrong = 0.5 - 0.5 * np.tanh(scores * target / 2)  # 1/(1 + e^margin)
+        np.nan_to_num(wrong, copy=False, nan=1.0)
         total += (wrong * wrong).sum(axis=0)
     return total
 

@@ -147,6 +147,25 @@ def test_rows_that_overflow_are_clipped_to_numbers():
     assert (np.linalg.norm(clipped, axis=(1, 2)) <= 0.5 * (1 + 1e-12)).all()
 
 
+def test_a_score_that_is_no_number_moves_a_clipped_mean_no_farther():
+    """Where both signs are infinite (the order of sums decides), the record would be the whole mean."""
+    start = np.array([0.0, *np.tile([1.7e308, -1.7e308], 32)])
+    known = {"epsilon": 1.0, "delta": 1e-6, "rows": "bounded", "noise": "analytic", "bound": 16.0}
+    known |= {"iterations": 1, "clip": 30.0}
+    X, y = np.zeros((100, 65)), np.ones(100)
+    X[:, 0] = 1.0
+    other = X.copy()
+    other[0] = [0.0, *np.full(64, 1.9)]
+    with np.errstate(all="ignore"):
+        first, second = (
+            MEAN_CLIP.release(rows, y, restarts=3, rng=generator(8), initial=start, **known).weights
+            for rows in (X, other)
+        )
+    moved = MEAN_CLIP.moved(100, MEAN_CLIP.parameters(100, 65, **known))
+    assert moved == pytest.approx(2 * 16 / 100)
+    assert 0 < np.abs(first - second)[:, 0].max() <= moved
+
+
 def test_without_noise_it_finds_the_minimiser():
     X, y = rows()
     options = {"iterations": 4000, "learning_rate": 3.0, "lam": 0.05}

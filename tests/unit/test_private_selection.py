@@ -100,6 +100,20 @@ def test_one_record_moves_the_score_by_one_at_most(numbers):
         assert bounded_loss(weights, X, y, 0.3) == pytest.approx((expit(-margins) ** 2).sum(axis=0))
 
 
+@pytest.mark.parametrize("classes, numbers", [(None, False), (None, True), (3, False)])
+def test_a_score_that_is_no_number_counts_as_one_row(classes, numbers):
+    X = np.array([[1.5, 1.5], [1.0, 0.0], [0.0, 0.0]])
+    y = np.array([1, 0, 1]) if classes else np.array([1.0, -1.0, 1.0])
+    weights = np.array([[np.inf, -np.inf], [1.7e308, -1.7e308], [0.5, 0.1]])
+    if classes:
+        weights = np.repeat(weights[:, :, None], 3, axis=2)
+    found = bounded_loss(weights, X, y, 0.0, numbers)
+    others = bounded_loss(weights, X[1:], y[1:], 0.0, numbers)
+    assert np.isfinite(found).all()
+    assert (found - others >= 0).all() and (found - others <= 1 + 1e-12).all()
+    assert found[0] == len(X)
+
+
 def test_the_score_of_several_classes():
     X, _ = rows(30)
     y, weights = np.arange(30) % 4, np.random.default_rng(3).standard_normal((5, 3, 4)) * 20

@@ -12,7 +12,7 @@ import numpy as np
 
 from dp.accounting import ADD_REMOVE, Guarantee, gaussian_epsilon
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.options import ADJACENCY, Ordinary, Whole
+from dp.mechanisms.options import ADJACENCY, Ordinary, Whole, public_size
 from dp.noise import gaussian
 from dp.privacy import quadratics, sensitivities
 from dp.privacy.profiles import Gaussian
@@ -76,6 +76,8 @@ class BoostedAdaSSP(Mechanism):
             f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g}) "
             f"compose to Gaussian DP with mu = {p.mu:.6g}"
         )
+        if p.lam > 0:  # n lambda is in every sum
+            reason += public_size(p)
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _release(self, X, y, p, draws, rng):

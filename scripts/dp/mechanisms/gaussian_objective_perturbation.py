@@ -112,7 +112,7 @@ class _GaussianTilt(Tilted):
         """The part of a reason that all forms share."""
         fixed = f"Lambda = n lambda = {n * (p.lam + plan.ridge):.6g} beside the sum of the losses"
         if plan.adjacency == ADD_REMOVE:
-            fixed += " (a public number, the same with or without a record)"
+            fixed += " (it and n are public numbers, the same with or without a record)"
         return (
             f"tilt of standard deviation {plan.scale:.6g}, {fixed}; a point of gradient norm at most "
             f"tau = {plan.tolerance:g} is found on every data set (a premise: settings in which rounding "

@@ -17,7 +17,15 @@ from dp.descents import full_batch
 from dp.errors import Refused
 from dp.evaluation import error_rate
 from dp.mechanisms import Mechanism, Release, register, repeated
-from dp.mechanisms.options import ADJACENCY, Choice, Flag, Ordinary, Positive, Whole
+from dp.mechanisms.options import (
+    ADJACENCY,
+    Choice,
+    Flag,
+    Ordinary,
+    Positive,
+    Whole,
+    public_size,
+)
 from dp.privacy import last_iterate
 from dp.privacy.profiles import Gaussian
 from dp.privacy.sensitivities import vector_sum
@@ -29,13 +37,6 @@ STEPS = {
     "pretrain": Flag(False),
     "public_iterations": Whole(1000),
 }
-
-
-def public_size(p):
-    """Of sums of a number of records that adjacency does not hide: how a reason ends."""
-    if p.adjacency != ADD_REMOVE:
-        return ""
-    return "; sums are divided by n, a public number, the same with or without a record"
 
 
 class Classifier(Mechanism):
@@ -222,9 +223,12 @@ class MeanClippedDescent(_Descent):
 
     def moved(self, n, p):
         """How far one replaced record moves the clipped mean gradient, at most."""
-        if p.rows == "unbounded":
-            return 2 * p.clip
-        return min(2 * p.clip, last_iterate.constants(p.loss, 0.0, p.bound)[0] / n)
+        return min(2 * p.clip, 2 * self._each(p) / n)
+
+    def _each(self, p):
+        """Norm of one record's gradient, at most: infinite where nothing bounds it."""
+        bounded = p.rows == "bounded"
+        return last_iterate.constants(p.loss, 0.0, p.bound)[0] / 2 if bounded else math.inf
 
     def sigma(self, n, p):
         """Standard deviation of the noise on every coordinate of the clipped mean gradient."""
@@ -247,7 +251,11 @@ class MeanClippedDescent(_Descent):
         return p.proven(reason, proven, Gaussian(mu))
 
     def _noise(self, n, p):
-        return {"mean_clip": p.clip, "sigma": self.sigma(n, p)}
+        # Records' gradients are clipped to the norm that bounds them anyway: a score that overflows is no
+        # number, and would take the whole mean with it.
+        each = self._each(p)
+        clip = each if math.isfinite(each) else None
+        return {"clip": clip, "mean_clip": p.clip, "sigma": self.sigma(n, p)}
 
 
 @register("gradient_descent")

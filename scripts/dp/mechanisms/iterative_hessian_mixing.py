@@ -12,7 +12,7 @@ from dp.accounting import REPLACE_ONE, gaussian_mu
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.boosted_adassp import boost
-from dp.mechanisms.options import ADJACENCY, Between, Ordinary, Whole
+from dp.mechanisms.options import ADJACENCY, Between, Ordinary, Whole, public_size
 from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
@@ -101,6 +101,8 @@ class IterativeHessianMixing(Mechanism):
             f"{gamma:.6g}, a Gaussian release of the smallest eigenvalue, and {p.iterations} gradients "
             f"with noise of standard deviation {sigma:.6g}, composed exactly"
         )
+        if p.lam > 0:  # n lambda is in every gradient
+            reason += public_size(p)
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):

@@ -10,8 +10,7 @@ from dp.errors import Refused
 from dp.inference import floored, linearise
 from dp.mechanisms import Parameters, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation, kind
-from dp.mechanisms.gradient_descent import public_size
-from dp.mechanisms.options import Between, Flag, Loss
+from dp.mechanisms.options import Between, Flag, Loss, public_size
 from dp.noise import gaussian
 from dp.privacy import sensitivities
 from dp.privacy.quadratics import coefficients, isotropic

@@ -160,5 +160,14 @@ class Loss(Option):
 
 # Options that several mechanisms have.
 ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
+
+
+def public_size(p):
+    """What ends the reason of a mechanism that uses the number of records, if adjacency would hide it."""
+    if p.adjacency != ADD_REMOVE:
+        return ""
+    return "; n is a public number, the same with or without a record"
+
+
 LOSS = {"loss": Loss()}
 TOLERANCE = {"tolerance": NonNegative(1e-9)}

@@ -3,10 +3,10 @@
 import numpy as np
 
 from dp import losses
-from dp.accounting import ADD_REMOVE, REPLACE_ONE
+from dp.accounting import REPLACE_ONE
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import ADJACENCY, LOSS, TOLERANCE
+from dp.mechanisms.options import ADJACENCY, LOSS, TOLERANCE, public_size
 from dp.noise import gaussian, l2_laplace
 from dp.privacy.profiles import Gaussian
 from dp.solvers.fits import FITS, fit_options
@@ -146,9 +146,9 @@ class GaussianOutputPerturbation(OutputPerturbation):
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP: mu-Gaussian DP, exactly (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7)."""
-        mu, public = p.mu, ""
-        if p.adjacency == ADD_REMOVE:
-            public = f"; Lambda = n lambda = {n * p.lam:.6g} is public, the same with or without a record"
+        mu, public = p.mu, public_size(p)
+        if public:
+            public += f", and so is Lambda = n lambda = {n * p.lam:.6g}"
         reason = (
             f"the certified minimiser's L2 sensitivity is at most {self._sensitivity(n, p):.6g}, "
             f"{certificate(p)}; noise of standard deviation {self.scale(n, d, p):.6g} makes it Gaussian DP "

@@ -37,6 +37,7 @@ class Plan(NamedTuple):
     candidates: list
     total: float
     adjacency: str
+    reason: str
 
 
 @register("private_selection")
@@ -133,7 +134,9 @@ class PrivateSelection(Mechanism):
         runs = (
             f"the best of a hidden number of runs of {p.of}, {p.runs:g} on average ({p.law} law), with "
             f"settings drawn at random from {len(plan.candidates)}; one run has epsilon "
-            f"{plan.epsilon:.6g} at delta {plan.delta:.3g}"
+            f"{plan.epsilon:.6g} at delta {plan.delta:.3g} (of the first setting: {plan.reason}); runs are "
+            f"taken as independent: what a solver's error, within its tolerance, has from the other runs "
+            f"that it is found with is not counted"
         )
         if p.score == "exact":
             reason = f"{runs}, and runs are compared by an exact score on the private rows"
@@ -236,8 +239,9 @@ def _at(n, d, p, epsilon, delta):
     candidates, stated = _stated(n, d, p, epsilon, delta)
     mu = math.sqrt(p.share / (1 - p.share)) * gaussian_mu(epsilon, delta)
     most = max(each.epsilon for each in stated)
+    shared = stated[0].adjacency, stated[0].reason
     if most > 3 * LARGEST:  # far too much already for one run
-        return Plan(epsilon, delta, mu, candidates, most, stated[0].adjacency)
+        return Plan(epsilon, delta, mu, candidates, most, *shared)
     profiles = _profiles(stated)
     if all(isinstance(each, Gaussian) for each in profiles):
         run = Gaussian(math.hypot(mu, max(each.mu for each in profiles)))
@@ -245,7 +249,7 @@ def _at(n, d, p, epsilon, delta):
         grid = np.union1d(p.epsilon * POINTS, [each.epsilon for each in stated])
         run = with_chords(profiles, mu, grid)
     total = selection.selection_epsilon(run, p.law, p.runs, p.delta)
-    return Plan(epsilon, delta, mu, candidates, total, stated[0].adjacency)
+    return Plan(epsilon, delta, mu, candidates, total, *shared)
 
 
 def _with_exact_score(n, d, p, plan):

@@ -131,7 +131,8 @@ class LeastSquaresReleased(Mechanism):
 
     The sensitivity is 3 R D over the smallest eigenvalue of the rows' own X'X, D = 2 the width of the
     targets' bounds. Its manual calls the factor 3 a heuristic. Without it, for a public design, neighbours
-    differ in one target alone: that is not what is described here. A singular X'X is refused.
+    differ in one target alone: that is not what is described here. A singular X'X is refused. The program
+    has no ridge, so lambda is ignored.
     """
 
     delta = "needed"
@@ -147,9 +148,8 @@ class LeastSquaresReleased(Mechanism):
         return none(p.epsilon, reason)
 
     def _release(self, X, y, p, draws, rng):
-        n, d = X.shape
+        d = X.shape[1]
         gram, moment = quadratics.moments(X, y)
-        gram = gram + n * p.lam * np.eye(d)
         values = np.linalg.eigvalsh(gram)
         if values[0] <= math.sqrt(np.finfo(float).eps) * values[-1]:
             return Release(np.zeros((draws, d)), np.full(draws, "refused"), {})

@@ -12,8 +12,8 @@ import numpy as np
 
 from dp.descents import full_batch
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.gradient_descent import Classifier, public_size
-from dp.mechanisms.options import ADJACENCY, Between, Choice, Optional, Whole
+from dp.mechanisms.gradient_descent import Classifier
+from dp.mechanisms.options import ADJACENCY, Between, Choice, Optional, Whole, public_size
 from dp.noise import gaussian
 from dp.privacy import last_iterate, sensitivities
 from dp.privacy.profiles import Gaussian

@@ -90,7 +90,7 @@ def constants(loss, lam, bound=1.0, clip=math.inf):
     """
     largest = {"logistic": 1.0, "softmax": math.sqrt(2)}.get(loss, math.inf) * bound
     curvature = {"logistic": 0.25, "softmax": 0.5}.get(loss, 1.0)
-    if loss not in ("logistic", "softmax", "squared", "huber", "log_cosh"):
+    if loss not in ("logistic", "softmax", "squared", "huber_residual", "log_cosh"):
         raise ValueError(f"no constants are known of the {loss} loss")
     return 2 * min(clip, largest), lam, lam + curvature * bound**2
 

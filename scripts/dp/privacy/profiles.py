@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dp.accounting import gaussian_epsilon
+from dp.accounting import NARROW, gaussian_epsilon, narrow_difference
 
 FAR = 12.0  # standard deviations beyond which a normal variable's probability, 2e-33, is added as it is
 PANELS = (
@@ -43,6 +43,8 @@ def gaussian_profile(mu, epsilon):
     if mu == 0:
         return np.maximum(0.0, -np.expm1(np.minimum(epsilon, 0.0)))
     upper = log_ndtr(mu / 2 - epsilon / mu)
+    if mu < NARROW:
+        return np.where(upper == -np.inf, 0.0, narrow_difference(mu, epsilon))
     lower = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
     with np.errstate(invalid="ignore"):
         share = -np.expm1(np.minimum(lower - upper, 0.0))

@@ -24,7 +24,7 @@ def price_of_tuning(experiment, spec, draws):
         title: [(k, method) for k, method in enumerate(methods) if method in set(frame["method"])]
         for title, methods in options["panels"].items()
     }
-    panels = {title: methods for title, methods in panels.items() if methods}
+    panels = {title: methods for title, methods in panels.items() if len(methods) > 1}
     fig, grid = style.figure(
         0.6 + 4.2 * len(panels), 4.4, ncols=len(panels), sharey=True, squeeze=False
     )

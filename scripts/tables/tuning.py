@@ -12,6 +12,7 @@ COLUMNS = (
     *("dataset", "lambda_tuned", "error_tuned", "ties", "lambdas_tied", "lambda_published"),
     *("error_published", "lambda_nearest", "tuned_on"),
 )
+ENDS = ("mean", "low", "high")
 PRICE = (
     *("mechanism", "dataset", "train_size", "epsilon", "settings", "metric", "mean"),
     *("over_rule", "over_rule_low", "over_rule_high"),
@@ -57,15 +58,16 @@ def price_of_tuning(experiment, spec, draws):
     rows = []
     for title, ways in options["panels"].items():
         ways = dict(zip(ways, options["ways"], strict=True))
-        methods = [method for method in ways if method in set(means["method"])]
-        if not methods:
+        found = means[means["method"].isin(ways)]
+        if found["method"].nunique() < 2:
             continue
-        over = paired.differences(means, methods[0]).set_index([*paired.AT, "method"])
-        found = means[means["method"].isin(methods)]
+        over = paired.differences(means, next(iter(ways))).set_index([*paired.AT, "method"])
         for at, cell in found.groupby(paired.AT, sort=False):
-            for method in methods:
-                value = cell.loc[cell["method"] == method, "value"].mean()
-                by = over.loc[(*at, method)] if method != methods[0] else {}
-                ends = (by.get(name, "") for name in ("mean", "low", "high"))
-                rows.append((title, *at, ways[method], options["metric"], value, *ends))
+            values = cell.groupby("method")["value"].mean()
+            if len(values) < 2:  # one way alone has nothing beside it
+                continue
+            for method in [method for method in ways if method in values]:
+                key = (*at, method)
+                ends = (over.loc[key][name] if key in over.index else "" for name in ENDS)
+                rows.append((title, *at, ways[method], options["metric"], values[method], *ends))
     return PRICE, rows

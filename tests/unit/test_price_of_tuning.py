@@ -1,0 +1,53 @@
+"""What each way of tuning costs: the table's differences, and what stands alone in it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t
+
+from plots.tuning import price_of_tuning as figure
+from tables.tuning import price_of_tuning as table
+
+LOSSES = {"plain": 0.4, "rule": 0.5, "selected": 0.55, "other_rule": 0.6}
+OPTIONS = {
+    "panels": {"one": ["rule", "selected"], "two": ["other_rule", "other_selected"]},
+    "metric": "log_loss",
+    "baseline": "plain",
+    "ways": ["by rule", "selected"],
+}
+
+
+@pytest.fixture
+def draws():
+    rng, rows = np.random.default_rng(1), []
+    for method, loss in LOSSES.items():
+        for epsilon in [np.inf] if method == "plain" else [0.5, 2.0]:
+            for fold in range(4):
+                noise = 0.1 * fold + 0.01 * rng.standard_normal(3)
+                rows += [(method, epsilon, fold, loss + each) for each in noise]
+    frame = pd.DataFrame(rows, columns=["method", "epsilon", "fold", "log_loss"])
+    return frame.assign(dataset="d", train_size=10, status="ok")
+
+
+def test_differences_are_paired_by_fold(draws):
+    columns, rows = table(None, {"options": OPTIONS}, draws)
+    found = pd.DataFrame(rows, columns=columns)
+    assert set(found["mechanism"]) == {"one"}  # of the other panel there is one way alone
+    assert list(found["settings"]) == ["by rule", "selected"] * 2
+    means = draws.groupby(["epsilon", "method", "fold"])["log_loss"].mean()
+    by_fold = means.loc[2.0, "selected"] - means.loc[2.0, "rule"]
+    row = found.iloc[3]
+    assert row["mean"] == pytest.approx(means.loc[2.0, "selected"].mean())
+    assert row["over_rule"] == pytest.approx(by_fold.mean())
+    half = t.ppf(0.975, 3) * by_fold.std(ddof=1) / 2
+    assert row["over_rule_high"] - row["over_rule"] == pytest.approx(half)
+    assert half < 0.03  # the folds' own differences are not in it
+    assert list(found["over_rule"][::2]) == ["", ""]
+
+
+def test_a_panel_per_mechanism_with_several_ways(draws):
+    fig = figure(SimpleNamespace(methods={}), {"title": "t", "options": OPTIONS}, draws)
+    (axes,) = fig.axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["by rule", "selected"]

@@ -76,6 +76,12 @@ def table_numbers(source):
     return {path: value for path, value in found.items() if "/columns/" not in path}
 
 
+def test_every_source_whose_text_was_read_has_a_list():
+    read = {path.stem.removeprefix("printed_") for path in FILES}
+    wanted = {"chaudhuri_monteleoni_2008", "veldhuizen_2020", "hoseinpour_2023"}
+    assert wanted | {"patton_linear", "einarsson_2018"} <= read
+
+
 def test_every_result_is_stored_and_no_other(printed, sources):
     key, places = printed
     stored, wanted = table_numbers(sources[key]), 0

@@ -1,18 +1,16 @@
 """What differs from run to run, beside the results: seconds, memory, host, versions, commit."""
 
 import argparse
-import csv
 import platform
 import subprocess
 import sys
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 
 from study import paths
 from study.canonical import epsilon
 from study.configuration.experiment import Experiment
-from study.jobs import script
+from study.jobs import cost, script
 from study.jobs.files import write_csv, write_json
 
 PACKAGES = ("snakemake", "numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "seaborn")
@@ -29,12 +27,11 @@ def main():
     experiment, study = arguments.experiment, paths.in_study()
     rows = []
     for cell in experiment.cells():
-        path = Path(experiment.run_path(cell).replace("/runs/", "/benchmarks/run/")).with_suffix("")
-        benchmark = read_benchmark(path.with_name(path.name + ".tsv"))
+        took = cost.read(paths.log_of(experiment.run_path(cell)))
         rows.append(
             (
                 *(cell.dataset, cell.method, cell.train_size, epsilon(cell.epsilon)),
-                *(benchmark.get(key, "") for key in ("s", "cpu_time", "max_rss")),
+                *((took.wall, took.cpu, took.peak_mb) if took else ("", "", "")),
             )
         )
     write_csv(
@@ -59,14 +56,6 @@ def main():
             "configuration": experiment.values,
         },
     )
-
-
-def read_benchmark(path):
-    """Snakemake's benchmark of one job, {} where the job ran elsewhere or before it was measured."""
-    if not path.exists():
-        return {}
-    with path.open(newline="") as handle:
-        return next(csv.DictReader(handle, delimiter="\t"), {})
 
 
 def commit(folder):

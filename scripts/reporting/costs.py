@@ -1,10 +1,10 @@
-"""Seconds and memory of the jobs that ran, from Snakemake's benchmark files."""
+"""Seconds and memory of the jobs that ran, from their logs."""
 
-import csv
 from statistics import median
 from typing import NamedTuple
 
 from study import paths
+from study.jobs import cost
 
 COLUMNS = (
     *("rule", "experiment", "jobs", "cpu_seconds", "cpu_seconds_median", "cpu_seconds_max"),
@@ -13,8 +13,8 @@ COLUMNS = (
 
 
 class Measured(NamedTuple):
-    """One job: rule, experiment ("" for what experiments share), its path below the rule's folder
-    without .tsv, wall-clock and CPU seconds, peak memory in MB."""
+    """One job: its script, which mostly has its rule's name, experiment ("" for what experiments share),
+    its path below the rule's folder, wall-clock and CPU seconds, peak memory in MB."""
 
     rule: str
     experiment: str
@@ -25,29 +25,16 @@ class Measured(NamedTuple):
 
 
 def measured():
-    """`Measured` of every benchmark file.
-
-    A job too short to be sampled has no CPU seconds of its own: its wall-clock seconds stand in.
-    """
+    """`Measured` of every job whose log tells what it took."""
     found = []
-    for path, experiment, rule, below in paths.benchmarks():
-        with path.open(newline="") as handle:
-            row = next(csv.DictReader(handle, delimiter="\t"), None)
-        if row is None:
-            continue
-        wall = _number(row.get("s"))
-        cpu = _number(row.get("cpu_time")) or wall
-        peak = _number(row.get("max_rss"))
-        found.append(Measured(rule, experiment, below, wall, cpu, peak))
+    for log, experiment, path in paths.logs():
+        took = cost.read(log)
+        if took:
+            below = path.partition("/")[2]
+            found.append(
+                Measured(took.script, experiment, below, took.wall, took.cpu, took.peak_mb)
+            )
     return found
-
-
-def _number(text):
-    try:
-        value = float(text)
-    except (TypeError, ValueError):
-        return 0.0
-    return value if value == value else 0.0
 
 
 def per_rule(jobs):

@@ -10,9 +10,7 @@ that knows nothing: a worse model is not worth less than none. `kept` is the sha
 model without privacy gains over knowing nothing.
 """
 
-import csv
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,7 +20,7 @@ from plots import style
 from study import lambdas, paths
 from study.canonical import epsilon
 from study.configuration.experiment import Cell, data_path
-from study.jobs import paired
+from study.jobs import cost, paired
 from study.jobs.files import read_json
 from study.jobs.summary import draws_frame, over_folds
 
@@ -217,15 +215,14 @@ def _costs(experiment, cells):
     """(method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
     Seconds of the cell's job, its start included, over its draws, and of the fit without privacy that
-    it starts from, if any, over the folds. A job of less than SAMPLED seconds is measured by the clock on
-    the wall, since its use of the processor is hardly sampled. Memory is the most that any of the
-    method's jobs on the data set was seen to take.
+    it starts from, if any, over the folds. Memory is the most that any of the method's jobs on the data
+    set took.
     """
     seconds, memory = {}, {}
     for cell in cells:
-        own, peak = _benchmark(experiment.run_path(cell), "runs", "run")
+        own, peak = _took(experiment.run_path(cell))
         fit = experiment.fit_path(cell)
-        of_fit, fit_peak = _benchmark(fit, "fits", "fit") if fit else (0.0, 0.0)
+        of_fit, fit_peak = _took(fit) if fit else (0.0, 0.0)
         parts = experiment.folds if "folds" in experiment.values else experiment.simulations
         fits = parts * read_json(data_path(cell.dataset, "json")).get("data_replicates", 1)
         seconds[cell] = own / (parts * experiment.restarts) + of_fit / fits
@@ -240,26 +237,10 @@ def _costs(experiment, cells):
     }
 
 
-SAMPLED = 5.0
-
-
-def _benchmark(file, folder, rule):
-    """(seconds, MB) of the job that made a file; not-a-numbers where it was not measured."""
-    path = Path(file.replace(f"/{folder}/", f"/benchmarks/{rule}/"))
-    path = path.with_name(path.name.removesuffix(path.suffix) + ".tsv")
-    if not path.exists():
-        return math.nan, math.nan
-    with path.open(newline="") as handle:
-        row = next(csv.DictReader(handle, delimiter="\t"), {})
-    wall, cpu, peak = (_float(row.get(key)) for key in ("s", "cpu_time", "max_rss"))
-    return (wall if wall < SAMPLED or math.isnan(cpu) else cpu), peak
-
-
-def _float(text):
-    try:
-        return float(text)
-    except (TypeError, ValueError):
-        return math.nan
+def _took(file):
+    """(seconds of a processor, MB) of the job that made a file; not-a-numbers where it was not measured."""
+    took = cost.read(paths.log_of(file))
+    return (took.cpu, took.peak_mb) if took else (math.nan, math.nan)
 
 
 def across(rows):

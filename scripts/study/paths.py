@@ -78,11 +78,6 @@ class Place(NamedTuple):
         name = f"{self._stem(suffix)}.log"
         return results(self.folder, "logs", self.part, name).format_map(_Wildcards(values))
 
-    def benchmark(self, rule, **values):
-        """What the rule's job took, for `benchmarks` to find."""
-        name = f"{self._stem()}.tsv"
-        return results(self.folder, "benchmarks", rule, name).format_map(_Wildcards(values))
-
     def _stem(self, suffix=None):
         suffix = suffix or (self.suffix if "{" in self.suffix else None)
         return f"{self.name}.{suffix}" if suffix else self.name
@@ -129,9 +124,16 @@ ACROSS = Place("", "", "regret")  # recommended methods across data sets; its fi
 SNAPSHOT = Place("", "", "frontier", "json")
 
 
-def benchmarks():
-    """(file, folder, rule, path below the rule's folder without .tsv) of every measurement there is."""
+def logs():
+    """(log, folder, path below the folder's logs without .log) of every job that has one."""
     root = Path(results())
-    for path in sorted(root.glob("*/benchmarks/**/*.tsv")):
-        folder, _, rule, *rest = path.relative_to(root).with_suffix("").parts
-        yield path, folder, rule, "/".join(rest)
+    for path in sorted(root.glob("*/logs/**/*.log")):
+        folder, _, *rest = path.relative_to(root).with_suffix("").parts
+        yield path, folder, "/".join(rest)
+
+
+def log_of(file):
+    """The log of the job that made a file of an experiment's part, such as a run or a fit."""
+    path = Path(file).relative_to(results())
+    experiment, *rest = path.with_suffix(".log").parts
+    return results(experiment, "logs", *rest)

@@ -83,4 +83,4 @@ def record():
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(main, job=False)

@@ -73,4 +73,4 @@ def table(plan):
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(main, job=False)

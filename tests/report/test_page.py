@@ -222,17 +222,21 @@ def test_page_one_answers_which_method_to_use(experiment):
     assert answers.answers()["stale"]
 
 
+def took(script, cpu, wall, peak):
+    return f"{script} took {cpu} s of a processor, {wall} s by the clock, {peak} MB\n"
+
+
 def test_costs_per_rule(project):
-    header = "s\th:m:s\tmax_rss\tcpu_time\n"
     for name, line in (
-        ("cm08/benchmarks/run/a/m/n=10/eps=0.1", "2.0\t0:00:02\t50.5\t1.5"),
-        ("cm08/benchmarks/run/a/m/n=10/eps=0.2", "4.0\t0:00:04\t70.5\t2.5"),
-        ("cm08/benchmarks/run/a/m/n=10/eps=1", "0.3\t0:00:00\t-\t-"),
-        ("wdbc/benchmarks/tune/a", "1.0\t0:00:01\t20\tNA"),
+        ("cm08/logs/runs/a/m/n=10/eps=0.1", took("run", 1.5, 2.0, 50.5)),
+        ("cm08/logs/runs/a/m/n=10/eps=0.2", f"a warning\n{took('run', 2.5, 4.0, 70.5)}"),
+        ("cm08/logs/runs/a/m/n=10/eps=0.3", "error: it failed\n"),
+        ("cm08/logs/runs/a/m/n=10/eps=1", took("run", 0.3, 0.3, 0)),
+        ("wdbc/logs/tuned/a", took("tune", 1.0, 1.0, 20)),
     ):
-        path = Path(f"results/{name}.tsv")
+        path = Path(f"results/{name}.log")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(header + line + "\n")
+        path.write_text(line)
     rows = {row[:2]: row[2:] for row in costs.per_rule(costs.measured())}
     assert rows["run", "cm08"] == pytest.approx((3, 4.3, 1.5, 2.5, 6.3, 70.5))
     assert rows["tune", "wdbc"] == pytest.approx((1, 1.0, 1.0, 1.0, 1.0, 20))

@@ -18,8 +18,6 @@ rule aggregate:
         ),
     log:
         paths.CELLS.log(),
-    benchmark:
-        paths.CELLS.benchmark("aggregate")
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -49,8 +47,6 @@ rule provenance:
         json=paths.PROVENANCE(),
     log:
         paths.PROVENANCE.log(),
-    benchmark:
-        paths.PROVENANCE.benchmark("provenance")
     conda:
         "../../envs/environment.yaml"
     threads: 1

@@ -17,8 +17,6 @@ rule attack:
         paths.ATTACK(),
     log:
         paths.ATTACK.log(),
-    benchmark:
-        paths.ATTACK.benchmark("attack")
     conda:
         "../../envs/environment.yaml"
     threads: 1

@@ -39,8 +39,6 @@ rule prepare:
         json=paths.DATA("json"),
     log:
         paths.DATA.log(),
-    benchmark:
-        paths.DATA.benchmark("prepare")
     cache: workflow.enable_cache
     conda:
         "../../envs/environment.yaml"
@@ -60,8 +58,3 @@ rule prepare:
     shell:
         'python "$DP_HOME/scripts/prepare.py" --dataset {params.name} --entry {params.entry:q}'
         " --seed {params.seed} --out-npz {output.npz} --out-json {output.json} 2> {log}"
-
-
-# Copied from a cache there is nothing to measure, and Snakemake refuses a rule with both.
-if workflow.enable_cache:
-    rules.prepare.rule._benchmark = None

@@ -9,8 +9,6 @@ rule analyse:
         paths.ANALYSIS(),
     log:
         paths.ANALYSIS.log(),
-    benchmark:
-        paths.ANALYSIS.benchmark("analyse")
     conda:
         "../../envs/environment.yaml"
     threads: alone
@@ -40,8 +38,6 @@ rule table:
         ),
     log:
         paths.TABLE.log(),
-    benchmark:
-        paths.TABLE.benchmark("table")
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -71,8 +67,6 @@ rule figure:
         paths.FIGURE("pdf"),
     log:
         paths.FIGURE.log(),
-    benchmark:
-        paths.FIGURE.benchmark("figure")
     conda:
         "../../envs/environment.yaml"
     threads: 1

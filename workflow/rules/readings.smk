@@ -14,8 +14,6 @@ rule readings:
         ),
     log:
         paths.READINGS.log(),
-    benchmark:
-        paths.READINGS.benchmark("readings")
     conda:
         "../../envs/environment.yaml"
     threads: 1

@@ -1,4 +1,4 @@
-# What jobs ask a scheduler for: what `benchmark:` measured of a rule's largest job, with headroom that
+# What jobs ask a scheduler for: what was measured of a rule's largest job, with headroom that
 # doubles with every retry. A change of these numbers reruns nothing.
 
 import math

@@ -10,8 +10,6 @@ rule fit:
         paths.FIT(),
     log:
         paths.FIT.log(),
-    benchmark:
-        paths.FIT.benchmark("fit")
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -41,8 +39,6 @@ rule run:
         paths.RUN(),
     log:
         paths.RUN.log(),
-    benchmark:
-        paths.RUN.benchmark("run")
     conda:
         "../../envs/environment.yaml"
     threads: 1

@@ -10,8 +10,6 @@ rule tune:
         csv=paths.TUNED(),
     log:
         paths.TUNED.log(),
-    benchmark:
-        paths.TUNED.benchmark("tune")
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -42,8 +40,6 @@ rule search:
         csv=paths.SEARCH("csv"),
     log:
         paths.SEARCH.log(),
-    benchmark:
-        paths.SEARCH.benchmark("search")
     conda:
         "../../envs/environment.yaml"
     threads: 1

@@ -16,8 +16,6 @@ rule compare:
         ),
     log:
         paths.VERDICTS.log(section="published"),
-    benchmark:
-        paths.VERDICTS.benchmark("compare", section="published")
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -61,8 +59,6 @@ rule check:
         ),
     log:
         paths.VERDICTS.log(),
-    benchmark:
-        paths.VERDICTS.benchmark("check")
     wildcard_constraints:
         section="claims|defects",
     conda:

@@ -1,16 +1,22 @@
-"""A job script's start: its arguments, and errors as one sentence."""
+"""A job script's start and end: its arguments, errors as one sentence, and what it took."""
 
 import errno
 import json
 import sys
 
 from study import lambdas
+from study.jobs import cost
 
 
-def run(main):
-    """Run a job's main function; what a user can mend is told in one sentence, with exit status 1."""
+def run(main, job=True):
+    """Run a main function; what a user can mend is told in one sentence, with exit status 1.
+
+    job: whether it is a job's, whose log is told what it took.
+    """
     try:
         main()
+        if job:
+            print(cost.line(), file=sys.stderr)
     except MemoryError as error:
         sys.exit(
             f"error: not enough memory{f' ({error})' if str(error) else ''}: run fewer jobs side by "

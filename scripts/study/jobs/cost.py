@@ -1,0 +1,56 @@
+"""What a job took: the last line of its log, which costs nothing to measure.
+
+Snakemake's `benchmark:` samples from outside: a thread and a file for each job, a quarter of the time of
+short jobs on many cores, and no processor seconds of those that end before the first sample.
+"""
+
+import os
+import re
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+LINE = re.compile(
+    r"^(\w+) took ([\d.]+) s of a processor, ([\d.]+) s by the clock, ([\d.]+) MB$", re.MULTILINE
+)
+MAXRSS_MB = 1024**2 if sys.platform == "darwin" else 1024  # bytes there, kilobytes elsewhere
+
+
+class Cost(NamedTuple):
+    """script: its name without .py. Seconds of a processor and by the clock, peak memory in MB, which
+    counts what a fork shares (see `study.jobs.fork`)."""
+
+    script: str
+    cpu: float
+    wall: float
+    peak_mb: float
+
+
+def line():
+    """What this process and those that it waited for took until now."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu = sum(one.ru_utime + one.ru_stime for one in used)
+    peak = max(one.ru_maxrss for one in used) / MAXRSS_MB
+    script = Path(sys.argv[0]).stem
+    return f"{script} took {cpu:.3f} s of a processor, {_age():.3f} s by the clock, {peak:.1f} MB"
+
+
+def read(log):
+    """`Cost` of the job that wrote a log, None where it did not end well, or there is no log."""
+    try:
+        found = LINE.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    return Cost(found[-1][0], *map(float, found[-1][1:])) if found else None
+
+
+def _age():
+    """Seconds since this process was started or forked; where no /proc tells, those of the processor."""
+    try:
+        ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    except (OSError, AttributeError):
+        return time.process_time()
+    return now - int(ticks) / os.sysconf("SC_CLK_TCK")

@@ -68,7 +68,7 @@ class Project:
         """
         environment = os.environ | ENVIRONMENT | self.environment
         if capture:
-            environment |= {"CAPTURE": str(capture), "PYTHONPATH": str(CAPTURE)}
+            environment |= {"CAPTURE": str(capture), "PYTHONPATH": str(CAPTURE), "DP_FORK": "0"}
         process = subprocess.Popen(
             [sys.executable, *program, *map(str, arguments)],
             cwd=self.folder,

@@ -3,10 +3,12 @@
 import logging
 import signal
 import subprocess
+import tempfile
 
 from snakemake.logging import logger
+from snakemake.shell import shell
 
-from study.jobs import alive
+from study.jobs import alive, fork
 
 
 def begin(dag):
@@ -25,7 +27,23 @@ def begin(dag):
     except OSError as error:
         sys.exit(f"error: {paths.results()}/ cannot be written: {error}")
     alive.begin()
+    start_quickly()
     signal.signal(signal.SIGINT, interrupt)
+
+
+def start_quickly():
+    """Jobs on this machine are forks of a process: see `study.jobs.fork`. DP_FORK=0 is without."""
+    own_packages = workflow.deployment_settings.deployment_method
+    if MODULE or own_packages or not workflow.local_exec or os.environ.get("DP_FORK") == "0":
+        return
+    folder = tempfile.mkdtemp(prefix="dp-")
+    workflow.dp_forks = fork.begin(folder)
+    # A job of several threads starts libraries of its own.
+    shell.prefix(
+        'set -euo pipefail; python() {{ case "$OMP_NUM_THREADS $1" in "1 $DP_HOME/scripts/"*.py) '
+        f'command python -IS "$DP_HOME/scripts/study/jobs/ask.py" {shlex.quote(folder)} "$@";; '
+        '*) command python "$@";; esac; }}; '
+    )
 
 
 def interrupt(number, frame):

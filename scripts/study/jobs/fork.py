@@ -1,0 +1,148 @@
+"""Starts job scripts as forks of one process that has imported what they import, for a run on one machine.
+
+An interpreter with numpy takes 0.13 s of a processor to start, one with seaborn 1.2 s, a fork some
+hundredths. `begin` starts the processes, `study/jobs/ask.py` asks one of them for a job: its arguments,
+environment, folder and standard streams become the fork's. They end when the run does, killed or not, and
+without them jobs start as they do by hand.
+"""
+
+import gc
+import importlib
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from dp.mechanisms import MECHANISMS
+from study.jobs import ask
+
+# What jobs of a script import later than at its top.
+LATER = dict.fromkeys(ask.TABLES_AND_FIGURES, ("seaborn", "study.jobs.summary"))
+LATER |= {"attack": ("scipy.special",)}
+PATIENCE = 10  # seconds that a request may take to arrive
+
+
+def begin(folder):
+    """Start the processes, each with a socket in a folder, which is theirs to remove.
+
+    Returns them: they end when their standard input is closed, as this process's own end does.
+    """
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    servers = []
+    for name in ask.SOCKETS:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(Path(folder, name)))
+            listener.listen(1000)  # jobs that start before it has imported anything wait here
+            servers.append(
+                subprocess.Popen(
+                    [sys.executable, __file__, folder, str(listener.fileno())],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=[listener.fileno()],
+                    env=environment,
+                )
+            )
+    return servers
+
+
+def serve(listener):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the jobs
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # jobs answer for themselves
+    while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError, EOFError, struct.error):
+            connection.settimeout(PATIENCE)
+            streams, folder, environment, (script, *words) = receive(connection)
+            connection.settimeout(None)
+            load(Path(script).stem)
+            if os.fork() == 0:
+                listener.close()
+                become(connection, streams, folder, environment, script, words)
+            for stream in streams:
+                os.close(stream)
+
+
+def receive(connection):
+    """(standard streams, folder, environment, [script, arguments ...]) of a request."""
+    head, streams, *_ = socket.recv_fds(connection, 12, 3)
+    size, words = struct.unpack("=QI", head)
+    body = bytearray()
+    while len(body) < size:
+        body += connection.recv(size - len(body)) or _ended()
+    folder, *texts = os.fsdecode(bytes(body)).split("\0")
+    return streams, folder, dict(t.split("=", 1) for t in texts[words:]), texts[:words]
+
+
+def _ended():
+    raise EOFError
+
+
+def load(name):
+    """What a script imports at its top, for its jobs to share; a fault is for the job to report."""
+    if name in sys.modules:
+        return
+    for module in (name, "numpy.random", *LATER.get(name, ())):
+        with suppress(BaseException):
+            importlib.import_module(module)
+    for mechanism in MECHANISMS:
+        with suppress(BaseException):
+            MECHANISMS[mechanism]
+    gc.freeze()  # pages that no collection touches stay shared
+
+
+def become(connection, streams, folder, environment, script, words):
+    """Be the job, tell its exit status, and end. It is killed with the process that asked for it."""
+    status = 1
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        threading.Thread(target=_end_with, args=[connection], daemon=True).start()
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv = [script, *words]
+        from study.jobs import script as jobs
+
+        jobs.run(importlib.import_module(Path(script).stem).main)
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        with suppress(OSError):
+            connection.sendall(bytes([status & 255]))
+        os._exit(status)
+
+
+def _end_with(connection):
+    with suppress(OSError):
+        connection.recv(1)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    folder, number = sys.argv[1:]
+    try:
+        serve(socket.socket(fileno=int(number)))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

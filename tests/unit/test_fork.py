@@ -1,0 +1,98 @@
+"""Jobs that are forks behave as jobs that are started: streams, status, place, and how they end."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from project import ROOT
+from study.jobs import ask, cost, fork
+
+SCRIPTS = ROOT / "scripts"
+
+
+@pytest.fixture(scope="module")
+def forks():
+    """(folder of the sockets, their processes)."""
+    folder = tempfile.mkdtemp(prefix="dp-")  # a socket's path is short
+    servers = fork.begin(folder)
+    yield folder, servers
+    for server in servers:
+        server.stdin.close()
+        assert server.wait(10) == 0
+    assert not Path(folder).exists()
+
+
+def start(folder, *words, **settings):
+    settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | settings
+    command = [sys.executable, "-IS", SCRIPTS / "study/jobs/ask.py", folder, *words]
+    return subprocess.Popen(command, **settings)
+
+
+def ended(process):
+    """(exit status, standard output, standard error)."""
+    out, err = process.communicate(timeout=30)
+    return process.returncode, out, err
+
+
+def children(server):
+    return Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+
+
+def test_a_fork_is_like_a_job_that_is_started(forks, tmp_path):
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    (tmp_path / "b.csv").write_text("x\n2\n")
+    words = (SCRIPTS / "concatenate.py", "a.csv", "b.csv", "--out")
+    status, out, err = ended(start(forks[0], *words, "of_fork.csv", cwd=tmp_path))
+    assert (status, out) == (0, "")
+    assert cost.LINE.fullmatch(err.strip())[1] == "concatenate"
+    done = subprocess.run([sys.executable, *words, "c.csv"], cwd=tmp_path, check=True)
+    assert done.returncode == 0
+    assert (tmp_path / "of_fork.csv").read_bytes() == (tmp_path / "c.csv").read_bytes() != b""
+
+
+def test_status_and_message_are_those_of_the_job(forks, tmp_path):
+    script = SCRIPTS / "concatenate.py"
+    status, _, err = ended(start(forks[0], script, "none.csv", "--out", "o.csv", cwd=tmp_path))
+    assert status == 1 and err.startswith("error: ") and "none.csv" in err
+    status, _, err = ended(start(forks[0], script, "--nonsense"))
+    assert status == 2 and "concatenate.py: error:" in err
+    status, out, _ = ended(start(forks[0], SCRIPTS / "table.py", "--help"))
+    assert status == 0 and out.startswith("usage: table.py")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked up in /proc")
+def test_a_fork_ends_with_who_asked_and_the_other_way_round(forks, tmp_path):
+    """Waits for a named pipe, so that it can be killed in the middle."""
+    os.mkfifo(tmp_path / "in.csv")
+    light, _ = forks[1]
+    for kill_the_job in (False, True):
+        words = (SCRIPTS / "concatenate.py", tmp_path / "in.csv", "--out", tmp_path / "o.csv")
+        process = start(forks[0], *words)
+        wait_for(lambda: children(light))
+        if kill_the_job:
+            os.kill(int(children(light)[0]), signal.SIGKILL)
+            assert ended(process)[0] == ask.KILLED
+        else:
+            process.kill()
+            ended(process)
+        wait_for(lambda: not children(light))
+
+
+def test_without_the_processes_a_job_starts_by_itself(tmp_path):
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    process = start(tmp_path, SCRIPTS / "concatenate.py", "--help", env=environment)
+    status, out, _ = ended(process)
+    assert status == 0 and out.startswith("usage: concatenate.py")
+
+
+def wait_for(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

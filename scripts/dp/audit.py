@@ -261,15 +261,34 @@ def guarantee(mechanism, pair, epsilon, delta=0.0, **options):
 
     Raises ValueError for an option that the mechanism does not have, or a value that it refuses.
     """
+    return _guarantee(*_asked(mechanism, pair, epsilon, delta, options))
+
+
+def check(mechanism, pair, epsilon, delta=0.0, **options):
+    """Raise what `guarantee` does, but for what a mechanism's own `check` leaves to its slow guarantee."""
+    mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
+    if type(mechanism).check is Mechanism.check:
+        _guarantee(mechanism, pair, settings)
+        return
+    mechanism.check(*pair.size, **settings)
+    if mechanism.parameters(*pair.size, **settings).adjacency == ADD_REMOVE:
+        _check_removes(pair)
+
+
+def _asked(mechanism, pair, epsilon, delta, options):
+    """(mechanism, pair, all settings), of a pair that knows no settings which the mechanism has not."""
     mechanism, pair = find(mechanism), pairs.find(pair)
-    arguments = dict(pair.arguments) | options
     for key in pair.arguments:
         if key not in ("lam", "bound", *mechanism.facts, *mechanism.options):
             raise Refused(
                 f"this pair is for mechanisms that take {key!r}, and {mechanism.name} does not: choose "
                 f"another pair"
             )
-    found = mechanism.guarantee(*pair.size, **_spent(mechanism, epsilon, delta), **arguments)
+    return mechanism, pair, _spent(mechanism, epsilon, delta) | dict(pair.arguments) | options
+
+
+def _guarantee(mechanism, pair, settings):
+    found = mechanism.guarantee(*pair.size, **settings)
     if found.adjacency == ADD_REMOVE:
         _check_removes(pair)
     return found

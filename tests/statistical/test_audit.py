@@ -331,14 +331,13 @@ def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_laplace_noise_per_weight_is_found_in_784_dimensions(epsilon):
+def test_laplace_noise_per_weight_is_found_in_784_dimensions():
     """More than twice the claimed epsilon with a million releases on either side."""
     found = audit.epsilon_lower_bound(
-        "laplace_coordinates", "saturated_diagonal", epsilon=epsilon, trials=1_000_000,
+        "laplace_coordinates", "saturated_diagonal", epsilon=1.0, trials=1_000_000,
         rng=generator(61),
     )  # fmt: skip
-    assert 2 * epsilon < found <= 28 * epsilon
+    assert 2 < found <= 28
 
 
 def test_the_missing_jacobian_is_found():

@@ -83,8 +83,10 @@ class _SGD(Mechanism):
             trains, cache = [waiting[k][:2] for k in same], {}
             weights = np.empty((len(candidates), len(runs), trains[0][0].shape[1]))
             intercepts = np.zeros((len(candidates), len(runs)))
-            for p, chosen in self._alike(candidates):
-                again = copy.deepcopy(runs)  # candidates share their draws
+            *others, last = self._alike(candidates)
+            for p, chosen in (*others, last):
+                # candidates share their draws; to copy generators takes longer than a short descent
+                again = runs if chosen is last[1] else copy.deepcopy(runs)
                 lams = [candidates[k].lam for k in chosen]
                 weights[chosen], intercepts[chosen] = self._descend(trains, again, lams, cache, p)
             for j, k in enumerate(same):

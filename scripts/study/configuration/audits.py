@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from dp.audit import CONTROLS, find, guarantee
+from dp.audit import CONTROLS, check, find
 from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.privacy import pairs
@@ -103,7 +103,7 @@ def load(config, experiments=None):
                 raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")
             for epsilon in attack["epsilons"]:
                 try:
-                    guarantee(
+                    check(
                         *(find(name), attack["pair"], epsilon, attack["delta"]),
                         **attack["options"],
                     )
@@ -119,7 +119,7 @@ def _default(name, values):
     for pair, epsilons in values["default"].items():
         try:
             for epsilon in epsilons:
-                guarantee(find(name), pair, epsilon, delta)
+                check(find(name), pair, epsilon, delta)
         except Refused:
             continue
         attacks[pair] = {"epsilons": epsilons, "delta": delta, "options": {}}

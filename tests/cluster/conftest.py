@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from runs import CELLS, OVERLAY, RESULTS, on, run_files
 from slurm import missing, slurm
 
 
@@ -17,3 +18,28 @@ def cluster(tmp_path_factory):
     with slurm(root / "cluster") as running:
         yield running
     shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def prepared(fresh):
+    """A copy whose data and fits have been made on this machine, and no cell."""
+    project = fresh("prepared")
+    project.snakemake(*OVERLAY, "--until", "fit", "--", RESULTS)
+    assert not run_files(project)
+    return project
+
+
+@pytest.fixture(scope="session")
+def local(prepared, tmp_path_factory):
+    """What a run on this machine alone makes of the same cells."""
+    project = prepared.duplicate(tmp_path_factory.mktemp("local") / "project")
+    project.snakemake(*CELLS)
+    return (project / RESULTS).read_bytes()
+
+
+@pytest.fixture
+def project(prepared, cluster, tmp_path):
+    """A copy in which the cells are still to be run, on the cluster."""
+    copy = on(cluster, prepared.duplicate(tmp_path / "project"))
+    yield copy
+    copy.end()

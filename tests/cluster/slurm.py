@@ -1,6 +1,10 @@
-"""A throw-away Slurm of one machine, on loopback only, without systemd, cgroups or a database."""
+"""A throw-away Slurm of one machine, on loopback only, without systemd, cgroups or a database.
+
+Jobs go to the node n1, those of the partition `pair` to n1 and n2.
+"""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -9,6 +13,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+NODES = ("n1", "n2")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol")
 ETC = Path("/etc/slurm")  # the jobstep plugin drops SLURM_CONF: the default path must work too
 READY = 60  # seconds that a daemon may take to answer
@@ -40,7 +45,7 @@ class Slurm:
         self.host = socket.gethostname().split(".")[0]
         self.conf = self.root / "slurm.conf"
         self.env = {**os.environ, "SLURM_CONF": str(self.conf)}
-        self.daemons = []
+        self.daemons = {}
         self.hosts = None
 
     def run(self, *command, check=True, timeout=30):
@@ -58,7 +63,7 @@ class Slurm:
         return [tuple(line.split(" ", 3)) for line in lines]
 
     def start(self):
-        for folder in ("state", "spool", "munge", "log"):
+        for folder in ("state", "munge", "log", *(f"spool/{node}" for node in NODES)):
             (self.root / folder).mkdir(parents=True)
         for folder in (self.root, self.root / "munge"):
             folder.chmod(0o755)
@@ -83,10 +88,31 @@ class Slurm:
             f"--seed-file={self.root}/munge.seed",
         )
         self._wait("munged", lambda: socket_path.exists())
+        self.start_controller()
+        for node in NODES:
+            self.start_node(node)
+
+    def start_controller(self):
         self._daemon("slurmctld", "-D", "-f", str(self.conf))
         self._wait("slurmctld", lambda: "is UP" in self.run("scontrol", "ping", check=False))
-        self._daemon("slurmd", "-D", "-f", str(self.conf), "-N", "n1")
-        self._wait("the node", lambda: "idle" in self.run("sinfo", "-h", "-o", "%T", check=False))
+
+    def start_node(self, node):
+        self._daemon("slurmd", "-D", "-f", str(self.conf), "-N", node, name=node)
+        self._wait(node, lambda: re.match("idle|mixed|allocated", self.state_of(node)))
+
+    def state_of(self, node):
+        """idle, mixed, down*, drained, ... of a node."""
+        return self.run("sinfo", "-h", "-N", "-n", node, "-p", "pair", "-o", "%T", check=False)
+
+    def kill_controller(self):
+        self.daemons["slurmctld"].kill()
+        self.daemons["slurmctld"].wait()
+
+    def kill_node(self, node):
+        """As when its machine dies: the daemon, and all that the node's jobs run."""
+        self.daemons[node].kill()
+        self.daemons[node].wait()
+        self._kill_leftovers(f"SLURMD_NODENAME={node}".encode())
 
     def stop(self):
         """Cancel every job, end the daemons we started, undo the changes outside `root`."""
@@ -95,7 +121,7 @@ class Slurm:
             self._wait("the queue", lambda: not self.run("squeue", "-h", check=False), 30)
         except (RuntimeError, subprocess.TimeoutExpired):
             pass
-        for daemon in reversed(self.daemons):
+        for daemon in reversed(self.daemons.values()):
             daemon.terminate()
             try:
                 daemon.wait(10)
@@ -109,9 +135,9 @@ class Slurm:
         if self.hosts is not None:
             Path("/etc/hosts").write_text(self.hosts)
 
-    def _kill_leftovers(self):
+    def _kill_leftovers(self, marker=None):
         """Without cgroups a job's grandchildren can outlive it; their environment tells them apart."""
-        marker = f"SLURM_CONF={self.conf}".encode()
+        marker = marker or f"SLURM_CONF={self.conf}".encode()
         for process in Path("/proc").iterdir():
             if process.name.isdigit() and int(process.name) != os.getpid():
                 try:
@@ -123,17 +149,16 @@ class Slurm:
                 except OSError:
                     continue
 
-    def _daemon(self, *command):
-        log = (self.root / "log" / f"{Path(command[0]).name}.out").open("wb")
-        self.daemons.append(
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self.env,
-                start_new_session=True,
-            )
+    def _daemon(self, *command, name=None):
+        name = name or command[0]
+        log = (self.root / "log" / f"{name}.out").open("ab")
+        self.daemons[name] = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=self.env,
+            start_new_session=True,
         )
 
     def _wait(self, what, ready, seconds=READY):
@@ -162,6 +187,11 @@ class Slurm:
 
     def _configuration(self):
         root, port = self.root, self.port
+        nodes = "\n".join(
+            f"NodeName={node} NodeHostname={self.host} NodeAddr=127.0.0.1 Port={port + 1 + k} "
+            f"CPUs={self.cpus} RealMemory={self.memory} State=UNKNOWN"
+            for k, node in enumerate(NODES)
+        )
         return f"""\
 ClusterName=test
 SlurmctldHost={self.host}(127.0.0.1)
@@ -172,11 +202,11 @@ AuthType=auth/munge
 AuthInfo=socket={root}/munge/socket
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 StateSaveLocation={root}/state
-SlurmdSpoolDir={root}/spool
+SlurmdSpoolDir={root}/spool/%n
 SlurmctldPidFile={root}/slurmctld.pid
-SlurmdPidFile={root}/slurmd.pid
+SlurmdPidFile={root}/%n.pid
 SlurmctldLogFile={root}/log/slurmctld
-SlurmdLogFile={root}/log/slurmd
+SlurmdLogFile={root}/log/%n
 MailProg=/bin/true
 MpiDefault=none
 ProctrackType=proctrack/pgid
@@ -198,9 +228,9 @@ MinJobAge=3600
 MaxJobCount=20000
 SlurmctldTimeout=30
 SlurmdTimeout=30
-NodeName=n1 NodeHostname={self.host} NodeAddr=127.0.0.1 Port={port + 1} CPUs={self.cpus} \
-RealMemory={self.memory} State=UNKNOWN
+{nodes}
 PartitionName=debug Nodes=n1 Default=YES DefMemPerCPU=100 MaxTime=1440 State=UP
+PartitionName=pair Nodes=n1,n2 DefMemPerCPU=100 MaxTime=1440 State=UP
 """
 
 

@@ -5,70 +5,11 @@ import shutil
 import time
 
 import pytest
+from runs import ARRAY, CELLS, DATA, OVERLAY, RESULTS, SBATCH, jobs, on, run_files, submissions
 
 from project import Project
 
 pytestmark = pytest.mark.slow
-
-SBATCH = ("--workflow-profile", "workflow/profiles/sbatch", "--seconds-between-status-checks", "1")
-ARRAY = (
-    *("--workflow-profile", "workflow/profiles/slurm"),
-    *("--slurm-init-seconds-before-status-checks", "3"),
-)
-# Few cells, each slow enough to be caught in the middle.
-OVERLAY = ("--configfile", "tests/cluster/cells.yaml")
-RESULTS = "results/cm08/results.csv"
-CELLS = (*OVERLAY, "--", RESULTS)
-DATA = "results/data/cm08_separable.npz"
-
-
-@pytest.fixture(scope="module")
-def prepared(fresh):
-    """A copy whose data and fits have been made on this machine, and no cell."""
-    project = fresh("prepared")
-    project.snakemake(*OVERLAY, "--until", "fit", "--", RESULTS)
-    assert not run_files(project)
-    return project
-
-
-@pytest.fixture(scope="module")
-def local(prepared, tmp_path_factory):
-    """What a run on this machine alone makes of the same cells."""
-    project = prepared.duplicate(tmp_path_factory.mktemp("local") / "project")
-    project.snakemake(*CELLS)
-    return (project / RESULTS).read_bytes()
-
-
-@pytest.fixture
-def project(prepared, cluster, tmp_path):
-    """A copy in which the cells are still to be run, on the cluster."""
-    copy = on(cluster, prepared.duplicate(tmp_path / "project"))
-    yield copy
-    copy.end()
-
-
-def on(cluster, project):
-    project.environment = {"SLURM_CONF": str(cluster.conf), "DP_SLURM_STATUS": "squeue"}
-    return project
-
-
-def jobs(cluster, project, *states):
-    """Ids of this copy's jobs, of those in the given states where some are given."""
-    return [
-        job
-        for job, _, state, folder in cluster.queue()
-        if folder == str(project.folder.resolve()) and (not states or state in states)
-    ]
-
-
-def submissions(cluster, project):
-    """Of each of this copy's jobs the submission, which the tasks of an array share."""
-    folder = str(project.folder.resolve())
-    return [submission for _, submission, _, place in cluster.queue() if place == folder]
-
-
-def run_files(project):
-    return list(project.folder.glob("results*/**/eps=*.csv"))
 
 
 def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
@@ -204,7 +145,7 @@ def test_node_that_goes_down_and_comes_back(project, cluster, local):
     time.sleep(3)
     # Refused where the node has come back by itself.
     cluster.run("scontrol", "update", "nodename=n1", "state=resume", check=False)
-    project.wait_for(lambda: "down" not in cluster.run("sinfo", "-h", "-o", "%T"), 60)
+    project.wait_for(lambda: "down" not in cluster.state_of("n1"), 60)
     project.finish(process, timeout=300)
     assert (project / RESULTS).read_bytes() == local
     assert jobs(cluster, project, "NODE_FAIL", "FAILED", "CANCELLED")

@@ -20,9 +20,8 @@ def order_of_runs(project):
 
 
 def test_one_core_and_another_order_give_the_same_bytes(finished, fresh):
-    """As does an interpreter for every job in place of forks."""
+    """As do forks: the jobs of the finished run had an interpreter each."""
     project = fresh("one_core")
-    project.environment["DP_FORK"] = "0"
     last = order_of_runs(finished)[-1]
     project.snakemake(*TINY, "--prioritize", last, cores=1)
     assert order_of_runs(project)[0] == last

@@ -10,6 +10,7 @@ import math
 import re
 import textwrap
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 
 import jsonschema
@@ -138,8 +139,8 @@ def validate(value, schema_name, where):
     where = where if callable(where) else in_file(where)
     if schema_name != "published":  # its tables may have numbers as keys
         _check_plain(value, (), where)
-    schema = read_yaml(SCHEMAS / f"{schema_name}.schema.yaml")
-    errors = jsonschema.Draft202012Validator(schema).iter_errors(value)
+    validator = _validator(schema_name)
+    errors = validator.iter_errors(value)
     # A misspelt key before the key that is missing for it.
     order = [
         ([str(part) for part in e.absolute_path], e.validator != "additionalProperties", k, e)
@@ -151,7 +152,12 @@ def validate(value, schema_name, where):
         if error.validator == "additionalProperties":
             path.append(_unknown(error))
         raise problem(where(path), _key(error.absolute_path), _problem(error))
-    return _with_defaults(value, schema, schema)
+    return _with_defaults(value, validator.schema, validator.schema)
+
+
+@cache
+def _validator(schema_name):
+    return jsonschema.Draft202012Validator(read_yaml(SCHEMAS / f"{schema_name}.schema.yaml"))
 
 
 def problem(source, key, text):

@@ -1,0 +1,81 @@
+"""How fast Snakemake hands out jobs: the default run on more cores than this machine has.
+
+    python tests/benchmarks/dispatch.py [cores]         # 24 where not given
+
+Every job sleeps for as many seconds as it took of a processor in the finished run whose logs are in
+results/, and writes empty files; all else is Snakemake's own, in a copy of the checkout in a temporary
+folder. Prints the wall-clock time, and what no scheduler can beat: the longest chain of jobs, and all their
+seconds over the cores. Their ratio is meant to be at most 1.5.
+"""
+
+import inspect
+import os
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
+
+from snakemake.cli import main as snakemake
+from snakemake.shell import shell
+
+from project import Project
+from study.jobs import cost
+
+OVERHEAD = 0.02  # seconds of a shell and a fork around a job
+run_shell = shell.__new__
+
+
+class StandIns:
+    """Sleeping jobs. ends: file -> seconds of the longest chain that ends with it."""
+
+    def __init__(self):
+        self.ends, self.work, self.unknown, self.lock = {}, 0.0, 0, threading.Lock()
+
+    def __call__(self, cls, command, *_, **__):
+        job = inspect.currentframe().f_back.f_locals
+        took = [cost.read(ROOT / log) for log in job["log"]]
+        seconds = OVERHEAD + sum(one.cpu for one in took if one)
+        run_shell(cls, f"sleep {seconds}", jobid=job["jobid"])
+        for file in job["output"]:
+            Path(file).write_text("")
+        with self.lock:
+            begins = max((self.ends.get(file, 0.0) for file in job["input"]), default=0.0)
+            self.ends |= dict.fromkeys(job["output"], begins + seconds)
+            self.work += seconds
+            self.unknown += not any(took)
+
+
+def main():
+    cores = int(sys.argv[1]) if len(sys.argv) > 1 else 24
+    stand_ins = StandIns()
+    shell.__new__ = stand_ins
+    os.environ["DP_FORK"] = "0"
+    with tempfile.TemporaryDirectory() as folder:
+        Project.copy(folder, extra=())
+        os.chdir(folder)
+        log = os.open("log", os.O_WRONLY | os.O_CREAT)
+        terminal = os.dup(2)
+        os.dup2(log, 2)
+        start = time.perf_counter()
+        try:
+            snakemake(["--cores", str(cores), "--quiet", "rules"])
+        except SystemExit as end:
+            failed = end.code
+        wall = time.perf_counter() - start
+        os.dup2(terminal, 2)
+        used = time.process_time()
+        if failed:
+            sys.exit(Path("log").read_text()[-2000:])
+        os.chdir(ROOT)
+    chain, share = max(stand_ins.ends.values()), stand_ins.work / cores
+    print(f"{wall:.1f} s on {cores} cores, of which Snakemake's own processor seconds {used:.1f}")
+    print(f"longest chain {chain:.1f} s, all seconds / cores {share:.1f} s")
+    print(f"ratio {wall / max(chain, share):.2f}; {stand_ins.unknown} jobs without a known time")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""What the tests on a scheduler run, and what they look at."""
+
+SBATCH = ("--workflow-profile", "workflow/profiles/sbatch", "--seconds-between-status-checks", "1")
+ARRAY = (
+    *("--workflow-profile", "workflow/profiles/slurm"),
+    *("--slurm-init-seconds-before-status-checks", "3"),
+)
+# Few cells, each slow enough to be caught in the middle.
+OVERLAY = ("--configfile", "tests/cluster/cells.yaml")
+RESULTS = "results/cm08/results.csv"
+CELLS = (*OVERLAY, "--", RESULTS)
+DATA = "results/data/cm08_separable.npz"
+
+
+def on(cluster, project):
+    project.environment = {"SLURM_CONF": str(cluster.conf), "DP_SLURM_STATUS": "squeue"}
+    return project
+
+
+def jobs(cluster, project, *states):
+    """Ids of this copy's jobs, of those in the given states where some are given."""
+    return [
+        job
+        for job, _, state, folder in cluster.queue()
+        if folder == str(project.folder.resolve()) and (not states or state in states)
+    ]
+
+
+def submissions(cluster, project):
+    """Of each of this copy's jobs the submission, which the tasks of an array share."""
+    folder = str(project.folder.resolve())
+    return [submission for _, submission, _, place in cluster.queue() if place == folder]
+
+
+def run_files(project):
+    return list(project.folder.glob("results*/**/eps=*.csv"))

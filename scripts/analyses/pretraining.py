@@ -108,11 +108,12 @@ def _release(experiment, label, dataset, meta, data, seed, epsilon, options, res
     method = experiment.methods[label]
     mechanism = MECHANISMS[method["mechanism"]]
     cell = {"epsilon": epsilon, "delta": experiment.delta(label, options["train_size"])}
+    taken = method["options"] | ({"traced": True} if "traced" in mechanism.options else {})
     # No axis for the method: with and without pre-training, the noise is the same.
     rng = generator(seed, experiment.name, dataset, "descent")
     return mechanism.release(
         *_rows(data, options),
         restarts=restarts if method["private"] else 1,
         rng=rng,
-        **arguments.of_release(mechanism, meta, method["options"], data_path(dataset), **cell),
+        **arguments.of_release(mechanism, meta, taken, data_path(dataset), **cell),
     )

@@ -168,7 +168,7 @@ def test_a_score_that_is_no_number_moves_a_clipped_mean_no_farther():
 
 def test_without_noise_it_finds_the_minimiser():
     X, y = rows()
-    options = {"iterations": 4000, "learning_rate": 3.0, "lam": 0.05}
+    options = {"iterations": 4000, "learning_rate": 3.0, "lam": 0.05, "traced": True}
     expected, _ = minimise(X, y, 0.05)
     plain = MECHANISMS["gradient_descent"].release(X, y, restarts=2, **options)
     np.testing.assert_allclose(plain.weights, np.repeat(expected, 2, axis=0), atol=1e-8)
@@ -253,7 +253,7 @@ def test_a_warm_start_is_where_descent_begins():
     options = {"epsilon": 1.0, "delta": 1e-5, "clip": 0.5, "learning_rate": 0.5}
     expected, _ = full_batch.descend(*public, iterations=1000, learning_rate=0.5)
     trained = MECHANISM.release(
-        X, y, rng=generator(1), public=public, pretrain=True, iterations=3, **options
+        X, y, rng=generator(1), public=public, pretrain=True, iterations=3, traced=True, **options
     )
     given = MECHANISM.release(X, y, rng=generator(1), initial=expected[0], iterations=3, **options)
     np.testing.assert_array_equal(trained.weights, given.weights)
@@ -373,7 +373,7 @@ def test_last_iterate_of_a_linear_objective_is_exact(adjacency):
 
 def test_the_last_iterate_tells_nothing_of_earlier_ones():
     X, y = rows()
-    p = {"epsilon": 1.0, "delta": 1e-6, "iterations": 5}
+    p = {"epsilon": 1.0, "delta": 1e-6, "iterations": 5, "traced": True}
     release = MECHANISM.release(X, y, rng=generator(1), **LAST, **p)
     assert "loss" not in release.info and "train_error" in release.info
     assert "loss" in MECHANISM.release(X, y, rng=generator(1), **p).info

@@ -33,8 +33,12 @@ def _residuals(X, y, W, loss, valued):
     restarts, d, K = W.shape
     scores = (X @ W.transpose(1, 0, 2).reshape(d, restarts * K)).reshape(len(X), restarts, K)
     if loss != "softmax":
-        loss, y = losses.get(loss), y[:, None]
-        z = loss.arguments(scores[:, :, 0], y)
+        loss, z = losses.get(loss), scores[:, :, 0]
+        if y is None:  # rows times labels: nothing to multiply
+            value = loss.value(z) if valued else None
+            return value, loss.slope(z)[:, :, None]
+        y = y[:, None]
+        z = loss.arguments(z, y)
         value = loss.value(z) if valued else None
         return value, (loss.slope(z) * loss.signs(y))[:, :, None]
     shifted = scores - scores.max(axis=2, keepdims=True)
@@ -47,40 +51,53 @@ def _residuals(X, y, W, loss, valued):
     return value, residual
 
 
-def _clip(residual, norms, clip):
+def _clip(residual, norms, clip, kappa):
     """Residuals (n, restarts, K), in place, of gradients of norm `clip` at most. norms: (n,), of the rows.
 
     An example's gradient is the outer product of x and its residual, so its norm is the product of
-    theirs: clipping scales residuals and never forms the gradients.
+    theirs: clipping scales residuals and never forms the gradients. kappa: what no residual exceeds.
     """
     with np.errstate(divide="ignore"):
         most = clip / norms
     if residual.shape[2] == 1:
-        most = most[:, None, None]
-        np.maximum(np.minimum(residual, most, out=residual), -most, out=residual)
+        if not most.min() >= kappa:
+            most = most[:, None, None]
+            np.maximum(np.minimum(residual, most, out=residual), -most, out=residual)
     else:
         sizes = np.sqrt(np.einsum("nrk,nrk->nr", residual, residual))
         residual *= np.minimum(1.0, most[:, None] / np.maximum(sizes, 1e-300))[:, :, None]
-    if not np.isfinite(residual).all():
-        # A score whose products overflow is no number; its record's share must stay bounded.
-        np.nan_to_num(residual, copy=False, posinf=0.0, neginf=0.0)
 
 
-def mean_gradient(X, y, W, loss, clip=None, valued=True):
+def row_norms(X):
+    """(n,), of rows (n, d)."""
+    return np.sqrt(np.einsum("nd,nd->n", X, X))
+
+
+def mean_gradient(X, y, W, loss, clip=None, valued=True, norms=None):
     """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K), block by block.
 
-    clip: the norm that every example's gradient is clipped to. Without `valued` the loss is not found.
+    y: None where the rows are multiplied by labels -1 and 1, of losses of a margin.
+    clip: the norm that every example's gradient is clipped to; norms: `row_norms`, where they are known.
+    Without `valued` the loss is not found.
     """
     restarts, d, K = W.shape
     value, total = 0.0 if valued else np.nan, 0.0
+    kappa = np.inf if loss == "softmax" else losses.get(loss).kappa
+    if clip is not None and norms is None:
+        norms = row_norms(X)
     for rows in slices(len(X), max(LEAST_ROWS, BLOCK_ELEMENTS // (restarts * K))):
         part = X[rows]
-        values, residual = _residuals(part, y[rows], W, loss, valued)
+        values, residual = _residuals(part, y if y is None else y[rows], W, loss, valued)
         if clip is not None:
-            _clip(residual, np.sqrt(np.einsum("nd,nd->n", part, part)), clip)
+            _clip(residual, norms[rows], clip, kappa)
         if valued:
             value = value + values.sum(axis=0)
-        total = total + part.T @ residual.reshape(len(part), restarts * K)
+        residual = residual.reshape(len(part), restarts * K)
+        gradient = part.T @ residual
+        if clip is not None and not np.isfinite(gradient).all():
+            # A score whose products overflow is no number; its record's share must stay bounded.
+            gradient = part.T @ np.nan_to_num(residual, posinf=0.0, neginf=0.0)
+        total = total + gradient
     return value / len(X), total.reshape(d, restarts, K).transpose(1, 0, 2) / len(X)
 
 
@@ -105,7 +122,8 @@ def sampled_gradient(X, y, W, loss, clip, sampling, rng):
     for r in range(len(W)):
         batch = np.flatnonzero(rng.random(len(X)) < sampling)
         if len(batch):
-            _, mean = mean_gradient(X[batch], y[batch], W[r : r + 1], loss, clip, valued=False)
+            labels = y if y is None else y[batch]
+            _, mean = mean_gradient(X[batch], labels, W[r : r + 1], loss, clip, valued=False)
             gradient[r] = mean[0] * (len(batch) / (sampling * len(X)))
     return gradient
 
@@ -147,10 +165,13 @@ def descend(
         if np.size(initial) != math.prod(shape):
             raise Refused(f"initial weights must have shape {shape}, not {np.shape(initial)}")
         W += np.reshape(initial, shape)
+    if loss != "softmax" and not losses.get(loss).residual:
+        X, y = X * y[:, None], None  # signs change no rounding
     trace = np.full((restarts, iterations + 1), np.nan)
+    norms = row_norms(X) if clip is not None and sampling is None else None
     for step in range(iterations):
         if sampling is None:
-            trace[:, step], gradient = mean_gradient(X, y, W, loss, clip, traced)
+            trace[:, step], gradient = mean_gradient(X, y, W, loss, clip, traced, norms)
         else:
             gradient = sampled_gradient(X, y, W, loss, clip, sampling, rng)
         if mean_clip is not None:

@@ -30,10 +30,13 @@ def boost(X, y, p, precondition, sigma, draws, rng, clip=None):
     theta, n_lambda = np.zeros((draws, X.shape[1])), len(X) * p.lam
     clip = p.clip if clip is None else clip
     for _ in range(p.iterations):
-        residual = np.clip(y - theta @ X.T, -clip, clip)
-        # A score whose products overflow is no number; its record's share must stay bounded.
-        np.nan_to_num(residual, copy=False)
-        moment = residual @ X - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
+        residual = theta @ X.T
+        np.clip(np.subtract(y, residual, out=residual), -clip, clip, out=residual)
+        moment = residual @ X
+        if not np.isfinite(moment).all():
+            # A score whose products overflow is no number; its record's share must stay bounded.
+            moment = np.nan_to_num(residual) @ X
+        moment = moment - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
         theta = theta + precondition(moment)
     return theta
 

@@ -36,6 +36,7 @@ STEPS = {
     "learning_rate": Positive(1.0),
     "pretrain": Flag(False),
     "public_iterations": Whole(1000),
+    "traced": Flag(False),
 }
 
 
@@ -66,8 +67,8 @@ class Classifier(Mechanism):
 class _Descent(Classifier):
     """`initial`, where it is given, takes the place of pre-training.
 
-    info["loss"], the mean training loss of every iterate, and info["train_error"] are diagnostics that
-    no guarantee covers.
+    info["loss"], the mean training loss of every iterate where the option `traced` asks for it, and
+    info["train_error"] are diagnostics that no guarantee covers.
     """
 
     uses_public_rows = True
@@ -93,7 +94,7 @@ class _Descent(Classifier):
         start = self._start(p) if p.initial is None and p.pretrain else p.initial
         descents = draws if noise else 1  # without noise they are all the same
         # with an analysis of the last iterate nothing but that is released
-        traced = getattr(p, "accounting", "composition") == "composition"
+        traced = p.traced and getattr(p, "accounting", "composition") == "composition"
         weights, trace = self._descend(
             X, y, p, restarts=descents, rng=rng, initial=start, traced=traced, **noise
         )

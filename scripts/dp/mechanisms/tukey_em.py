@@ -13,6 +13,7 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Optional, Whole
 from dp.privacy import tukey
 
+WELL = 1e10  # conditions below it leave an inverse some digits
 CHUNK = 2**22  # numbers that the models of so many draws may be
 
 
@@ -54,7 +55,7 @@ class _TukeyEM(Mechanism):
             A, b = X[rows].reshape(m, size, d), y[rows].reshape(m, size, 1)
             gram = A.transpose(0, 2, 1) @ A + size * lam * np.eye(d)
             moment = A.transpose(0, 2, 1) @ b
-            points[r] = (np.linalg.pinv(gram, rcond=1e-13, hermitian=True) @ moment)[..., 0]
+            points[r] = (_inverses(gram) @ moment)[..., 0]
         points += 1e-10 * rng.random(points.shape)
         points.sort(axis=1)
         return points
@@ -83,6 +84,18 @@ class _TukeyEM(Mechanism):
                 weights[start + passed] = found
         status = np.where(weights.any(axis=1), "ok", "refused")
         return Release(weights, status, {"models": m, "scale": scale})
+
+
+def _inverses(gram):
+    """Of symmetric matrices (m, d, d); pseudoinverses, which take five times as long, of singular ones."""
+    try:
+        found = np.linalg.inv(gram)
+    except np.linalg.LinAlgError:  # one of them is exactly singular
+        found = np.full_like(gram, np.inf)
+    condition = np.linalg.norm(gram, axis=(1, 2)) * np.linalg.norm(found, axis=(1, 2))
+    singular = ~(condition < WELL)
+    found[singular] = np.linalg.pinv(gram[singular], rcond=1e-13, hermitian=True)
+    return found
 
 
 @register("tukey_em")

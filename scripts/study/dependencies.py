@@ -37,7 +37,7 @@ def _tree(path):
 def imports(path):
     """Project files that one file imports, at its top or inside functions, with their packages."""
     names = set()
-    for node in ast.walk(_tree(path)):
+    for node in _statements(_tree(path)):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -46,6 +46,15 @@ def imports(path):
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
     return frozenset(file for name in names for file in module_files(name))
+
+
+def _statements(node):
+    """All statements below a node. Expressions, most of a tree, import nothing."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        below = getattr(node, field, ())
+        for each in below if isinstance(below, list) else ():  # a lambda's is an expression
+            yield each
+            yield from _statements(each)
 
 
 def module_files(name):

@@ -10,6 +10,8 @@ from study import arguments, lambdas
 from study.configuration import kinds
 from study.data import origins
 
+_ACCEPTED = set()  # what mechanisms were asked before: readings have most cells of their experiment
+
 
 def check(experiment, fail, datasets):
     """All of them. datasets: every data set's configuration by name."""
@@ -119,8 +121,8 @@ def _check_entries(experiment, fail):
 
 def _check_mechanisms(experiment, fail, datasets):
     """Ask every mechanism for its guarantee once per cell's parameters: it checks all of them."""
-    seen = set()
     facts = {name: origins.public_facts(datasets[name]) for name in experiment.datasets}
+    known = {name: repr(fact) for name, fact in facts.items()}
     for cell in experiment.cells():
         method = experiment.methods[cell.method]
         mechanism = MECHANISMS[method["mechanism"]]
@@ -128,11 +130,12 @@ def _check_mechanisms(experiment, fail, datasets):
             meta, options, size = facts[cell.dataset], method["options"], cell.train_size
             settings = {"epsilon": cell.epsilon, "delta": experiment.delta(cell.method, size)}
             lam = experiment.regularisation(method, cell.dataset, size, cell.epsilon)
-            if (cell[1:], lam, str(meta)) in seen:
+            asked = (mechanism, repr(options), size, *settings.values(), lam, known[cell.dataset])
+            if asked in _ACCEPTED:
                 continue
-            seen.add((cell[1:], lam, str(meta)))
             lam = lambdas.Stated(1.0) if lam.file else lam  # which is not chosen yet
             lam, options = arguments.chosen(lam, mechanism, meta, size, options, **settings)
             arguments.check(mechanism, meta, size, options, **settings, lam=lam)
+            _ACCEPTED.add(asked)
         except ValueError as error:
             raise fail(f"methods.{cell.method}", str(error)) from None

@@ -1,8 +1,7 @@
 """What jobs will cost, from what was recorded when such jobs ran: medians, and means of jobs that train.
 
-A job's CPU seconds are START, the interpreter's own, and a share in proportion to its work: training
-rows x folds (or simulations) x draws for jobs that train, for searches x their own folds and candidates,
-1 for the others.
+A job's CPU seconds are START and a share in proportion to its work: training rows x folds (or simulations)
+x draws for jobs that train, for searches x their own folds and candidates, 1 for the others.
 """
 
 import math
@@ -14,7 +13,7 @@ from study import paths
 
 RECORD = paths.HOME / "workflow/costs.csv"
 COLUMNS = ("rule", "experiment", "name", "jobs", "work", "cpu_seconds", "peak_mb")
-START = 0.3  # CPU seconds of a job that does nothing
+START = 0.05  # CPU seconds of a job that does nothing: of a fork, and of what asks for it
 TRAIN = ("run", "fit", "search")
 
 

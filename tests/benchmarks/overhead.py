@@ -51,6 +51,8 @@ def main():
     for name, value in rows.items():
         print(f"{name:24} {value:8.1f} s {100 * value / (CORES * wall):6.1f} %")
     print(f"wall-clock time / (work of the jobs / {CORES}) = {CORES * wall / sum(jobs):.2f}")
+    # What other work on the machine disturbs less.
+    print(f"processor seconds / work of the jobs = {1 + snakemake / sum(jobs):.2f}")
 
 
 if __name__ == "__main__":

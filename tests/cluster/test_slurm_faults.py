@@ -8,7 +8,12 @@ import time
 import pytest
 from runs import CELLS, RESULTS, SBATCH, jobs, run_files
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "DP_FAULTS" not in os.environ, reason="takes minutes of waiting: set DP_FAULTS=1"
+    ),
+]
 
 ONE_EACH = (*SBATCH, "--group-components", "cells=1")
 

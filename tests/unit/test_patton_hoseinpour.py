@@ -16,7 +16,7 @@ def loaded(name, **settings):
 def test_patton_is_the_published_protocol():
     experiment = loaded("patton")
     assert experiment.folds * experiment.restarts >= 20
-    cells = experiment.cells("epsilon")
+    cells = experiment.cells(["epsilon", "descent"])
     assert {cell.train_size for cell in cells} == {455}
     assert {cell.epsilon for cell in cells} - {math.inf} == {10.0**k for k in range(-3, 4)}
     shown = {m for ms in experiment.figures["figure_1a"]["options"]["panels"].values() for m in ms}

@@ -92,8 +92,11 @@ def decide(results, source, section, stand_ins, readings=()):
             continue
         found = join([run(results, check) for check in entry["checks"]])
         if "given" in entry and not _agrees(results, source, entry["given"], stand_ins):
-            decided = any(other["id"] == name and other["holds"] for other in readings)
-            found = Outcome(False if decided else None, f"{ANOTHER_MODEL}: {found.decided_by}")
+            others = [o for o in readings if o["id"] == name and o["holds"]]
+            text = f"{ANOTHER_MODEL}: {found.decided_by}"
+            if "yes" not in [other["holds"] for other in others]:
+                text += "".join(f"; as read, {o['reading']}: {o['reason']}" for o in others[:1])
+            found = Outcome(False if others else None, text)
         row |= {
             "decided_by": found.decided_by,
             "number": found.number,

@@ -1,5 +1,7 @@
 """Figures of private gradient descent: accuracy, losses, decision regions, moved boundaries."""
 
+from textwrap import fill
+
 import numpy as np
 import pandas as pd
 
@@ -122,7 +124,7 @@ def decision_regions(experiment, spec, path):
             axes.set_title(title, loc="left", fontsize="medium")
             axes.grid(False)
             _frame(axes, limits)
-        title = experiment.methods[str(method)].get("title", str(method))
+        title = fill(experiment.methods[str(method)].get("title", str(method)), 24)
         grid[row, 0].set_ylabel(f"{title}\n$x_2$")
     for axes in grid[-1]:
         axes.set_xlabel("$x_1$")

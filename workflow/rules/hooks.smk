@@ -36,8 +36,11 @@ def start_quickly():
     own_packages = workflow.deployment_settings.deployment_method
     if MODULE or own_packages or not workflow.local_exec or os.environ.get("DP_FORK") == "0":
         return
-    folder = tempfile.mkdtemp(prefix="dp-")
-    workflow.dp_forks = fork.begin(folder)
+    try:
+        folder = tempfile.mkdtemp(prefix="dp-")
+        workflow.dp_forks = fork.begin(folder)
+    except OSError:  # no place for temporary files, or one whose path is too long for a socket
+        return
     # A job of several threads starts libraries of its own.
     shell.prefix(
         'set -euo pipefail; python() {{ case "$OMP_NUM_THREADS $1" in "1 $DP_HOME/scripts/"*.py) '

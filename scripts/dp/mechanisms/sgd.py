@@ -230,10 +230,9 @@ class _AsRun:
     numbers = False
     as_run = True
 
-    def parameters(self, *arguments, **settings):
-        p = super().parameters(*arguments, **settings)
-        p.loss, p.batch_final = "logistic", None
-        return p
+    def _by_rule(self, n, d, p):
+        """What the program has no options for."""
+        return {"loss": "logistic", "batch_final": None}
 
 
 @register("dp_sgd_as_run")

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from itertools import cycle
-from textwrap import fill
 
 import pandas as pd
 
@@ -50,7 +49,7 @@ def tuning_curve(experiment, spec, paths):
     with its own axis per data set."""
     frames = {name: pd.read_csv(path) for name, path in paths.items()}
     titles = {
-        name: f"{fill(data_name(name), 34)}:\n{int(frame['best'].sum())} of {len(frame)} are best"
+        name: f"{data_name(name)}: {int(frame['best'].sum())} of {len(frame)} are best"
         for name, frame in frames.items()
     }
     looks = {

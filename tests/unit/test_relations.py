@@ -231,7 +231,7 @@ def test_tuning_has_a_panel_with_an_axis_per_data_set(tmp_path):
     fig = tuning_curve(experiment, SPEC, paths)
     counts = {"flat": "3 of 3", "steep": "1 of 3"}
     for axes, (name, values) in zip(fig.axes, errors.items(), strict=True):
-        assert axes.get_title(loc="left") == f"{name}:\n{counts[name]} are best"
+        assert axes.get_title(loc="left") == f"{name}: {counts[name]} are best"
         low, high = axes.get_ylim()
         assert low < min(values) and max(values) < high < 0.5
         drawn = [line.get_xydata() for line in axes.lines]

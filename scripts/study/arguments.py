@@ -8,8 +8,8 @@ from study.jobs import folds
 def of_mechanism(mechanism, meta, options, **cell):
     """Keyword arguments of `guarantee` and `release` alike.
 
-    meta: what the data's preparation wrote down, with every public fact that the mechanism uses.
-    options: the mechanism's. cell: epsilon, delta, and lam where it is known.
+    meta: what the preparation of the data wrote down, including every public fact that the mechanism
+    uses. options: the mechanism's. cell: epsilon, delta, and lam if it is known.
     """
     if "target" in meta and not mechanism.takes_numbers(options):
         raise Refused(
@@ -20,7 +20,7 @@ def of_mechanism(mechanism, meta, options, **cell):
 
 
 def of_release(mechanism, meta, options, data, **cell):
-    """The same with the data set's public rows, for a mechanism that uses them. data: the .npz."""
+    """As `of_mechanism`, with the data set's public rows if the mechanism uses them. data: the .npz."""
     given = of_mechanism(mechanism, meta, options, **cell)
     if mechanism.uses_public_rows and meta.get("public_rows"):
         given["public"] = folds.public_rows(data)
@@ -28,8 +28,9 @@ def of_release(mechanism, meta, options, data, **cell):
 
 
 def chosen(lam, mechanism, meta, size, options, **cell):
-    """(lambda, options with those that were chosen). lam: a kind of `study.lambdas`; size: of training
-    rows; cell: epsilon and delta."""
+    """(lambda, options), including the options that were chosen together with lambda.
+
+    lam: a kind of `study.lambdas`. size: number of training rows. cell: epsilon and delta."""
 
     def rule(found):
         given = of_mechanism(mechanism, meta, options | found, **cell)
@@ -40,7 +41,7 @@ def chosen(lam, mechanism, meta, size, options, **cell):
 
 
 def of_cell(experiment, cell, meta):
-    """(options, {epsilon, delta, lam}) of an experiment's cell, chosen settings included."""
+    """(options, {epsilon, delta, lam}) of an experiment's cell, including settings that were chosen."""
     method = experiment.methods[cell.method]
     settings = {"epsilon": cell.epsilon, "delta": experiment.delta(cell.method, cell.train_size)}
     lam = experiment.regularisation(method, cell.dataset, cell.train_size, cell.epsilon)
@@ -50,7 +51,7 @@ def of_cell(experiment, cell, meta):
 
 
 def check(mechanism, meta, size, options, **cell):
-    """Raise `Refused` for what the mechanism cannot run with on `size` of the data set's rows."""
+    """Raise `Refused` if the mechanism cannot run on `size` of the data set's rows."""
     given = of_mechanism(mechanism, meta, options, **cell)
     mechanism.check(size, len(meta["columns"]), **given)
 

@@ -17,7 +17,7 @@ def epsilon(value):
 
 
 def number(value):
-    """A table's cell: integers as integers, floats at 9 significant digits, nothing for NaN or None."""
+    """A table's cell: integers as integers, floats with 9 significant digits, "" for NaN and None."""
     if value is None:
         return ""
     if isinstance(value, (float, np.floating)):
@@ -32,9 +32,9 @@ def number(value):
 
 
 def parse(text):
-    """The number that a cell of a CSV spells in plain digits; ValueError where it spells none.
+    """The number that a cell of a CSV file spells in plain digits. Raises ValueError if it spells none.
 
-    `float` alone would also take 1_000 and the digits of other scripts.
+    `float` alone would also accept 1_000 and digits of other alphabets.
     """
     text = text.strip()
     if "_" in text or not text.isascii():
@@ -45,7 +45,7 @@ def parse(text):
 def grid(values, whole=False):
     """A list, or {from, to, step} inclusive, as a sorted list of distinct numbers.
 
-    Raises ValueError for a range of more than LONGEST, which no one means.
+    Raises ValueError for a range of more than LONGEST values, which must be a mistake.
     """
     if isinstance(values, dict):
         steps = (values["to"] - values["from"]) / values["step"]

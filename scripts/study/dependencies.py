@@ -1,8 +1,8 @@
-"""Which of the project's own files a job executes, found from their imports.
+"""Finds which of the project's own files a job executes, by following imports.
 
 A rule carries the digest of those files as a parameter, so an edit reruns exactly the jobs that
-execute the edited code. Touching files (a git checkout), comments, formatting and docstrings rerun
-nothing, because the digest is of the syntax trees.
+execute the edited code. Touched files (a git checkout) and edits of comments, formatting and docstrings
+rerun nothing, because the digest is of the syntax trees.
 """
 
 import ast
@@ -21,9 +21,9 @@ def roots():
     return [ROOT] if added is None else [ROOT, added.parent]
 
 
-# Where the first line of a function's docstring is shown to users: it is part of the result there.
+# In these files the first line of a function's docstring is shown to users, so it is part of the result.
 SHOWN = ("dp/data/preparation.py", "plots/")
-# What a parser records beside the code itself.
+# Fields in which a parser records something else than code.
 UNUSED = ("kind", "type_comment")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -35,7 +35,7 @@ def _tree(path):
 
 @cache
 def imports(path):
-    """Project files that one file imports, at its top or inside functions, with their packages."""
+    """Project files that one file imports, at its top or inside functions, and their packages' files."""
     names = set()
     for node in _statements(_tree(path)):
         if isinstance(node, ast.Import):
@@ -58,7 +58,7 @@ def _statements(node):
 
 
 def module_files(name):
-    """The file of a project module and the __init__.py of the packages around it; () for others."""
+    """The file of a project module and the __init__.py of the packages around it; [] for other modules."""
     parts = name.split(".")
     for root in roots():
         found = []
@@ -73,7 +73,7 @@ def module_files(name):
 
 
 def files_of_job(script, *modules):
-    """All project files that `scripts/<script>` executes, given the modules it loads by name."""
+    """All project files that `scripts/<script>` executes. modules: those that it loads by name."""
     waiting = [ROOT / script, *(file for name in modules for file in module_files(name))]
     found = set()
     while waiting:
@@ -86,12 +86,12 @@ def files_of_job(script, *modules):
 
 @cache
 def looks_up_mechanisms(script, *modules):
-    """Whether such a job imports the registry, by which it may load any mechanism of its experiment."""
+    """Whether such a job imports the registry, through which it may load any mechanism."""
     return module_files("dp.mechanisms")[-1] in files_of_job(script, *modules)
 
 
 def canonical_code(tree, summaries=False):
-    """A syntax tree in words: the same for any layout, comments and docstrings.
+    """A syntax tree in words: layout, comments and docstrings do not change them.
 
     Empty fields are left out, because versions of Python differ in which of them exist.
     summaries: whether the first line of a function's docstring counts.

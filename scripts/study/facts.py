@@ -10,14 +10,14 @@ EMPTY = {"settings": {}, "tables": {}, "claims": [], "defects": []}  # where a f
 
 
 class Source(NamedTuple):
-    """One published document. values: its file's keys, tables from CSV files read in."""
+    """One published document. values: the keys of its file, with the content of tables in CSV files."""
 
     key: str
     short: str
     values: dict
 
     def look_up(self, path):
-        """What stands at a path such as 'tables/table_2/separable/1'; KeyError says what is missing."""
+        """The value at a path such as 'tables/table_2/separable/1'. Raises KeyError if there is none."""
         here = self.values
         for depth, part in enumerate(path.split("/")):
             if isinstance(here, dict):
@@ -44,7 +44,7 @@ def _spelling(key):
 
 
 def read_table(path):
-    """A CSV of numbers: first column's value -> {other column's name: value}.
+    """The content of a CSV file of numbers: first column's value -> {other column's name: value}.
 
     Raises ValueError with file and row for a repeated or missing name, a short row, a repeated first
     value, or a cell that is no finite number.
@@ -71,9 +71,9 @@ def read_table(path):
 
 
 def files():
-    """Key -> file of every source; a study's own takes the place of a shipped one.
+    """Key -> file of every source, except templates: those whose names begin with a dot or _.
 
-    A file whose name begins with a dot or _ is none (a template).
+    A study's own file takes the place of a shipped one with the same name.
     """
     found = paths.configuration("published/*.yaml")
     return {path.stem: path for path in found if path.name[0] not in "._"}

@@ -1,15 +1,15 @@
-"""Where a method's lambda comes from: stated, chosen by a job of the run, or found by a rule.
+"""Where a method's lambda comes from: it is stated, chosen by a job of the run, or found by a rule.
 
-`Experiment.regularisation` makes one of these kinds of a cell, and `parse` of the text that a job is
-given. The workflow asks each the same: `text` for a job's command line, and `file`, what that job must
-wait for, if anything; jobs ask for `settings`.
+`Experiment.regularisation` makes one of these kinds from a cell, and `parse` makes it from the text that a
+job is given. The workflow asks each kind for `text`, for a job's command line, and for `file`, which that
+job must wait for (or None). Jobs ask for `settings`.
 """
 
 from typing import NamedTuple
 
 from study.jobs.files import read_json
 
-# What a configuration may write in place of a number -> the section that decides what it stands for.
+# Words that a configuration may write in place of a number -> the section that decides what they mean.
 WORDS = {
     "published": "lambda_published",
     "tuned": "tune",
@@ -30,16 +30,16 @@ class Stated(NamedTuple):
         return str(self.value)
 
     def settings(self, rule=None):
-        """(lambda, options that were chosen with it). rule: called with these options for lambda where a
-        rule finds it."""
+        """(lambda, options that were chosen with it). rule: if a rule finds lambda, it is called with these
+        options."""
         return self.value, {}
 
     def facts(self):
-        """What the choice wrote down beside lambda: what it looked at and what it guarantees."""
+        """What the choice recorded beside lambda: what it looked at, and what it guarantees."""
         return {}
 
     def origin(self):
-        """Where it comes from, and what that spends, in words."""
+        """In words, where lambda comes from and what that spends."""
         return "stated in the configuration"
 
 
@@ -70,7 +70,7 @@ class Chosen(NamedTuple):
 
 
 class ByRule(NamedTuple):
-    """The mechanism's own function of n, d, epsilon, delta and the public bounds: no row is looked at."""
+    """A mechanism's own function of n, d, epsilon, delta and the public bounds. It looks at no row."""
 
     file = None
     text = "rule"
@@ -86,7 +86,7 @@ class ByRule(NamedTuple):
 
 
 class Selected(NamedTuple):
-    """Drawn with other settings by the runs of a private selection, anew for every release."""
+    """Drawn, together with other settings, by the runs of a private selection, anew in every release."""
 
     file = None
     text = "selected"
@@ -102,7 +102,7 @@ class Selected(NamedTuple):
 
 
 def parse(text):
-    """The kind whose `text` this is."""
+    """The kind that has this `text`."""
     for kind in (ByRule, Selected):
         if text == kind.text:
             return kind()
@@ -110,8 +110,8 @@ def parse(text):
 
 
 def setting(lam):
-    """How it was chosen: `fixed`, on `public` rows, `selected` on private ones and paid for, or `void`,
-    chosen on them and not paid for; of the others the word that stands for them, such as `rule`."""
+    """How it was chosen: `fixed`, on `public` rows, `selected` on private rows and paid for, or `void`:
+    chosen on private rows and not paid for. Other kinds have their own word, such as `rule`."""
     if isinstance(lam, Stated):
         return "fixed"
     if not isinstance(lam, Chosen):

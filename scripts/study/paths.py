@@ -1,7 +1,7 @@
-"""Every path that the rules and their jobs share, each spelled once.
+"""Every path that rules and their jobs share, each spelled once.
 
-What the workflow comes with (code, schemas, shipped configuration) lies below HOME. What a study has of
-its own, and makes below `results()`, is seen from the folder that Snakemake works in.
+What the workflow ships (code, schemas, configuration) is below HOME. A study's own files, and its results
+below `results()`, have paths relative to the folder that Snakemake works in.
 """
 
 import os
@@ -10,28 +10,28 @@ from typing import NamedTuple
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
-# Jobs find the workflow through the environment: in a parameter, its place would be a reason to rerun.
+# Jobs find the workflow through the environment. As a parameter, a moved checkout would rerun everything.
 HOME_VARIABLE = "DP_HOME"
 RAW = "data/raw"  # downloads, which are the same for all results
-# The environment tells jobs where results are: in a parameter, a folder's name would be a reason to rerun.
+# Jobs learn from the environment where results are. As a parameter, another folder would rerun everything.
 VARIABLE = "DP_RESULTS"
 
 
 def in_study():
-    """Whether this is a study's folder, not the workflow's own."""
+    """Whether this is a study's folder, and not the workflow's own."""
     return Path() != HOME
 
 
 def configuration(pattern):
-    """Files of config/ that match, the shipped ones and then the study's, which add to them or
-    override them."""
+    """Files of config/ that match: first the shipped ones, then the study's, which add to them or override
+    them."""
     folders = [HOME / "config", *([Path("config")] if in_study() else [])]
     return [path for folder in folders for path in sorted(folder.glob(pattern))]
 
 
 def snakefile(start="."):
-    """What tells Snakemake its Snakefile: the one it would find where it is started, or else the
-    workflow's own, which a study needs."""
+    """Arguments that name Snakemake's Snakefile: the one that it would find in `start`, or else the
+    workflow's own, as a study needs."""
     here = filter(Path.exists, (Path(start, "Snakefile"), Path(start, "workflow/Snakefile")))
     return ["--snakefile", str(next(here, HOME / "Snakefile"))]
 
@@ -41,27 +41,27 @@ if in_study() and Path("mechanisms").is_dir():
 
 
 def use(folder):
-    """Make `folder` the root of all results, for this process and those that it starts."""
+    """Make `folder` the root of all results, for this process and for those that it starts."""
     os.environ[VARIABLE] = folder
 
 
 def results(*parts):
-    """A path below the root of all results; the root itself without parts."""
+    """A path below the root of all results; without parts, the root itself."""
     return "/".join((os.environ.get(VARIABLE, "results"), *filter(None, parts)))
 
 
 class _Wildcards(dict):
-    """Values by name; a name without one stays a wildcard."""
+    """Values by name. A name without a value remains a wildcard."""
 
     def __missing__(self, name):
         return f"{{{name}}}"
 
 
 class Place(NamedTuple):
-    """Where files of one sort are. Values that are not given stay wildcards, as rules want them.
+    """Where files of one sort are. Values that are not given remain wildcards, as rules need them.
 
-    folder: an experiment's, or data or audit, which experiments share. part: the folder in it. name: of
-    the file, without the suffix, which may be another in a call.
+    folder: an experiment's, or one that experiments share (data, audit). part: a folder below it. name:
+    the file's, without the suffix. A call may give another suffix.
     """
 
     folder: str
@@ -74,7 +74,7 @@ class Place(NamedTuple):
         return results(self.folder, self.part, name).format_map(_Wildcards(values))
 
     def log(self, suffix=None, /, **values):
-        """The log of the job that makes the file. suffix: tells two jobs apart that share its name."""
+        """The log of the job that makes the file. suffix: distinguishes two jobs that share its name."""
         name = f"{self._stem(suffix)}.log"
         return results(self.folder, "logs", self.part, name).format_map(_Wildcards(values))
 
@@ -89,7 +89,7 @@ DATA = Place("data", "", "{dataset}", "npz")
 # Of one experiment.
 FIT = Place("{experiment}", "fits", "{dataset}/{fit}/n={size}", "npz")
 RUN = Place("{experiment}", "runs", "{dataset}/{method}/n={size}/eps={epsilon}")
-# A choice (json), and the error of every candidate (csv).
+# What was chosen (json), and the error of every candidate (csv).
 TUNED = Place("{experiment}", "tuned", "{dataset}")
 SEARCH = Place("{experiment}", "searches", "{search}/{dataset}/n={size}/eps={epsilon}", "json")
 ANALYSIS = Place("{experiment}", "analyses", "{name}", "{suffix}")
@@ -101,7 +101,7 @@ READINGS = Place("{experiment}", "", "readings")
 TIMING = Place("{experiment}", "", "timing")
 PROVENANCE = Place("{experiment}", "", "provenance", "json")
 CONFIGURATION = Place("{experiment}", "", "configuration", "json")
-# Which configurations made what is in a folder: see study.jobs.records.
+# Which configurations made the files in a folder: see study.jobs.records.
 MADE = Place("{folder}", "logs", "made", "json")
 
 # The privacy ledger.
@@ -115,7 +115,7 @@ SPENDING = Place("audit", "", "spending")
 SPENDING_OF = Place("audit", "experiments", "{experiment}")
 AUDITED_CELLS = Place("audit", "", "cells")
 
-# Of all.
+# Of all experiments together.
 REPORT = Place("", "", "report", "html")
 PARTIAL_REPORT = Place("", "", "report-partial", "html")  # where REPORT shows more
 COSTS = Place("", "", "costs")

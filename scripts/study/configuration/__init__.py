@@ -1,1 +1,1 @@
-"""The configuration: read, merged, resolved, and refused in one sentence."""
+"""Reads, merges and resolves the configuration, and refuses a bad one in one sentence."""

@@ -1,4 +1,5 @@
-"""The audit's configuration: attacks, their paths, and what is refused before anything runs."""
+"""The audit's configuration: attacks and their paths. What is wrong with it is refused before anything
+runs."""
 
 import math
 from typing import NamedTuple
@@ -46,7 +47,7 @@ class Audits:
     def attack(self, mechanism, label):
         """{pair, delta, options, trials, confidence, family} of one attack, at any of its epsilons.
 
-        family: how many attacks the mechanism has, whose bounds hold together with the confidence.
+        family: the number of attacks on the mechanism; their bounds hold together with the confidence.
         """
         attack = {
             "trials": self.values["trials"],
@@ -61,9 +62,9 @@ class Audits:
 def load(config, experiments=None):
     """`Audits` of config/audit.yaml with the changes of the `audit` section of `config`.
 
-    experiments: only mechanisms that these run are attacked, a study's own, and those that its own
-    config/audit.yaml names; all where not given. Every name, option and epsilon is checked: raises
-    ConfigError.
+    experiments: if given, only these mechanisms are attacked: those that the experiments run, a study's
+    own, and those that the study's config/audit.yaml names. Every name, option and epsilon is checked.
+    Raises ConfigError.
     """
     changes, files = config.get("audit") or {}, paths.configuration("audit.yaml")
     where = " and ".join(map(str, files))
@@ -114,7 +115,7 @@ def load(config, experiments=None):
 
 
 def _default(name, values):
-    """{name: its attacks} of a mechanism without an entry, but for pairs that its options do not fit."""
+    """{name: its attacks} for a mechanism without an entry: the default pairs that fit its options."""
     delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
     attacks = {}
     for pair, epsilons in values["default"].items():

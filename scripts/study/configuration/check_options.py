@@ -1,4 +1,5 @@
-"""What the options of checks name, as annotations of their parameters: `publications` looks it up."""
+"""Types that say what an option of a check names. `publications` reads them from the parameters'
+annotations."""
 
 from typing import NewType, TypedDict
 
@@ -21,7 +22,7 @@ At = float | list[float] | End
 
 
 class Place(TypedDict, total=False):
-    """Options that `Results.cells` is given, of checks that choose the rest of its options themselves."""
+    """Options that a check hands on to `Results.cells`, if it chooses the other options itself."""
 
     sweep: Sweeps
     datasets: DataSets

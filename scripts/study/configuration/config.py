@@ -1,4 +1,4 @@
-"""The configuration: read, merged, validated against schemas and against itself.
+"""Reads the configuration, merges it, and validates it against schemas and against itself.
 
 Every problem is a `ConfigError`: one sentence with the file, the key and the nearest valid name.
 """
@@ -29,14 +29,14 @@ __all__ = ["ConfigError", "check_own_files", "load", "merge", "nearest", "read_y
 SHIPPED = paths.HOME / "config"
 RULES = paths.HOME / "workflow/rules"
 
-# Keys of each kind of simulation; a key that its data set would ignore is refused.
+# The keys that each kind of simulation needs. A key that a simulation would ignore is refused.
 SIMULATIONS = {
     "separable": ("rows", "columns", "margin"),
     "unseparable": ("rows", "columns", "band", "flip_probability"),
     "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
     "linear": ("rows", "columns", "condition", "noise"),
 }
-# Of those that it may have beside "holdout".
+# The keys that each kind may have too, beside "holdout".
 OPTIONAL = dict.fromkeys(SIMULATIONS, ("data_replicates",))
 OPTIONAL["linear"] += ("outliers", "degrees")
 
@@ -44,11 +44,12 @@ OPTIONAL["linear"] += ("outliers", "degrees")
 def load(config, files=(), other="--config"):
     """Experiments by name and data sets by name, from Snakemake's merged config.
 
-    What it leaves out is as shipped; a study with experiments of its own makes those, unless it lists
-    others. files: the configuration files that were merged (`workflow.configfiles`), for messages;
-    other: what to call the place of keys that are in none of them. Raises ConfigError.
+    What that leaves out is taken from the shipped configuration; but a study with experiments of its own
+    runs those, unless it lists others. files: the configuration files that were merged
+    (`workflow.configfiles`), for messages. other: in messages, the place of keys that are in none of
+    the files. Raises ConfigError.
     """
-    # Read again, because a key that stands twice is lost when Snakemake merges.
+    # The files are read again because Snakemake's merge hides a duplicate key.
     files = {file: read_yaml(file) for file in files}
 
     def where(path=()):
@@ -90,13 +91,13 @@ def load(config, files=(), other="--config"):
 
 
 def experiment_files():
-    """Files of config/experiments/; a name that begins with a dot or _ is none (a template)."""
+    """Files of config/experiments/, except templates: those whose names begin with a dot or _."""
     files = paths.configuration("experiments/*.yaml")
     return [path for path in files if path.name[0] not in "._"]
 
 
 def _over(defaults, values):
-    """Mappings merged, other values replaced; null is a value like any other, as Snakemake merges."""
+    """Merge as Snakemake does: mappings are merged, other values replaced, and null is a value."""
     both = {**defaults, **values}
     for key in defaults.keys() & values.keys():
         if isinstance(defaults[key], dict) and isinstance(values[key], dict):
@@ -105,7 +106,7 @@ def _over(defaults, values):
 
 
 def _import_mechanisms():
-    """Raise ConfigError unless those of the study's own can be imported."""
+    """Raise ConfigError unless the study's own mechanisms can be imported."""
     try:
         added = MECHANISMS.added()
     except ValueError as error:
@@ -174,7 +175,7 @@ def _datasets():
 
 
 def _in_entry(name, error):
-    """The ConfigError of a data set's entry; `error` may begin with the key at fault."""
+    """The ConfigError for an error in a data set's entry; its text may begin with the key at fault."""
     file = next(f for f in reversed(paths.configuration("datasets.yaml")) if name in read_yaml(f))
     key, colon, text = str(error).partition(": ")
     if colon and " " not in key:
@@ -183,7 +184,7 @@ def _in_entry(name, error):
 
 
 def check_own_files(experiments, datasets, files):
-    """Raise ConfigError unless the users' own data files are there, those that experiments use."""
+    """Raise ConfigError unless every data file of the user's own that an experiment uses exists."""
     used = {name for experiment in experiments.values() for name in experiment.all_datasets()}
     for name in sorted(used):
         try:

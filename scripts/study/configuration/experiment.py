@@ -24,7 +24,7 @@ def data_name(dataset):
 
 
 class Cell(NamedTuple):
-    """What one job runs; epsilon is infinite for methods without privacy."""
+    """What one job runs. epsilon is infinite for methods without privacy."""
 
     dataset: str
     method: str
@@ -33,7 +33,7 @@ class Cell(NamedTuple):
 
 
 class Experiment:
-    """A resolved experiment: read-only, its configuration's keys as attributes."""
+    """A resolved experiment. The keys of its configuration are read-only attributes."""
 
     def __init__(self, name, values):
         self.name = name
@@ -51,13 +51,14 @@ class Experiment:
         return cls(values.pop("name"), values)
 
     def to_json(self, *keys):
-        """The named keys that it has (all where none is named) as one line, for a job's command line."""
+        """The named keys, as far as it has them, as one line for a job's command line; without names,
+        all keys."""
         keys = [key for key in keys if key in self.values] or self.values
         return json.dumps({"name": self.name} | {key: self.values[key] for key in keys})
 
     def cells(self, sweep=None, datasets=None, methods=None):
-        """Cells of one sweep (or a list of them), or of all, each once, in the configuration's order; of a
-        reading those alone that it runs itself."""
+        """Cells of one sweep, of a list of sweeps, or of all sweeps: each once, in the configuration's
+        order. A reading has only the cells that it runs itself."""
         found = {}
         names = [sweep] if isinstance(sweep, str) else sweep or self.sweeps
         for each in (self.sweeps[name] for name in names):
@@ -81,7 +82,7 @@ class Experiment:
         return sorted(found, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
     def _own(self, cells):
-        """Of a reading: those that are needed and differ from the cells of its experiment."""
+        """The cells that a reading runs itself: they are needed, and differ from its experiment's."""
         changed, needed = self.reading["changed"], needs.cells(self.plain())
         single = {Cell(*cell) for cell in changed["cells"]}
         return [
@@ -100,23 +101,23 @@ class Experiment:
         return self.values.get("reading", {}).get("of", self.name)
 
     def trained_rows(self, cell):
-        """How many rows every fold of a cell trains on at least."""
+        """The least number of rows that a fold of a cell trains on."""
         if self.values.get("subsets") != "whole":
             return cell.train_size
         return cell.train_size - -(-cell.train_size // self.folds)
 
     def plain(self):
-        """The same of a reading with all its cells, whoever runs them."""
+        """The same experiment as no reading: with all its cells, whichever experiment runs them."""
         values = {key: value for key, value in self.values.items() if key != "reading"}
         return Experiment(self.name, values)
 
     def varied(self):
-        """Names of the options that its families of methods vary, lambda among them."""
+        """Names of the options that its families of methods vary; lambda may be one of them."""
         families = self.values.get("families", {}).values()
         return list(dict.fromkeys(name for family in families for name in family["vary"]))
 
     def all_datasets(self):
-        """Names of its data sets, and of those that only a figure or an analysis shows."""
+        """Names of its data sets, including those that only a figure or an analysis shows."""
         entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
         return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
 
@@ -126,11 +127,11 @@ class Experiment:
         return self.cells(sweeps if isinstance(sweeps, list) else None) if sweeps else []
 
     def entry_cells(self, spec):
-        """Cells that a table or figure shows; of a reading's table all of them, run by the reading."""
+        """Cells that a table or figure shows. A reading's table shows all of them, run by the reading."""
         return self.plain().cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
 
     def trained_paths(self, cells):
-        """What training these cells takes: see `study.configuration.inputs`."""
+        """The files that training these cells needs: see `study.configuration.inputs`."""
         found = {}
         for cell in cells:
             found["data", cell.dataset] = data_path(cell.dataset)
@@ -158,12 +159,12 @@ class Experiment:
         return paths.TUNED(suffix, experiment=self.name if own else self.axis(), dataset=dataset)
 
     def delta(self, label, size):
-        """delta of a method at one training size: a number, by rule, or 1/n^2 as sources have it."""
+        """delta of a method at one training size: the number that is given, the rule's, or 1/n^2."""
         delta = self.methods[label]["delta"]
         return {"rule": rule_delta(size), "squared": size**-2.0}.get(delta, delta)
 
     def regularisation(self, settings, dataset, size, epsilon=math.inf):
-        """lambda of a method or fit at one training size: a kind of `study.lambdas`."""
+        """How lambda of a method or fit is found at one training size: a kind of `study.lambdas`."""
         lam = settings["lambda"]
         if lam == "rule":
             return lambdas.ByRule()
@@ -196,7 +197,7 @@ class Experiment:
 
     def split(self, method=None):
         """Arguments that tell a job how rows are divided (--folds F or --simulations S), how labels enter
-        the loss, and whose draws it has."""
+        the loss, and which experiment's draws it uses."""
         key = "folds" if "folds" in self.values else "simulations"
         words = [f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"]
         words += ["--whole"] * (self.values.get("subsets") == "whole")
@@ -213,7 +214,7 @@ class Experiment:
         return paths.ANALYSIS(suffix, experiment=self.name, name=name)
 
     def fit_label(self, label):
-        """The folder of a method's fit: equal for methods that share it; None without a fit."""
+        """The folder of a method's fit, equal for methods that share the fit; None if it has no fit."""
         fit = self.methods[label]["fit"]
         if fit is None:
             return None

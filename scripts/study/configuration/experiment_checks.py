@@ -1,6 +1,6 @@
-"""What a resolved experiment must satisfy as a whole: its cells, data sets and mechanisms together.
+"""Checks of a resolved experiment as a whole: whether its cells, data sets and mechanisms fit together.
 
-Every function raises what `fail(key, text)` makes of the key and what is wrong with it.
+Every function raises what `fail(key, text)` returns. key: what is wrong; text: why.
 """
 
 from dp import losses
@@ -37,7 +37,7 @@ def _check_classes(experiment, fail, datasets):
 
 
 def _check_targets(experiment, fail, datasets):
-    """Where a target is a number, lambda is tuned by a loss of residuals, and not privately."""
+    """If a target is a number, lambda must be tuned by a loss of residuals, and not privately."""
     numbers = [name for name in experiment.datasets if "target" in datasets[name]]
     tune = experiment.values.get("tune")
     if not numbers or not tune:
@@ -57,7 +57,7 @@ def _check_targets(experiment, fail, datasets):
 
 
 def _check_public(experiment, fail, datasets):
-    """Methods that start from public rows, or whose settings are searched on them, run where some are."""
+    """A method that starts from public rows, or whose settings are searched on them, needs such rows."""
     for cell in experiment.cells():
         has = origins.has_public_rows(datasets[cell.dataset])
         search = experiment.methods[cell.method].get("search")
@@ -111,7 +111,7 @@ def _check_sizes(experiment, fail, datasets):
 
 
 def _check_entries(experiment, fail):
-    """Refuse a table or figure of cells whose data sets and methods its sweep does not run."""
+    """Refuse a table or figure that names data sets or methods which its sweep does not run."""
     for section in kinds.SECTIONS:
         for name, entry in experiment.values[section].items():
             if "sweep" in entry and not experiment.entry_cells(entry):

@@ -1,4 +1,4 @@
-"""Products of lists: the candidates of a search, and the methods that a `vary` stands for.
+"""Combinations of lists of values: the candidates of a search, and the methods that `vary` stands for.
 
 A method with `vary` is a family. Its members are ordinary methods, and its name stands for all of them
 wherever the name of a method does.
@@ -12,7 +12,7 @@ from study import canonical
 
 
 def expand(grid):
-    """[(lambda, options)] of all combinations, the preferred values first."""
+    """[(lambda, options)] of all combinations, preferred values first."""
     names = list(grid)
     combinations = (
         dict(zip(names, values, strict=True)) for values in itertools.product(*grid.values())
@@ -27,13 +27,13 @@ def shown(value):
 
 
 def spelled(value):
-    """The same in a label, where numbers have `p` for the point and `m` for a minus: 0p5, 1em05."""
+    """An option's value in a label: numbers have `p` for the point and `m` for a minus: 0p5, 1em05."""
     text = shown(value)
     return text if isinstance(value, str) else text.replace(".", "p").replace("-", "m")
 
 
 def labels(name, method):
-    """The label of every method that an entry of `methods` stands for, with the values that it varies."""
+    """(label, varied values) of every method that an entry of `methods` stands for."""
     vary = method.get("vary", {})
     template = method.get("label", name + "".join(f"_{each}{{{each}}}" for each in vary))
     found = []
@@ -50,11 +50,11 @@ def _filled(template, values, write):
 
 
 def resolve(value, without, fail):
-    """Put members in place of an experiment's families, wherever its configuration names these.
+    """Replace the names of an experiment's families by their members, wherever its configuration has them.
 
     value: the validated configuration, in which the values of every `vary` are checked. without: labels
-    of members that an overlay takes away. What families there were stands in value["families"]; of
-    claims and defects, see `of_check`.
+    of members that an overlay removes. The families are kept in value["families"], where
+    `study.configuration.publications` looks them up for claims and defects.
     """
     methods, members, families = value["methods"], {}, {}
     for name, method in methods.items():
@@ -135,7 +135,7 @@ def _member(method, name, given):
 
 
 def _searches(value, families):
-    """Give each member of a family that a search names a search of its own: search -> their names."""
+    """Give each member of a family that a search names its own search. Returns search -> their names."""
     found, renamed = {}, {}
     for name, search in value["searches"].items():
         for label in families.get(search["method"], [None]):

@@ -1,5 +1,5 @@
-"""What tables, figures, analyses and checks are made of: what an entry must name, the files, and how they
-are read. `study.configuration.kinds` names these for every kind."""
+"""What tables, figures, analyses and checks are made from: what an entry must name, which files are
+read, and how. `study.configuration.kinds` names one of these for every kind."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +9,13 @@ from study import paths
 
 
 class Inputs(NamedTuple):
-    """needs: the key by which an entry says what it is made of: a sweep, an analysis (a check may name a
-    table instead), data sets, which are the experiment's where it names none, or nothing.
+    """needs: the key by which an entry says what it is made from: a sweep, an analysis (a check may name a
+    table instead), data sets (the experiment's if it names none), or nothing.
 
-    paths(experiment, entry): name -> path of each file; the name is "" where there is one file only.
-    frame: the function of `study.jobs.summary` that reads the entry's cells from them. Without one, a
-    kind's function is given the paths, of an analysis the path. choice: beside each file stands the .json
-    of what its job chose.
+    paths(experiment, entry): name -> path of each file; the name is "" if there is only one file.
+    frame: the function of `study.jobs.summary` that reads the entry's cells from these files. Without
+    one, the kind's function is given the paths, or the one path of an analysis. choice: whether the .json
+    beside each file, which says what its job chose, is read too.
     """
 
     needs: str | None
@@ -24,7 +24,7 @@ class Inputs(NamedTuple):
     choice: bool = False
 
     def files(self, experiment, entry):
-        """All that is read."""
+        """Paths of all files that are read."""
         found = [*self.paths(experiment, entry).values()]
         return [*found, *(str(Path(path).with_suffix(".json")) for path in found if self.choice)]
 
@@ -38,7 +38,7 @@ def _results(experiment, entry):
 
 
 def _analysis(experiment, entry):
-    """Of a check that names what this run does not have, no file."""
+    """No file if a check names an analysis or a table that this run does not have."""
     if entry.get("analysis") in experiment.analyses:
         return {"": experiment.analysis_path(entry["analysis"])}
     if entry.get("table") in experiment.tables:
@@ -73,9 +73,9 @@ def _nothing(experiment, entry):
 
 # A data frame, one row per cell: its coordinates, and the means and intervals of its draws.
 CELLS = Inputs("sweep", _runs, "cells_frame")
-# A data frame, one row per draw of those cells, with the run files' columns.
+# A data frame, one row per draw of the sweep's cells, with the columns of the run files.
 DRAWS = Inputs("sweep", _runs, "draws_frame")
-# A data frame, the rows of results.csv of those cells.
+# A data frame, the rows of results.csv for the sweep's cells.
 RESULTS = Inputs("sweep", _results, "results_frame")
 # Data set -> its prepared .npz (its .json stands beside it).
 DATA = Inputs("datasets", _data)
@@ -87,8 +87,8 @@ ANALYSIS = Inputs("analysis", _analysis)
 FITS = Inputs("sweep", _fits)
 # Cell -> the .csv of its search.
 SEARCHES = Inputs("sweep", _searches, choice=True)
-# What training its cells takes: ("data", data set) -> .npz, ("meta", data set) -> .json, ("settings", cell)
-# -> the .json of its tuning or search, where it has one.
+# What training the sweep's cells needs: ("data", data set) -> .npz, ("meta", data set) -> .json,
+# ("settings", cell) -> the .json of the cell's tuning or search, if it has one.
 TRAINED = Inputs("sweep", _trained)
-# What it shows needs no data.
+# For kinds that need no data.
 NOTHING = Inputs(None, _nothing)

@@ -316,8 +316,8 @@ ANALYSES = {
     ),
 }
 
-# Checks of claims and defects, called as function(results, **options), see checks.statements, whatever
-# they are made of.
+# Checks of claims and defects. Whatever they are made from, they are called as function(results,
+# **options): see checks.statements.
 CHECKS = {
     "lower_than": Kind("checks.cells", "lower_than", RESULTS),
     "similar": Kind("checks.cells", "similar", RESULTS),

@@ -1,4 +1,4 @@
-"""Which cells, tables and analyses printed values and claims are decided from."""
+"""Which cells, tables and analyses decide printed values and claims."""
 
 import math
 
@@ -7,7 +7,7 @@ from study.configuration.printed_values import expand
 
 
 def comparisons(experiment):
-    """Names of its comparisons with cells, and not with an analysis or a table."""
+    """Names of the experiment's comparisons with cells, not with an analysis or a table."""
     return [
         name
         for name, spec in experiment.published.items()
@@ -16,7 +16,7 @@ def comparisons(experiment):
 
 
 def claims(experiment):
-    """Ids of its claims that are decided from cells alone."""
+    """Ids of the experiment's claims that cells alone decide."""
     return [
         name
         for name, entry in experiment.claims.items()
@@ -30,8 +30,8 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """Names of the comparisons and of the claims that its readings are confronted with: those that cells
-    decide, and those that a reading has whose table or analysis decides."""
+    """Names of the comparisons and of the claims that are decided under the readings too: those that cells
+    decide, and those that a table or analysis decides which a reading makes."""
     found = []
     for section, by_cells in (("published", comparisons), ("claims", claims)):
         known = {*by_cells(experiment), *(name for r in readings for name in r.values[section])}
@@ -40,7 +40,7 @@ def decided(experiment, readings):
 
 
 def made(experiment, published, claims):
-    """{tables, analyses}: the names of those that these comparisons and claims are decided from."""
+    """{tables, analyses}: the names of those that decide these comparisons and claims."""
     specs = [experiment.published[name] for name in published]
     for name in claims:
         specs += experiment.claims[name].get("checks", ())
@@ -55,7 +55,7 @@ def made(experiment, published, claims):
 
 
 def cells(experiment):
-    """The cells that its comparisons and claims are made of, as far as cells decide them."""
+    """The cells that decide the experiment's comparisons and claims."""
     found = set()
     for name in comparisons(experiment):
         found |= of_comparison(experiment, name)
@@ -69,7 +69,7 @@ def of_comparison(experiment, name):
 
 
 def items(experiment, name):
-    """The `Cell` that each printed value of a comparison is beside, whether or not it is run."""
+    """The `Cell` that each printed value is compared with, whether or not that cell is run."""
     from study.configuration.experiment import Cell  # which needs this module
 
     found = []
@@ -95,7 +95,7 @@ def of_claim(experiment, name):
 
 
 def of_checks(experiment, checks):
-    """Those that checks of results are decided from, none for other checks."""
+    """The cells that decide these checks, as far as they are checks of results."""
     found = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs is inputs.RESULTS:
@@ -104,7 +104,7 @@ def of_checks(experiment, checks):
 
 
 def _of_check(experiment, options):
-    """Those in the check's sweeps, data sets, sizes and epsilons, of the methods that its options name."""
+    """The cells in the check's sweeps, data sets, sizes and epsilons, of the methods its options name."""
     named = {name for value in options.values() for name in _listed(value)}
     sweeps = [name for name in _listed(options.get("sweep")) if name in experiment.sweeps]
     if options.get("sweep") and not sweeps:
@@ -127,8 +127,8 @@ def _listed(value):
 
 
 def _at(field, wanted, cells):
-    """Cells at a number, one of several, or at the smallest or largest of each data set; those without
-    privacy stay, whatever the epsilon."""
+    """Cells at a number, at one of several numbers, or at the smallest or largest of each data set. Cells
+    without privacy are kept at every epsilon."""
 
     def place(cell):
         return getattr(cell, field)

@@ -28,8 +28,8 @@ QUANTITIES = {
 
 
 class Printed(NamedTuple):
-    """One value as printed, and its standard deviation, None where none stands with it. path: where;
-    dataset, method, train_size, epsilon: the cell beside it, None where the mapping names none."""
+    """One value as printed. sd: the standard deviation printed with it, or None. path: where it is printed.
+    dataset, method, train_size, epsilon: the cell that it is compared with, None if none is named."""
 
     value: float
     sd: float | None
@@ -42,8 +42,9 @@ class Printed(NamedTuple):
 
 
 def expand(spec):
-    """The single values of one comparison: dictionaries with path, dataset, method, train_size and
-    epsilon, lists of sizes and epsilons multiplied out and filled into the path."""
+    """The single values of one comparison: dictionaries with path, dataset, method, train_size and epsilon.
+
+    A list of sizes or epsilons gives one value for each, with its number filled into the path."""
     for row in spec["rows"]:
         at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}
         sizes, epsilons = (v if isinstance(v, list) else [v] for v in at.values())
@@ -80,8 +81,7 @@ def look_up(source, path, layout):
 
 
 def values(experiment, name):
-    """The `Printed` values of one entry of the experiment's `published` section, as printed; none where
-    `name` is None."""
+    """The `Printed` values of one entry of the experiment's `published` section, [] if `name` is None."""
     if name is None:
         return []
     spec = experiment.published[name]

@@ -1,4 +1,4 @@
-"""The published documents and what experiments say about them, validated before anything runs."""
+"""Validates the published documents, and what experiments say about them, before anything runs."""
 
 import inspect
 import itertools
@@ -50,10 +50,9 @@ def check(experiments, sources, datasets):
     """Raise ConfigError unless the `published`, `claims` and `defects` of every experiment name what
     exists: printed values, data sets, methods, analyses, kinds of checks and their options.
 
-    An overlay may add or take away a method or sweep that they name: where it is not there, they are
-    reported as not run or not tested. So the names of the experiment's own file and of the overlays in
-    config/, and all data sets, are valid too. A check that names a family of methods becomes one of its
-    members.
+    An overlay may add or remove a method or a sweep that they name. If a run lacks it, they are reported as
+    not run or not tested. So the names in the experiment's own file and in the overlays in config/, and
+    all data sets, are valid too. A check that names a family of methods becomes one check per member.
     """
     files = {path.stem: path for path in experiment_files()}
     names = _names(experiments, files)
@@ -90,7 +89,7 @@ def check(experiments, sources, datasets):
 
 
 def _names(experiments, files):
-    """Experiment -> section -> the names that it, its own file and the overlays in config/ hold there."""
+    """Experiment -> section -> valid names: its own, those in its file and in the overlays in config/."""
     overlays = [read_yaml(path) for path in paths.configuration("*.yaml")]
     names = {}
     for name, experiment in experiments.items():
@@ -112,7 +111,7 @@ def _names(experiments, files):
 
 
 def _members(methods):
-    """Labels of the members of all families, of a file that is not validated."""
+    """Labels of the members of all families in a file that is not validated."""
     found = []
     for name, method in methods.items():
         vary = _below(method, "vary")
@@ -123,8 +122,10 @@ def _members(methods):
 
 
 def _of_members(check, name, members):
-    """The checks that one is which names families: a list of methods is of all their members together,
-    a single method is each member in turn. members: experiment -> family -> its members."""
+    """The checks that a check with names of families stands for.
+
+    In a list of methods, a family stands for all its members together; in place of a single method, for
+    each member in turn, in a check of its own. members: experiment -> family -> its members."""
     parameters, given, single = _parameters(kinds.CHECKS[check["kind"]]), {}, {}
     for option, value in check["options"].items():
         annotation = parameters[option][0]
@@ -144,7 +145,7 @@ def _of_members(check, name, members):
 
 
 def _below(value, *keys):
-    """The mapping below keys of a file that is not validated, {} where there is none."""
+    """The mapping below these keys in a file that is not validated, {} if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -193,7 +194,7 @@ def _statement(entry, where, valid, names, source):
 
 
 def _options(given, kind, where, valid, names, source):
-    """Refuse options that a check does not take, values of another type, and names that there are not."""
+    """Refuse options that a check does not take, values of a wrong type, and names that do not exist."""
     parameters = _parameters(kind)
     for option in given:
         _known(option, parameters, where, "option")
@@ -228,7 +229,7 @@ def _options(given, kind, where, valid, names, source):
 
 
 def _parameters(kind):
-    """Name -> (annotation, whether it must be given) of a check's options."""
+    """Name -> (annotation, whether it must be given) for each option of a check."""
     function = getattr(import_module(kind.module), kind.function)
     found = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -245,7 +246,7 @@ def _parameters(kind):
 
 
 def _fits(value, annotation, known, where):
-    """Raise ConfigError unless a value is of an annotation's type, and `known` where that names things."""
+    """Raise ConfigError unless a value has an annotation's type and, if that names things, is `known`."""
     union = get_origin(annotation) in (Union, UnionType)
     expected = []
     for part in get_args(annotation) if union else (annotation,):

@@ -1,9 +1,10 @@
-"""Readings: what a source leaves open, each value of it an experiment of its own beside the main one.
+"""Readings: for every way to read what a source leaves open, an experiment beside the main one.
 
-An experiment's section `readings` names choices that its source does not state. Every value but the main
-one is an overlay, merged as `settings` are. The experiment that results runs only those cells that printed
-values and claims need and that differ from the main one's, with the same draws (`Experiment.cells`), so
-that the two are compared pair by pair; `checks.readings` confronts both with what is printed.
+An experiment's section `readings` names choices that its source does not state. Every value except the
+main one is an overlay, merged as `settings` are. The resulting experiment runs only the cells that printed
+values and claims need and that differ from the main experiment's. It uses the same draws
+(`Experiment.cells`), so that the two are compared pair by pair. `checks.readings` compares both with what
+is printed.
 """
 
 import re
@@ -12,16 +13,16 @@ from study.configuration import needs
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, nearest, problem
 
-# Sections that no reading has: what is made of its cells is the main experiment's, those tables and
-# analyses aside that decide an entry which `decides` names.
+# Sections that a reading does not have, because the main experiment shows what its cells become. A reading
+# does have the tables and analyses that decide an entry which `decides` names.
 WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
 INSTEAD = ("datasets", "sweeps", "published", "claims")
 
 
 def derived(base, value, where, datasets):
-    """Name -> `Experiment` of every reading of an experiment, in its order.
+    """Name -> `Experiment` for every reading of an experiment, in the configuration's order.
 
-    base: the resolved experiment. value: its configuration as it was given, overlays merged. where: as of
+    base: the resolved experiment. value: its configuration as given, with overlays merged. where: as for
     `study.configuration.resolve.experiment`. Raises ConfigError.
     """
 
@@ -107,13 +108,13 @@ def _reading(name, base, value, labels, overlays, where, datasets):
 
 
 def _spelled(label):
-    """In words: 0p05 is 0.05."""
+    """A reading's label in words: 0p05 becomes 0.05."""
     words = label.replace("_", " ").replace(".", ": ")
     return re.sub(r"(\d)p(\d)", r"\1.\2", words)
 
 
 def _replaced(value, instead):
-    """A copy in which names and numbers are those that stand in their place; keys stay."""
+    """A copy of `value` in which `instead` replaces names and numbers, but not keys."""
     if isinstance(value, dict):
         return {key: _replaced(item, instead) for key, item in value.items()}
     if isinstance(value, list):

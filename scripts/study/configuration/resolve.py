@@ -1,4 +1,4 @@
-"""An experiment's configuration resolved: every default filled in, every number in canonical form."""
+"""Resolves an experiment's configuration: fills in every default, and gives numbers canonical form."""
 
 import re
 
@@ -24,8 +24,8 @@ SELECTION = "private_selection"
 def experiment(name, value, where, datasets, without=()):
     """The validated and resolved `Experiment`. Raises ConfigError.
 
-    where: a function from a key's parts to the name of the file that it comes from. datasets: every
-    data set's configuration by name. without: methods that an overlay takes away.
+    where: a function from a key's parts to the name of the file that the key comes from. datasets: every
+    data set's configuration by name. without: methods that an overlay removes.
     """
     value = validate(value, "experiment", where)
     scope = _Scope(value, where)
@@ -55,7 +55,7 @@ def experiment(name, value, where, datasets, without=()):
 
 
 class _Scope:
-    """The experiment's values, and where each comes from."""
+    """The experiment's values, and the file that each comes from."""
 
     def __init__(self, value, where):
         self.value, self.where = value, where
@@ -82,7 +82,7 @@ def _published_lambdas(scope):
 
 
 def _method(scope, label, method):
-    """Its mechanism, whether that is private, the fit that it shares, and its lambda."""
+    """Resolve one method: its mechanism, whether that is private, its shared fit, and its lambda."""
     value, key = scope.value, f"methods.{label}"
     method.setdefault("mechanism", label)
     scope.known(key, [method["mechanism"]], MECHANISMS, "mechanism")
@@ -120,7 +120,7 @@ def _method(scope, label, method):
 
 
 def _selected(scope, key, method):
-    """Put the mechanism that selects in the place of the one that it runs with the search's grid."""
+    """Replace a mechanism by the one that selects among its runs with the settings of the search's grid."""
     if not method["private"]:
         text = f"{method['mechanism']} has no privacy to pay with: give it 'lambda: searched'"
         raise scope.fail(f"{key}.lambda", text)
@@ -139,7 +139,7 @@ def _selected(scope, key, method):
 
 
 def _family(scope, label, method):
-    """A family's values, each against the kind of its option."""
+    """Check a family's values, each against the kind of its option."""
     key, mechanism = f"methods.{label}", method.get("mechanism", label)
     scope.known(key, [mechanism], MECHANISMS, "mechanism")
     _values(scope, f"{key}.vary", method["vary"], MECHANISMS[mechanism])
@@ -156,7 +156,7 @@ def _family(scope, label, method):
 
 
 def _values(scope, key, grid, mechanism):
-    """Refuse options that a mechanism has not, and values that they do not take."""
+    """Refuse options that a mechanism does not have, and values that an option does not take."""
     scope.known(key, grid, ["lambda", *mechanism.options], "option")
     for name, values in grid.items():
         check_text_numbers({name: values}, scope.where(key.split(".")), key)
@@ -184,7 +184,7 @@ def _search(scope, label, search, datasets):
         scope, f"{key}.grid", search["grid"], MECHANISMS[methods[search["method"]]["mechanism"]]
     )
     for user in methods.values():
-        # Chosen anew at every epsilon, settings are of no fit that all of them could share.
+        # These settings are chosen anew at every epsilon, so that no fit can be shared by all epsilons.
         if user.get("search") == label and methods[search["method"]]["private"]:
             user["fit"] = None
 
@@ -203,7 +203,7 @@ def _sweep(scope, label, sweep):
 
 
 def _entry(scope, key, entry, available, datasets):
-    """One table, figure or analysis. available: the kinds of its section."""
+    """Resolve one table, figure or analysis. available: the kinds of its section."""
     value = scope.value
     scope.known(f"{key}.kind", [entry["kind"]], available, "kind")
     kind = available[entry["kind"]]
@@ -232,7 +232,7 @@ def _entry(scope, key, entry, available, datasets):
 
 
 def _entry_options(scope, key, options):
-    """Methods that are shown, alone or grouped into panels or columns, and a comparison exist."""
+    """Check that the methods (alone, or grouped into panels or columns) and comparisons shown exist."""
     groups = {name: options[name] for name in ("plain", "pretrained") if name in options}
     groups |= {f"panels.{title}": group for title, group in options.get("panels", {}).items()}
     for name, methods in groups.items():
@@ -251,7 +251,7 @@ def _entry_options(scope, key, options):
 
 
 def _option_axes(scope, key, options):
-    """The axis and the rows of a figure of options: an option that a family varies, or another axis."""
+    """Check the axis and the rows of a figure of options: each is a varied option, or another axis."""
     varied = Experiment("", scope.value).varied()
     scope.known(f"{key}.along", [options["along"]], [*varied, "train_size"], "varied option")
     rows = [options["rows"]] if options["rows"] is not None else []
@@ -263,7 +263,7 @@ def _option_axes(scope, key, options):
 
 
 def _tune(scope, facts):
-    """facts: the public facts of each data set."""
+    """Resolve the section `tune`. facts: the public facts of each data set."""
     tune = scope.value.get("tune", {})
     if tune and not tune["grid"]["low"] < tune["grid"]["high"]:
         raise scope.fail("tune.grid", "low must be less than high")
@@ -275,7 +275,7 @@ def _tune(scope, facts):
 
 
 def _check_private_tuning(private, facts, fail):
-    """Either an epsilon with its mechanism, whose defaults are filled in, or a default lambda."""
+    """Check that it has an epsilon with a mechanism, whose defaults are filled in, or a default lambda."""
     if private is None:
         return
     key = "tune.private_tuning"

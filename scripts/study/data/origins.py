@@ -25,10 +25,10 @@ NAMED_FILES = {
 
 
 def resolve(name, entry, files):
-    """Names of files and addresses in a data set's source become paths; addresses join `files`.
+    """Replace names of files and addresses in a data set's source by paths; add addresses to `files`.
 
-    files: name -> {urls, sha256}, of config/files.yaml. Raises ValueError, a sentence that begins with
-    the key at fault.
+    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError, whose sentence begins with the
+    key at fault.
     """
     source = entry["source"]
     _check_kind(source)
@@ -53,7 +53,7 @@ def resolve(name, entry, files):
 
 
 def _named_files(source):
-    """(kind, key, file) of each file that a source of several names."""
+    """(kind, key, file) of each file that a source with several files names."""
     return [
         (kind, key, source[kind][key])
         for kind, keys in NAMED_FILES.items()
@@ -79,7 +79,7 @@ def _resolve_csv(name, source, files):
 
 
 def _places(name, file, source, files):
-    """The paths that a file's name, its address or a pattern stands for; a download joins `files`."""
+    """The paths that a file's name, address or pattern stands for; a download is added to `files`."""
     if file in files:
         return [f"{paths.RAW}/{file}"]
     if "://" in file:
@@ -93,7 +93,7 @@ def _places(name, file, source, files):
 
 
 def _check_format(source, files):
-    """A pickle's checksum joins the source; options of text are for text."""
+    """Add a pickle's checksum to the source, and refuse options for text if the file is no text."""
     tables = readers.table_files(source)
     for path in tables:
         if is_pickle(path):
@@ -118,13 +118,13 @@ def source_files(source):
 
 
 def own_files(source, files):
-    """Those that nothing downloads: they lie where the configuration says, or nowhere."""
+    """The user's own files, which are not downloaded: they must be where the configuration says."""
     downloads = {f"{paths.RAW}/{name}" for name in files}
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
 
 def check_own_files(entry, files):
-    """Raise ValueError, as `resolve` does, unless they are there, a CSV with the entry's columns."""
+    """Raise ValueError, as `resolve` does, unless the user's own files exist; a CSV needs its columns."""
     for key, path in own_files(entry["source"], files).items():
         try:
             Path(path).open("rb").close()
@@ -146,7 +146,7 @@ def check_own_files(entry, files):
 
 
 def content(paths):
-    """SHA-256 of files, one after the other; of what is not there, nothing."""
+    """SHA-256 of the contents of files, one after the other. Missing files are left out."""
     digest = hashlib.sha256()
     for path in filter(Path.is_file, map(Path, paths)):
         with path.open("rb") as handle:
@@ -163,7 +163,7 @@ def _check_kind(source):
 
 
 def _check_labels(entry):
-    """Two classes by `positive`, or more, of which the names are known, or a target that is a number."""
+    """Check that there are two classes (`positive`), or more with known names, or a target (a number)."""
     if "target" in entry:
         for key in ("label", "positive", "classes"):
             if key in entry:
@@ -220,7 +220,7 @@ def _check_columns(entry):
 
 
 def _missing_problem(entry, column, value):
-    """What is wrong with what a column's missing cells become, None for nothing."""
+    """What is wrong with the value that a column's missing cells get, None if nothing is."""
     bounds, categories = entry.get("bounds"), entry.get("categories", {})
     if column in categories:
         known = list(map(str, categories[column]))
@@ -239,7 +239,7 @@ def _missing_problem(entry, column, value):
 
 
 def _check_mixture(source):
-    """Means, deviations and shift of a mixture have equally many columns."""
+    """Check that means, deviations and shift of a mixture have the same number of columns."""
     if source.get("simulate") != "mixture":
         for key in ("components", "public_rows", "public_shift"):
             if key in source:
@@ -261,7 +261,7 @@ def _check_mixture(source):
 
 
 def step_problem(name, options):
-    """What is wrong with a step or its options, None for nothing."""
+    """What is wrong with a preparation step or its options, None if nothing is."""
     if name not in STEPS:
         return f"no step {name!r}{_nearest(name, STEPS)}"
     parameters = inspect.signature(STEPS[name].apply).parameters
@@ -278,7 +278,7 @@ def step_problem(name, options):
 
 
 def prepared_rows(entry):
-    """Private training rows of a data set after its steps; None where the configuration does not say."""
+    """Number of private training rows after the preparation, None if the configuration does not say."""
     selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
     selects = selects or "drop" in entry.get("missing", {}).values()
     source = entry["source"]
@@ -287,10 +287,10 @@ def prepared_rows(entry):
 
 
 def public_facts(entry):
-    """The bounds, columns and classes that the preparation will write down, as far as can be told.
+    """The bounds, columns and classes that the preparation will write down, as far as is known before it.
 
-    A row of ones goes through the steps. Where only the file knows its columns, or a step is fitted on
-    many rows, ten columns and a bound of 1 stand in.
+    A row of ones goes through the steps. If only the file knows its columns, or if a step is fitted on
+    many rows, ten columns and a bound of 1 are used in their place.
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
@@ -315,7 +315,7 @@ def public_facts(entry):
 
 
 def _stand_in(entry):
-    """A row of ones after all steps that select none; None where its columns are not named."""
+    """A row of ones after all steps that do not select rows, None if its columns are not named."""
     source, steps = entry["source"], [*entry["steps"]]
     constants = next((step[key] for step in steps for key in step if "constants" in key), ())
     named = tuple(source.get("features") or entry.get("bounds") or constants)
@@ -339,10 +339,10 @@ def _stand_in(entry):
 
 
 def data_bytes(entry):
-    """Bytes of all rows as floats, by what the configuration says; 0 where it does not say enough.
+    """Bytes of all rows as floats, as far as the configuration says; 0 if it does not say enough.
 
-    Of a table that is the numbers and categories it lists; of one that lists none, the size of its own
-    file, since a number and its delimiter take two characters or more, and mostly eight.
+    For a table, the numbers and categories that it lists are counted. If it lists none, the size of its own
+    file is taken, since a number and its delimiter take two characters or more, and mostly eight.
     """
     source = entry["source"]
     rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)
@@ -367,7 +367,7 @@ def has_public_rows(entry):
 
 
 def many_classes(entry):
-    """Whether a data set's labels are of more than two classes after its steps."""
+    """Whether a data set has more than two classes after its preparation steps."""
     chosen = any("binary" in step for step in entry["steps"])
     simulated = entry["source"].get("simulate", "mixture") != "mixture"
     return not (simulated or {"positive", "target"} & entry.keys() or chosen)

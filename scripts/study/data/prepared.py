@@ -1,4 +1,4 @@
-"""Prepared rows as jobs read them: integers stay integers until floats are asked for."""
+"""Prepared rows as jobs read them: integers remain integers until floats are asked for."""
 
 import json
 import zipfile
@@ -14,7 +14,7 @@ LARGE = 1 << 28
 
 
 def read_arrays(path):
-    """The arrays of an .npz by name; large ones are mapped into memory, to be read and not written."""
+    """The arrays of an .npz by name. Large ones are mapped into memory, read-only."""
     found = {}
     with np.load(path) as arrays, path.open("rb") as file:
         for entry in arrays.zip.infolist():
@@ -27,7 +27,7 @@ def read_arrays(path):
 
 
 def _map(path, file, offset):
-    """The array of a .npy that lies uncompressed in a zip file, behind the header at the offset."""
+    """The array of a .npy that is stored uncompressed in a zip file, behind the header at the offset."""
     file.seek(offset + 26)  # lengths of the name and of the extra field, which end the header
     file.seek(sum(np.frombuffer(file.read(4), "<u2").tolist()), 1)
     version = np.lib.format.read_magic(file)
@@ -38,11 +38,11 @@ def _map(path, file, offset):
 
 
 class Prepared:
-    """A prepared data set's .npz.
+    """The content of a prepared data set's .npz.
 
-    X, y: training rows as they are stored, labels -1 and 1 or class numbers. X_test, y_test: the
-    official test part, empty without one. `floats` gives rows with the steps that were put off. Further
-    data sets of the same law are parts "replicate1" and so on.
+    X, y: training rows as they are stored; labels are -1 and 1, or class numbers. X_test, y_test: the
+    official test part, empty if there is none. `floats` gives rows after the steps that were deferred.
+    Further data sets drawn from the same distribution are the parts "replicate1" and so on.
     """
 
     def __init__(self, path):
@@ -73,20 +73,20 @@ class Prepared:
 
     @property
     def replicates(self):
-        """The parts that are data sets of one law: "" alone where there is one."""
+        """Names of the parts that are data sets drawn from one distribution: only "" if there is one."""
         count = sum(name.startswith("X_replicate") for name in self.arrays)
         return ["", *(f"replicate{k + 1}" for k in range(count))]
 
     def large(self, rows=None, part=""):
-        """Whether the floats of so many rows (a sequence; all where None) of a part are LARGE."""
+        """Whether the floats of these rows (a sequence; None for all) of a part are LARGE."""
         X = self.arrays[f"X_{part}" if part else "X"]
         return 8 * X.shape[1] * len(X if rows is None else rows) > LARGE
 
     def floats(self, rows=None, part="", in_blocks=False):
-        """X (n, d) floats and y (n,) of the rows (all where None) of a part: "", "test", "holdout".
+        """X (n, d) floats and y (n,) of the rows (None for all) of a part: "", "test", "holdout".
 
-        in_blocks: whether the reader slices X and does nothing else with it. Then X is
-        `dp.data.examples.Rows` where it is large, and the rows come in the order of the file.
+        in_blocks: whether the caller slices X and does nothing else with it. If so, a large X is
+        `dp.data.examples.Rows`, and the rows are in the order of the file.
         """
         suffix = f"_{part}" if part else ""
         X, y = self.arrays[f"X{suffix}"], self.arrays[f"y{suffix}"]

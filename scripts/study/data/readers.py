@@ -1,4 +1,4 @@
-"""Data sets from files and from scikit-learn, with messages that name file, column and row."""
+"""Reads data sets from files and from scikit-learn, with messages that name file, column and row."""
 
 import json
 import math
@@ -26,15 +26,15 @@ BUNDLED_OPTIONS = {"diabetes": {"scaled": False}}
 
 FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a table's source
 
-MISSING = ("", "nan", "na", "n/a", "null")  # labels that are none
+MISSING = ("", "nan", "na", "n/a", "null")  # texts that are not labels
 DROPPED = "rows dropped"
-# What a guarantee takes as public where rows are dropped.
+# What a guarantee takes as public if rows are dropped.
 COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
-EMPTY = (*MISSING, "?")  # cells that are missing where the configuration says what becomes of them
+EMPTY = (*MISSING, "?")  # cells that are missing, if the configuration says what becomes of those
 
 
 def read(entry, dataset, counts=None):
-    """`dp.data.preparation.Table` of a data set's entry, its labels as the entry says.
+    """The `dp.data.preparation.Table` of a data set's entry, with labels as the entry says.
 
     counts: a Counter of missing cells, see `read_csv`.
     """
@@ -82,14 +82,14 @@ def read(entry, dataset, counts=None):
 
 
 def label_column(entry):
-    """The column that holds the label, or the target that is a number; None where no key names one."""
+    """The column that holds the label, or the target that is a number; None if no key names one."""
     return entry["target"]["column"] if "target" in entry else entry.get("label")
 
 
 def target(values, spec):
-    """`Table`'s y and target: numbers, or their logarithms, clipped to public bounds, which become [-1, 1].
+    """`Table`'s y and target: numbers, or their logarithms, clipped to public bounds, mapped to [-1, 1].
 
-    Every number by itself, so it costs no privacy.
+    Every number is treated by itself, so this costs no privacy.
     """
     low, high = spec["bounds"]
     values = np.asarray(values, dtype=float)
@@ -110,7 +110,7 @@ def one_hot_columns(entry):
 
 
 def class_numbers(labels, classes, where):
-    """Index of each label (compared as text) among the public classes; all must be known."""
+    """Index of each label (compared as text) among the public classes. Raises ValueError for others."""
     names = [str(name) for name in classes]
     labels = list(map(str, labels))
     number = {name: k for k, name in enumerate(names)}
@@ -131,10 +131,10 @@ def label_pair(positive):
 
 
 def two_classes(labels, positive, where):
-    """+1 where a label is `positive`, -1 elsewhere; both must occur.
+    """+1 for labels that are `positive`, -1 for others. Both must occur.
 
-    Text is compared as text, true and false without regard to case, numbers by value: 1 is 1.0. A list
-    is of labels that are all meant, {"above": number} of numbers.
+    Text is compared as text, true and false in any case, numbers by value: 1 is 1.0. If `positive` is a
+    list, all labels in it are positive; if it is {"above": number}, all larger numbers.
     """
     labels = list(map(str, labels))
     try:
@@ -216,18 +216,19 @@ def read_csv(
     counts=None,
     **format,
 ):
-    """X, labels and feature names of a table, or of several (a sequence of paths) one after the other.
+    """X, labels and feature names of a table, or of several tables (a sequence of paths) in a row.
 
-    label: the label's column; numbers: whether it holds numbers. columns: the numeric features to read;
-    all others where not given. categories: categorical features, column name -> its public list of
-    categories, each of which becomes a feature "name=category" of zeros and ones. missing: column name
-    (or "*", every other) -> what its missing cells become, a number, a category or a label; "drop"
-    leaves the row out. counts: a Counter of such cells by column, and of "rows dropped". format: see
+    label: the label's column. numbers: whether it holds numbers. columns: the numeric features to read;
+    if not given, all columns without another role. categories: categorical features, column name -> its
+    public list of categories, each of which becomes a feature "name=category" of zeros and ones. missing:
+    column name (or "*" for every other) -> what its missing cells become: a number, a category, a label,
+    or "drop" to leave the row out. counts: a Counter of such cells by column, and of "rows dropped".
+    format: see
     `study.data.readers_table`.
 
-    A missing column, a repeated name, a short or long row, an empty or non-numeric cell, an unknown
-    category and a value that is not finite raise ValueError with file, column and row (the first line
-    is row 1, as in a spreadsheet).
+    Raises ValueError with file, column and row (the first line is row 1, as in a spreadsheet) for a
+    missing column, a repeated name, a short or long row, an empty or non-numeric cell, an unknown
+    category, and a value that is not finite.
     """
     paths = [path] if isinstance(path, str | Path) else path
     categories = {name: list(map(str, known)) for name, known in (categories or {}).items()}
@@ -273,7 +274,7 @@ def read_csv(
 
 
 def _check_names(path, known, label, columns, categories, delimiter, names):
-    """The numeric features of a table with columns of these names; ValueError where one is missing."""
+    """The numeric features of a table with these columns. Raises ValueError if one is missing."""
     repeated = next((name for name in known if known.count(name) > 1), None)
     if repeated is not None:
         raise ValueError(f"{path}: the header names {brief(repeated)!r} twice")
@@ -298,7 +299,7 @@ def _check_names(path, known, label, columns, categories, delimiter, names):
 
 
 def _other_delimiter(known, delimiter, name):
-    """What separates a column's name from others in a header line, as YAML writes it; None for nothing."""
+    """What separates a column's name from others in a header line, as YAML writes it; None if nothing."""
     for other in ",;\t|".replace(delimiter, ""):
         if name in [part.strip(' "') for part in delimiter.join(known).split(other)]:
             return json.dumps(other)
@@ -306,7 +307,7 @@ def _other_delimiter(known, delimiter, name):
 
 
 def _joined(blocks):
-    """Blocks of rows as one array; each is let go as soon as it is copied."""
+    """Blocks of rows as one array; the memory of each is freed as soon as it is copied."""
     if len(blocks) == 1:
         return blocks[0]
     X = np.empty((sum(map(len, blocks)), blocks[0].shape[1]))
@@ -319,7 +320,7 @@ def _joined(blocks):
 
 
 class _Block:
-    """The cells of a block's columns, taken one column after the other."""
+    """The cells of a block, taken column by column."""
 
     def __init__(self, rows, columns, missing):
         self.rows, self.columns, self.missing = rows, columns, missing
@@ -328,7 +329,7 @@ class _Block:
         self.problems = []  # (row, what is wrong with its cell)
 
     def take(self, name, convert, dtype=float):
-        """A column's cells, each different text by `convert`, whose ValueError says what is wrong."""
+        """Convert a column's cells. `convert` is called once per distinct text; it raises ValueError."""
         cells, rule = self.columns[name], self.missing.get(name, self.missing.get("*"))
         if not isinstance(cells, tuple):
             if np.isfinite(cells).all():
@@ -389,9 +390,9 @@ def _label(text):
 
 
 def read_sklearn(name, features=None):
-    """X, class names (numbers, of a target) and feature names of data that come with scikit-learn.
+    """X, class names (or a target's numbers) and feature names of data that come with scikit-learn.
 
-    features: the ones to keep, in this order; all where None.
+    features: those to keep, in this order; None for all.
     """
     from sklearn import datasets  # 1.8 s to import: only for these data sets
 

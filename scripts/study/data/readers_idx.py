@@ -1,4 +1,4 @@
-"""IDX files, the format of MNIST: magic number, sizes, then unsigned bytes, compressed or not."""
+"""Reads IDX files, the format of MNIST: magic number, sizes, then unsigned bytes, compressed or not."""
 
 import gzip
 import math
@@ -13,10 +13,10 @@ UNSIGNED_BYTE = 0x08  # the only type of the four MNIST files
 
 
 def read_idx(path, dimensions):
-    """Array of unsigned bytes, with as many axes as `dimensions` says; one per image and pixel row.
+    """An array of unsigned bytes with `dimensions` axes.
 
-    The format: two zero bytes, the type, the number of axes, each axis' length as four bytes, most
-    significant first, then the values. A damaged or foreign file raises ValueError.
+    The format is: two zero bytes, the type, the number of axes, each axis' length as four bytes with the
+    most significant first, then the values. Raises ValueError for a damaged or foreign file.
     """
     path = Path(path)
     try:
@@ -55,10 +55,10 @@ def read_idx(path, dimensions):
 
 
 def read_images(paths):
-    """Pixels and labels of files {images, labels} and, where given, {test_images, test_labels}.
+    """Pixels and labels of the files {images, labels} and, if given, {test_images, test_labels}.
 
-    Returns X (n, rows * columns) and y (n,), unsigned bytes, the test part last, the names of the
-    pixels and the number of training rows (None without a test part).
+    Returns X (n, rows * columns) and y (n,) of unsigned bytes, with the test part last; the names of the
+    pixels; and the number of training rows (None without a test part).
     """
     images, labels = [], []
     for prefix in ("", "test_") if "test_images" in paths else ("",):

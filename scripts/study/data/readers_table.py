@@ -1,8 +1,8 @@
-"""Tables in blocks of rows: CSV text, Parquet, and pandas' own pickles of which the content is known.
+"""Reads tables in blocks of rows: CSV text, Parquet, and pandas' pickles with known content.
 
-A block is the numbers of its rows (the first line of a file is row 1, as in a spreadsheet) and its columns
-by name: an array of finite or missing (NaN) floats where all cells are plain numbers, else a pair
-(codes, texts), of which texts[codes] are the cells.
+A block has the numbers of its rows (the first line of a file is row 1, as in a spreadsheet) and its
+columns by name. A column is an array of finite or missing (NaN) floats if all cells are plain numbers, and
+otherwise a pair (codes, texts): its cells are texts[codes].
 """
 
 import csv
@@ -35,9 +35,9 @@ def is_parquet(path):
 def read_blocks(path, choose, *, sha256=None, **csv_options):
     """Blocks (row numbers, columns) of a file.
 
-    choose: given the names of all columns, the names of those that hold numbers and those that hold text;
-    without any, rows are only counted.
-    sha256: what a pickle's content must have. csv_options: member, delimiter, names and comment.
+    choose: a function from the names of all columns to (names of those that hold numbers, names of those
+    that hold text); if it names none, rows are only counted.
+    sha256: that of a pickle's content. csv_options: member, delimiter, names and comment.
     """
     if is_pickle(path):
         return _pickle_blocks(path, choose, sha256)
@@ -86,7 +86,7 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
 
 
 def _whole_lines(handle):
-    """A file's text, cut behind line ends."""
+    """A file's text in parts that end with whole lines."""
     rest = []
     while part := handle.read(BLOCK):
         cut = part.rfind("\n") + 1
@@ -100,11 +100,11 @@ def _whole_lines(handle):
 
 
 def _parts(lines, delimiter):
-    """(bytes, where rows end, where other cells end, which rows there were are not empty) of whole rows.
+    """(bytes, where rows end, where other cells end, which of the rows are not empty) of whole rows.
 
-    The empty ones are left out, which pandas would skip together with lines of blanks. None where pandas
-    and the csv module may differ: where quotes do not stand around whole cells, or a cell goes on in the
-    next block.
+    Empty rows are left out here, because pandas would skip lines of blanks together with them. Returns
+    None if pandas and the csv module may differ: if quotes are not around whole cells, or a cell continues
+    in the next block.
     """
     if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
         return None
@@ -129,7 +129,7 @@ def _parts(lines, delimiter):
 
 
 def _check_widths(path, numbers, ends, delimiters, width):
-    """pandas fills short rows up, and takes the first columns of long ones."""
+    """Refuse short and long rows: pandas would fill up the former, and cut the latter."""
     widths = 1 + np.diff(np.searchsorted(delimiters, ends), prepend=0)
     if (widths != width).any():
         bad = int(np.argmax(widths != width))
@@ -148,8 +148,8 @@ def _parsed(content, delimiter, width, where, text):
             names=range(width),
             usecols=list(dtypes),
             dtype=dtypes | {where[name]: float for name in floats},
-            # Text stays as it is, where the type "category" would make numbers of categories; and
-            # nothing is missing by itself: "NA", "null" and an empty cell are text like any other.
+            # Text stays as it is: the type "category" would make numbers of categories. And no text
+            # means "missing" by itself: "NA", "null" and an empty cell are text like any other.
             na_filter=False,
             skip_blank_lines=False,
             low_memory=False,
@@ -165,13 +165,13 @@ def _parsed(content, delimiter, width, where, text):
 
     numeric = [name for name in where if name not in text]
     columns = fits(numeric)
-    if columns is None:  # some cell is no number: which, the texts of its column say
+    if columns is None:  # some cell is not a number; its column's texts will say which
         columns = parse([name for name in numeric if fits([name], [name])])
     return {name: _values(column, name not in text) for name, column in columns.items()}
 
 
 def _records(path, rows, read, width, where, text):
-    """Blocks of rows that the csv module made."""
+    """Blocks of rows, parsed by the csv module."""
     numbered = ((number, row) for number, row in enumerate(rows, read + 1) if row)
     while part := list(itertools.islice(numbered, BLOCK_ROWS)):
         for number, row in part:
@@ -190,7 +190,7 @@ def _records(path, rows, read, width, where, text):
 
 
 def _floats(cells):
-    """Texts as finite numbers; None where one is none, as `canonical.parse` has it."""
+    """Texts as finite numbers; None if `canonical.parse` refuses one."""
     together = "".join(cells)
     if "_" in together or not together.isascii():
         return None
@@ -202,7 +202,7 @@ def _floats(cells):
 
 
 def _values(series, numeric):
-    """A block's column of a pandas Series; missing cells of text are empty."""
+    """A block's column, from a pandas Series; missing cells of text become empty."""
     import pandas as pd
 
     kind = series.dtype
@@ -240,7 +240,7 @@ def _parquet_blocks(path, choose):
 
 
 def _pickle_blocks(path, choose, sha256):
-    """A pickle is a program: it is not run unless its content is the one that was looked at."""
+    """Blocks of a pickle. A pickle is a program: it runs only if its content is known by its checksum."""
     import pandas as pd
 
     try:

@@ -1,4 +1,4 @@
-"""Text of a file, plain, compressed or archived, with messages for files that are not what they seem."""
+"""Reads text from plain, compressed or archived files, with messages for files that are something else."""
 
 import gzip
 import io
@@ -16,9 +16,9 @@ AGAIN = "delete it and download it again"
 
 @contextmanager
 def open_text(path, member=None):
-    """UTF-8 text of a file, as `csv.reader` wants it; member: the file's name inside an archive.
+    """Open a file's UTF-8 text for `csv.reader`. member: the file's name inside an archive.
 
-    Raises ValueError where the file is a web page, damaged, cut off, or an archive without the member.
+    Raises ValueError if the file is a web page, damaged or cut off, or an archive without the member.
     """
     path = Path(path)
     try:
@@ -61,19 +61,19 @@ def _content(raw, start, path, member):
         return archive.extractfile(member)
     try:
         return archive.open(member or files[0])
-    except RuntimeError as error:  # encrypted, or packed in a way that Python does not know
+    except RuntimeError as error:  # encrypted, or compressed in a way that Python cannot read
         text = f"{path}: cannot be unpacked ({brief(error)}); zip it again without a password"
         raise ValueError(text) from None
 
 
 def listed(names, most):
-    """The first names of a file's own, on one line whatever they hold."""
+    """The first of some names from a file, on one line whatever they contain."""
     return ", ".join(
         brief(name) if name.isprintable() else repr(brief(name)) for name in names[:most]
     )
 
 
 def brief(text, most=80):
-    """The beginning of a text that may be very long, such as a damaged file's cell."""
+    """The beginning of a text that may be very long, such as a cell of a damaged file."""
     text = str(text)
     return text if len(text) <= most else f"{text[:most]}..."

@@ -1,4 +1,4 @@
-"""Which runs of this folder are alive, on this machine or on another that shares the folder."""
+"""Finds which runs of this folder are alive, on this machine or on another that shares the folder."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ _ended = threading.Event()
 
 
 def begin():
-    """Leave a sign that is renewed until `end`, or until this process has ended in whatever way."""
+    """Leave a sign that is renewed until `end`, or until this process ends for any reason."""
     threading.Thread(target=_renew, daemon=True).start()
 
 
@@ -23,7 +23,7 @@ def _renew():
             SIGNS.mkdir(parents=True, exist_ok=True)
             _sign().write_text(str(time.time_ns()))
         except OSError:
-            pass  # a full disk, say: the run itself will tell
+            pass  # a full disk, for example: the run itself will report it
         _ended.wait(BEAT)
 
 
@@ -37,7 +37,7 @@ def _sign():
 
 
 def here(folder):
-    """Ids of this machine's Snakemake processes that work in a folder, those of single jobs aside."""
+    """Ids of this machine's Snakemake processes that work in a folder, except those of single jobs."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -52,9 +52,9 @@ def here(folder):
 
 
 def elsewhere(say=lambda text: None):
-    """Names of the signs that are renewed while this looks, of runs that `here` cannot see.
+    """Names of the signs that are renewed while this function waits: of runs that `here` cannot see.
 
-    Contents count, not times: machines differ in their clocks, and file systems keep times back.
+    It compares contents, not times: clocks of machines differ, and file systems report times late.
     """
     own = f"{socket.gethostname()}-" if Path("/proc/self").exists() else "\0"
     signs = [sign for sign in SIGNS.glob("*") if not sign.name.startswith(own)]
@@ -72,7 +72,7 @@ def elsewhere(say=lambda text: None):
 
 
 def forget():
-    """Remove the signs that runs left behind which are no more."""
+    """Remove the signs of runs that have ended."""
     for sign in SIGNS.glob("*"):
         sign.unlink(missing_ok=True)
 

@@ -24,10 +24,10 @@ class Entry:
         return getattr(importlib.import_module(self.kind.module), self.kind.function)
 
     def inputs(self):
-        """What that function is given: see `study.configuration.inputs`."""
+        """The argument that the function is given: see `study.configuration.inputs`."""
         made_of = self.kind.inputs
         if made_of.frame:
-            from study.jobs import summary  # pandas and scipy: only where cells are read
+            from study.jobs import summary  # imports pandas and scipy: only if cells are read
 
             read = getattr(summary, made_of.frame)
             return read(self.experiment, self.experiment.entry_cells(self.spec))

@@ -1,4 +1,4 @@
-"""The training and test rows of every fold or simulation, as jobs are given them."""
+"""The training and test rows of every fold or simulation, for jobs."""
 
 import itertools
 import math
@@ -14,10 +14,10 @@ from study.data.prepared import Prepared
 
 
 def training_folds(arguments, *, first=None, in_blocks=False):
-    """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation; of data
-    that were drawn several times, for those of each of the data sets, one after the other.
+    """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation. If several
+    data sets were drawn, this is for each of them in turn.
 
-    first: only so many of them, None for all. in_blocks: whether their reader reads them so, see
+    first: only this many of them, None for all. in_blocks: whether the caller reads rows in blocks: see
     `Prepared.floats`.
     """
     data = Prepared(arguments.data)
@@ -25,8 +25,8 @@ def training_folds(arguments, *, first=None, in_blocks=False):
     whole_folds, zero = (vars(arguments).get(key) for key in ("whole", "zero"))
     has_test = _has_test(arguments, data)
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
-    # Steps that were put off treat every row alone: done once for all rows, where the splits ask for
-    # more rows than there are, unless these are to be read in blocks.
+    # Deferred steps treat every row by itself. They are done once for all rows if the splits together ask
+    # for more rows than there are, unless the rows are read in blocks.
     count = min(first or math.inf, per_data_set(arguments))
     again = size * count > len(data.y) and not (in_blocks and data.large())
 
@@ -48,7 +48,7 @@ def training_folds(arguments, *, first=None, in_blocks=False):
                 f"not the {size} asked for in train_sizes"
             )
         X, y = rows(train if whole_folds else train[:size], part)
-        if zero:  # the loss of such a row is log 2 whatever the weights
+        if zero:  # such a row's loss is log 2 for any weights
             X = np.where((y == zero)[:, None], 0.0, np.asarray(X))
         yield (X, y), official or rows(test, part)
 
@@ -59,9 +59,9 @@ def per_data_set(arguments):
 
 
 def all_training_rows(arguments):
-    """X of all training rows of every fold or simulation, of which `training_folds` gives the first ones.
+    """X of all training rows of every fold or simulation; `training_folds` gives the first of them.
 
-    One array, again and again, where all splits train on all rows.
+    If all splits train on all rows, this is the same array each time.
     """
     data = Prepared(arguments.data)
     for part, splits in itertools.groupby(_splits(arguments, data), key=lambda split: split[0]):
@@ -71,12 +71,12 @@ def all_training_rows(arguments):
 
 
 def _has_test(arguments, data):
-    """Whether all splits test on the data's own test part, and train on all the other rows."""
+    """Whether all splits test on the data's own test part and train on all other rows."""
     return bool(arguments.simulations) and "X_test" in data
 
 
 def _splits(arguments, data):
-    """(data set, a part of `Prepared`; train, test: row numbers) of every fold or simulation."""
+    """(part, train, test) of every fold or simulation: a part of `Prepared`, and row numbers."""
     for part in data.replicates:
         again = (part,) if part else ()  # an axis of the seed
         found = _simulations if arguments.simulations else _folds
@@ -113,20 +113,20 @@ def noise_axes(fresh, train_size, epsilon):
 
 
 def draws_on_each(restarts, meta):
-    """How many draws of the noise each fold has: as many fewer as there are data sets, one at least."""
+    """How many draws of the noise each fold has: `restarts` shared among the data sets, rounded up."""
     return -(-restarts // meta.get("data_replicates", 1))
 
 
 def measure(meta, by="error"):
-    """What tuning and searches compare: of classes the error, of numbers the mean squared error; with
-    by="bounded_loss" what private selection compares."""
+    """What tuning and searches compare: the error for classes, the mean squared error for numbers. With
+    by="bounded_loss" it is what private selection compares."""
     if by == "bounded_loss":
         return partial(bounded_loss, numbers="target" in meta)
     return mean_squared_error if "target" in meta else error_rate
 
 
 def public_rows(path, parts=("public",)):
-    """(X, y) of a prepared data set's public rows, or of the first of `parts` that it has; None without."""
+    """(X, y) of a prepared data set's public rows, or of the first of `parts` that it has; None if none."""
     data = Prepared(path)
     found = [part for part in parts if f"X_{part}" in data]
     return data.floats(part=found[0]) if found else None

@@ -1,4 +1,4 @@
-"""Differences between methods, paired by replicate: on one fold or data set they have the same rows."""
+"""Differences between methods, paired by replicate: on one fold or data set, methods have the same rows."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ AT = ["dataset", "train_size", "epsilon"]
 
 
 def fold_means(draws, metric):
-    """A mean per cell and replicate over the draws that did not fail, with columns AT, method, fold, value.
+    """A mean per cell and replicate over the draws that did not fail: columns AT, method, fold, value.
 
-    draws: `study.jobs.summary.draws_frame`. fold: the replicate's number, of its data set where there
-    are several of one law.
+    draws: `study.jobs.summary.draws_frame`. fold: the replicate's number, which is that of its data set
+    if several were drawn from one distribution.
     """
     ok = draws[draws["status"] == "ok"]
     ok = ok.assign(fold=ok["replicate"]) if "replicate" in ok else ok
@@ -20,11 +20,11 @@ def fold_means(draws, metric):
 
 
 def differences(means, other):
-    """One row per cell: its mean less that of the method `other` on the same rows, with 95 % interval.
+    """One row per cell: its mean minus that of the method `other` on the same rows, with a 95 % interval.
 
-    means: `fold_means`. other: a method's label; one without privacy is the same at every epsilon.
-    Columns AT, method, mean, low, high, folds: Student's t over folds, not a number for a single one.
-    Folds that one of the two has not are left out.
+    means: `fold_means`. other: a method's label; a method without privacy is the same at every epsilon.
+    Columns are AT, method, mean, low, high, folds. Intervals are Student's t over folds, and NaN for a
+    single fold. A fold that one of the two methods lacks is left out.
     """
     theirs = means[means["method"] == other].drop(columns="method")
     keys = [*AT, "fold"]

@@ -1,7 +1,7 @@
-"""Whose results a folder holds: which configuration made its cells, and what its report shows.
+"""Records which configuration made the results in a folder, and what its report shows.
 
-A configuration is called by the words that give it to Snakemake, "--configfile config/real.yaml"; ""
-is config/config.yaml alone.
+A configuration is named by the words that give it to Snakemake, such as "--configfile config/real.yaml";
+"" is config/config.yaml alone.
 """
 
 import hashlib
@@ -15,13 +15,13 @@ from pathlib import Path
 from study import lambdas, paths
 from study.jobs.files import read_json, write_json
 
-# A page says in its head what it shows; the rest of a page may be many megabytes.
+# A page says in its head what it shows. The rest of it may be many megabytes.
 HEAD = re.compile(r'<meta name="shows" content="([^"]*)">')
 HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
 
 
 def words(files, values):
-    """What calls a configuration. files: the overlays; values: what --config gave."""
+    """The words that name a configuration. files: its overlays. values: what --config gave."""
     files = [_called(Path(file)) for file in files]
     given = [f"{key}={v if isinstance(v, str) else json.dumps(v)}" for key, v in values.items()]
     given = [shlex.quote(word) for word in given]
@@ -31,7 +31,7 @@ def words(files, values):
 
 
 def _called(file):
-    """A configuration file as seen from here; the workflow's, by a name that stays when it moves."""
+    """A configuration file as seen from here; the workflow's own, by a name that survives a move."""
     home = paths.HOME.resolve()
     if file.is_relative_to(Path.cwd()):
         return shlex.quote(str(file.relative_to(Path.cwd())))
@@ -41,7 +41,7 @@ def _called(file):
 
 
 def of_experiment(experiment, seed):
-    """Run file -> digest of all that decides its content but code and data, of every cell."""
+    """Run file -> digest of all settings that decide its content, for every cell (not of code and data)."""
     digests = {}
     for name, method in experiment.methods.items():
         choice = experiment.values.get(lambdas.WORDS.get(method["lambda"]))
@@ -53,7 +53,7 @@ def of_experiment(experiment, seed):
 
 
 def of_audit(audits, seed):
-    """The same of every attack."""
+    """The same for every attack."""
     return {
         attack.path: _digest(seed, audits.attack(attack.mechanism, attack.label))
         for attack in audits.attacks()
@@ -65,10 +65,11 @@ def _digest(*settings):
 
 
 def refusal(folder, configuration, made):
-    """Why a configuration may not make these files in a folder of results: it would replace another's,
-    with other settings. None if it may.
+    """Why a configuration may not make these files in a folder of results: because it would replace
+    another's files, made with other settings. None if it may.
 
-    An edit that concerns two configurations which shared a file concerns them still.
+    If both configurations made a file with the same settings, an edit of these settings is taken to
+    concern both, and is no conflict.
     """
     known = _read(folder)
     mine = known.get(configuration, {})
@@ -87,7 +88,7 @@ def refusal(folder, configuration, made):
 
 
 def keep(folder, configuration, made):
-    """Write down that a configuration makes these files."""
+    """Record that a configuration makes these files."""
     known = _read(folder)
     new = {
         other: {path: d for path, d in theirs.items() if made.get(path, d) == d}
@@ -107,8 +108,8 @@ def called(configuration):
 
 
 def page(path):
-    """{configuration, experiments: name -> number of its cells that are shown} of a report; None if
-    there is none."""
+    """{configuration, experiments: name -> number of its cells that are shown} of a report; None without
+    a report."""
     try:
         with Path(path).open(encoding="utf-8") as handle:
             found = HEAD.search(handle.read(100_000))
@@ -126,7 +127,7 @@ def shows_less(new, old):
 
 
 def refused_page(path, configuration, names):
-    """Why a whole report of these experiments may not replace the page that is there. None if it may."""
+    """Why a report of these experiments may not replace the existing page. None if it may."""
     old = page(path)
     if old is None or old["configuration"] == configuration:
         return None
@@ -139,13 +140,13 @@ def refused_page(path, configuration, names):
 
 
 def mark_stale(path):
-    """Uncover the notice of a report that its results have changed since."""
+    """Show the notice in a report that its results have changed since it was made."""
     path = Path(path)
     times, text = path.stat(), path.read_bytes()
     temporary = path.with_name(f".{path.name}.stale")
     try:
         temporary.write_bytes(text.replace(HIDDEN, HIDDEN.replace(b" hidden", b""), 1))
-        # Snakemake goes by the time: the page is as old as it was.
+        # Snakemake compares times, so the page keeps its time.
         os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
         temporary.replace(path)
     finally:

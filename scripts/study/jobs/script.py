@@ -29,14 +29,15 @@ def run(main, job=True):
             f"error: the disk is full ({error}): free some space and repeat the command; "
             f"finished jobs stay"
         )
-        print(message)  # the log that standard error goes to is on the same disk
+        print(message)  # the log, which standard error goes to, is on the same disk
         sys.exit(message)
     except ValueError as error:
         sys.exit(f"error: {error}")
 
 
 def add_data_arguments(parser, lam=True):
-    """Arguments of every job that trains: data, folds, training size, seed and (not to choose) lambda."""
+    """Arguments of every job that trains: data, folds, training size, seed; and lambda, unless the job
+    chooses it (`lam=False`)."""
     parser.add_argument("--data", required=True, help="prepared rows, .npz")
     parser.add_argument("--meta", required=True, help="what was done to them, .json")
     parser.add_argument("--experiment", required=True)

@@ -1,4 +1,4 @@
-"""Run files of cells to one row per cell."""
+"""Turns the run files of cells into one row per cell."""
 
 import math
 from functools import cache
@@ -14,9 +14,9 @@ CONFIDENCE = 0.95
 
 
 def read_cell(path):
-    """Draws of one run file, a data frame with the columns that `scripts/run.py` writes.
+    """The draws of one run file: a data frame with the columns that `scripts/run.py` writes.
 
-    Raises ValueError where it has none.
+    Raises ValueError if it has no draws.
     """
     draws = pd.read_csv(path)
     if draws.empty:
@@ -25,29 +25,29 @@ def read_cell(path):
 
 
 def replicate_of(draws):
-    """Of each draw the number of its data set, or where all are of one data set that of its fold."""
+    """For each draw the number of its data set or, if all draws are of one data set, of its fold."""
     several = "data_set" in draws and draws["data_set"].nunique() > 1
     return draws["data_set" if several else "fold"].to_numpy()
 
 
 def interval_over(experiment, data_sets):
-    """What the replicates of an interval are, a word."""
+    """What the replicates of an interval are, in a word."""
     if data_sets > 1:
         return "data sets"
     return "folds" if "folds" in experiment.values else "simulations"
 
 
 def summarise(draws):
-    """Mean and 95 % interval of each of `dp.metrics.ALL` of one cell, NaN where its data have none.
+    """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell, NaN if its data have none.
 
-    Where its mechanism reports the training error, the same of that; of the error the spread, too.
+    The same for the training error, if the mechanism reports it. For the error, its spread too.
 
-    The data set is the replicate, or of a single one the fold: draws of the noise on one fold share its
-    training and test rows, so they are not independent data, and neither are folds of one data set that
-    was itself drawn. The interval is Student's t over the replicates' means, within what the metric can
-    be. Failed draws are counted in `status` and enter no mean.
+    The data set is the replicate if there are several, and else the fold. Draws of the noise on one fold
+    share its training and test rows, so they are not independent data; and neither are folds of a data
+    set that was itself drawn. The interval is Student's t over the replicates' means, limited to values
+    that the metric can have. Failed draws are counted in `status` and enter no mean.
     """
-    # Arrays, not pandas' own means: an experiment may have tens of thousands of cells.
+    # Arrays are faster than pandas' own means: an experiment may have tens of thousands of cells.
     status = draws["status"].to_numpy(dtype=str)
     ok = status == "ok"
     replicate, fold = replicate_of(draws), draws["fold"].to_numpy()
@@ -93,8 +93,8 @@ def _sd(values):
 
 
 def over_folds(values, fold, least=-math.inf, most=math.inf):
-    """(mean, standard deviation, low, high) of the means of folds or other replicates; not-a-numbers
-    enter none."""
+    """(mean, standard deviation, low, high) of the means of folds or other replicates. NaN values are
+    left out."""
     there = ~np.isnan(values)
     counts = np.bincount(fold[there])
     sums = np.bincount(fold[there], weights=values[there])
@@ -108,7 +108,7 @@ def over_folds(values, fold, least=-math.inf, most=math.inf):
 
 @cache
 def _quantile(degrees):
-    """Of Student's t, at the upper end of a two-sided interval."""
+    """Student's t at the upper end of a two-sided interval."""
     return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
 
 
@@ -128,8 +128,7 @@ def cells_frame(experiment, cells):
 
 
 def results_frame(experiment, cells):
-    """Those rows of results.csv; of an option that the experiment varies, its text, NaN where a method
-    has none."""
+    """The cells' rows of results.csv. The column of a varied option has text, NaN if a method lacks it."""
     text = {name: str for name in experiment.varied() if name != "lambda"}
     path = paths.CELLS(experiment=experiment.name)
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=text)

@@ -1,6 +1,6 @@
 """Differentially private learning of linear models: arrays in, arrays out.
 
-Rooms: `mechanisms` (what is released), `solvers` (certified minima), `descents` (noisy ones), `privacy`
-(what is proven, and worst pairs), `data` (rows). Beside them: noise, accounting, losses, audit,
-evaluation and tuning.
+Packages: `mechanisms` (what is released), `solvers` (certified minima), `descents` (iterations with
+noise), `privacy` (what is proven, and worst pairs), `data` (rows). Modules: noise, accounting, losses,
+audit, evaluation, inference and tuning.
 """

@@ -1,8 +1,8 @@
 """What a mechanism guarantees, and the calibration of Gaussian noise.
 
-Unless it says otherwise a guarantee is for *replace-one* adjacency: two data sets of the same public
-size n that differ in one record. Proofs are for real numbers; sampling in floating point is an
-idealisation (Mironov, CCS 2012).
+Unless it says otherwise, a guarantee is for *replace-one* adjacency: two data sets of the same public
+size n that differ in one record. Proofs are for real numbers; floating-point sampling only approximates
+them (Mironov, CCS 2012).
 """
 
 import math
@@ -21,10 +21,10 @@ ADD_REMOVE = "add-remove"
 class Guarantee(NamedTuple):
     """A privacy statement: what the source claims, and what is proven of the mechanism as it runs.
 
-    claimed_epsilon: the source's own epsilon. epsilon, delta: what holds, epsilon may be infinite
-    (no guarantee), both NaN where nothing is proven. adjacency: which pairs of data sets. reason: why,
-    in a sentence. profile: where it is known, all of delta(epsilon) that is proven, a
-    `dp.privacy.profiles.Profile`; (epsilon, delta) lies on it.
+    claimed_epsilon: the source's own epsilon. epsilon, delta: what holds; an infinite epsilon is no
+    guarantee, and both are NaN if nothing is proven. adjacency: for which pairs of data sets. reason: why,
+    in a sentence. profile: if known, the whole curve delta(epsilon) that is proven, a
+    `dp.privacy.profiles.Profile`; (epsilon, delta) is a point on it.
     """
 
     claimed_epsilon: float
@@ -36,24 +36,24 @@ class Guarantee(NamedTuple):
 
 
 def none(claimed_epsilon, reason, adjacency=REPLACE_ONE):
-    """No finite epsilon, whatever the claim."""
+    """The guarantee of a mechanism that has no finite epsilon, whatever its source claims."""
     return Guarantee(claimed_epsilon, math.inf, 0.0, adjacency, reason)
 
 
 def unproven(guarantee):
-    """What a mechanism claims that nobody has proven: neither an epsilon nor that there is none."""
+    """The guarantee of a mechanism of which nothing is proven: no epsilon, and not that there is none."""
     reason = f"claimed by its author, not proven here: {guarantee.reason}"
     return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
 
 
 def largest_bound(values):
-    """The largest of several proven bounds; NaN where one of them is not proven."""
+    """The largest of several proven bounds; NaN if one of them is not proven."""
     values = list(values)
     return math.nan if any(map(math.isnan, values)) else max(values)
 
 
 def after_preparation(guarantee, looked_at_private_rows):
-    """The guarantee of the whole pipeline, given the steps before it that looked at private rows.
+    """The guarantee of the whole pipeline, given the earlier steps that looked at private rows.
 
     looked_at_private_rows: names of the preparation or tuning steps whose result depends on more
     than one private record without noise. Any such step voids the guarantee of what follows it.
@@ -73,7 +73,7 @@ def after_preparation(guarantee, looked_at_private_rows):
 
 
 def given_that(guarantee, premises):
-    """The guarantee with what it takes as public in its reason. premises: phrases."""
+    """The guarantee whose reason also says what it takes as public. premises: phrases."""
     if not premises or math.isinf(guarantee.epsilon):
         return guarantee
     public = ", and ".join(dict.fromkeys(premises))
@@ -192,12 +192,12 @@ def gaussian_mu(epsilon, delta):
 
 
 def renyi_epsilon(renyi, delta, orders=None):
-    """Smallest epsilon at `delta` of a mechanism with Rényi divergences renyi(order), order > 1.
+    """Smallest epsilon at `delta` for a mechanism with Rényi divergences renyi(order), order > 1.
 
     epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a (Canonne, Kamath,
     Steinke, NeurIPS 2020, proposition 12; Balle et al., AISTATS 2020, theorem 21). orders: an
-    increasing array to choose from, 4,000 by default, up to 10^6; any choice is valid, a finer one
-    tighter. renyi takes an array; infinite or NaN where the order is not covered.
+    increasing array to choose from; by default 4,000 orders up to 10^6. Any array gives a valid bound, and
+    a finer one a tighter bound. renyi: takes an array; it is infinite or NaN for orders not covered.
     """
     import numpy as np
 
@@ -208,9 +208,9 @@ def renyi_epsilon(renyi, delta, orders=None):
 
 
 def classical_gaussian_sigma(epsilon, delta, sensitivity=1.0):
-    """sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth, 2014, appendix A), proved for epsilon < 1 alone.
+    """sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth, 2014, appendix A), proved only for epsilon < 1.
 
-    What it gives at any epsilon is `gaussian_epsilon` of it.
+    At any epsilon, `gaussian_epsilon` says what noise of this size really guarantees.
     """
     if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
         raise Refused(

@@ -1,9 +1,9 @@
-"""How private a mechanism really is: exact privacy losses in one dimension, lower bounds by attack.
+"""How private a mechanism really is: exact privacy losses in one dimension, and lower bounds by attack.
 
 A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
-neighbouring data sets; a mechanism is epsilon-DP where none exceeds epsilon. An exact loss needs the
-density and shows excesses of any size. A lower bound needs releases alone and sees what happens often
-enough: of N releases, nothing beyond log(N / 3.7) and no event as rare as a delta of 1e-5.
+neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
+density, and shows excesses of any size. A lower bound needs only releases, and sees only what happens
+often enough: with N releases, no loss above log(N / 3.7), and no event as rare as a delta of 1e-5.
 """
 
 import math
@@ -28,16 +28,16 @@ ZOOMS = 14  # each shrinks the cells to a seventh
 def privacy_loss_1d(mechanism, epsilon, n_lambda, bound=1.0, loss="logistic", **options):
     """Supremum of the privacy loss over all replace-one pairs in one dimension.
 
-    All other records are included: the supremum is over every public size n with n lambda =
-    `n_lambda`, over the others, the replaced record and its replacement, and the released value.
+    The supremum is over every public size n with n lambda = `n_lambda`, over all other records, the
+    replaced record and its replacement, and the released value.
     mechanism: name or object, of output perturbation or of objective perturbation in any form.
     bound: R >= |x|. options: of the mechanism, such as calibration.
 
-    What is returned is a loss that a pair attains, or approaches as n grows: a lower bound of the
-    supremum. It is found on a grid of 801 points per axis, sinh-spaced, and then 14 times between its
-    best neighbours; 401 points give the same values to 1e-6 in the tests.
-    Minimisers are taken to be exact (tolerance 0), and released without noise for what a solver leaves;
-    that noise, and its share of epsilon, are in no loss found here. Infinite without privacy.
+    Returns a loss that a pair attains, or approaches as n grows, and so a lower bound of the supremum; it
+    is infinite without privacy. It is found on a sinh-spaced grid of 801 points per axis, refined 14
+    times around its best point; 401 points give the same values to 1e-6 in the tests.
+    Minimisers are taken to be exact (tolerance 0). So no loss found here includes the noise that covers
+    a solver's error, nor the share of epsilon that this noise costs.
     """
     mechanism = find(mechanism)
     margin = losses.get(loss)
@@ -49,7 +49,7 @@ def privacy_loss_1d(mechanism, epsilon, n_lambda, bound=1.0, loss="logistic", **
         raise ValueError(
             f"no density in one dimension is known for {margin.name}, a loss of residuals"
         )
-    # Both families depend on n and lambda by their product alone: n = 1 stands for every n.
+    # Both families depend on n and lambda only through their product: n = 1 stands for every n.
     if hasattr(mechanism, "tilt"):
         pairs.check_tilts(mechanism)
         epsilon_b, ridge = mechanism.tilt(1, epsilon, n_lambda, bound, loss, **options)
@@ -68,10 +68,10 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
 
     b(w) = -(n lam w + V + f(a)) with f(a) = a l'(w a), a = y x in [-R, R] the replaced record and V
     the others' sum; |db/dw| = n lam + C + g(a) with g(a) = a^2 l''(w a) and C >= 0 the others'
-    curvature. Many others with small |a| make any V with C as near to 0 as one likes. So the supremum
+    curvature. Many other records with small |a| give any V with C arbitrarily close to 0. So the supremum
     of the loss at w is that of epsilon_b |f(a) - f(a')| / (2 kappa R) + log of (n lam + g(a)) /
-    (n lam + g(a')), which falls apart into a maximum over a and another over a'; (w, a, a') ->
-    (-w, -a, -a') turns the sign of f, so one sign is enough.
+    (n lam + g(a')), which splits into a maximum over a and another over a'. The symmetry (w, a, a') ->
+    (-w, -a, -a') changes the sign of f, so one sign is enough.
     """
     rate = epsilon_b / (2 * margin.kappa * bound)
 
@@ -97,7 +97,7 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
 
 
 def _between(start, stop, value, points=41):
-    """A grid that keeps the best value so far: curvatures may jump there, at the edge of an interval."""
+    """A grid that contains the best value so far: curvatures may jump there, at the edge of an interval."""
     return np.sort(np.append(np.linspace(start, stop, points), value))
 
 
@@ -112,9 +112,9 @@ def largest_shift_1d(margin, n_lambda, bound=1.0):
 
     n lam w + V(w) + a l'(w a) = 0 and the same at w' = w - D with a' imply n lam D <= a' l'(w' a') -
     a l'(w a), with equality for others whose sum V is (nearly) constant. For convex decreasing l that
-    is at most G(w) + G(D - w), G(w) = max over a in [0, R] of -a l'(w a), which decreases in D: the
-    largest D is the root of n lam D = max over w of G(w) + G(D - w). It is at most 2 kappa R, the
-    bound in any dimension; for logistic loss little more than half of that.
+    is at most G(w) + G(D - w), G(w) = max over a in [0, R] of -a l'(w a), which decreases in D. So the
+    largest D is the root of n lam D = max over w of G(w) + G(D - w). n lam D is at most 2 kappa R, the
+    bound in any dimension; for logistic loss it is little more than half of that.
     """
     # With u = w a: for w > 0, G(w) is the largest -u l'(u) up to w R, over w; for w <= 0 it is at a = R.
     u = np.linspace(0, 60, 600_001)
@@ -149,19 +149,19 @@ CANDIDATES = 400  # thresholds tried, densest in the tails
 def epsilon_lower_bound(
     mechanism, pair, epsilon, delta=0.0, trials=100_000, confidence=0.95, rng=None, **options
 ):
-    """A lower bound on epsilon that holds with probability `confidence`, from releases alone.
+    """A lower bound on epsilon that holds with probability `confidence`, computed only from releases.
 
     mechanism: name or object. pair: a name or object of `dp.privacy.pairs`, or ((X, y), (X', y')).
-    trials: releases on each of the two data sets, from two independent streams of `rng`. options: of
-    the mechanism, and lam and bound where the pair does not state them.
+    trials: releases on each of the two data sets, from two independent streams of `rng`. options: the
+    mechanism's, and lam and bound if the pair does not state them.
 
-    Every release is made by the mechanism in full dimension, in blocks, and only its test statistics
-    are kept. On the first half of the releases a statistic, a threshold, a side of it and an order of
-    the data sets are chosen; on the second half their event's probabilities p and q get Clopper-
-    Pearson bounds, each at 1 - (1 - confidence)/2, and log((p_low - delta) / q_high) is returned, at
-    least 0. For any event of an (epsilon, delta)-DP mechanism p <= e^epsilon q + delta. Scores are
-    blurred by 1e-9 of their range, so that the last bits of floating-point sums, which give any
-    mechanism away, are not what is found.
+    The mechanism makes every release in full dimension, in blocks, of which only test statistics are
+    kept. On the first half of the releases, a statistic, a threshold, a side of it and an order of the
+    data sets are chosen. On the second half, the probabilities p and q of that event get Clopper-Pearson
+    bounds, each at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), and at least 0:
+    for any event of an (epsilon, delta)-DP mechanism, p <= e^epsilon q + delta. Scores are blurred by
+    1e-9 of their range. Otherwise the attack would find the last bits of floating-point sums, which give
+    any mechanism away.
     """
     return attack(
         mechanism, pair, epsilon, delta, trials=trials, confidence=confidence, rng=rng, **options
@@ -169,10 +169,10 @@ def epsilon_lower_bound(
 
 
 def of_each(confidence, family):
-    """Confidence of each of `family` bounds that all hold together with `confidence` (Bonferroni).
+    """The confidence that each of `family` bounds needs for all to hold with `confidence` (Bonferroni).
 
-    The largest of k bounds exceeds the truth where any of them does, which has a probability of at most
-    the sum of theirs, whether or not they share releases.
+    The largest of k bounds exceeds the truth only if one of them does. The probability of that is at most
+    the sum of their probabilities, whether or not they share releases.
     """
     return 1 - (1 - confidence) / family
 
@@ -188,11 +188,11 @@ def attack(
     deltas=(),
     **options,
 ):
-    """`epsilon_lower_bound` with what it was found from, a dictionary.
+    """`epsilon_lower_bound` and how it was found, as a dictionary.
 
-    epsilon: the bound. p_low, q_high: bounds of the event's probabilities. counts: how often it
-    occurred, of trials_evaluated releases on each side. statistic: which one was chosen. at_deltas:
-    bounds from the same releases at further `deltas`, which hold together with probability `confidence`.
+    epsilon: the bound. p_low, q_high: bounds of the event's probabilities. counts: how often the event
+    occurred among trials_evaluated releases on each side. statistic: the chosen one. at_deltas: bounds
+    from the same releases at further `deltas`, which hold together with probability `confidence`.
     """
     mechanism, pair = find(mechanism), pairs.find(pair)
     if not 0 < confidence < 1 or not 0 <= delta < 1:
@@ -206,7 +206,7 @@ def attack(
     sides = [_Side(mechanism, X, y, arguments) for X, y in pair.sides]
     try:
         statistic = pair.statistic and pair.statistic(pair, mechanism, **arguments)
-    except pairs.Unsuited:  # what pilot releases show is a test of any mechanism
+    except pairs.Unsuited:  # a statistic learned from pilot releases tests any mechanism
         statistic = None
     if statistic is None:
         pilots = [
@@ -227,7 +227,7 @@ def attack(
 
 
 def _bound(scores, half, delta, confidence):
-    """The bound at one delta from the two sides' scores: its event is chosen on the first half of them."""
+    """The bound at one delta from the two sides' scores. Its event is chosen on the first half of them."""
     level = 1 - (1 - confidence) / 2
     best = max(
         (
@@ -295,9 +295,9 @@ def _guarantee(mechanism, pair, settings):
 
 
 def _check_removes(pair):
-    """Raise `Refused` unless on one side of the pair a record's row is 0, which is like no record.
+    """Raise `Refused` unless one side of the pair has a row of zeros, which is equivalent to no record.
 
-    It has no gradient and no curvature, and both sides have the size that is public.
+    A row of zeros has no gradient and no curvature, and both sides have the same public size.
     """
     (X, y), (X_other, y_other) = pair.sides
     changed = (X_other != X).any(axis=1) | (np.asarray(y) != y_other)
@@ -309,13 +309,14 @@ def _check_removes(pair):
 
 
 def _spent(mechanism, epsilon, delta):
-    """Epsilon and delta that a mechanism is given: a pure one takes no delta, the attack keeps its own."""
+    """The epsilon and delta that a mechanism is given. A pure mechanism gets no delta; the attack keeps its
+    own."""
     pure = getattr(mechanism, "delta", "") == "none"
     return {"epsilon": epsilon, "delta": 0.0 if pure else delta}
 
 
 class _Side:
-    """Releases of one data set, in blocks."""
+    """Releases on one data set, in blocks."""
 
     def __init__(self, mechanism, X, y, arguments):
         self.mechanism, self.X, self.y, self.arguments = mechanism, X, y, dict(arguments)
@@ -333,7 +334,7 @@ class _Side:
         return weights
 
     def scores(self, trials, rng, statistic):
-        """Statistic name -> (trials,) values; a release that is not a number scores -inf."""
+        """Name of each statistic -> its values (trials,). A release that is not a number scores -inf."""
         found = {}
         for start in range(0, trials, self.block):
             stop = min(start + self.block, trials)
@@ -356,8 +357,8 @@ def _blur(scores, half, streams):
 def _choose(first, second, delta, level):
     """(estimated bound, threshold, sign): the event {sign * score >= threshold}.
 
-    The largest of many estimates is one that luck has raised: limits a hundred times as sure as those
-    of the evaluation keep thresholds with a handful of releases from being chosen.
+    The largest of many estimates owes something to luck. Its limits are therefore taken at an error a
+    hundred times smaller than in the evaluation, so that no threshold with a handful of releases wins.
     """
     level = 1 - (1 - level) / 100
     best = (-math.inf, math.inf, 1)
@@ -402,7 +403,7 @@ def _upper(count, trials, level):
 
 
 class IgnoresData(Mechanism):
-    """Null control: noise alone. Whoever finds an epsilon here has a broken auditor."""
+    """Null control: only noise. An auditor that finds an epsilon here is broken."""
 
     name = "ignores_data"
     needs_lambda = False
@@ -418,7 +419,7 @@ CONTROLS = {"ignores_data": IgnoresData()}
 
 
 def find(mechanism):
-    """A mechanism or control by name; an object stays as it is."""
+    """A mechanism or control by name; an object is returned as it is."""
     if not isinstance(mechanism, str):
         return mechanism
     if mechanism in CONTROLS:

@@ -9,7 +9,7 @@ from scipy.special import stdtr
 def greater(differences):
     """One-sided p value of Student's paired t test that the mean of the differences (folds,) is above 0.
 
-    Equal differences decide without a doubt: 0 where they are positive, else 1, as for a single fold.
+    If all differences are equal, p is 0 if they are positive and else 1. For a single fold p is 1.
     """
     differences = np.asarray(differences, dtype=float)
     folds, mean = len(differences), differences.mean()
@@ -22,8 +22,8 @@ def greater(differences):
 
 
 def holm(p):
-    """p values (tests,) adjusted so that with probability 1 - alpha none of the true hypotheses is
-    among those at most alpha (Holm, Scand. J. Stat. 1979, whatever the dependence)."""
+    """Adjusted p values (tests,): with probability 1 - alpha, none of the true hypotheses has one of at
+    most alpha (Holm, Scand. J. Stat. 1979, for any dependence)."""
     p = np.asarray(p, dtype=float)
     order = np.argsort(p, kind="stable")
     steps = np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order])
@@ -33,13 +33,13 @@ def holm(p):
 
 
 def beaten(losses):
-    """(p (methods,), by (methods,)) of losses (methods, folds), methods on the same folds.
+    """(p (methods,), by (methods,)) from losses (methods, folds) on the same folds.
 
     Each method is tested against every other, one-sided, and its p values are adjusted by Holm over
-    the others; p is the least of them, `by` the method that has it (-1 where there is no other). The
-    method whose expected loss is truly the least has p <= alpha with probability at most alpha,
-    whichever it is: so those with p > alpha are a set that contains it with confidence 1 - alpha. Folds
-    count as independent, which those of a cross-validation, sharing training rows, are not quite.
+    the others. p is the least of them, and `by` the other method that has it (-1 if there is none). The
+    method whose expected loss is truly the least has p <= alpha with probability at most alpha, whichever
+    it is. So the methods with p > alpha are a set that contains it with confidence 1 - alpha. Folds count
+    as independent; those of a cross-validation are not quite so, because they share training rows.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)
@@ -54,11 +54,11 @@ def beaten(losses):
 
 
 def rows_for(sizes, gains, wanted):
-    """(rows, what they are) at which a learning curve reaches a gain.
+    """(rows, what) for the number of rows at which a learning curve reaches a gain.
 
-    sizes: training rows, rising. gains: at each of them; a curve that falls counts as level. Between
-    two sizes the curve is a line in the logarithm of the rows. What: "at most" at the smallest size,
-    "interpolated", or "more than" the largest size, where it is not reached.
+    sizes: training rows, in rising order. gains: at each size; where the curve falls, it is taken as
+    level. Between two sizes it is linear in the logarithm of the rows. what: "at most" the smallest size,
+    "interpolated", or "more than" the largest size if the gain is not reached.
     """
     gains = np.maximum.accumulate(np.asarray(gains, dtype=float))
     if gains[0] >= wanted:
@@ -72,7 +72,7 @@ def rows_for(sizes, gains, wanted):
 
 
 def relative_ranks(losses):
-    """Ranks of losses (methods,) as shares: 0 for the least, 1 for the largest, ties their mean."""
+    """Ranks of losses (methods,) as shares: 0 for the least, 1 for the largest, the mean for ties."""
     losses = np.asarray(losses, dtype=float)
     if len(losses) < 2:
         return np.zeros(len(losses))

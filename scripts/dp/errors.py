@@ -1,9 +1,9 @@
-"""Two kinds of ValueError: what the library refuses in one sentence, and code that failed."""
+"""Two kinds of ValueError: one for what the library refuses, and one for code that failed."""
 
 
 class Refused(ValueError):
-    """What is asked for cannot be done: the message is a sentence that says why, for the user."""
+    """What is asked for cannot be done. The message is a sentence that tells the user why."""
 
 
 class Failed(ValueError):
-    """A mechanism's own code went wrong: the message names the mechanism, the file and the line."""
+    """A mechanism's own code failed. The message names the mechanism, the file and the line."""

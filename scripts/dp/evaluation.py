@@ -16,9 +16,9 @@ def _blocks(rows, restarts):
 
 
 def _scores(weights, X, intercept, look):
-    """(some of the restarts, their scores (restarts, n)), CACHED numbers or one restart's.
+    """Yields (a slice of the restarts, their scores (restarts, n)): CACHED numbers, or one restart's.
 
-    look(restarts, rows, scores (rows, restarts)) is given them first, in blocks of rows.
+    look(restarts, rows, scores (rows, restarts)) is called with them first, in blocks of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -40,11 +40,11 @@ def _of_classes(weights, X):
 
 
 def error_rate(weights, X, y, intercept=0.0):
-    """Share of rows whose class is not predicted, for each of the weights, (restarts,).
+    """Share of rows with a wrong prediction, for each of the weights, (restarts,).
 
-    weights (restarts, d), labels -1 and 1: sgn(w.x + b), a score of 0 is -1; intercept: b, a number or
-    (restarts,). weights (restarts, d, K), labels 0, .., K - 1: the class of the largest score, the
-    first of equal ones.
+    With weights (restarts, d) and labels -1 and 1, the prediction is sgn(w.x + b), and -1 for a score of
+    0. intercept: b, a number or (restarts,). With weights (restarts, d, K) and labels 0, .., K - 1, it is
+    the class with the largest score, the first of equal ones.
     """
     wrong = np.zeros(len(weights))
     if weights.ndim == 3:
@@ -57,10 +57,10 @@ def error_rate(weights, X, y, intercept=0.0):
 
 
 def classification(weights, X, y, intercept=0.0):
-    """`metrics.CLASSES` for each of the weights, name -> (restarts,); arguments as `error_rate`.
+    """`metrics.CLASSES` for each of the weights, name -> (restarts,); arguments as for `error_rate`.
 
-    log_loss reads scores as logarithms of odds (of K classes: as those that a softmax turns into
-    probabilities), whatever the weights were trained for. auc: `auc`; NaN for K classes.
+    log_loss takes scores as log-odds (for K classes, as what a softmax turns into probabilities), whatever
+    loss the weights were trained for. auc: see `auc`; NaN for K classes.
     """
     found = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
     if weights.ndim == 3:
@@ -88,9 +88,9 @@ def classification(weights, X, y, intercept=0.0):
 def auc(scores, positive):
     """Area under the ROC curve of each row of finite scores (restarts, n), a tie counting half.
 
-    It is the share of pairs of a positive and a negative in which the positive has the larger score;
-    NaN where there is one class alone. The label takes the place of a score's last bit, so that one sort
-    has both, and scores that differ there alone are equal.
+    It is the share of pairs of a positive and a negative row in which the positive one has the larger
+    score; NaN if there is only one class. The label replaces a score's last bit, so that one sort orders
+    both; scores that differ only in that bit count as equal.
     """
     count = int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -101,7 +101,7 @@ def auc(scores, positive):
     scores &= -2
 
     def above(scores, label):
-        """Pairs in the right order, where those of equal scores stand as they are sorted; and keys."""
+        """(pairs in the right order, keys). Pairs with equal scores count by the order of the sort."""
         keys = scores | label
         keys.view(float).sort(axis=1)
         return (keys & 1).astype(float) @ rank, keys
@@ -118,8 +118,8 @@ def auc(scores, positive):
 def regression(weights, X, y, intercept=0.0, unit=1.0):
     """`metrics.TARGETS` for each of the weights (restarts, d), name -> (restarts,).
 
-    unit: of the target's own scale in that of y, in which mse and mae are told. r2: of the test rows;
-    1 minus the mean squared error over their variance, NaN where they are all the same.
+    unit: how many of the target's own units are one unit of y; mse and mae are in the target's units. r2:
+    1 minus the mean squared error over the variance of the test targets, NaN if these are all equal.
     """
     found = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
     y = np.asarray(y, dtype=float)
@@ -133,7 +133,7 @@ def regression(weights, X, y, intercept=0.0, unit=1.0):
 
 
 def mean_squared_error(weights, X, y, intercept=0.0):
-    """Of targets in [-1, 1], for each of the weights: `error_rate`'s place where there are no classes."""
+    """Mean squared error of targets in [-1, 1], for each of the weights; used in place of `error_rate`."""
     return regression(weights, X, y, intercept)["mse"]
 
 

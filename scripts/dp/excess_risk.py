@@ -1,4 +1,4 @@
-"""Excess-risk bounds of the papers, as printed."""
+"""Bounds on the excess risk, as the papers print them."""
 
 import math
 
@@ -21,7 +21,8 @@ def cm08_lemma_4(n, d, *, lam, epsilon, delta):
 
     By strong convexity the tilt b moves the minimiser by at most ||b||/(n lam) and the objective by
     at most ||b||^2/(n^2 lam) there, with ||b|| ~ Gamma(d, 2/epsilon): 4 in place of the printed 8.
-    That is for exact minimisers; the rest is room for the mechanism's output noise and its share.
+    This is for exact minimisers. The difference leaves room for the mechanism's output noise and for the
+    share of epsilon that this noise costs.
     """
     _check(n, d, lam, epsilon, delta)
     return 8 * (d * math.log(d / delta)) ** 2 / (lam * (n * epsilon) ** 2)

@@ -1,4 +1,4 @@
-"""Confidence intervals from private releases: they count the noise, and undo the ridge's shrinkage.
+"""Confidence intervals from private releases, which include the noise and undo the ridge's shrinkage.
 
 All of it is post-processing of what was released and of public numbers. Of boosted AdaSSP there are none:
 what it releases has the covariance and bias of its own recursion, and says nothing of how residuals spread.
@@ -33,7 +33,7 @@ def wald(estimate, covariance, level=0.95):
 
 
 def floored(A, floor):
-    """Symmetric matrices (draws, d, d), their eigenvalues moved to `floor` where they are below it."""
+    """Symmetric matrices (draws, d, d), with every eigenvalue below `floor` raised to it."""
     values, vectors = np.linalg.eigh(A)
     return (vectors * np.maximum(values, floor)[:, None, :]) @ vectors.transpose(0, 2, 1)
 
@@ -41,7 +41,7 @@ def floored(A, floor):
 class Linearised(NamedTuple):
     """Estimates (draws, d) without the ridge's bias, their covariances (draws, d, d), and `bias` (draws,).
 
-    bias: about what is left of it, in standard errors. coarse: where that is too much for intervals.
+    bias: about how much bias is left, in standard errors. coarse: whether that is too much for intervals.
     """
 
     estimate: np.ndarray
@@ -56,22 +56,22 @@ class Linearised(NamedTuple):
 def linearise(weights, hessian, n, lam, tilt, output, scores=None, error=0.0, bend=2.0):
     """`Linearised` from minimisers of mean loss + lam/2 ||w||^2 + b.w/n, with noise z added.
 
-    weights: (draws, d), b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I). hessian: (draws, d, d), of the mean
-    loss at them, positive definite, with a spectral norm of noise of about `error`. scores: (draws, d, d),
-    mean of psi^2 x x', psi a record's slope; None takes the Hessian for it, which is right of the logistic
-    loss if the labels follow a logistic model. bend: how fast the loss' curvature changes, sup |d log
-    l''/dz|, over the root of its largest value; 2 of the logistic loss.
+    weights: (draws, d), b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I). hessian: (draws, d, d), that of the
+    mean loss at the weights, positive definite, with noise whose spectral norm is about `error`. scores:
+    (draws, d, d), the mean of psi^2 x x', where psi is a record's slope; None takes the Hessian in its
+    place, which is right for the logistic loss if the labels follow a logistic model. bend: how fast the
+    loss' curvature changes, sup |d log l''/dz|, over the root of its largest value; 2 for logistic loss.
 
     With g the mean loss's gradient at the truth theta and K = (H + lam)^-1, to first order
 
         w - theta = -K (g + lam theta + b/n) + z,
 
-    so that w has the mean K H theta. A = I + lam H^-1, the inverse of K H, undoes that, and with A K =
-    H^-1 the estimate A w has the variance H^-1 (J/n + tilt^2/n^2) H^-1 + output^2 A A'.
+    so that w has the mean K H theta. A = I + lam H^-1, the inverse of K H, undoes that. Since A K =
+    H^-1, the estimate A w has the variance H^-1 (J/n + tilt^2/n^2) H^-1 + output^2 A A', J the `scores`.
 
     The curvature between w and theta differs from H by a factor of up to e^(sup |d log l''/dz| |change of a
-    row's z|), and H has noise: what A adds is wrong by about (root mean square of that exponent +
-    error/smallest eigenvalue of H) times itself.
+    row's z|), and H has noise. So what A adds has a relative error of about (root mean square of that
+    exponent + error/smallest eigenvalue of H).
     """
     d = weights.shape[1]
     inverse = np.linalg.inv(hessian)
@@ -90,9 +90,9 @@ def linearise(weights, hessian, n, lam, tilt, output, scores=None, error=0.0, be
 
 
 def logistic_rows(hessian, weights, n, bound, rng, rounds=6):
-    """Rows (n, d) of norm at most `bound`, normal before they are cut, that give about this Hessian.
+    """Rows (n, d) of norm at most `bound`, normal before they are clipped, that give about this Hessian.
 
-    For a parametric bootstrap where no public rows are at hand: what was released fixes no more of them.
+    They are for a parametric bootstrap without public rows: the release determines no more about rows.
     hessian: (d, d), at weights (d,).
     """
     unit = rng.standard_normal((n, len(weights)))
@@ -108,9 +108,9 @@ def logistic_rows(hessian, weights, n, bound, rng, rounds=6):
 def bootstrap(estimate, rows, fit, rng, replicates=200, level=0.95):
     """Parametric bootstrap (Ferrando, Wang, Sheldon, AISTATS 2022), for one released estimate (d,).
 
-    Labels of `rows` (n, d), simulated or public, are drawn from the logistic model with `estimate`
-    `replicates` times; fit(X, y, rng) -> (d,) goes the whole private way again. Returns (low, high), the
-    ends of basic intervals 2 estimate - quantile. Costs no privacy.
+    `replicates` times, labels of `rows` (n, d), simulated or public, are drawn from the logistic model
+    with `estimate`, and fit(X, y, rng) -> (d,) repeats the whole private procedure on them. Returns (low,
+    high), the ends of basic intervals 2 estimate - quantile. It costs no privacy.
     """
     p = 1 / (1 + np.exp(-rows @ estimate))
     found = np.empty((replicates, len(estimate)))

@@ -1,8 +1,8 @@
-"""Losses of margins and of residuals, with the constants that privacy proofs ask for.
+"""Losses of margins and of residuals, with the constants that privacy proofs need.
 
 A margin loss is l(z) of z = y w.x for labels y in {-1, 1}. A residual loss is l(z) of z = w.x - y for
-targets y in [-1, 1], with l even and l(0) = 0: the same thing after a shift, so that all else is common.
-`arguments(scores, y)` makes z of scores w.x.
+targets y in [-1, 1], with l even and l(0) = 0. After the shift by y both are treated alike.
+`arguments(scores, y)` computes z from scores w.x.
 
 Every loss has `value(z)`, `derivative(z)` and `curvature(z)`: l, l' and l'' elementwise, safe at any
 z, infinite ones included; `name`; and two constants for rows of norm at most R = 1:
@@ -10,7 +10,7 @@ z, infinite ones included; `name`; and two constants for rows of norm at most R 
     kappa  sup |l'|, the bound on a row's gradient; a row bound R multiplies it by R
     c      sup l'', the smoothness of a row's loss; a row bound R multiplies it by R^2
 
-A loss whose l'' is the same everywhere says so: quadratic.
+`quadratic` says that a loss has the same l'' everywhere.
 """
 
 import math
@@ -27,7 +27,7 @@ SUMMED = 1000  # losses that `total` adds, at most: 2^1000 is a float
 
 @dataclass(frozen=True)
 class MarginLoss:
-    """A convex loss of the margin, l >= 0. One of your own has name, kappa, c, value and slopes."""
+    """A convex loss of the margin, l >= 0. A new loss needs name, kappa, c, value and slopes."""
 
     quadratic = False
     residual = False  # whether targets may be numbers
@@ -40,30 +40,30 @@ class MarginLoss:
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
 
     def arguments(self, scores, y):
-        """z, of scores w.x and labels or targets that broadcast."""
+        """z, from scores w.x and labels or targets that broadcast with them."""
         return scores * y
 
     def signs(self, y):
-        """What l'(z) x is multiplied by in a row's gradient."""
+        """The factor of l'(z) x in a row's gradient."""
         return y
 
     def at_zero(self):
-        """The largest loss of a row at w = 0."""
+        """The largest loss that a row can have at w = 0."""
         return float(self.value(0.0))
 
     def total(self, z):
-        """Sum of l over the first axis, of at most SUMMED."""
+        """Sum of l over the first axis, which has at most SUMMED entries."""
         return self.value(z).sum(axis=0)
 
     def slopes(self, z):
         """(l', l'') at an array of float32 or float64 z, which is overwritten.
 
-        One pass for both, in the array's own precision: what a solver calls on cache-sized blocks.
+        Both take one pass, in the array's own precision. Solvers call this on blocks that fit the cache.
         """
         raise NotImplementedError
 
     def slope(self, z):
-        """l' alone, as `slopes`."""
+        """Only l', as `slopes` computes it."""
         return self.slopes(z)[0]
 
     def derivative(self, z):
@@ -88,7 +88,7 @@ class Logistic(MarginLoss):
         return np.subtract(value, np.minimum(z, 0.0), out=value)
 
     def total(self, z):
-        """One logarithm for all: of a product of numbers in [1, 2]."""
+        """The sum of l, by one logarithm of a product of numbers in [1, 2]."""
         value = np.exp(-np.abs(z))
         value += 1.0
         return np.log(value.prod(axis=0)) - np.minimum(z, 0.0).sum(axis=0)
@@ -102,7 +102,7 @@ class Logistic(MarginLoss):
     def slope(self, z):
         """-1/(1 + e^z): one exponential per element, and -0 where it overflows.
 
-        In single precision (tanh(z/2) - 1)/2, which is quicker, and exact to 1e-7 but not in the tail.
+        In single precision it is (tanh(z/2) - 1)/2, which is faster, and exact to 1e-7 except in the tail.
         """
         if z.dtype == np.float32:
             z *= 0.5
@@ -121,7 +121,7 @@ class Huber(MarginLoss):
     """Huber hinge: 0 for z > 1 + h, (1 + h - z)^2/(4h) for |1 - z| <= h, 1 - z below.
 
     |l'| <= 1 and l'' <= 1/(2h) (Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, section 3.4). At the
-    ends of the quadratic piece, where l'' jumps, it is taken from within.
+    ends of the quadratic piece, where l'' jumps, the inner value is taken.
     """
 
     h: float = 0.5
@@ -152,9 +152,9 @@ class Huber(MarginLoss):
 
 @dataclass(frozen=True)
 class ResidualLoss(MarginLoss):
-    """A convex and even loss of the residual w.x - y, zero at 0; l' is concave above it.
+    """A convex and even loss of the residual w.x - y, which is zero at 0. l' is concave for z > 0.
 
-    So |z| l''(z) <= |l'(z)|: a rounding of z is one of l' (`dp.solvers.rounding`).
+    So |z| l''(z) <= |l'(z)|: a relative error of z is at most one of l' (`dp.solvers.rounding`).
     """
 
     residual = True
@@ -187,7 +187,7 @@ class Squared(ResidualLoss):
 
 @dataclass(frozen=True)
 class Robust(ResidualLoss):
-    """Like z^2/2 where |z| is far below tau, of slope tau far above: |l'| <= tau and l'' <= 1."""
+    """About z^2/2 if |z| is far below tau, with slope tau far above: |l'| <= tau and l'' <= 1."""
 
     tau: float = 0.25
 
@@ -254,7 +254,7 @@ LOSSES = {loss.name: loss for loss in (Logistic, Huber, Squared, HuberResidual, 
 def get(loss, **options):
     """A loss by name, with its options (`h` of "huber", `tau` of "log_cosh" and "huber_residual").
 
-    A loss object stays as it is; {name: options} is one with its options, as configurations have it.
+    {name: options}, as in configurations, is a loss with its options. A loss object is returned as it is.
 
     Raises ValueError for an unknown name, with the nearest valid one, and for an option that the loss
     does not have.

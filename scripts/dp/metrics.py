@@ -1,4 +1,4 @@
-"""Names of the metrics, and the range of each: no more, so that what reads results needs no more."""
+"""Names and ranges of the metrics, and nothing else, so that programs that read results import little."""
 
 import math
 
@@ -22,6 +22,6 @@ TITLES = {
 
 
 def of(frame):
-    """The error where there are classes, R^2 where targets are numbers; frame: of results.csv."""
+    """The metric to show: the error for classes, R^2 for targets that are numbers. frame: results.csv."""
     numbers = "r2_mean" in frame and frame["r2_mean"].notna().any()
     return "r2" if numbers and frame["error_mean"].isna().all() else "error"

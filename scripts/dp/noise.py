@@ -1,7 +1,7 @@
-"""Noise with the densities that the mechanisms' proofs ask for.
+"""Noise with the densities that the mechanisms' proofs need.
 
 Every function scales *unit* draws, so the same generator state gives proportional noise at every
-scale: curves along epsilon differ by epsilon, not by luck.
+scale. Points of a curve along epsilon therefore differ by epsilon, not by chance.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ def l2_laplace(dimension, scale, size, rng):
     """Noise with density proportional to exp(-||z||_2 / scale).
 
     In polar coordinates the density of r = ||z|| is proportional to r^(d-1) exp(-r/scale), a
-    Gamma(d, scale) law, independent of the direction, which is uniform on the sphere (Chaudhuri,
+    Gamma(d, scale) density, independent of the direction, which is uniform on the sphere (Chaudhuri,
     Monteleoni, Sarwate, JMLR 12, 2011, section 3.1). A function of L2 sensitivity D is released
     with epsilon-DP at scale D/epsilon, by the triangle inequality.
 

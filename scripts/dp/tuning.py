@@ -1,4 +1,4 @@
-"""Choosing the regularisation: by cross-validation, without privacy, or privately."""
+"""Chooses the regularisation: by cross-validation, without privacy, or privately."""
 
 from typing import NamedTuple
 
@@ -19,8 +19,8 @@ def cross_validate(X, y, grid, folds, loss="logistic", measure=error_rate, lasso
     measure: error_rate or mean_squared_error of `dp.evaluation`. lasso: one of
     `dp.solvers.lasso_scales.SCALES` for an L1 penalty in place of L2's, of logistic loss alone.
 
-    A choice made from these errors depends on all rows: made on private rows it spends privacy that
-    nobody accounts for.
+    A choice made from these errors depends on all rows. If the rows are private, it spends privacy that
+    is not accounted for.
     """
     errors = np.empty((len(grid), len(folds)))
     status = np.empty(errors.shape, dtype=object)
@@ -39,11 +39,11 @@ def cross_validate(X, y, grid, folds, loss="logistic", measure=error_rate, lasso
 
 
 def most_frequent_best(errors):
-    """The candidate that wins most simulations, as E18 tunes.
+    """The candidate that wins most simulations: this is how E18 tunes.
 
-    errors: (simulations, candidates) validation errors, the preferred candidates first. A simulation's
-    winner has its least error, the first of equals; NaN (a failed candidate) never wins. Ties in the
-    number of wins go to the lower mean error, then to the preferred candidate. Returns the wins
+    errors: (simulations, candidates) validation errors, preferred candidates first. The winner of a
+    simulation has its least error, and is the first of equal ones; NaN (a failed candidate) never wins.
+    If several have the most wins, the lower mean error decides, then the preference. Returns the wins
     (candidates,) and the position of the choice.
     """
     errors = np.where(np.isnan(errors), np.inf, np.round(errors, 12))
@@ -55,7 +55,7 @@ def most_frequent_best(errors):
 
 
 class PrivateChoice(NamedTuple):
-    """index: of the chosen lambda in the grid, all that may be released. guarantee: what it costs."""
+    """index: the chosen lambda's in the grid, the only thing that may be released. guarantee: its cost."""
 
     index: int
     guarantee: Guarantee
@@ -64,15 +64,15 @@ class PrivateChoice(NamedTuple):
 def private_tuning(X, y, grid, mechanism, *, epsilon, rng, delta=0.0, bound=1.0, **options):
     """A lambda chosen with privacy (Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, algorithm 3).
 
-    The rows, shuffled, are cut into one part per lambda and one more. On part i the mechanism trains
-    with grid[i] at `epsilon`; z_i are its mistakes on the last part; i is drawn with probability
+    The rows are shuffled and cut into one part per lambda and one more. On part i, the mechanism trains
+    with grid[i] at `epsilon`; z_i counts its mistakes on the last part. i is drawn with probability
     proportional to exp(-epsilon z_i / 2).
 
-    Why that costs epsilon: a replaced record lies in one part, because sizes and shuffle do not depend
-    on the data. In a training part it is covered by the mechanism, whatever is done with its release.
-    In the last part it changes every z_i by at most 1, for which the exponential mechanism with
-    epsilon/2 is epsilon-DP (McSherry, Talwar, FOCS 2007). A mechanism with a larger proven epsilon
-    than it claims makes the whole cost that.
+    Why that costs epsilon: a replaced record is in one part only, because sizes and shuffle do not depend
+    on the data. If it is in a training part, the mechanism covers it, whatever is done with its release.
+    If it is in the last part, it changes every z_i by at most 1, for which the exponential mechanism with
+    epsilon/2 is epsilon-DP (McSherry, Talwar, FOCS 2007). If the mechanism's proven epsilon is larger
+    than its claim, the whole costs the larger one.
 
     grid: (m,) positive lambdas. options: of the mechanism. Returns a `PrivateChoice`.
     """
@@ -116,7 +116,7 @@ def private_tuning(X, y, grid, mechanism, *, epsilon, rng, delta=0.0, bound=1.0,
 def exponential_mechanism(utilities, epsilon, sensitivity, rng):
     """Index i with probability proportional to exp(epsilon u_i / (2 sensitivity)).
 
-    epsilon-DP where one record changes every utility by at most `sensitivity`. Drawn by adding Gumbel
+    It is epsilon-DP if one record changes every utility by at most `sensitivity`. The draw adds Gumbel
     noise to the exponents, so that none overflows.
     """
     exponents = epsilon * np.asarray(utilities, dtype=float) / (2 * sensitivity)

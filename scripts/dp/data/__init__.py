@@ -1,1 +1,1 @@
-"""Rows: simulated, prepared, split; their components."""
+"""Rows of data: simulation, preparation, splits, principal components."""

@@ -1,7 +1,7 @@
 """Means, deviations, principal components and distances of rows that may be integers.
 
-Everything is accumulated over blocks of rows: of many bytes only a few become floats at a time. All of it
-looks at every row, without privacy.
+Everything is accumulated over blocks of rows, so that few rows are floats at a time. All of it looks at
+every row, without privacy.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ def blocks(X):
 
 
 def moments(X):
-    """Mean and standard deviation (divided by n) of every column; a constant column's is exactly 0."""
+    """Mean and standard deviation (divided by n) of every column; exactly 0 for a constant column."""
     mean = sum(block.sum(axis=0) for block in blocks(X)) / len(X)
     # The sum of equal values, divided, may differ from them in the last place.
     mean = np.where((X[0] == X).all(axis=0), X[0], mean)
@@ -51,8 +51,9 @@ class Components(NamedTuple):
 def principal_components(X, standardise=False):
     """Principal components of the rows of X (n, d), from their covariance matrix (divided by n).
 
-    standardise: of rows divided by each column's standard deviation, so of the correlation matrix; a
-    constant column stays zero. Each vector's entry of largest magnitude is positive.
+    standardise: columns are first divided by their standard deviations, which gives the components of the
+    correlation matrix; a constant column becomes zero. Each vector's largest entry in magnitude is
+    positive.
     """
     mean, deviation = moments(X)
     scale = np.where(standardise & (deviation > 0), deviation, 1.0)

@@ -18,7 +18,7 @@ def uniform_sphere(rows, columns, rng):
 
 
 def slices(rows, size=BLOCK_ROWS):
-    """Consecutive slices of so many rows: what is made of one takes little memory."""
+    """Consecutive slices of this many rows, so that work on one of them takes little memory."""
     return (slice(start, min(rows, start + size)) for start in range(0, rows, size))
 
 
@@ -27,7 +27,7 @@ def simulate_separable(rows, columns, margin, rng, separator=None):
 
     Points with |u.x| < margin of the separator u are rejected and drawn again; y = sgn(u.x)
     (Chaudhuri, Monteleoni, NIPS 2008, section 6). Returns X (rows, columns), y (rows,) in {-1, 1}
-    and the unit separator u (columns,), drawn uniformly where none is given.
+    and the unit separator u (columns,), which is drawn uniformly if none is given.
     """
     if not 0 <= margin < 1:
         raise ValueError(f"a margin on the unit sphere lies in [0, 1), not {margin}")
@@ -35,7 +35,7 @@ def simulate_separable(rows, columns, margin, rng, separator=None):
         separator = uniform_sphere(1, columns, rng)[0]
     X, found = np.empty((rows, columns)), 0
     while found < rows:
-        for part in slices(rows):  # to the end: later draws depend on how many there were
+        for part in slices(rows):  # all of them: later draws depend on how many there were
             points = uniform_sphere(part.stop - part.start, columns, rng)
             kept = points[np.abs(points @ separator) >= margin][: rows - found]
             X[found : found + len(kept)] = kept
@@ -59,7 +59,7 @@ def simulate_unseparable(rows, columns, band, flip_probability, rng, separator=N
 
 
 def simulate_mixture(rows, means, deviations, rng):
-    """Points of K Gaussian classes with diagonal covariance, equally many of each but for the remainder.
+    """Points of K Gaussian classes with diagonal covariance; class sizes differ by at most one.
 
     means, deviations: (K, d). Returns X (rows, d) and y (rows,), whole numbers from 0 to K - 1, in
     random order.
@@ -79,12 +79,13 @@ def simulate_mixture(rows, means, deviations, rng):
 
 
 def simulate_linear(rows, columns, condition, noise, rng, outliers=0.0, degrees=None):
-    """Rows in an ellipsoid within the unit ball, and a number that is linear in them but for noise.
+    """Rows in an ellipsoid within the unit ball, and targets that are linear in them plus noise.
 
-    X = Z diag(s) Q', Z uniform on the unit sphere, s from 1 to 1/condition in equal ratios, Q a random
-    rotation. The weights are random with equal expected shares of all axes in the score's variance, which
-    is 0.09: those of narrow axes are large. y = score + noise t, t standard normal or, with `degrees`,
-    Student's t. A share `outliers` of the y is -1 or 1 instead, at random. Returns X, y, weights.
+    X = Z diag(s) Q' with Z uniform on the unit sphere, s from 1 to 1/condition in equal ratios, and Q a
+    random rotation. The weights are random. All axes have equal expected shares in the score's variance of
+    0.09, so the weights of narrow axes are large. y = score + noise t, with t standard normal or, with
+    `degrees`, Student's t. A share `outliers` of the y is -1 or 1 instead, at random. Returns X, y and the
+    weights.
     """
     if not condition >= 1 or not noise >= 0 or not 0 <= outliers < 1:
         raise ValueError(
@@ -114,8 +115,8 @@ def simulate_expanded_band(
     2020). Nothing lies within the margin of the true separator, so fewer labels are flipped than by
     `simulate_unseparable` with the same band.
 
-    estimate: a function (X, y) -> unit separator; `maximum_margin_separator` where None. Returns X, y
-    and the estimated separator.
+    estimate: a function (X, y) -> unit separator; None is `maximum_margin_separator`. Returns X, y and the
+    estimated separator.
     """
     _check_probability(flip_probability)
     X, y, _ = simulate_separable(rows, columns, margin, rng, separator)
@@ -125,10 +126,10 @@ def simulate_expanded_band(
 
 
 def maximum_margin_separator(X, y):
-    """Unit vector u that maximises min_i y_i u.x_i on separable data: scikit-learn's linear SVM.
+    """Unit vector u that maximises min_i y_i u.x_i on separable data, by scikit-learn's linear SVM.
 
     The squared hinge loss at cost 1e8 leaves slacks of relative size 1e-8, so that the soft margin is
-    the hard one to about seven digits. Raises ValueError where u separates nothing.
+    the hard one to about seven digits. Raises ValueError if the data are not separable.
     """
     from sklearn.svm import LinearSVC  # 1 s to import: only where a separator is estimated
 
@@ -149,11 +150,11 @@ def _labels(score):
 
 
 class Rows:
-    """Some rows of an array, in the order of `order`, made into floats by `apply` when X[a:b] is read.
+    """Some rows of an array, in the order of `order`, which `apply` makes floats when X[a:b] is read.
 
-    For data of which no second copy should be held: what reads its rows in blocks takes this in place
-    of an array (`check_rows`, `check_coordinates`, `dp.solvers.minimise`, `dp.evaluation`). Anything
-    else can make an array of it. The array may be memory-mapped, at any address.
+    This avoids a second copy of the data. Functions that read rows in blocks accept it in place of an
+    array (`check_rows`, `check_coordinates`, `dp.solvers.minimise`, `dp.evaluation`); others can convert it
+    to an array. The array may be memory-mapped, at any address.
     """
 
     ndim, dtype = 2, np.dtype(float)
@@ -173,7 +174,7 @@ class Rows:
 
 
 def as_rows(X):
-    """X as an array, or as the `Rows` it is."""
+    """X as an array, or X itself if it is `Rows`."""
     return X if isinstance(X, Rows) else np.asarray(X)
 
 
@@ -187,7 +188,7 @@ def row_norms(X):
 
 
 def normalise_rows(X, bound=1.0):
-    """Every row divided by its own norm and multiplied by `bound`; a row of zeros stays.
+    """Every row divided by its own norm and multiplied by `bound`; a row of zeros is kept.
 
     A row's result depends on that row alone, so the step costs no privacy.
     """
@@ -197,11 +198,12 @@ def normalise_rows(X, bound=1.0):
 
 
 def clip_rows(X, bound=1.0):
-    """Rows longer than `bound` scaled down to it; the others stay. Row by row, so free."""
+    """Rows longer than `bound` are scaled down to it, others are kept. Each row is treated by itself, so
+    this costs no privacy."""
     _check_bound(bound)
     scaled, norms, largest = _by_largest(X)
     with np.errstate(over="ignore"):
-        long = norms > bound / largest  # an infinite limit is right, an infinite norm would not be
+        long = norms > bound / largest  # an infinite limit is allowed, an infinite norm is not
     clipped = np.where(long[:, None], scaled * (bound / norms)[:, None], X)
     return _at_most(clipped, bound)
 
@@ -212,10 +214,10 @@ def _check_bound(bound):
 
 
 def _by_largest(X):
-    """Rows divided by their largest absolute value (1 for a row of zeros), their norms, that value.
+    """(rows divided by their largest absolute value (1 for a row of zeros), their norms, that value).
 
-    The squares of values near the ends of the floating-point range under- or overflow, and the norm
-    with them; of the divided rows they cannot. A row of zeros is given the norm 1.
+    Squares of values near the ends of the floating-point range under- or overflow, and so does the norm.
+    Those of the divided rows cannot. The norm of a row of zeros is given as 1.
     """
     X = np.asarray(X, dtype=float)
     largest = np.abs(X).max(axis=1, initial=0.0)
@@ -236,8 +238,8 @@ def check_rows(X, y, bound, classes=None):
     """Raise unless every row obeys the public bound and every label is of the public classes.
 
     classes: None for labels -1 and 1; a number for labels 0 .. classes - 1; NUMBERS for targets that are
-    numbers in [-1, 1]. Noise calibrated to a
-    bound that the data break protects nobody, so nothing is released.
+    numbers in [-1, 1]. If the data break the bound to which noise is calibrated, the noise protects
+    nobody, so nothing is released.
     """
     X, y = as_rows(X), np.asarray(y)
     if X.ndim != 2 or len(X) == 0 or y.shape != (len(X),):
@@ -255,7 +257,7 @@ def check_rows(X, y, bound, classes=None):
 
 
 def check_labels(y, classes=None):
-    """Raise unless labels or targets are what they may be, see `check_rows`. Whole numbers are labels."""
+    """Raise unless labels or targets are allowed: see `check_rows`. Labels must be whole numbers."""
     if classes == NUMBERS and y.dtype.kind == "f":
         if not (np.abs(y) <= 1).all():
             raise Refused("targets must be numbers from -1 to 1")
@@ -294,19 +296,19 @@ def split_folds(rows, folds, rng):
 
 
 def smallest_training_fold(rows, folds):
-    """Number of rows that every fold's training part has at least."""
+    """The least number of rows that a fold's training part has."""
     return rows - -(-rows // folds)
 
 
 def simulation_rows(rows, has_test=False):
-    """Number of rows that every simulation trains on: all with a separate test part, else 3/4."""
+    """Number of rows that every simulation trains on: all if there is a separate test part, else 3/4."""
     return rows if has_test else rows - rows // 4
 
 
 def reshuffle(rows, rng, has_test=False):
     """One simulation: (train, test) index arrays of a random order of the rows.
 
-    test is empty where the data have a test part of their own, else a quarter of the rows. Prefixes
+    test is empty if the data have a test part of their own, and else a quarter of the rows. Prefixes
     of `train` are the nested training subsets.
     """
     order = rng.permutation(rows)

@@ -1,8 +1,8 @@
 """Preparation steps, each with its privacy status.
 
-A step is a function (Table, **options) -> Table, registered with whether its result for one row
-depends on other private rows. Such a step spends privacy that nobody accounts for: whatever comes
-after it has no finite epsilon (`dp.accounting.after_preparation`).
+A step is a function (Table, **options) -> Table. It is registered with whether its result for one row
+depends on other private rows. Such a step spends privacy that is not accounted for: everything after
+it has no finite epsilon (`dp.accounting.after_preparation`).
 """
 
 import inspect
@@ -15,13 +15,13 @@ from dp.data.components import BLOCK_ROWS, blocks, moments, principal_components
 
 
 class PutOff(NamedTuple):
-    """Steps (name, options) that are put off, and the columns of the rows they will be applied to."""
+    """Deferred steps (name, options), and the columns of the rows that they will be applied to."""
 
     columns: tuple = ()
     steps: tuple = ()
 
     def apply(self, X):
-        """Rows (n, d') as floats, the steps applied."""
+        """Rows (n, d') as floats, after the steps."""
         if self.steps:
             y = np.zeros(len(X), np.int8)
             X = apply_row_wise(Table(X, y, tuple(self.columns)), self.steps).X
@@ -31,16 +31,15 @@ class PutOff(NamedTuple):
 class Table(NamedTuple):
     """Rows on their way to a mechanism.
 
-    X: (n, d) numbers, integers until a step needs floats. y: (n,) labels, -1 and 1, or the index of a
-    class of `classes`, or numbers in [-1, 1]: then target is (name, low, high), of what they were.
-    columns: d names. bound: the public bound on ||x||_2 that the steps so far ensure, infinite where
-    none does. train_rows: how many of the first rows are training rows, on which a step may be fitted;
-    the others are an official test part (None: all are training rows). classes: names of the classes,
-    () where the labels are -1 and 1. pair: names of the labels -1 and 1, where they are known. groups:
-    column names of each categorical feature that is one-hot, of which every row has one 1 and otherwise
-    zeros. later: steps still to be applied to X; columns and bounds are those after them.
-    coordinate_bound: the public bound on every |x_j|, infinite where none is known but the one that
-    follows from `bound`.
+    X: (n, d) numbers, integers until a step needs floats. y: (n,) labels -1 and 1, or the index of a class
+    in `classes`, or numbers in [-1, 1]. In that last case, target is (name, low, high) in their own units.
+    columns: d names. bound: the public bound on ||x||_2 that the steps so far ensure, infinite if there is
+    none. train_rows: the first so many rows are training rows, on which a step may be fitted; the others
+    are an official test part (None: all are training rows). classes: names of the classes, () if the labels
+    are -1 and 1. pair: names of the labels -1 and 1, if known. groups: for each one-hot categorical
+    feature, its column names; every row has a 1 in one of them and 0 in the others. later: steps still to
+    be applied to X; columns and bounds are those after these steps. coordinate_bound: the public bound on
+    every |x_j|, infinite if none is known except the one that follows from `bound`.
     """
 
     X: np.ndarray
@@ -57,9 +56,9 @@ class Table(NamedTuple):
 
 
 class Step(NamedTuple):
-    """apply: the function. private_rows: looks at other rows than the one it makes. what: a phrase.
+    """apply: the function. private_rows: it looks at other rows than the one it makes. what: a phrase.
 
-    selects: takes rows away. premise: what a guarantee for the rows after it takes as public, "" for
+    selects: it removes rows. premise: what a guarantee for the rows after it takes as public, "" if
     nothing.
     """
 
@@ -71,13 +70,13 @@ class Step(NamedTuple):
 
     @property
     def row_wise(self):
-        """Whether every row gets a new one, made of it alone: then any part of the rows may be done
-        at any time."""
+        """Whether every new row is made from one old row alone, so that any part of the rows may be
+        prepared at any time."""
         return not self.private_rows and not self.selects
 
     @property
     def random(self):
-        """Whether the step draws random numbers: it is called with `rng`."""
+        """Whether the step draws random numbers: then it is called with `rng`."""
         return "rng" in inspect.signature(self.apply).parameters
 
 
@@ -85,7 +84,7 @@ STEPS = {}
 
 
 def step(private_rows, selects=False, premise=""):
-    """Decorator: registers a step under its function's name, with what `Step` has besides."""
+    """Decorator that registers a step under its function's name. Arguments are the fields of `Step`."""
 
     def decorate(function):
         STEPS[function.__name__] = Step(
@@ -301,14 +300,14 @@ def _train(table):
 
 
 def _parts(table):
-    """Row numbers of the training and of the test part."""
+    """Row numbers of the training part and of the test part."""
     everything = np.arange(len(table.y))
     cut = len(everything) if table.train_rows is None else table.train_rows
     return everything[:cut], everything[cut:]
 
 
 def _per_column(name, given, columns):
-    """Column name -> values, "*" spelled out."""
+    """Column name -> values, with "*" replaced by the names that it stands for."""
     missing = [column for column in columns if column not in given and "*" not in given]
     unknown = [column for column in given if column not in columns and column != "*"]
     if missing or unknown:
@@ -318,9 +317,9 @@ def _per_column(name, given, columns):
 
 
 def apply_row_wise(table, steps, overwrite=False):
-    """Apply steps that treat every row alone, in blocks: integers never become floats all at once.
+    """Apply steps that treat every row by itself, in blocks, so that few integers become floats at a time.
 
-    overwrite: into table.X itself, where the result has its type and shape.
+    overwrite: write into table.X itself if the result has its type and shape.
     """
     if not steps or not len(table.y):
         return table
@@ -341,13 +340,12 @@ def prepare(table, steps, rng_of=None, put_off=False, overwrite=False):
     """Apply steps in order.
 
     steps: a list of (name, options). rng_of: (number, name) -> the generator of a step that draws.
-    put_off: rows of integers stay so, and the steps at the end that treat every row alone are left as
-    `Table.later` to whoever needs floats (`apply_row_wise`). overwrite: the caller's table.X may be
-    written over, of which no second copy is then held where steps keep its type and shape.
+    put_off: rows of integers remain integers, and the last steps that treat every row by itself become
+    `Table.later`, for whoever needs floats (`apply_row_wise`). overwrite: the caller's table.X may be
+    overwritten, so that steps which keep its type and shape need no second copy.
 
     Returns the table and, per step, a dictionary of its name, what it does, whether it looked at
-    private rows, its premise where it has one, and its options. Raises where the rows end up without a
-    bound.
+    private rows, its premise if it has one, and its options. Raises if the rows end up without a bound.
     """
     record = [
         {
@@ -361,7 +359,7 @@ def prepare(table, steps, rng_of=None, put_off=False, overwrite=False):
     for number, (name, options) in enumerate(steps):
         rng = {"rng": rng_of(number, name)} if STEPS[name].random and rng_of else {}
         resolved.append((name, options | rng))
-    waiting = []  # row-wise steps not yet applied
+    waiting = []  # row-wise steps that are not applied yet
     for name, options in resolved:
         if STEPS[name].row_wise and not STEPS[name].random:
             waiting.append((name, options))

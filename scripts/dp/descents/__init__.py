@@ -1,1 +1,1 @@
-"""Noisy descents that take many problems at once."""
+"""Descents with noise that solve many problems at once."""

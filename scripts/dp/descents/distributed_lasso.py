@@ -20,7 +20,7 @@ def soft_threshold(v, lam, rate):
 
 
 def printed_threshold(v, lam, rate):
-    """sign(v) (|v| - lam), as E18 prints it: no clip at zero, no step size. Only 0 becomes 0."""
+    """sign(v) (|v| - lam), as E18 prints it: without a clip at zero or a step size. Only 0 becomes 0."""
     return v - lam * np.sign(v)
 
 
@@ -28,9 +28,9 @@ SHRINKAGES = {"soft": soft_threshold, "as_printed": printed_threshold}
 
 
 class Centre:
-    """A data centre: keeps its rows to itself and hands out the gradient of its *summed* loss.
+    """A data centre: it keeps its rows to itself and returns the gradient of its *summed* loss.
 
-    The gradient X'X w - X'y is formed from the rows, or from X'X where that is less work.
+    The gradient X'X w - X'y is formed from the rows, or from X'X if that is less work.
     """
 
     def __init__(self, X, y):
@@ -93,8 +93,8 @@ def proximal_gradient(
     has grown 1e12 times). Where it begins matters: with a small step `max_iterations` ends it far from
     the minimiser, and the step size regularises. So values of lambda do not start from each other.
 
-    The coordinator needs no loss from the centres: the loss is quadratic, so from gradients alone
-    sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2, because every y_i^2 is 1.
+    The coordinator needs no loss from the centres. The loss is quadratic and every y_i^2 is 1, so gradients
+    are enough: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2.
 
     Returns weights (values, d), iterations (values,) and which rule stopped each, from `STOPPED`.
     """
@@ -140,7 +140,7 @@ def proximal_gradient(
 
 
 class Preparation:
-    """Columns standardised, and projected on principal components, both fitted on training rows.
+    """Standardises columns, and projects on principal components, both fitted on training rows.
 
     kind: "none", "standardise" (a constant column becomes zeros), or "pca" (standardised, then
     `components` principal components). `apply` maps rows (n, d) to (n, k); `unapply` maps weights
@@ -182,7 +182,7 @@ def clipped_sum(X, y, w, clip):
     slope = w @ X.T - y
     length = np.abs(slope) * np.sqrt(np.einsum("ij,ij->i", X, X))
     slope *= clip / np.maximum(length, clip)
-    # Where w.x overflows the slope is no number; the record's share must stay bounded all the same.
+    # If w.x overflows, the slope is not a number; the record's share must remain bounded all the same.
     return np.nan_to_num(slope, copy=False) @ X
 
 

@@ -20,7 +20,7 @@ LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() 
 
 
 def classes_of(loss, classes):
-    """What `dp.data.examples.check_rows` compares labels with: the number of classes for softmax loss."""
+    """The argument `classes` of `dp.data.examples.check_rows`: the number of classes for softmax loss."""
     if loss != "softmax":
         return NUMBERS if losses.get(loss).residual else None
     if classes is None or classes < 2:
@@ -29,7 +29,8 @@ def classes_of(loss, classes):
 
 
 def _residuals(X, y, W, loss, valued):
-    """Per-example loss (n, restarts), None unless valued, and its derivative by scores (n, restarts, K)."""
+    """Per-example loss (n, restarts), or None unless valued, and its derivative by the scores
+    (n, restarts, K)."""
     restarts, d, K = W.shape
     scores = (X @ W.transpose(1, 0, 2).reshape(d, restarts * K)).reshape(len(X), restarts, K)
     if loss != "softmax":
@@ -113,10 +114,10 @@ def clipped_mean(gradient, clip):
 
 
 def sampled_gradient(X, y, W, loss, clip, sampling, rng):
-    """The sum of clipped gradients of a Poisson batch of each restart's own over the *expected* size.
+    """The sum of clipped gradients over a Poisson batch, divided by the batch's *expected* size.
 
-    Every example is in a batch independently with probability `sampling`. The size that came out is a
-    secret; the expected one, sampling times n, is public.
+    Each restart has its own batch. Every example is in it independently with probability `sampling`. The
+    actual size is a secret; the expected size, sampling times n, is public.
     """
     gradient = np.zeros(W.shape)
     for r in range(len(W)):
@@ -153,8 +154,7 @@ def descend(
     drawn from rng. mean_clip: norm that the mean gradient is clipped to as a whole. initial: (d,) or
     (d, K), the same for all restarts; zeros where not given.
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
-    at the start and after every step, all NaN unless `traced`. precondition: (restarts, d, d), multiplies
-    the gradients. sampling: of Poisson batches (`sampled_gradient`), for all rows; nothing is traced.
+    at the start and after every step, all NaN unless `traced`.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     K = classes_of(loss, classes) if loss == "softmax" else 1

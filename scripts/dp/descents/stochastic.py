@@ -1,8 +1,8 @@
 """Mini-batch stochastic gradient descent on many problems at once, clipped per example.
 
-A *run* is one descent: its own rows, order of rows and noise. Runs of equal size advance together,
-and each may carry several values of lambda that share its rows, order and noise, so that a step is
-a handful of array operations whatever the number of simulations.
+A *run* is one descent with its own rows, order of rows and noise. Runs of equal size advance together.
+Each may carry several values of lambda that share its rows, order and noise. So a step is a handful of
+array operations, whatever the number of simulations is.
 """
 
 import numpy as np
@@ -17,9 +17,9 @@ SCHEDULES = ("inverse_sqrt", "inverse_lambda", "constant")
 def batch_plan(n, batch, final=None):
     """(starts, stops, divisors) of one pass over n rows in disjoint batches.
 
-    Batches of `batch` rows, at most n; with `final` their size goes geometrically from `batch` at the
-    first row to `final` at the last. A short last batch is divided by its nominal size like the
-    others. Depends on public numbers alone.
+    Batches have `batch` rows, at most n. With `final`, their size changes geometrically from `batch` at
+    the first row to `final` at the last. A short last batch is divided by its nominal size like the
+    others. The plan depends only on public numbers.
     """
     batch = min(batch, n)
     ratio = 1.0 if final is None else min(final, n) / batch
@@ -93,7 +93,7 @@ def descend(
     lam = np.asarray(lam, dtype=float)
     starts, stops, _ = plan
     runs, (n, d) = len(block), rows.shape[1:]
-    first = n * np.asarray(block)[:, None]  # row of each run's block, blocks one below the other
+    first = n * np.asarray(block)[:, None]  # first row of each run's block, with all blocks stacked
     rows = rows.reshape(-1, d)
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     targets = None if targets is None else np.ravel(targets)

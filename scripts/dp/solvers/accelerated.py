@@ -1,27 +1,27 @@
-"""Accelerated proximal gradient descent: slow beside Newton's method, but sure whatever the data are."""
+"""Accelerated proximal gradient descent: slower than Newton's method, but it converges on any data."""
 
 import math
 
 
 def steps(smooth, convex, norm, tolerance):
-    """Number of steps of `descend` after which a step further ends at a certified point.
+    """Number of steps of `proximal_descent` after which one more step ends at a certified point.
 
-    norm: of a subgradient s at the start. There F - F* <= ||s||^2/(2 convex), which bounds
-    convex/2 ||w - w*||^2 as well, so that after k steps F - F* <= (1 - r)^k ||s||^2/convex, r =
-    sqrt(convex/smooth) (Beck, First-Order Methods in Optimization, 2017, theorem 10.42). A proximal
-    gradient step from w moves it by at most sqrt(2 (F - F*)/smooth), and has at its end a subgradient of
-    at most 2 smooth times that: at most `tolerance` where F - F* <= tolerance^2/(8 smooth).
+    norm: that of a subgradient s at the start. There, F - F* <= ||s||^2/(2 convex), which also bounds
+    convex/2 ||w - w*||^2. So after k steps F - F* <= (1 - r)^k ||s||^2/convex, r = sqrt(convex/smooth)
+    (Beck, First-Order Methods in Optimization, 2017, theorem 10.42). A proximal gradient step from w moves
+    it by at most sqrt(2 (F - F*)/smooth), and at its end there is a subgradient of at most 2 smooth times
+    that length: at most `tolerance` if F - F* <= tolerance^2/(8 smooth).
     """
     excess = 8 * smooth / convex * (norm / tolerance) ** 2
     return math.ceil(math.sqrt(smooth / convex) * math.log(max(excess, 1.0)))
 
 
 def proximal_descent(gradient, smooth, convex, start, limit, attempt, proximal=lambda w: w):
-    """Descend from `start` on a function whose smooth part's curvature lies in [convex, smooth].
+    """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
-    gradient: of the smooth part. proximal: the proximal map of the other part over `smooth`.
-    attempt(w), whether a better method came to its end from w, is asked ever less often, and after
-    `limit` steps.
+    gradient: that of the smooth part. proximal: the proximal map of the other part over `smooth`.
+    attempt(w) tries a better method from w and returns whether it succeeded. It is called less and less
+    often, and after `limit` steps.
     """
     root = math.sqrt(convex / smooth)
     previous, w, due = start, start, 0

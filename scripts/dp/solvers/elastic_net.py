@@ -1,4 +1,4 @@
-"""Logistic regression with an L1 penalty, where Newton's method fails by scikit-learn, and with both."""
+"""Logistic regression with an L1 penalty, alone or with an L2 penalty. Newton's method is tried first."""
 
 import warnings
 
@@ -10,12 +10,12 @@ from dp.descents.distributed_lasso import soft_threshold
 from dp.solvers.accelerated import proximal_descent, steps
 from dp.solvers.newton import least_tolerance
 
-# (solver, share of the tolerance it is asked for), in the order in which they are tried. LIBLINEAR is
-# quick at any lambda, but on some data its last digits cost thousands of passes without being gained.
+# (solver, share of the tolerance that it is asked for), in the order in which they are tried. LIBLINEAR is
+# fast at any lambda, but on some data it never reaches the last digits, in thousands of passes.
 ATTEMPTS = (("liblinear", 1.0), ("saga", 1e-2), ("liblinear", 1e-2))
 MAX_ITERATIONS = {"liblinear": 1_000, "saga": 20_000}  # passes over the rows
-NEWTON = 30  # steps of Newton's method at once: it comes to its end in a dozen, or not at all
-UNCERTAIN = 1000  # steps of descent where double precision may not certify the result
+NEWTON = 30  # steps of Newton's method in one attempt: it ends after a dozen, or not at all
+UNCERTAIN = 1000  # steps of descent if double precision may not certify the result
 TRIED = 100  # steps of descent without l2, before the library is asked
 BLOCK_ROWS = 4096  # as in `dp.solvers.rounding`
 
@@ -26,7 +26,7 @@ def subgradient_norm(weights, X, y, l1, l2):
     It is zero at a minimiser and nowhere else (the Karush-Kuhn-Tucker conditions): with g the gradient
     of the smooth part, coordinate j has the subgradients g_j + l1 sgn(w_j) where w_j != 0 and
     [g_j - l1, g_j + l1] where w_j = 0. If l2 > 0 the objective is l2-strongly convex, and the
-    minimiser lies within subgradient_norm / l2 of `weights`; if l2 = 0 nothing is said of distance.
+    minimiser lies within subgradient_norm / l2 of `weights`; if l2 = 0, the norm does not bound a distance.
 
     weights: (d,). X: (n, d). y: (n,) in {-1, 1}. Returns a float, in double precision.
     """
@@ -52,7 +52,7 @@ def minimise_elastic_net(X, y, l1, l2, tolerance=1e-9):
     """argmin of mean logistic loss + l1 ||w||_1 + l2/2 ||w||^2, no intercept.
 
     X: (n, d). y: (n,) in {-1, 1}. l1 > 0, l2 >= 0. Returns weights (1, d) and info: gradient_norm
-    (`subgradient_norm`), status ("ok": it is at most `tolerance`, or "not_converged", which it can be
+    (`subgradient_norm`), status ("ok" if that is at most `tolerance`, else "not_converged", which happens
     only for l2 = 0 or a tolerance below half of `dp.solvers.least_tolerance`) and iterations, each (1,).
     Equal data give equal weights.
     """
@@ -76,9 +76,9 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
     """(subgradient norm, weights, passes over the rows).
 
     The minimiser is the fixed point of a proximal gradient step. Newton's method for that equation
-    solves for the weights that such a step leaves alive, with their signs, and takes a handful of passes
-    wherever it starts near; between its attempts accelerated descent brings it there, if l2 > 0 on any
-    data. Without l2 it may not, and is tried for `TRIED` steps.
+    solves for the weights that such a step leaves different from zero, with their signs. If it starts near
+    the minimiser, it takes a handful of passes. Between its attempts, accelerated descent moves closer, and
+    if l2 > 0 it gets there on any data. Without l2 it may not, and is tried for `TRIED` steps.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2
@@ -134,10 +134,10 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
 def _library(X, y, l1, l2, tolerance):
     """(subgradient norm, weights, passes over the rows), for l2 = 0.
 
-    scikit-learn's LIBLINEAR or SAGA, asked again (ATTEMPTS) unless `subgradient_norm`, computed here
-    and not by the library, is at most `tolerance`; the best attempt is returned, zeros if none is
-    better: whether an attempt fails depends on the data, so it may raise no error. The library's order
-    of visits is seeded.
+    scikit-learn's LIBLINEAR or SAGA is called repeatedly (ATTEMPTS), until `subgradient_norm`, which is
+    computed here and not by the library, is at most `tolerance`. The best attempt is returned, or zeros
+    if these are better. No error is raised, because whether an attempt fails depends on the data. The
+    library's order of visits is seeded.
     """
     from sklearn.exceptions import ConvergenceWarning  # 1 s to import: only where it fits
     from sklearn.linear_model import LogisticRegression

@@ -1,4 +1,4 @@
-"""Non-private minimisers that several mechanisms perturb, fitted once and shared.
+"""Non-private minimisers, fitted once and shared by the mechanisms that perturb them.
 
 A fit is called as fit(X, y, lam, **options) and returns weights (1, d) and info: gradient_norm (of the
 smallest subgradient where the objective has a kink) and status, each (1,).
@@ -20,9 +20,10 @@ SINGLE = 1e-6
 
 
 def l2(X, y, lam, loss="logistic", tolerance=1e-9, near=None):
-    """argmin of mean loss + lam/2 ||w||^2; near: info of such a fit to like rows, which saves time.
+    """argmin of mean loss + lam/2 ||w||^2. near: info of such a fit to similar rows, which saves time.
 
-    The solver is asked for half of the tolerance: rounding has the rest (`dp.solvers.check_certifiable`).
+    The solver is asked for half of the tolerance; the rest is left to rounding
+    (`dp.solvers.check_certifiable`).
     """
     return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
 
@@ -86,7 +87,7 @@ def sum_intercept_path(
 
 
 def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
-    """Weights, gradient norm and iterations; rows: precision -> rows times labels, filled as needed.
+    """(weights, gradient norm, iterations). rows: precision -> rows times labels, filled as needed.
 
     Of a residual loss the rows are as they are, and shift the targets. ridge: of each weight.
     """
@@ -107,7 +108,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
         hessian[np.diag_indices_from(hessian)] += ridge
         try:
             direction = -np.linalg.solve(hessian, gradient)
-        except np.linalg.LinAlgError:  # no row is where its loss bends: nothing fixes the intercept
+        except np.linalg.LinAlgError:  # no row's loss has curvature here, so nothing determines the intercept
             break
         while step >= LEAST_STEP:
             trial = evaluate(w + step * direction)
@@ -124,7 +125,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
 
 
 def _hessian(rows, weights, precision):
-    """Sum of weights_i x_i x_i', as a symmetric product of the rows in that precision."""
+    """Sum of weights_i x_i x_i', as a symmetric product of the rows in their precision."""
     if precision not in rows:
         rows[precision] = rows[np.float64].astype(precision)
     scaled = rows[precision] * np.sqrt(weights, dtype=precision)[:, None]
@@ -132,7 +133,7 @@ def _hessian(rows, weights, precision):
 
 
 def l1(X, y, lam, tolerance=1e-9, penalty_scale="mean"):
-    """argmin of mean logistic loss + lam ||w||_1; one of them where there are several.
+    """argmin of mean logistic loss + lam ||w||_1; one of them if there are several.
 
     penalty_scale: what lam stands for, see `dp.solvers.lasso_scales`.
     """
@@ -140,7 +141,7 @@ def l1(X, y, lam, tolerance=1e-9, penalty_scale="mean"):
 
 
 def elastic_net(X, y, lam, lambda1=None, tolerance=1e-9):
-    """argmin of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2; lambda1 is lam where None.
+    """argmin of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2; lambda1 = None means lam.
 
     As for `l2`, half of the tolerance is left to rounding.
     """
@@ -151,7 +152,7 @@ FITS = {"l2": l2, "l1": l1, "elastic_net": elastic_net, "sum_intercept": sum_int
 
 
 def fit_each(name, trains, lam, **options):
-    """(weights, info) of each data set (X, y) in turn; where a fit can, it starts near the one before."""
+    """(weights, info) for each data set (X, y) in turn. A fit that can starts near the one before it."""
     follows = "near" in inspect.signature(FITS[name]).parameters
     for X, y in trains:
         weights, info = FITS[name](X, y, lam, **options)
@@ -170,7 +171,7 @@ def penalties(fit, lam, lambda1=None):
 
 
 def fit_options(name, options):
-    """Those of a method's options that concern its fit."""
+    """The options of a method that concern its fit."""
     parameters = inspect.signature(FITS[name]).parameters
     return {key: value for key, value in options.items() if key in parameters}
 

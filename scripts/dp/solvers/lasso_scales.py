@@ -1,4 +1,4 @@
-"""Logistic regression with an L1 penalty whose lambda may stand for several things.
+"""Logistic regression with an L1 penalty, where lambda may have one of several meanings.
 
 "mean"          mean loss + lam ||w||_1
 "summed"        summed loss + lam ||w||_1: the weight beside the mean loss is lam / n
@@ -19,13 +19,13 @@ ATTEMPTS, STEPS, NEWTON = 100, 100, 30
 
 
 def weight_beside_mean(lam, n, scale):
-    """The L1 weight beside the mean loss; of standardised columns where the scale is of those."""
+    """The L1 weight beside the mean loss; for scales of standardised columns, that of these columns."""
     return lam / {"summed": n, "lassoglm": 2}.get(scale, 1)
 
 
 def minimise_lasso(X, y, lam, scale="mean", tolerance=1e-9):
-    """Weights (1, d) and info, as `minimise_elastic_net`; columns that are constant get the weight 0
-    where columns are standardised."""
+    """Weights (1, d) and info, as from `minimise_elastic_net`. If columns are standardised, constant ones
+    get the weight 0."""
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     weight = weight_beside_mean(lam, len(y), scale)
     if scale in ("mean", "summed"):
@@ -45,7 +45,8 @@ def minimise_lasso(X, y, lam, scale="mean", tolerance=1e-9):
 def _with_intercept(X, y, l1, tolerance):
     """argmin of mean logistic loss + l1 ||w||_1 with a free intercept, the last of weights (1, d + 1).
 
-    Newton's method on the weights that a proximal step leaves alive; proximal steps where it fails.
+    Newton's method on the weights that a proximal step leaves different from zero; proximal steps if it
+    fails.
     """
     rows = np.column_stack([X, np.ones(len(X))])
     n, d = rows.shape

@@ -1,13 +1,13 @@
 """Newton's method on many tilted objectives at once.
 
-All restarts share rows and loss and differ in a linear term, so that one pass over the rows serves
-them all: two matrix products and one exponential per row and restart give every gradient, one more
-product every Hessian. Rows are read, signed and converted in blocks that fit the cache, so memory
-does not grow with rows x restarts.
+All restarts share rows and loss, and differ in a linear term. So one pass over the rows serves them all:
+two matrix products and one exponential per row and restart give every gradient, and one more product
+gives every Hessian. Rows are read, signed and converted in blocks that fit the cache, so memory does not
+grow with rows x restarts.
 
 Three levels save passes over all rows in double precision: a sample of the rows, all rows in single
-precision, all rows in double precision. Only the last one decides what is returned. Wide rows are left
-to `dp.solvers.quasi_newton` first, and to Newton's method where that is slow.
+precision, all rows in double precision. Only the last one decides what is returned. For wide rows,
+`dp.solvers.quasi_newton` is tried first, and Newton's method if that is slow.
 
 Inside, arrays hold one column per restart.
 """
@@ -22,17 +22,17 @@ from dp.errors import Refused
 from dp.solvers import accelerated, quasi_newton
 from dp.solvers.passes import EPS, Direct, Implicit
 
-TOGETHER = 256  # restarts solved together; more are taken in turns
+TOGETHER = 256  # restarts solved together; if there are more, they take turns
 THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072
-DIRECT = 40  # columns up to which Hessians are formed; beyond, conjugate gradients multiply by them
-CENTRED = 8  # restarts from which on a common centre is sought
-NEARBY = 0.6  # change of a typical margin up to which one step leads close to a minimiser
+DIRECT = 40  # most columns for which Hessians are formed; with more, conjugate gradients multiply by them
+CENTRED = 8  # minimum number of restarts for which a common centre is used
+NEARBY = 0.6  # largest change of a typical margin for which one step leads close to a minimiser
 KEPT = 1 << 23  # numbers that are kept per row or column: at most 64 MB, or one restart's
 LIMIT = 1000  # passes of Newton's method
 ATTEMPT = 20  # passes after which Newton's method is given an easier way
-STEEPEST = 1e10  # curvature over lambda up to which descent comes to its end, in 10^7 steps at most
-LEAST_STEP = 1e-20  # of a line search: a saturated loss asks for steps of lambda over its curvature
-SPREAD = 1e-5  # smallest eigenvalue over the largest that single precision can resolve
+STEEPEST = 1e10  # largest curvature over lambda for which descent ends, after at most 10^7 steps
+LEAST_STEP = 1e-20  # of a line search: a saturated loss needs steps of lambda over its curvature
+SPREAD = 1e-5  # least ratio of smallest to largest eigenvalue that single precision can resolve
 
 
 class Info(dict):
@@ -64,17 +64,16 @@ def minimise(
 
     z_i is the margin y_i w.x_i, or the residual w.x_i - y_i of a residual loss (`dp.losses`).
 
-    X: (n, d), real numbers of any type, or `dp.data.examples.Rows`; it is read in blocks, may be
-    memory-mapped
-        and is never copied as a whole, but for wide rows of at most 64 MB.
+    X: (n, d), real numbers of any type, or `dp.data.examples.Rows`. It is read in blocks, may be
+    memory-mapped, and is never copied as a whole, except wide rows of at most 64 MB.
     y: (n,) in {-1, 1}, or numbers in [-1, 1] for a residual loss. lam: positive, one number or one per
     restart. linear: (restarts, d), or (d,) for one restart; None is zeros. loss: a name or a loss object
     (`dp.losses.get`). initial: (d,) or (restarts, d), a starting point, which changes the time that is
     taken, not what is certified.
-    max_iterations: None for as many as it takes wherever double precision can certify the result.
-    near: the `Info` of an earlier call with the same lam, loss and number of restarts on like rows, as
-    another sample, or more rows: what it found is the starting point, and for wide rows an
-    approximation of Hessians. It changes no more than that.
+    max_iterations: None for as many as it takes, if double precision can certify the result.
+    near: the `Info` of an earlier call with the same lam, loss and number of restarts on similar rows,
+    such as another sample, or more rows. What that call found becomes the starting point, and for wide
+    rows an approximation of Hessians, and nothing else.
 
     Returns weights (restarts, d) and `Info`:
 
@@ -84,7 +83,7 @@ def minimise(
                    weights, up to the rounding of that one evaluation, about
                    1e-16 (1 + ||linear||/n + lam ||w||).
     status         "ok": gradient_norm <= tolerance. "not_converged": it is larger, after
-                   max_iterations or where double precision may do no better (`least_tolerance`); the
+                   max_iterations, or because double precision may do no better (`least_tolerance`); the
                    weights are the last point reached. "not_finite": a linear term, starting point or X
                    that is not finite, or too large for double precision; the weights are NaN.
     iterations     passes over all rows that the restart took part in.
@@ -125,7 +124,7 @@ def minimise(
 
 
 def rounding(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
-    """Bound on the error of a gradient in `minimise` at any minimiser, for every data set of n rows.
+    """Bound on the rounding error of a gradient in `minimise` at any minimiser, for any n rows.
 
     bound: R >= ||x||. tilt: T >= ||linear||. The minimiser has a norm of at most W, the smaller of
     (kappa R + T/n)/lam, where the gradient is 0, and (2 T/n + sqrt(2 lam l(0)))/lam, since the
@@ -139,7 +138,8 @@ def rounding(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
     - the weights' own last bits move the gradient by at most u W (c R^2 + lam), and lam w and the tilt
       are rounded as often as they are added.
 
-    A loss that computes its slope to ten roundings is covered. Infinite where squares could overflow.
+    This covers a loss that computes its slope with at most ten roundings. It is infinite if squares could
+    overflow.
     """
     loss = losses.get(loss)
     smooth = loss.c * bound * bound
@@ -154,14 +154,14 @@ def rounding(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
 
 
 def least_tolerance(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
-    """The least tolerance that `minimise` meets on every data set of n rows; arguments as `rounding`.
+    """The least tolerance that `minimise` meets on every data set of n rows; arguments as for `rounding`.
 
-    Asked for half of a tolerance that is four times the rounding, what it returns has a gradient norm of
-    at most the tolerance in exact arithmetic too. It gets there whatever the data are, since where
-    Newton's method gives up gradient descent goes on (`dp.solvers.accelerated`), of at most 10^7 steps
-    as long as c R^2 is at most 10^10 lambda; infinite beyond. Infinite too for so many columns that
-    rounding at the weights, which may be tolerance/lambda longer than the minimiser, could take a
-    quarter of the tolerance beside the quarter that `rounding` takes at the minimiser.
+    If it is asked for half of a tolerance that is four times the rounding, then what it returns has a
+    gradient norm of at most the tolerance in exact arithmetic too. It gets there on any data: if Newton's
+    method gives up, gradient descent continues (`dp.solvers.accelerated`), for at most 10^7 steps as long
+    as c R^2 is at most 10^10 lambda. Otherwise the result is infinite. It is infinite, too, for so many
+    columns that rounding at the weights, which may be tolerance/lambda longer than the minimiser, could
+    take a quarter of the tolerance beside the quarter that `rounding` takes at the minimiser.
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -170,11 +170,11 @@ def least_tolerance(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
 
 
 def check_certifiable(n, d, lam, bound=1.0, loss="logistic", tolerance=1e-9, tilt=0.0):
-    """Raise ValueError, before any data are seen, unless `minimise` certifies on every data set.
+    """Raise ValueError, before any data are seen, unless `minimise` can certify on every data set.
 
-    Whether a fit was certified to the tolerance tells data sets apart, so a private mechanism must not
-    let it depend on them. The solver is to be asked for half of the tolerance (`least_tolerance`); the
-    tests try it on the worst data that we know.
+    Whether a fit was certified to the tolerance distinguishes data sets, so in a private mechanism it must
+    not depend on the data. The solver must be asked for half of the tolerance (`least_tolerance`). The
+    tests try this on the worst data that we know.
 
     tilt: T >= ||linear||; for random tilts a norm that they exceed with negligible probability.
     """
@@ -191,7 +191,7 @@ def check_certifiable(n, d, lam, bound=1.0, loss="logistic", tolerance=1e-9, til
 
 
 def _checked(X, y, lam, linear, loss, initial, tolerance):
-    """The arguments as arrays; W (restarts, d) is a copy of the starting points."""
+    """The arguments as arrays. W (restarts, d) is a copy of the starting points."""
     loss = losses.get(loss)
     X, y, lam = as_rows(X), np.asarray(y), np.asarray(lam, dtype=float)
     if X.ndim != 2 or 0 in X.shape or y.shape != X.shape[:1]:
@@ -220,9 +220,9 @@ def _checked(X, y, lam, linear, loss, initial, tolerance):
 def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
     """Weights (d, restarts), gradient norms, passes and what was learnt.
 
-    lam: (restarts,). tilt and start: (d, restarts). learnt: of wide rows (`quasi_newton.minimise`).
-    A few restarts need the path: where lambda is so small that most rows are far from the bend of
-    the loss, Newton's method is lost among many nearly linear pieces.
+    lam: (restarts,). tilt and start: (d, restarts). learnt: for wide rows (`quasi_newton.minimise`).
+    A few restarts need the path: if lambda is so small that most rows are far from the bend of the loss,
+    Newton's method gets lost among many nearly linear pieces.
     """
     n, d = X.shape
     size = np.sqrt(d * np.mean(np.square(X[:: 1 + (n * d >> 17)], dtype=float)))  # of a typical row
@@ -268,7 +268,7 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
 
 
 def _approach(X, y, lam, tilt, loss, size, W, tolerance):
-    """Weights, passes and Hessians close to the solution, from a sample and single precision."""
+    """Weights, passes and Hessians near the solution, from a sample and in single precision."""
     n, d = X.shape
     rows = sample = Direct(X, y, loss, size, np.float32)
     thinning = max(min(THINNING, n // (40 * d)), n // SAMPLE)
@@ -297,12 +297,12 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 
 
 def _predict(rows, sample, lam, tilt, W):
-    """Starting points and for which restarts they are close, by one step from a common centre.
+    """Starting points, and for which restarts they are close, by one step from a common centre.
 
-    Where many restarts begin at one point, the minimiser without tilts is found first, a column's
-    work. From there a step leads a restart close to its own minimiser, and is taken where Newton's
-    changes margins little. It is Halley's, with an error of third order: Hessians change on the way,
-    by what differences of the sample's say.
+    If many restarts begin at one point, the minimiser without tilts is found first, which is the work of
+    one restart. From there, one step leads a restart close to its own minimiser; it is taken if Newton's
+    step changes margins little. The step is Halley's, with an error of third order: it counts the change
+    of Hessians on the way, estimated from differences on the sample.
     """
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
@@ -325,7 +325,8 @@ def _predict(rows, sample, lam, tilt, W):
 
 
 def _follow_path(rows, lam, tilt, W, tolerance, limit):
-    """Minimisers for ever smaller lambda, each the start for the next; as `_newton` without Hessians."""
+    """Minimisers for smaller and smaller lambda, each the start for the next. Returns as `_newton`, without
+    Hessians."""
     passes, ridge, last = 0, rows.loss.c * rows.size**2 / 100, False
     while not last:
         now = np.maximum(lam, ridge)
@@ -338,10 +339,10 @@ def _follow_path(rows, lam, tilt, W, tolerance, limit):
 
 
 def _descend(rows, lam, tilt, W, norm, passes, tolerance):
-    """Where `least_tolerance` promises more than was met: descend to it, in place.
+    """If `least_tolerance` promises more than was reached, descend to it, in place.
 
-    Newton's method gives up between the kinks of nearly linear pieces, and on wide rows where conjugate
-    gradients do not resolve lambda. Descent brings it closer, and ends by itself in any case.
+    Newton's method gives up between the kinks of nearly linear pieces, and on wide rows if conjugate
+    gradients do not resolve lambda. Descent brings it closer, and always ends by itself.
     """
     norms = row_norms(rows.X)
     bound = norms.max() / (1 + ROUNDING)  # at most the public one, as `check_rows` compares
@@ -372,16 +373,16 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
 def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     """Damped Newton from W until every restart's gradient norm is at most goal.
 
-    hessian: the data's Hessians near W, to begin with in place of those at W. further: take one more
-    Newton step from where the goal was met, without measuring where it leads. Returns weights, the
-    gradient norms at them (before the step further), passes over the rows and the last Hessians.
+    hessian: the data's Hessians near W, used at first in place of those at W. further: take one more Newton
+    step from where the goal was met, without measuring where it leads. Returns weights, the gradient norms
+    at them (before the extra step), passes over the rows and the last Hessians.
 
     A trial point is accepted if its gradient norm is at most half of the least so far, or if the
-    objective still falls there in the direction of the step. The first is Newton's fast phase and
-    can happen only finitely often; in the second, by convexity, the objective has decreased by a
-    fixed share of what the direction had to offer. Neither needs the objective's value, whose
-    rounding hides the last half of the digits of the weights. Otherwise the step is shortened. The
-    direction needs no new Hessian where the gradient norm is small and falls fast with the old one.
+    objective still falls there in the direction of the step. Otherwise the step is shortened. The first
+    case is Newton's fast phase and can happen only finitely often. In the second case, by convexity, the
+    objective has decreased by a fixed share of what the direction had to offer. Neither needs the
+    objective's value, whose rounding hides the last half of the digits of the weights. The direction
+    needs no new Hessian while the gradient norm is small and falls fast with the old one.
     """
     restarts = W.shape[1]
     W = W.copy()

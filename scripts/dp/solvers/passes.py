@@ -1,4 +1,4 @@
-"""Passes over the rows for the solvers: gradients of many restarts, and Hessians formed or multiplied by.
+"""Passes over the rows for the solvers: gradients of many restarts, and Hessians, formed or as products.
 
 Arrays hold one column per restart. Rows are read in blocks that fit the cache.
 """
@@ -7,15 +7,15 @@ import numpy as np
 
 from dp.data.examples import slices
 
-BLOCK = 1 << 19  # bytes of a block of margins: with what is made of them they stay in the L2 cache
-COPIED = 1 << 26  # bytes up to which wide rows are copied in the precision of products: 64 MB
+BLOCK = 1 << 19  # bytes of a block of margins: they and what is computed from them stay in the L2 cache
+COPIED = 1 << 26  # most bytes of wide rows that are copied in the precision of products: 64 MB
 PATIENCE = 20  # conjugate gradient steps that take about as long as a preconditioner
-FORMED = 1024  # columns up to which an exact direction forms the Hessian: 8 MB
+FORMED = 1024  # most columns for which an exact direction forms the Hessian: 8 MB
 EPS = np.finfo(float).eps
 
 
 class Passes:
-    """The rows in one precision, and what the loss makes of them."""
+    """The rows in one precision, and gradients and Hessians of the loss on them."""
 
     def __init__(self, X, y, loss, size, dtype):
         self.X, self.y, self.loss, self.size, self.dtype = X, y, loss, size, dtype
@@ -47,14 +47,14 @@ class Passes:
                 del curvature
             if not (self.signed or self.loss.residual):
                 slope *= y
-            # quicker where the longer side of the result is that of the first factor
+            # faster if the longer side of the result is that of the first factor
             gradient += (slope.T @ rows).T if W.shape[1] > self.d else rows.T @ slope
-            del z, slope  # so that the next block's take their place in the cache
+            del z, slope  # so that the next block's arrays take their place in the cache
         return gradient / self.n
 
 
 class Direct(Passes):
-    """Hessians are formed: one column of upper triangles per restart, summed over the rows."""
+    """Forms Hessians: one column of upper triangles per restart, summed over the rows."""
 
     implicit, signed = False, True
 
@@ -62,20 +62,20 @@ class Direct(Passes):
         super().__init__(X, y, loss, size, dtype)
         self.product_dtype = product_dtype
         self.triangle = np.triu_indices(self.d)
-        np.empty(4 * BLOCK, dtype=np.uint8)  # freed at once: malloc then keeps what a block needs
+        np.empty(4 * BLOCK, dtype=np.uint8)  # freed at once, so that malloc keeps what a block needs
 
     @property
     def width(self):
         return self.d * (self.d + 1) // 2
 
     def convert(self, part, dtype):
-        """Rows y_i x_i, or x_i beside residuals, column by column."""
+        """Rows y_i x_i, or x_i for residual losses, column by column."""
         if self.loss.residual:
             return self.X[part].astype(dtype, order="F")
         return np.multiply(self.X[part], self.y[part, None], dtype=dtype, order="F")
 
     def gradient(self, W, hessians=None):
-        """As `Passes.gradient`; restarts that are all at one point share a pass."""
+        """As `Passes.gradient`. If all restarts are at one point, they share a pass."""
         if not (W[:, :1] == W).all():
             return super().gradient(W, hessians)
         one = None if hessians is None else self.hessians(1)
@@ -111,7 +111,7 @@ class Direct(Passes):
 
 
 class Implicit(Passes):
-    """Hessians are curvatures (n, restarts), multiplied by within conjugate gradients."""
+    """Keeps curvatures (n, restarts) in place of Hessians, for the products of conjugate gradients."""
 
     implicit, signed = True, False
     spectrum, exact = None, False
@@ -125,7 +125,7 @@ class Implicit(Passes):
             self.copies[product_dtype] = np.asarray(X[:]).astype(product_dtype, "C", copy=False)
 
     def convert(self, part, dtype):
-        """Rows x_i, where possible without a copy: signs cost less on few restarts' margins."""
+        """Rows x_i, without a copy if possible: signs cost less on the margins of few restarts."""
         if dtype in self.copies:
             return self.copies[dtype][part]
         return self.X[part].astype(dtype, order="C", copy=False)
@@ -180,7 +180,7 @@ class Implicit(Passes):
         return total / self.n
 
     def solve(self, curvature, lam, b):
-        """Of one restart: (H + lam)^-1 b, with what rounding may take away as in `Direct`."""
+        """(H + lam)^-1 b for one restart, with an allowance for rounding as in `Direct`."""
         hessian = self.form(curvature)
         hessian[np.diag_indices(self.d)] += lam + self.d * EPS * np.trace(hessian)
         return np.linalg.solve(hessian, b)

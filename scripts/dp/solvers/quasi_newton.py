@@ -1,9 +1,9 @@
 """Limited-memory BFGS on many tilted objectives with wide rows, for `dp.solvers.newton`.
 
-Hessians of wide rows are dear, but few of their eigenvalues stand out above lambda: those of the rows'
-main directions, which a sample shows. With them as the first approximation every pass over the rows,
-one gradient, leaves about a tenth of the gradient's norm (Nocedal, Mathematics of Computation 35, 1980;
-the directions by Halko, Martinsson, Tropp, SIAM Review 53, 2011).
+Hessians of wide rows are expensive, but few of their eigenvalues are far above lambda: those of the rows'
+main directions, which a sample shows. With these as the first approximation, every pass over the rows
+(one gradient) reduces the gradient's norm to about a tenth (Nocedal, Mathematics of Computation 35, 1980;
+the directions are found as in Halko, Martinsson, Tropp, SIAM Review 53, 2011).
 
 Arrays hold one column per restart.
 """
@@ -16,17 +16,17 @@ import numpy as np
 from dp.solvers.passes import Implicit
 
 THINNING, LEAST, MOST = 16, 1 << 10, 1 << 13  # the sample has one row in 16, within these bounds
-MANY = 4  # restarts from which on products cost more than reading the rows
-NEAR = 1e-5  # gradient norm, per typical row, to which single precision leads
-MAIN = 48  # main directions that are sought
-PAIRS = 40  # latest steps and changes of the gradient that are kept
-LIMIT = 20  # passes after which another method goes on
+MANY = 4  # minimum number of restarts for which products cost more than reading the rows
+NEAR = 1e-5  # gradient norm, per typical row, that single precision can reach
+MAIN = 48  # number of main directions
+PAIRS = 40  # number of latest steps and changes of the gradient that are kept
+LIMIT = 20  # passes after which another method continues
 SLOW = 0.7  # a step that leaves more than this of the gradient's norm leads nowhere
-RETRIES = 4  # such steps in a row that are followed by another
+RETRIES = 4  # most such steps in a row before giving up
 
 
 def main_directions(X, rng):
-    """Orthonormal directions (d, k), the rows' mean squares along them, and along the others' mean."""
+    """Orthonormal directions (d, k), the rows' mean squares along each, and their mean along the others."""
     n, d = X.shape
     k = min(MAIN, d, max(1, n // 20))  # of more the rows say little
     basis = np.linalg.qr(X.T @ (X @ rng.standard_normal((d, k))))[0]
@@ -41,7 +41,7 @@ def main_directions(X, rng):
 
 
 class InverseHessians:
-    """An approximation for each restart, made better by every step that is taken."""
+    """An approximation of the inverse Hessian for each restart, which every step improves."""
 
     def __init__(self, main, curvature, lam):
         """main: of `main_directions`. curvature: (restarts,) mean l'' of the rows."""
@@ -56,7 +56,7 @@ class InverseHessians:
         return other
 
     def learn(self, active, step, change):
-        """The gradient's change along a step of these restarts; the others keep what they have."""
+        """Learn from the gradient's change along a step of these restarts; others keep what they have."""
         steps, changes = np.zeros((2, len(self.directions), len(self.common)))
         both = np.full(len(self.common), np.inf)
         steps[:, active], changes[:, active] = step, change
@@ -81,11 +81,11 @@ class InverseHessians:
 def full_steps(rows, lam, tilt, W, goal, inverse, further=False):
     """Full steps from W, (d, restarts), until the gradient norm is at most goal or does not fall.
 
-    rows: `dp.solvers.passes.Passes`. inverse: `InverseHessians`, which learns, also of a step that led
-    nowhere: the next one starts from the best point again, and only RETRIES such steps in a row end the
-    descent. further: take one more step from where the goal was met, without measuring where it leads.
-    Returns weights, the gradient norms at them (before the step further; not finite where none was
-    found) and passes over the rows.
+    rows: `dp.solvers.passes.Passes`. inverse: `InverseHessians`, which learns from every step. After a step
+    that led nowhere, the next one starts from the best point again; only RETRIES such steps in a row end
+    the descent. further: take one more step from where the goal was met, without measuring where it leads.
+    Returns weights, the gradient norms at them (before the extra step; not finite if none was found) and
+    passes over the rows.
     """
     trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
     best = np.zeros_like(W)  # gradients at W
@@ -119,8 +119,8 @@ def full_steps(rows, lam, tilt, W, goal, inverse, further=False):
 def minimise(X, y, lam, tilt, loss, size, start, tolerance, learnt=None):
     """Weights, gradient norms, passes over the rows, and what was learnt.
 
-    size: of a typical row. learnt: (n, `InverseHessians`) of an earlier call on like rows, which takes
-    the place of a sample until there are twice the n rows.
+    size: that of a typical row. learnt: (n, `InverseHessians`) from an earlier call on similar rows, which
+    is used in place of a sample until there are twice as many as these n rows.
     """
     if learnt is None or len(X) > 2 * learnt[0] or learnt[1].common.shape != lam.shape:
         start, inverse = _sample(X, y, lam, tilt, loss, size, start)

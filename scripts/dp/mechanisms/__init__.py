@@ -1,6 +1,6 @@
-"""Registry of the mechanisms, and what they all share.
+"""The registry of mechanisms, and what all of them have in common.
 
-A mechanism is a class in a file of this folder that says what it takes and has two functions:
+A mechanism is a class in a file of this folder. It declares what it takes, and has two functions:
 
     from dp.mechanisms import Mechanism, Release, register
     from dp.mechanisms.options import Positive
@@ -12,14 +12,14 @@ A mechanism is a class in a file of this folder that says what it takes and has 
         def _guarantee(self, n, d, p): ...
         def _release(self, X, y, p, draws, rng): ...
 
-Its public calls, `guarantee`, `release` and `release_many`, are those of `Mechanism`: they check what
-goes in before the two functions see it, and what comes out.
+Its public calls `guarantee`, `release` and `release_many` are those of `Mechanism`. They check arguments
+before the two functions see them, and check what the functions return.
 
-`MECHANISMS["my_mechanism"]` imports that file and no other: a job pays only for the mechanism it
+`MECHANISMS["my_mechanism"]` imports that file and no other. So a job imports only the mechanism that it
 runs, and depends on no other mechanism's source.
 
-The environment variable DP_MECHANISMS names a folder of further such files, whose mechanisms are added:
-what they claim is not proven here.
+The environment variable DP_MECHANISMS names a folder of further such files, whose mechanisms are added.
+What these claim is not proven here.
 """
 
 import copy
@@ -46,18 +46,18 @@ from dp.data.examples import NUMBERS, Rows, check_coordinates, check_rows
 from dp.errors import Failed, Refused
 from dp.mechanisms.options import NonNegative, Optional, Ordinary, Positive, Whole, did_you_mean
 
-# Public facts from the data's preparation that a mechanism may take beside `bound`.
+# Public facts from the preparation of the data that a mechanism may use beside `bound`.
 FACTS = {"coordinate_bound": Optional(Positive()), "classes": Optional(Whole(least=2))}
 ADDED = "DP_MECHANISMS"
 ORDINARY = Ordinary()  # epsilon, lambda and bound
 
 
 class Release(NamedTuple):
-    """What a mechanism hands out.
+    """What a mechanism returns.
 
-    weights: (restarts, d), or (restarts, d, classes). status: (restarts,) strings, "ok" or why not.
-    info: diagnostics for a benchmark (such as the certified gradient norm), not covered by epsilon.
-    A model with a free intercept releases it too, as info["intercept"] (restarts,).
+    weights: (restarts, d), or (restarts, d, classes). status: (restarts,) strings, "ok" or what failed.
+    info: diagnostics for a benchmark (such as the certified gradient norm), which epsilon does not cover.
+    A model with a free intercept releases that too, as info["intercept"] (restarts,).
     """
 
     weights: np.ndarray
@@ -66,8 +66,8 @@ class Release(NamedTuple):
 
 
 class Parameters(SimpleNamespace):
-    """What a mechanism is given, checked: p.epsilon, p.delta, p.lam, p.bound, and by their names every
-    option, every fact of `Mechanism.facts`, and in `_release` the inputs that it declares to use."""
+    """What a mechanism is given, after checks: p.epsilon, p.delta, p.lam, p.bound; and by their names every
+    option, every fact of `Mechanism.facts` and, in `_release`, the inputs that it declares to use."""
 
     adjacency = REPLACE_ONE  # unless it is an option
 
@@ -77,13 +77,13 @@ class Parameters(SimpleNamespace):
         return gaussian_mu(self.epsilon, self.delta)
 
     def proven(self, reason, epsilon=None, profile=None):
-        """`Guarantee` of the (epsilon, delta) that was asked for; of another epsilon, where that holds."""
+        """The `Guarantee` of the (epsilon, delta) asked for, or of another epsilon if that holds."""
         epsilon = self.epsilon if epsilon is None else epsilon
         return Guarantee(self.epsilon, epsilon, self.delta, self.adjacency, reason, profile)
 
 
 def repeated(release, draws):
-    """Each row of a release, with all that info has per row, `draws` times: draws without noise."""
+    """Each row of a release, with everything that info has per row, `draws` times: draws without noise."""
     rows = len(release.weights)
     info = release.info.items()
     return Release(
@@ -94,7 +94,8 @@ def repeated(release, draws):
 
 
 def join(releases):
-    """Several releases as one, restarts of the first first; info that is one per restart is kept."""
+    """Several releases as one, with the restarts of the first one first. Of info, what is per restart is
+    kept."""
     restarts = [len(release.weights) for release in releases]
     info = {}
     for key, value in releases[0].info.items():
@@ -108,62 +109,64 @@ def join(releases):
 
 
 class Mechanism:
-    """Base of all mechanisms: stateless, one instance each. Declarations first, with their defaults.
+    """Base of all mechanisms, which are stateless and have one instance each. Declarations with defaults
+    come first.
 
     In all calls `bound` is the public bound R on ||x||_2, and `lam` multiplies ||w||^2 / 2 beside the
-    *mean* loss. A subclass is given them in p, its `Parameters`.
+    *mean* loss. A subclass gets both in p, its `Parameters`.
     """
 
     name: str
-    # Option name -> its kind (`dp.mechanisms.options`), with the default.
+    # Option name -> its kind (`dp.mechanisms.options`), which has the default.
     options: dict = {}
     # "none": pure, refuses one. "needed": Gaussian noise. "optional": pure at delta = 0, else Gaussian.
     delta = "none"
     # Whether lambda must be a number > 0; otherwise it may be 0 or None, and p.lam is 0 for None.
     needs_lambda = True
     private = True
-    # Whether what `_guarantee` states is proven, and not only claimed: not of mechanisms that are added.
+    # Whether what `_guarantee` states is proven, and not only claimed. It is false for added mechanisms.
     proven = True
-    # Whether a mechanism without privacy draws at random all the same.
+    # Whether a mechanism without privacy draws random numbers nevertheless.
     needs_rng = False
-    # Those of FACTS that it uses: a public bound on every |x_j| (None: what follows from `bound`), the
-    # public number of classes of data with labels 0, 1, .. (None: labels in {-1, 1}).
+    # The FACTS that it uses: a public bound on every |x_j| (None: what follows from `bound`), and the
+    # public number of classes if labels are 0, 1, .. (None: labels in {-1, 1}).
     facts: tuple = ()
-    # Whether the proof holds for targets that are numbers in [-1, 1]; of one with an option `loss` where
-    # that is of residuals.
+    # Whether the proof holds for targets that are numbers in [-1, 1]. If there is an option `loss`, this is
+    # for losses of residuals.
     numbers = False
     # Name of the non-private fit (`dp.solvers.fits`) that the mechanism perturbs, starts from or is
-    # compared with, if any: given to `release` as `fit` = (weights, info), it is not computed again.
+    # compared with, if any. If `release` is given it, as `fit` = (weights, info), it is not computed again.
     fit: str | None = None
-    # Names in `Release.info` of further results per restart, which a run's file gets as columns.
+    # Names of further results per restart in `Release.info`, which become columns of a run's file.
     reports: tuple = ()
-    # Whether it reads X in blocks alone, so that X may be `dp.data.examples.Rows`, or numbers of any
+    # Whether it reads X only in blocks, so that X may be `dp.data.examples.Rows`, or numbers of any
     # precision.
     in_blocks = False
-    # Takes `public` = (X, y), the data set's public rows where it has any, or `initial`, weights that
-    # no private row has touched.
+    # Whether it takes `public` = (X, y), the data set's public rows if it has any, or `initial`, weights
+    # that depend on no private row.
     uses_public_rows = False
-    # Takes `all_rows`: per data set, X of all training rows that there are, of which it is given some.
+    # Whether it takes `all_rows`: per data set, X of all training rows, of which X has the first ones.
     uses_all_rows = False
 
-    # ---- what a subclass writes
+    # ---- what a subclass defines
 
     def _guarantee(self, n, d, p):
-        """For public size n and d released coordinates: why what was asked for holds, in a sentence, or
-        (a mechanism without privacy) why nothing does; a `dp.accounting.Guarantee` where all else holds.
+        """For public size n and d released coordinates: a sentence that says why what was asked for holds,
+        or (for a mechanism without privacy) why nothing does. If something else holds, a
+        `dp.accounting.Guarantee`.
         """
         raise NotImplementedError
 
     def _release(self, X, y, p, draws, rng):
-        """Independent draws: weights (draws, d) or (draws, d, classes), alone, as (weights, info), where
-        every status is "ok", or as a `Release`."""
+        """Independent draws: weights (draws, d) or (draws, d, classes), alone or as (weights, info), if
+        every status is "ok"; otherwise a `Release`."""
         raise NotImplementedError
 
     def _release_many(self, tasks, draws):
-        """What `_release` returns, for each of `tasks` in turn; with all its candidates joined.
+        """What `_release` returns for each of `tasks` in turn, with all candidates joined.
 
-        tasks: an iterator of (X, y, one p per candidate, rng), made as it goes on. Mechanisms that
-        compute many releases faster together override this in place of `_release`.
+        tasks: an iterator of (X, y, one p per candidate, rng), which makes each when it is asked for.
+        Mechanisms that compute many releases faster together override this in place of `_release`.
         """
         for X, y, candidates, rng in tasks:
             if len(candidates) == 1:
@@ -176,25 +179,25 @@ class Mechanism:
         """Raise `Refused` for values that are each valid, but not together, or not with this n and d."""
 
     def _by_rule(self, n, d, p):
-        """Option name -> value, of options that a rule finds from public numbers and the others."""
+        """Option name -> value, for options that a rule finds from public numbers and other options."""
         return {}
 
     def _classes(self, p):
-        """Number of classes of the labels 0, 1, .. that y must have; None for labels -1 and 1, and
+        """Which labels y must have: a number of classes for 0, 1, ..; None for -1 and 1; and
         `dp.data.examples.NUMBERS` for numbers in [-1, 1]."""
         return NUMBERS if self.takes_numbers(vars(p)) else None
 
     def takes_numbers(self, options):
-        """Whether targets may be numbers in [-1, 1] with these options, the others at their defaults."""
+        """Whether targets may be numbers in [-1, 1] with these options and defaults for the others."""
         loss = (self.defaults() | options).get("loss")
         return self.numbers and (loss is None or losses.get(loss).residual)
 
     def shared_fit(self, options):
-        """Name of the fit that the method uses with these options: `fit`, unless options choose it."""
+        """Name of the fit that is used with these options: `fit`, unless options choose another."""
         return self.fit
 
     def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):
-        """lambda from public numbers alone, for who states none; 0 where the mechanism needs none.
+        """lambda from public numbers alone, if none is stated; 0 if the mechanism needs none.
 
         n, d, epsilon, delta, bound and options as in `guarantee`.
         """
@@ -203,18 +206,18 @@ class Mechanism:
         return 0.0
 
     def _alike(self, candidates, *but):
-        """(the first, positions) of candidates that differ in lambda and the options `but` alone."""
+        """(first, positions) of the groups of candidates that differ only in lambda and options `but`."""
         groups = {}
         for position, p in enumerate(candidates):
             key = repr([getattr(p, name) for name in self.options if name not in but])
             groups.setdefault(key, []).append(position)
         return [(candidates[found[0]], found) for found in groups.values()]
 
-    # ---- what everyone calls
+    # ---- public calls
 
     def check(self, n, d, **settings):
-        """Raise `Refused` for settings, those of `guarantee`, that it cannot run with: what is asked of
-        every cell before anything runs. A mechanism with a slow guarantee may ask for less."""
+        """Raise `Refused` for settings (those of `guarantee`) that it cannot run with. Every cell is
+        checked in this way before anything runs. A mechanism with a slow guarantee may check less here."""
         self.guarantee(n, d, **settings)
 
     def guarantee(self, n, d, *, epsilon=math.inf, delta=0.0, lam=None, bound=1.0, **options):
@@ -231,7 +234,7 @@ class Mechanism:
     def release(self, X, y, *, restarts=1, rng=None, fit=None, all_rows=None, **arguments):
         """`Release` of `restarts` independent draws for rows X (n, d) and labels y (n,).
 
-        arguments: as `guarantee`; public and initial of a mechanism that uses public rows.
+        arguments: as for `guarantee`, and public or initial if the mechanism uses public rows.
         """
         tasks = self._tasks([(X, y)], [rng], [fit], [all_rows], ({},), arguments)
         return next(self._releases(tasks, restarts, 1))
@@ -259,7 +262,7 @@ class Mechanism:
         return self._releases(tasks, restarts, len(candidates))
 
     def of_data(self, meta):
-        """What this mechanism takes of a prepared data set's public facts (its .json): a dictionary."""
+        """The public facts of a prepared data set (its .json) that this mechanism uses, as a dictionary."""
         labels = meta.get("labels", {})  # label -> name; "-1" and "1", or "0", "1", ..
         known = {
             "coordinate_bound": meta.get("coordinate_bound"),
@@ -277,7 +280,7 @@ class Mechanism:
         return {name: option.default for name, option in self.options.items()}
 
     def check_options(self, options):
-        """Raise `Refused` unless the mechanism has options of these names and takes their values."""
+        """Raise `Refused` unless the mechanism has options with these names and takes these values."""
         for name, value in options.items():
             if name not in self.options:
                 known = ", ".join(self.options) or "none"
@@ -286,7 +289,7 @@ class Mechanism:
             self.options[name].check(f"{self.name}: {name}", value)
 
     def parameters(self, n, d, *, epsilon=math.inf, delta=0.0, lam=None, bound=1.0, **options):
-        """`Parameters` for public size n and d coordinates; raises `Refused` for what cannot be."""
+        """`Parameters` for public size n and d coordinates. Raises `Refused` for impossible ones."""
         name = self.name
         Whole().check(f"{name}: n", n)
         Whole().check(f"{name}: d", d)
@@ -320,10 +323,10 @@ class Mechanism:
             self._check_together(n, d, p)
         return p
 
-    # ---- how the calls check what goes in and what comes out
+    # ---- how the public calls check arguments and results
 
     def _tasks(self, trains, rngs, fits, all_rows, candidates, arguments):
-        """(X, y, one p per candidate, rng) of each data set, checked when it is asked for."""
+        """(X, y, one p per candidate, rng) for each data set, which is checked when it is asked for."""
         arguments, inputs = dict(arguments), {}
         if self.uses_public_rows:
             inputs = {name: arguments.pop(name, None) for name in ("public", "initial")}
@@ -348,7 +351,7 @@ class Mechanism:
             yield X, y, settings, rng
 
     def _arrays(self, X, y):
-        """X as an array of floats, or as the `Rows` it is, and y as an array of numbers."""
+        """X as an array of floats, or X itself if it is `Rows`, and y as an array of numbers."""
         try:
             if not (self.in_blocks and (isinstance(X, Rows) or np.asarray(X).dtype.kind == "f")):
                 X = np.asarray(X, dtype=float)
@@ -360,9 +363,9 @@ class Mechanism:
         return X, y
 
     def _releases(self, tasks, draws, candidates):
-        """A checked `Release` of each task. Overflow is no warning: the draw's status tells it."""
+        """A checked `Release` for each task. Overflow gives no warning: the draw's status says so."""
         Whole().check(f"{self.name}: restarts", draws)
-        columns = deque()  # of the tasks that were taken and not yet answered
+        columns = deque()  # tasks that were taken and are not answered yet
 
         def taken():
             for task in tasks:
@@ -381,7 +384,7 @@ class Mechanism:
             yield release
 
     def _checked(self, release, draws, d):
-        """A `Release` of the right shapes, in which draws that are not finite have "diverged"."""
+        """A `Release` of the right shapes, where draws that are not finite have the status "diverged"."""
         if not isinstance(release, Release):
             pair = isinstance(release, tuple) and isinstance(release[-1], dict)
             weights, info = release if pair else (release, {})
@@ -411,7 +414,7 @@ class Mechanism:
 
     @contextmanager
     def _own_code(self, function):
-        """What goes wrong in a function of the mechanism, unless it refuses, is told with file and line."""
+        """Report an error in a function of the mechanism with file and line, unless it is a refusal."""
         try:
             yield
         except (Refused, Failed, MemoryError, OSError):
@@ -421,7 +424,7 @@ class Mechanism:
             folders = {Path(__file__).parent, Path(file).parent}
             for frame, at in traceback.walk_tb(error.__traceback__):
                 if frame.f_code is Mechanism._tasks.__code__:
-                    raise  # it comes from the data that were given, made as the release goes on
+                    raise  # the error comes from the caller's data, which are made during the release
                 found = frame.f_code.co_filename
                 if found != __file__ and Path(found).parent in folders:
                     file, line = found, at
@@ -443,15 +446,15 @@ def register(name):
 
 
 def added_folder():
-    """The folder of further mechanisms; None where there is none."""
+    """The folder of further mechanisms, None if there is none."""
     return Path(os.environ[ADDED]) if os.environ.get(ADDED) else None
 
 
 @cache
 def _files(added):
-    """Mechanism name -> module name, from the lines `@register("name")`, without importing.
+    """Mechanism name -> module name, from the lines `@register("name")`, without importing anything.
 
-    added: a folder of further files, which are modules of the package that its name is.
+    added: a folder of further files, which are modules of a package with the folder's name.
     """
     found = {}
     for folder, package in ((Path(__file__).parent, __name__), (added, added and added.name)):
@@ -490,11 +493,11 @@ class _Mechanisms(Mapping):
 
     @staticmethod
     def module(name):
-        """Name of the module that a mechanism's file is, without importing it."""
+        """Name of the module that has a mechanism, without importing it."""
         return _files(added_folder())[name]
 
     def added(self):
-        """Names of the mechanisms that are not among those of this package."""
+        """Names of the mechanisms that are not from this package."""
         return [name for name in self if not self.module(name).startswith(f"{__name__}.")]
 
 

@@ -1,8 +1,8 @@
 """Boosted AdaSSP: descent on clipped residuals, preconditioned by one noisy Gram matrix.
 
 Tang, Aydore, Kearns, Rho, Roth, Wang, Wang, Wu, "Improved Differentially Private Regression via Gradient
-Boosting" (SaTML 2024, arXiv 2303.03451): AdaSSP fitted T times to residuals that are clipped to a fixed
-threshold, all with the same noisy X'X. Every part is a Gaussian release, so that they compose exactly: mu^2
+Boosting" (SaTML 2024, arXiv 2303.03451): AdaSSP is fitted T times to residuals that are clipped to a fixed
+threshold, always with the same noisy X'X. Every part is a Gaussian release, so they compose exactly: mu^2
 is the sum of the parts' mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3).
 """
 
@@ -17,15 +17,15 @@ from dp.noise import gaussian
 from dp.privacy import quadratics, sensitivities
 from dp.privacy.profiles import Gaussian
 
-# Of mu^2: for the smallest eigenvalue, the Gram matrix and the T moments of residuals.
+# Shares of mu^2: for the smallest eigenvalue, the Gram matrix and the T moments of residuals.
 SHARES = 0.1, 0.3, 0.6
 
 
 def boost(X, y, p, precondition, sigma, draws, rng, clip=None):
     """theta += P (X' clip(y - X theta, [-clip, clip]) - n lambda theta + N(0, sigma^2 I)), T times, from 0.
 
-    precondition: (draws, d) -> (draws, d), multiplies each draw by its P. T = p.iterations, and p.clip
-    where none is given. Returns theta (draws, d).
+    precondition: (draws, d) -> (draws, d), multiplies each draw by its P. T = p.iterations. clip: p.clip if
+    none is given. Returns theta (draws, d).
     """
     theta, n_lambda = np.zeros((draws, X.shape[1])), len(X) * p.lam
     clip = p.clip if clip is None else clip
@@ -43,7 +43,7 @@ def boost(X, y, p, precondition, sigma, draws, rng, clip=None):
 
 @register("boosted_adassp")
 class BoostedAdaSSP(Mechanism):
-    """Calibrated exactly, with a ridge under which the descent is stable.
+    """Boosted AdaSSP, calibrated exactly, with a ridge under which the descent is stable.
 
     The smallest eigenvalue of X'X (of sensitivity R^2), X'X (sqrt(2) R^2 in Frobenius norm, isotropic noise
     of standard deviation s) and T sums of x times a residual in [-clip, clip] (2 clip R) take 10, 30 and
@@ -51,8 +51,9 @@ class BoostedAdaSSP(Mechanism):
     deviations below the noisy eigenvalue, the ridge is max(0, s sqrt(2d) - l/2), and eigenvalues are at
     least 1.2 s sqrt(2d): see `sensitivities.spectral_ridge`.
 
-    clip: of residuals of targets in [-1, 1]. With one step and a small clip hardly anything is learnt, with
-    30 steps and a clip of 1 a small epsilon diverges: 3 to 10 steps and 0.25 do well without a search.
+    clip: for residuals of targets in [-1, 1]. With one step and a small clip, hardly anything is learnt.
+    With 30 steps and a clip of 1, the descent diverges at a small epsilon. 3 to 10 steps and a clip of
+    0.25 do well without a search.
     """
 
     delta = "needed"
@@ -102,14 +103,14 @@ class BoostedAdaSSP(Mechanism):
 
 @register("boosted_adassp_released")
 class BoostedAdaSSPReleased(Mechanism):
-    """The program that its authors released, described from its facts and written anew.
+    """Boosted AdaSSP as its authors' program does it, described from its facts and written anew.
 
-    The Gaussian-DP parameter mu of (epsilon, delta) is used as the noise *multiplier*, where 1/mu is
-    needed, and all T + 2 releases have the whole of it: the standard deviations are mu R^2 on the smallest
-    eigenvalue and on the upper triangle of X'X, mu R Y on every X' residual, so that they compose to
-    Gaussian DP with sqrt(T + 2)/mu (add-remove, for which its sensitivities are right). The claim is the
-    epsilon asked for; proven is what that noise gives. Ridge: max(0, 1.96 sqrt(d) mu R^2 - l), l as
-    `boosted_adassp`'s. Residuals are clipped to Y = 1.
+    The program uses the Gaussian-DP parameter mu of (epsilon, delta) as the noise *multiplier*, although
+    1/mu is needed, and each of the T + 2 releases gets the whole of it. The standard deviations are mu R^2
+    on the smallest eigenvalue and on the upper triangle of X'X, and mu R Y on every X' residual. So they
+    compose to Gaussian DP with sqrt(T + 2)/mu (add-remove, for which its sensitivities are right). The
+    claim is the epsilon asked for; what that noise gives is proven. The ridge is
+    max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are clipped to Y = 1.
     """
 
     delta = "needed"

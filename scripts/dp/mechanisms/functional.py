@@ -6,8 +6,8 @@ beta-part linear and alpha-part quadratic,
     -beta y x.w + alpha (x.w)^2        squared loss: alpha = 1, beta = 2
                                        logistic loss, truncated Taylor series: alpha = 1/8, beta = 1/2
 
-(its constant, y^2 or log 2, moves no minimiser and is not released). The sum over
-records has one coefficient per distinct monomial; each gets one draw of noise.
+(its constant, y^2 or log 2, moves no minimiser and is not released). The sum over records has one
+coefficient per distinct monomial, and each coefficient gets one draw of noise.
 
 Two records x, x' with M = xx' - x'x'' (the difference of their outer products) and L = yx - y'x'
 change the coefficients by alpha sum_jk |M_jk| + beta ||L||_1 in L1, whatever signs: w_j w_k, j < k,
@@ -98,8 +98,8 @@ BATCHES = {"batches": Choice("all", "shuffled"), "noise": Choice("once", "per_ba
 
 
 class _Functional(Mechanism):
-    """Noise on the coefficients, Gaussian with a delta and Laplace without, and the minimiser of what that
-    makes of the polynomial."""
+    """Noise on the coefficients (Gaussian with a delta, Laplace without), and the minimiser of the noisy
+    polynomial."""
 
     needs_lambda = False
     facts = ("coordinate_bound",)
@@ -130,7 +130,7 @@ class _Functional(Mechanism):
         if not p.delta:
             known = self._l1_sensitivities(d, p)
             least = min(known["coordinate"], known["l2"])
-            # Stated at what the noise was asked for, though a sensitivity that is not tight gives more.
+            # The epsilon asked for is stated, although a sensitivity that is not tight gives more privacy.
             reason = (
                 f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
                 f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
@@ -179,7 +179,7 @@ class _Functional(Mechanism):
             _, unbounded = quadratics.solve(A, b, repair="none")
             weights = quadratics.adam(A, b, steps, p.learning_rate)
         else:
-            # A mechanism without the option has no noise, and of many minimisers takes the shortest.
+            # A mechanism without the option has no noise, and takes the shortest of several minimisers.
             repair = p.repair if self.private else "trim"
             weights, unbounded = quadratics.solve(A, b, 2 * deviation, repair)
         failed = ~np.isfinite(weights).all(axis=1)
@@ -187,10 +187,10 @@ class _Functional(Mechanism):
         return Release(weights, status, {"unbounded": unbounded, "scale": scale})
 
     def _in_batches(self, X, y, p, noise, rng):
-        """Weights (draws, d) after a step of Adam per batch, whose sums are the polynomial's coefficients.
+        """Weights (draws, d) after a step of Adam per batch, whose sums give the polynomial's coefficients.
 
-        Rows are shuffled anew for every epoch, for all draws alike. noise: of the coefficients,
-        (draws, ..), for every batch the same, or of the first one.
+        Rows are shuffled anew for every epoch, in the same way for all draws. noise: on the coefficients,
+        (draws, ..): the same for every batch, or that of the first batch.
         """
         n, d = X.shape
         alpha, beta, times = POLYNOMIALS[self.loss]
@@ -210,11 +210,11 @@ class _Functional(Mechanism):
         return quadratics.descend(objectives(), (len(noise), d), p.learning_rate)
 
     def _composed(self, p):
-        """How many releases of the coefficients a record is in, and the words for it; None: no bound holds.
+        """(number of releases of the coefficients that a record is in, or None without a bound; words).
 
-        The batches of an epoch are disjoint and drawn whatever the rows hold, so that an epoch with new
-        noise for every batch is one release (parallel composition), and epochs compose. With one noise
-        for all batches, differences of their coefficients are free of it.
+        The batches of an epoch are disjoint and drawn independently of the rows. So an epoch with new noise
+        for every batch is one release (parallel composition), and epochs compose. If all batches have the
+        same noise, it cancels in differences of their coefficients.
         """
         if getattr(p, "batches", "all") == "all":
             return 1, ""
@@ -228,10 +228,10 @@ class FunctionalLaplace(_Functional):
     """Linear regression by the functional mechanism with Laplace noise.
 
     sensitivity: "published" 2 (d+1)^2, "coordinate" (exact for |x_j| <= B), "l2" (for ||x||_2 <= R).
-    solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`; "adam": `epochs` x
+    solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`; or "adam": `epochs` x
     ceil(n/batch_size) steps of Adam on the noisy polynomial from zero, which may stop far from its minimum.
-    batches: "all", each step on all rows; "shuffled", on a batch of them, its sums with the noise drawn
-    "once" for all batches, for which nothing is proven, or "per_batch".
+    batches: "all" takes each step on all rows; "shuffled" takes it on a batch, whose sums get noise that is
+    drawn "once" for all batches (for which nothing is proven) or "per_batch".
     """
 
     numbers = True
@@ -243,7 +243,7 @@ class FunctionalGaussian(_Functional):
     """Linear regression by the functional mechanism with Gaussian noise on every coefficient.
 
     calibration: "analytic" (exact), or "classical" as in Dwork and Roth's appendix A, whose true
-    epsilon the guarantee states. Solver, repair, batches and noise as `functional_laplace`.
+    epsilon the guarantee states. Solver, repair, batches and noise: as for `functional_laplace`.
     """
 
     delta = "needed"
@@ -255,9 +255,9 @@ class FunctionalGaussian(_Functional):
 class FunctionalLogistic(_Functional):
     """Logistic regression by the functional mechanism: the loss' Taylor series of degree 2 at 0.
 
-    Laplace noise at delta = 0 (`sensitivity` as `functional_laplace`), Gaussian noise (analytic
-    calibration) at delta > 0. The truncated loss is z^2/8 - z/2: its noiseless minimiser (mechanism
-    `truncated_logistic`) is not logistic regression, and the difference does not vanish with n.
+    It has Laplace noise at delta = 0 (`sensitivity` as for `functional_laplace`) and Gaussian noise
+    (analytic calibration) at delta > 0. The truncated loss is z^2/8 - z/2. Its noiseless minimiser
+    (mechanism `truncated_logistic`) is not logistic regression, and the difference does not vanish with n.
     """
 
     delta = "optional"
@@ -285,8 +285,8 @@ class TruncatedLogistic(_Functional):
 class NoiselessLinear(TruncatedLogistic):
     """Without privacy: linear regression itself, by the same solvers as the functional mechanism.
 
-    With solver "adam" it is the source's own optimiser on the exact objective, which shows how far
-    its few steps come without any noise.
+    With solver "adam" it is the source's own optimiser on the exact objective, which shows how far its
+    few steps get without any noise.
     """
 
     numbers = True

@@ -1,11 +1,12 @@
 """Objective perturbation with a Gaussian tilt: with the best accounting that is known, and as published.
 
-Logistic loss, and log-cosh for targets that are numbers. `dp.privacy.gaussian_tilt` proves what an exact
-minimiser gives away; the solver's point near it is paid for by Gaussian output noise, as
-`dp.mechanisms.objective_perturbation` argues for its own:
-given the exact minimiser, the point w moves by at most 2 tau/lambda between neighbours of one size. Under
-add-remove the larger data set has n + 1 records, its sum a gradient of norm at most (n + 1) tau, and
-Lambda = n lambda beside the sums, a public number, is that of both: 2 tau/lambda + tau/(n lambda).
+Losses are logistic, and log-cosh for targets that are numbers. `dp.privacy.gaussian_tilt` proves what an
+exact minimiser costs. Gaussian output noise pays for the difference between the solver's point and the
+minimiser, by the argument in `dp.mechanisms.objective_perturbation`: given the exact minimiser, the point
+w moves by at most 2 tau/lambda between neighbours of one size. Under add-remove, the larger data set has
+n + 1 records, and the gradient of its sum has norm at most (n + 1) tau. Both data sets have the same
+public number Lambda = n lambda beside the sums, so the point moves by at most 2 tau/lambda +
+tau/(n lambda).
 """
 
 from types import SimpleNamespace
@@ -33,12 +34,13 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-MOST_NOISE = 50  # times what a free Jacobian needs: a release with more would tell nothing
+MOST_NOISE = 50  # times what a free Jacobian needs: a release with more noise would be useless
 
 
 class Plan(NamedTuple):
-    """Standard deviations `scale` of the tilt b, beside the sum of the losses, and `output_scale` of the
-    output noise, of Gaussian parameter `mu_output`; a `ridge` beside lam; the certified `tolerance`."""
+    """The noise of a release. scale: standard deviation of the tilt b beside the sum of the losses.
+    output_scale: that of the output noise, which has the Gaussian parameter mu_output. ridge: added to
+    lam. tolerance: the certified one."""
 
     scale: float
     output_scale: float
@@ -49,7 +51,7 @@ class Plan(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A loss as `gaussian_tilt` knows it: its name, the bound on a slope, and the loss itself."""
+    """A loss as `gaussian_tilt` knows it: its name there, the bound on a slope, and the loss itself."""
 
     name: str
     slope: float
@@ -57,7 +59,7 @@ class Kind(NamedTuple):
 
 
 def kind(loss):
-    """`Kind` of a loss; raises `Refused` for one that is not covered by the proofs."""
+    """The `Kind` of a loss. Raises `Refused` if the proofs do not cover it."""
     loss = losses.get(loss)
     if type(loss) not in (losses.Logistic, losses.LogCosh):
         raise Refused(
@@ -70,7 +72,7 @@ LOGISTIC = kind("logistic")
 
 
 def moved(n, lam, tolerance, adjacency):
-    """How far the errors of neighbours' certified points can differ: see the module's text."""
+    """How much the errors of two neighbours' certified points can differ: see the module's docstring."""
     return (2 + (adjacency == ADD_REMOVE) / n) * tolerance / lam
 
 
@@ -82,21 +84,22 @@ class _GaussianTilt(Tilted):
     law = staticmethod(gaussian)
 
     def check(self, n, d, **settings):
-        """The plan refuses what cannot be; the profile, which takes longer, refuses nothing."""
+        """Make the plan, which refuses impossible settings. The profile takes longer, and refuses none."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
         return LOGISTIC
 
     def _checked_plan(self, n, d, p, plan):
-        """The plan, if every data set's minimiser is certified; tilts as long as e^-60 are neglected."""
+        """The plan, if every data set's minimiser is certified for tilts of a norm that is exceeded with
+        probability e^-60 at most."""
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
             check_certifiable(n, d, lam, p.bound, self._kind(p).loss, plan.tolerance, tilt=reach)
         return plan
 
     def _profile(self, n, p, plan):
-        """Of tilt and output noise together, an upper bound in both directions."""
+        """The profile of tilt and output noise together: an upper bound in both directions."""
         found = self._kind(p)
         m, r = found.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
         parts = m, plan.mu_output, r, plan.adjacency, found.name
@@ -109,7 +112,7 @@ class _GaussianTilt(Tilted):
         return Curve(symmetric(delta))
 
     def _paid(self, n, p, plan):
-        """The part of a reason that all forms share."""
+        """The part of a reason that all forms have in common."""
         fixed = f"Lambda = n lambda = {n * (p.lam + plan.ridge):.6g} beside the sum of the losses"
         if plan.adjacency == ADD_REMOVE:
             fixed += " (it and n are public numbers, the same with or without a record)"
@@ -123,19 +126,20 @@ class _GaussianTilt(Tilted):
 
 @register("gaussian_objective_perturbation")
 class GaussianObjectivePerturbation(_GaussianTilt):
-    """Its Jacobian is free where n lambda is large enough: then it costs what Gaussian noise costs.
+    """With a large enough n lambda the Jacobian is free, and it costs what Gaussian noise costs.
 
-    From n lambda = R^2/(epsilon/2 + mu^2/4) on (replace-one; add-remove: R^2/(epsilon + mu^2/2)) the
-    tilt's standard deviation is the Gaussian mechanism's own, 2R/mu (R/mu). Below, it is raised to what
-    the profile asks for. `dp.privacy.gaussian_tilt` has the proofs.
+    If n lambda is at least R^2/(epsilon/2 + mu^2/4) (replace-one; add-remove: R^2/(epsilon + mu^2/2)), the
+    tilt has the Gaussian mechanism's own standard deviation, 2R/mu (R/mu). With a smaller n lambda it is
+    raised to what the profile needs. `dp.privacy.gaussian_tilt` has the proofs.
 
-    loss: "logistic", or "log_cosh" of residuals, for targets that are numbers: t^2 log cosh(residual/t), t
-    the loss' option `tau`, whose slopes are t at most whatever the target is. They have both signs: the
-    Gaussian mechanism's noise times t is that at delta/2, the threshold about twice the logistic loss'.
+    loss: "logistic", or "log_cosh" of residuals, for targets that are numbers: t^2 log cosh(residual/t)
+    with t the loss' option `tau`. Its slopes are at most t for any target, and have both signs. So the
+    tilt is t times the Gaussian mechanism's noise at delta/2, and the threshold is about twice that of
+    logistic loss.
 
-    output: share of the Gaussian parameter mu that the output noise takes: a share s raises the tilt's
-    standard deviation by s^2/2.
-    radius: of the rule for lambda alone, B over R: the larger it is, the smaller is lambda.
+    output: share of the Gaussian parameter mu that the output noise takes. A share s raises the tilt's
+    standard deviation by about s^2/2 of itself.
+    radius: only for the rule for lambda; B over R. The larger it is, the smaller is lambda.
     """
 
     numbers = True
@@ -187,13 +191,13 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
 
 class _Published(_GaussianTilt):
-    """Lambda is the source's own, or n lam where that is larger; what is proven is found as above."""
+    """Lambda is the source's own, or n lam if that is larger. What is proven is found as above."""
 
     needs_lambda = False
     fit = None  # which would need a lambda
 
     def _published(self, n, p):
-        """`published_tilt.Tilt`, its gradient norm that of the mean objective; and the adjacency."""
+        """(`published_tilt.Tilt`, with the gradient norm of the mean objective; the adjacency)."""
         raise NotImplementedError
 
     def _plan(self, n, d, p):
@@ -204,7 +208,7 @@ class _Published(_GaussianTilt):
         return self._checked_plan(n, d, p, plan)
 
     def _guarantee(self, n, d, p):
-        """The source's (epsilon, delta) as claimed; proven is epsilon of the composed profile at delta."""
+        """The source's (epsilon, delta) is claimed; epsilon of the composed profile at delta is proven."""
         plan = self._plan(n, d, p)
         profile = self._profile(n, p, plan)
         proven = profile.epsilon(p.delta)
@@ -229,7 +233,7 @@ class AMP(_Published):
 class Redberg(_Published):
     """As published by Redberg, Koskela, Wang (NeurIPS 2023): add-remove, Lambda by their calibration.
 
-    sigma_output: standard deviation of the output noise. gradient_norm: of the *summed* objective.
+    sigma_output: standard deviation of the output noise. gradient_norm: that of the *summed* objective.
     """
 
     options = {"sigma_output": Positive(0.15), "gradient_norm": NonNegative(5e-4)}

@@ -41,7 +41,7 @@ STEPS = {
 
 
 class Classifier(Mechanism):
-    """Learns labels -1 and 1, by softmax loss 0, .., K - 1, or numbers; p.loss is among its options."""
+    """Learns labels -1 and 1, with softmax loss labels 0, .., K - 1, or numbers. p.loss is an option."""
 
     needs_lambda = False
     facts = ("classes",)  # of the softmax loss
@@ -58,14 +58,14 @@ class Classifier(Mechanism):
         return full_batch.classes_of(p.loss, p.classes)
 
     def _descend(self, X, y, p, **settings):
-        """`full_batch.descend` by those of its settings that are in p, and the given ones."""
+        """`full_batch.descend` with those of its settings that are in p, and the given ones."""
         named = ("iterations", "learning_rate", "loss", "classes", "lam")
         found = {name: value for name, value in vars(p).items() if name in named}
         return full_batch.descend(X, y, **found | settings)
 
 
 class _Descent(Classifier):
-    """`initial`, where it is given, takes the place of pre-training.
+    """If `initial` is given, it takes the place of pre-training.
 
     info["loss"], the mean training loss of every iterate where the option `traced` asks for it, and
     info["train_error"] are diagnostics that no guarantee covers.
@@ -86,7 +86,7 @@ class _Descent(Classifier):
         return weights[0]
 
     def _noise(self, n, p):
-        """What `dp.descents.full_batch.descend` is given for privacy: clip and sigma."""
+        """The arguments of `dp.descents.full_batch.descend` that give privacy: clip and sigma."""
         return {}
 
     def _release(self, X, y, p, draws, rng):
@@ -108,30 +108,30 @@ class _Descent(Classifier):
 
 @register("dp_gd")
 class DPGradientDescent(_Descent):
-    """T steps on the mean of per-example gradients clipped to norm C, Gaussian noise on each.
+    """T gradient steps, each on the mean of per-example gradients clipped to norm C, with Gaussian noise.
 
     Replacing one record changes the mean by at most 2C/n. T Gaussian releases of that sensitivity
     at standard deviation sigma compose exactly to one, mu = sqrt(T) 2C/(n sigma) (Dong, Roth, Su,
-    JRSS B 84, 2022, corollary 3.3). It is tight for all iterates, an upper bound for the last alone.
-    Under add-remove the sums are divided by a public n, and a record moves them by C: half of that.
+    JRSS B 84, 2022, corollary 3.3). This is tight for all iterates, and an upper bound for the last one
+    alone. Under add-remove, the sums are divided by a public n and a record moves them by C, half of that.
 
     accounting:
       "composition"   as if all iterates were released
-      "last_iterate"  of the last one alone where `dp.privacy.last_iterate` proves less for it: rows
-                      within R, a convex smooth loss that clipping leaves one, lambda > 0, a learning
-                      rate below 2/(lambda + curvature); it tells no loss of earlier iterates. Under
-                      add-remove its proof needs the step of one data set alone to contract, that of
-                      the n records.
+      "last_iterate"  for the last iterate alone, if `dp.privacy.last_iterate` proves less for it. This
+                      needs rows within R, a loss that is convex and smooth after clipping too,
+                      lambda > 0, and a learning rate below 2/(lambda + curvature); losses of earlier
+                      iterates are not reported. Under add-remove, its proof needs only the step on one
+                      of the data sets to contract: the one with n records.
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
-      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)): the claimed epsilon, and the one
-                   that the exact curve gives, which is larger where epsilon is not small
+      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), with the claimed epsilon, and the
+                   one that the exact curve gives, which is larger unless epsilon is small
 
-    loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..; `classes` of the data), or one of
-    residuals, of targets in [-1, 1]; whatever it is, clipping bounds an example's gradient.
+    loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..; `classes` of the data), or a loss of
+    residuals for targets in [-1, 1]. Clipping bounds an example's gradient for any of them.
     steps: "rule" takes iterations, learning rate and clipping norm from `rule_steps`.
-    pretrain: start from `public_iterations` steps of gradient descent, without noise or clipping,
-    on the data set's public rows: a function of public data costs nothing.
+    pretrain: start from the result of `public_iterations` steps of gradient descent, without noise or
+    clipping, on the data set's public rows. A function of public data costs nothing.
     """
 
     delta = "needed"
@@ -161,7 +161,7 @@ class DPGradientDescent(_Descent):
         }
 
     def _unit(self, n, p):
-        """mu at a standard deviation of 1, and how it was found where that is not by composition."""
+        """mu at a standard deviation of 1, and how it was found if not by composition."""
         composed = math.sqrt(p.iterations) * vector_sum(p.clip, p.adjacency) / n
         if p.accounting == "composition":
             return composed, ""
@@ -261,7 +261,7 @@ class MeanClippedDescent(_Descent):
 
 @register("gradient_descent")
 class GradientDescent(_Descent):
-    """Without privacy: the same steps without clipping and noise."""
+    """Without privacy: the same steps as `dp_gd`, without clipping and noise."""
 
     private = False
     options = (

@@ -16,16 +16,17 @@ from dp.mechanisms.options import ADJACENCY, Between, Ordinary, Whole, public_si
 from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
-EPSILONS = 1e-3, 30.0  # between which gamma and the gradients' noise can be found
+EPSILONS = 1e-3, 30.0  # range in which gamma and the gradients' noise can be found
 PRIVATE_SIDE = 1e-3  # relative width of the search for them
 
 
 @lru_cache(maxsize=64)
 def calibrate(rows, steps, epsilon, delta, tau0, share, adjacency):
-    """(gamma, every gradient's mu, profile) at R = 1 of about the least noise that is (epsilon, delta)-DP.
+    """(gamma, every gradient's mu, profile) at R = 1 for about the least noise that is (epsilon, delta)-DP.
 
-    Of a Gaussian parameter m, by which the approximation of a sketch is sqrt(k T/2)/gamma (times sqrt(2)
-    under replace-one), `share` of m^2 goes to the gradients; the largest m whose exact total is private.
+    It finds the largest Gaussian parameter m whose exact total is private. `share` of m^2 goes to the
+    gradients, and the rest to the sketches, which are approximated as Gaussian with parameter
+    sqrt(k T/2)/gamma (times sqrt(2) under replace-one).
     """
     both = 2 if adjacency == REPLACE_ONE else 1
 
@@ -34,7 +35,7 @@ def calibrate(rows, steps, epsilon, delta, tau0, share, adjacency):
         gradient = m * math.sqrt(share / steps)
         return gamma, gradient, sketches.total(rows, steps, gamma, gradient, tau0, 1.0, adjacency)
 
-    low, high = 0.0, gaussian_mu(epsilon, delta)  # the approximation tells too little noise
+    low, high = 0.0, gaussian_mu(epsilon, delta)  # the approximation gives too little noise
     m, best = 0.9 * high, None
     while high - low > PRIVATE_SIDE * high:
         found = at(m)
@@ -73,7 +74,7 @@ class IterativeHessianMixing(Mechanism):
 
     check = (
         Mechanism.parameters
-    )  # its guarantee searches among composed sketches, which takes a second
+    )  # its guarantee searches among compositions of sketches, which takes a second
 
     def _check_together(self, n, d, p):
         if p.delta and not EPSILONS[0] <= p.epsilon <= EPSILONS[1]:
@@ -106,13 +107,13 @@ class IterativeHessianMixing(Mechanism):
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
-        """H is drawn as A^1/2 W A^1/2, W a Wishart matrix: the gradients need no more of a sketch."""
+        """H is drawn as A^1/2 W A^1/2 with W a Wishart matrix: gradients need no more of a sketch."""
         n, d = X.shape
         rows, tau0, gamma, sigma, _ = self._plan(d, p)
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
         noisy = values[0] - gamma / math.sqrt(rows) * (tau0 - rng.standard_normal(draws))
         added = np.maximum(0.0, gamma - np.maximum(0.0, noisy))
-        # on the event that the proof needs all are at least gamma: this is for rounding alone
+        # on the event that the proof needs, all are at least gamma: this is only for rounding
         root = np.sqrt(np.maximum(values + added[:, None], 1e-9 * gamma))
         half = vectors * root[:, None, :]
 

@@ -19,10 +19,10 @@ from dp.solvers.fits import INTERCEPTS
 
 
 class _Coordinates(Perturbed):
-    """w + z, w a minimiser and z independent Laplace coordinates of a subclass' scale.
+    """w + z, with w a minimiser and z independent Laplace coordinates at a subclass' scale.
 
     info has the statistics that E18 tabulates: the sample variance of the noise on the weights, and
-    the mean and variance of the minimiser's weights before it; each (restarts,).
+    the mean and variance of the minimiser's weights without noise; each (restarts,).
     """
 
     law = staticmethod(laplace)

@@ -56,7 +56,7 @@ class DistributedLasso(_OverCentres):
         return "exact gradients of the private rows leave each centre"
 
     def _release_many(self, tasks, draws):
-        """Candidates that differ in lam and rate iterate together; draws are `draws` times the same."""
+        """Candidates that differ in lam and rate iterate together. All `draws` are the same."""
         all_rows, fitted = None, {}  # preparations of all rows, by their options
         for X, y, settings, _ in tasks:
             if settings[0].all_rows is not all_rows:
@@ -65,7 +65,7 @@ class DistributedLasso(_OverCentres):
             yield repeated(found, draws)
 
     def _preparation(self, rows, p, fitted):
-        """Fitted on all rows, once, or where there are none on those of the problem."""
+        """The preparation, fitted once on all rows, or on the problem's own rows if there are no others."""
         options = p.preparation, p.components
         if p.all_rows is None:
             return distributed_lasso.Preparation(rows, *options)
@@ -120,12 +120,12 @@ class DistributedLasso(_OverCentres):
 
 @register("dp_distributed_lasso")
 class DPDistributedLasso(_OverCentres):
-    """Proximal gradient on noisy gradients: each centre clips, sums and adds Gaussian noise itself.
+    """Proximal gradient descent on noisy gradients: each centre clips, sums and adds Gaussian noise.
 
     In each of `rounds`, every centre sends sum_i clip((w.x_i - y_i) x_i) + N(0, sigma^2 I) over its own
     rows, and the coordinator takes a soft-thresholded step of size `rate` (None: 1/bound^2, the
-    reciprocal of the public bound on the mean loss' curvature) along their sum over n. No one but
-    a centre sees its exact gradient. Rows are used as they are: standardising would look at them.
+    reciprocal of the public bound on the mean loss' curvature) along their sum over n. Only a centre
+    itself sees its exact gradient. Rows are not standardised, because that would look at them.
     """
 
     delta = "needed"
@@ -140,11 +140,10 @@ class DPDistributedLasso(_OverCentres):
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP, exactly composed.
 
-        Replacing one record changes one centre's sum by at most 2 clip in L2, whatever its target is, the
-        others' not at all.
-        `rounds` adaptive Gaussian releases with that sensitivity are, all together, exactly one of
-        sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 2): sigma is the
-        analytic calibration of that one. It covers all that the centres ever send.
+        Replacing one record changes one centre's sum by at most 2 clip in L2, whatever its target is, and
+        does not change the others. `rounds` adaptive Gaussian releases with that sensitivity are together
+        exactly one of sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 2), and
+        sigma is the analytic calibration of that one. It covers everything that the centres ever send.
         """
         return (
             f"every centre adds noise of standard deviation {self._sigma(p):.6g} to its sum of gradients "

@@ -12,8 +12,8 @@ class NonPrivate(Mechanism):
     """The regularised minimiser itself.
 
     penalty: "l2" (lam/2 ||w||^2), "l1" (lam ||w||_1) or "elastic_net" (both); the last two for the
-    logistic loss only. penalty_scale: what lam is the weight of, see `dp.solvers.lasso_scales`; for the
-    penalty "l1".
+    logistic loss only. penalty_scale: the meaning of lam for the penalty "l1", see
+    `dp.solvers.lasso_scales`.
     """
 
     private = False
@@ -67,7 +67,7 @@ class NonPrivateSum(Mechanism):
         return "the exact minimiser is released"
 
     def _release_many(self, tasks, draws):
-        """Candidates share one path of fits, whose lambdas follow each other."""
+        """Candidates share one path of fits along their lambdas."""
         for X, y, candidates, _ in tasks:
             fits = {}
             for p, chosen in self._alike(candidates):

@@ -1,14 +1,14 @@
 """Objective perturbation: the minimiser of a randomly tilted objective (CM08 algorithm 2).
 
-A solver returns a point w near the minimiser w*, and where it lies there depends on the data, the
-more so if it started from the minimiser without tilt. Released alone it could be that starting point.
-So w + z is released. Given the data the tilt b determines w* and w* the tilt, hence w = w* + e for an
+A solver returns a point w near the minimiser w*. Its exact position depends on the data, especially if the
+solver started from the minimiser without tilt: released by itself, w could be that starting point. So w + z
+is released. Given the data, the tilt b determines w*, and w* determines the tilt. Hence w = w* + e with an
 error e that is a function of w* and the data (and of other restarts' tilts, which are independent).
-With a gradient norm of at most tau at w, strong convexity gives ||e|| <= tau/(lam + ridge): neighbouring
-data sets' errors differ by at most 2 tau/(lam + ridge), and given w* noise of norm ~
+If the gradient norm at w is at most tau, strong convexity gives ||e|| <= tau/(lam + ridge). So errors of
+neighbouring data sets differ by at most 2 tau/(lam + ridge) and, given w*, noise of norm ~
 Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w* + e + z an (s epsilon)-DP release. w* itself costs
-what b's law makes it cost, calibrated to (1 - s) epsilon. Both together cost the sum, by adaptive
-composition, and w + z is a part of both. The share s is public: see `Tilted.share`.
+what the distribution of b implies, which is calibrated to (1 - s) epsilon. By adaptive composition both
+together cost the sum, and w + z is a part of both. The share s is public: see `Tilted.share`.
 """
 
 from typing import NamedTuple
@@ -23,12 +23,12 @@ from dp.noise import l2_laplace, l2_laplace_reach
 from dp.privacy.laplace_tilt import calibrate, exact_epsilon, margin_loss
 from dp.solvers.newton import check_certifiable, minimise
 
-MOST = 0.999  # share of epsilon that output noise may take
+MOST = 0.999  # largest share of epsilon that output noise may take
 
 
 class Plan(NamedTuple):
-    """The noise of a release: b ~ Gamma(d, scale) for `epsilon` = (1 - share) times the whole one,
-    calibrated as `epsilon_b` with a `ridge` added to lam, and output noise ~ Gamma(d, output_scale)."""
+    """The noise of a release: b ~ Gamma(d, scale) for `epsilon` = (1 - share) times the whole epsilon,
+    calibrated as `epsilon_b` with a `ridge` added to lam; and output noise ~ Gamma(d, output_scale)."""
 
     share: float
     epsilon: float
@@ -55,9 +55,9 @@ class Tilted(Mechanism):
     def share(n, d, lam, bound, loss, tolerance):
         """s: the share of epsilon that the output noise takes.
 
-        To second order around the minimiser without tilt, of Hessian H, tilt and output noise raise the
-        objective by a multiple of tr(H^-1) (scale/n)^2 + tr(H) output_scale^2. With
-        tr(H^-1) >= d^2 / tr(H) and tr(H) <= d lam + c R^2 that is at most (1 - s)^-2 + (q/s)^2
+        To second order around the minimiser without tilt, where the Hessian is H, tilt and output noise
+        raise the objective by a multiple of tr(H^-1) (scale/n)^2 + tr(H) output_scale^2. Since
+        tr(H^-1) >= d^2 / tr(H) and tr(H) <= d lam + c R^2, this is at most (1 - s)^-2 + (q/s)^2
         times what an exact minimiser released with all of epsilon costs, where
         q = n tau (1 + c R^2/(d lam)) / (kappa R). It is least, (1 + q^(2/3))^3, at s/(1 - s) = q^(2/3).
         """
@@ -65,20 +65,20 @@ class Tilted(Mechanism):
         return q ** (2 / 3) / (1 + q ** (2 / 3))
 
     def plan(self, n, d, **settings):
-        """`Plan` for settings as `guarantee` takes them."""
+        """The `Plan` for settings as `guarantee` takes them."""
         return self._plan(n, d, self.parameters(n, d, **settings))
 
     def _check_together(self, n, d, p):
         self._plan(n, d, p)
 
     def _plan(self, n, d, p):
-        """Refuses where data could decide whether a minimiser is certified (`check_certifiable`), for
-        tilts of a norm that is exceeded with a probability of at most e^-60, which is neglected.
+        """The `Plan`. Raises `Refused` if data could decide whether a minimiser is certified
+        (`check_certifiable`). Tilts whose norm has a probability of at most e^-60 are neglected.
         """
         loss, tolerance = margin_loss(p.loss), p.tolerance
         calibration = {"calibration": p.calibration} if "calibration" in self.options else {}
         settings = {"lam": p.lam, "bound": p.bound, "loss": loss, **calibration}
-        _, ridge = self.tilt(n, p.epsilon, **settings)  # no smaller with less epsilon
+        _, ridge = self.tilt(n, p.epsilon, **settings)  # less epsilon makes it no smaller
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
         share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)
         if not share <= MOST:
@@ -95,7 +95,7 @@ class Tilted(Mechanism):
         return Plan(share, left, epsilon_b, ridge, scale, output_scale, tolerance)
 
     def _paid(self, plan, d, tolerance):
-        """The part of a reason that both forms share."""
+        """The part of a reason that both forms have in common."""
         return (
             f"norm of the tilt ~ Gamma({d}, {plan.scale:.6g}), for {plan.epsilon:.6g} of epsilon; a "
             f"point of gradient norm at most tau = {tolerance:g} is found on every data set (a premise: "
@@ -105,9 +105,9 @@ class Tilted(Mechanism):
         )
 
     def _release(self, X, y, p, draws, rng):
-        """The given fit is where the solver starts.
+        """The solver starts from the given fit.
 
-        The solver is asked for half of the tolerance; rounding stays below the other half. Were a restart
+        It is asked for half of the tolerance, and rounding stays below the other half. If a restart were
         not certified nevertheless, it would release zeros, with its status.
         """
         n, d = X.shape
@@ -156,17 +156,17 @@ class ObjectivePerturbation(Tilted):
 class ObjectivePerturbationCM08(Tilted):
     """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), no account of the Jacobian.
 
-    epsilon is what the output noise's share leaves of the whole one. The source claims it for losses of
-    margins alone, so that targets that are numbers are refused.
+    epsilon here is what the output noise's share leaves of the whole epsilon. The source claims privacy
+    only for losses of margins, so targets that are numbers are refused.
     """
 
     numbers = False
     options = LOSS | TOLERANCE
 
     def _guarantee(self, n, d, p):
-        """`exact_epsilon` at epsilon' = (1 - s) epsilon, and s epsilon.
+        """`exact_epsilon` at epsilon' = (1 - s) epsilon, plus s epsilon.
 
-        Together at least epsilon; equal to it for logistic loss where n lam epsilon' >= 2 R^2.
+        The sum is at least epsilon, and equal to it for logistic loss if n lam epsilon' >= 2 R^2.
         """
         plan = self._plan(n, d, p)
         n_lambda = n * p.lam

@@ -1,4 +1,4 @@
-"""Kinds of options: each knows its default and the values that it takes.
+"""Kinds of options. Each knows its default and the values that it takes.
 
 options = {"clip": Ordinary(1.0), "noise": Choice("analytic", "published"), "parts": Optional(Whole())}
 """
@@ -13,7 +13,7 @@ from dp.errors import Refused
 
 
 def did_you_mean(name, valid):
-    """The nearest valid name, for the end of a message; empty where none is near."""
+    """The nearest valid name, for the end of a message; "" if none is similar."""
     near = get_close_matches(str(name), [str(each) for each in valid], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
@@ -52,9 +52,9 @@ class Between(Option):
 
 
 class Ordinary(Between):
-    """A number whose fourth powers and reciprocals are far from a float's limits.
+    """A number whose fourth power and its reciprocal are far from a float's limits.
 
-    Of what is shortened to a norm beyond them squares under- or overflow, and it would pass as it is.
+    Beyond them, squares under- or overflow, and vectors would pass a clip to such a norm unchanged.
     """
 
     def __init__(self, default=None):
@@ -101,7 +101,7 @@ class Flag(Option):
 
 
 class Choice(Option):
-    """One of some names, the first of which is the default unless another is given."""
+    """One of some names. The first is the default unless another is given."""
 
     def __init__(self, *names, default=None):
         super().__init__(names[0] if default is None else default)
@@ -114,7 +114,7 @@ class Choice(Option):
 
 
 class Optional(Option):
-    """What another kind takes, or none, the default."""
+    """A value of another kind, or none, which is the default."""
 
     def __init__(self, kind):
         super().__init__(None)
@@ -125,7 +125,7 @@ class Optional(Option):
 
 
 class Name(Option):
-    """A text, which who has the option looks up."""
+    """A text, which the mechanism that has the option looks up."""
 
     what = "a name"
 
@@ -134,7 +134,7 @@ class Name(Option):
 
 
 class Settings(Option):
-    """A mapping of options' names to what a mechanism takes, or with `lists` to lists of that."""
+    """A mapping from names of options to values that a mechanism takes; with `lists`, to lists of these."""
 
     def __init__(self, default, *, lists=False):
         super().__init__(default)
@@ -149,7 +149,7 @@ class Settings(Option):
 
 
 class Loss(Option):
-    """A loss of `dp.losses`, by name, with its options as {name: options}, or as an object."""
+    """A loss of `dp.losses`: a name, {name: options}, or an object."""
 
     def __init__(self, default="logistic"):
         super().__init__(default)

@@ -14,7 +14,7 @@ from dp.solvers.newton import check_certifiable
 
 
 def certificate(p, norm="gradient norm"):
-    """What tau is, in reasons."""
+    """What a reason says about tau."""
     return (
         f"tau = {p.tolerance:g} the {norm} that the solver certifies on every data set (in real numbers by "
         f"its rate of convergence; that rounding does not prevent it is a premise, and settings in which "
@@ -27,10 +27,9 @@ def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
 
     The objective is lam-strongly convex, and replacing one record changes its gradient by at most
     2 kappa R / n, so the exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri,
-    Monteleoni, Sarwate, JMLR 12, 2011, corollary 8), whatever the signs of the two records' slopes: it
-    holds for residuals of targets that are numbers as for margins of labels. A point whose gradient
-    norm is at most tau is within tau/lam of the minimiser: two such points differ by another
-    2 tau/lam.
+    Monteleoni, Sarwate, JMLR 12, 2011, corollary 8), whatever the signs of the two records' slopes are.
+    So it holds for residuals of numbers as for margins of labels. A point whose gradient norm is at most
+    tau is within tau/lam of the minimiser, so two such points differ by another 2 tau/lam.
 
     tolerance: tau, the gradient norm to which the minimiser is certified on every data set.
     """
@@ -41,21 +40,21 @@ def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
 
 
 class Perturbed(Mechanism):
-    """w + z: a minimiser of `dp.solvers.fits`, the one that `fit` names, and noise of a subclass' scale.
+    """w + z: the minimiser that `fit` names in `dp.solvers.fits`, plus noise at a subclass' scale.
 
-    Where the minimiser is not certified to `tolerance` nothing is released: the weights are zeros, with
-    the status "not_converged". A finite guarantee is for settings in which no data can bring this about.
-    A fit's free intercept is released as it is.
+    If the minimiser is not certified to `tolerance`, nothing is released: the weights are zeros, with
+    the status "not_converged". A finite guarantee is for settings in which no data can cause this.
+    A fit's free intercept is released without noise.
     """
 
     in_blocks = True
-    # Whether the guarantee rests on the fit's certificate: settings in which data could keep the fit
-    # from it are refused.
+    # Whether the guarantee rests on the fit's certificate. If so, settings in which data could prevent the
+    # certificate are refused.
     certified = True
     law = staticmethod(l2_laplace)  # of the noise
 
     def scale(self, n, d, p):
-        """Scale of the noise."""
+        """Scale of the noise for public size n and d coordinates."""
         raise NotImplementedError
 
     def _check_together(self, n, d, p):
@@ -65,7 +64,7 @@ class Perturbed(Mechanism):
             check_certifiable(n, d, p.lam, p.bound, loss, p.tolerance)
 
     def _centre(self, weights, certified, n, p):
-        """What the noise is added to, (1, d), or None where nothing may be released."""
+        """What the noise is added to, (1, d), or None if nothing may be released."""
         return weights if certified else None
 
     def _statistics(self, weights, noise):
@@ -100,8 +99,8 @@ class Perturbed(Mechanism):
 class OutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean loss + lam/2 ||w||^2, z ~ Gamma(d, sensitivity / epsilon).
 
-    No free intercept: it would not be regularised, and the sensitivity bound would fail. A constant
-    feature is an ordinary regularised coordinate.
+    There is no free intercept: it would not be regularised, and the sensitivity bound would fail. A
+    constant feature is an ordinary regularised coordinate.
     """
 
     numbers = True
@@ -125,9 +124,9 @@ class OutputPerturbation(Perturbed):
 class GaussianOutputPerturbation(OutputPerturbation):
     """w + z, z Gaussian: the minimiser's L2 sensitivity over the Gaussian-DP parameter mu.
 
-    Under add-remove Lambda = n lambda beside the sum of the losses is a public number, the same with or
-    without a record, which moves the minimiser by at most kappa R / Lambda; certified points of n and
-    n + 1 records lie within n tau/Lambda and (n + 1) tau/Lambda of theirs.
+    Under add-remove, Lambda = n lambda beside the sum of the losses is a public number, the same with and
+    without a record. The record moves the minimiser by at most kappa R / Lambda. Certified points for n
+    and n + 1 records are within n tau/Lambda and (n + 1) tau/Lambda of their minimisers.
     """
 
     delta = "needed"

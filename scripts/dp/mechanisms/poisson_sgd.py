@@ -13,13 +13,13 @@ from dp.privacy.sensitivities import vector_sum
 
 @register("dp_sgd_poisson")
 class PoissonSGD(Classifier):
-    """w <- w - rate ((sum of clipped gradients + noise)/(q n) + lambda w) over batches by chance.
+    """w <- w - rate ((sum of clipped gradients + noise)/(q n) + lambda w) over Poisson batches.
 
-    Every record is in a step's batch independently with probability q = `sampling`; q n, the size that
-    is expected, is public, and the size that came out, which is not, divides nothing. One step is the
-    Poisson-subsampled Gaussian mechanism with noise of standard deviation C times `multiplier`; all
-    steps compose by privacy loss distributions (`dp.privacy.composition.sampled_multiplier`), q = 1
-    exactly. Batches by shuffling are not that: no such amplification is proven of them.
+    Every record is in a step's batch independently with probability q = `sampling`. The sum is divided by
+    the expected size q n, which is public, and never by the actual size, which is not. One step is the
+    Poisson-subsampled Gaussian mechanism with noise of standard deviation C times `multiplier`. All
+    steps compose by privacy loss distributions (`dp.privacy.composition.sampled_multiplier`), exactly if
+    q = 1. Shuffled batches are different: no such amplification is proven for them.
     """
 
     delta = "needed"

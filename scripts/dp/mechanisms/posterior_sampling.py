@@ -5,8 +5,8 @@ exponential mechanism: replacing a record changes F(w) by at most D = sup |l - l
 the ball, hence the density by at most e^(gamma D), and its integral by as much again. With
 gamma = epsilon/(2D) the draw is epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg, Smola, ICML
 2015). The draw must be exact: a sampler t away in total variation would add (1 + e^epsilon) t to
-delta, so this one is a rejection sampler, and one that goes on until it accepts: to give up would be
-an event that tells data sets apart.
+delta. So this is a rejection sampler that continues until it accepts, since giving up would be an event
+that distinguishes data sets.
 """
 
 import math
@@ -19,18 +19,18 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Optional, Ordinary, Whole
 from dp.privacy import posterior
 
-MOST = 1e8  # proposals per draw that no data set should need on average: minutes
+MOST = 1e8  # most proposals per draw that any data set may need on average: minutes
 
 
 @register("posterior_sampling")
 class PosteriorSampling(Mechanism):
     """One draw from the tempered posterior of squared or logistic loss on ||w|| <= radius.
 
-    Restarts are independent single draws; each by itself is what the guarantee is for.
+    Restarts are independent single draws. The guarantee is for each by itself.
 
-    proposals: None to go on until a draw is accepted; settings in which that might take an absurd time
-    are refused. A number of proposals per restart, on average, leaves a restart without a draw the
-    status "not_sampled", an event whose probability depends on the data: no guarantee is given then.
+    proposals: None continues until a draw is accepted; settings in which that might take an absurd time
+    are refused. A number limits the proposals per restart, on average. A restart without a draw then gets
+    the status "not_sampled". The probability of that depends on the data, so there is no guarantee.
     """
 
     needs_lambda = False
@@ -70,7 +70,7 @@ class PosteriorSampling(Mechanism):
         return float(p.epsilon / (2 * posterior.loss_range(p.loss, p.radius * p.bound)))
 
     def _release(self, X, y, p, draws, rng):
-        """info["acceptance"]: accepted share of the proposals."""
+        """info["acceptance"]: the accepted share of the proposals."""
         gamma, y = self._gamma(p), np.asarray(y, dtype=float)
         build = posterior.squared_envelope if p.loss == "squared" else posterior.logistic_envelope
         precision, linear, log_excess = build(X, y, gamma, len(X) * p.lam, p.radius)

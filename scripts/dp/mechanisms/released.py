@@ -1,7 +1,7 @@
-"""What some released programs do, described from their facts and written anew; claims are the programs'.
+"""What some released programs do, described from their facts and written anew. Claims are the programs'.
 
-config/experiments/released_code.yaml names repositories and commits. Others are beside their repaired
-forms: `boosted_adassp_released`, `tukey_em_released`. Nothing here is about the papers' theorems.
+config/experiments/released_code.yaml names repositories and commits. Two more are in the files of their
+repaired forms: `boosted_adassp_released`, `tukey_em_released`. Nothing here is about the papers' theorems.
 """
 
 import math
@@ -17,7 +17,7 @@ from dp.privacy import composition, quadratics
 
 
 class _SeededByAByte:
-    """Normal draws, each row's from NumPy's legacy generator with one of 256 seeds, drawn by `rng`."""
+    """Normal draws; each row is from NumPy's legacy generator with one of 256 seeds, which `rng` draws."""
 
     def __init__(self, rng, draws):
         seeds, self.which = np.unique(rng.integers(256, size=draws), return_inverse=True)
@@ -29,11 +29,11 @@ class _SeededByAByte:
 
 @register("amp_released")
 class AMPReleased(AMP):
-    """AMP, whose program seeds its generator anew with one random byte before it draws the noise.
+    """AMP as a program whose generator gets one random byte as its seed before it draws the noise.
 
-    So there are 256 pairs of tilt and output noise, and 256 releases of a data set: whoever knows all
-    records but one can make those of every candidate for it. (Beside this the program searches again with
-    a doubled bound on the gradient where the solver stops early, which depends on the data as well.)
+    So there are 256 pairs of tilt and output noise, and 256 possible releases of a data set. Whoever knows
+    all records but one can compute them for every candidate for that record. (Besides, if the solver stops
+    early, the program searches again with a doubled bound on the gradient, which depends on the data too.)
     """
 
     def _guarantee(self, n, d, p):
@@ -52,9 +52,10 @@ class AMPReleased(AMP):
 class AdaSSPReleased(Mechanism):
     """The program of AdaSSP's experiments, from rows as they come: its own scaling, then the algorithm.
 
-    Targets minus their mean over their largest size, columns standardised, each row divided by its norm;
-    then the smallest eigenvalue of X'X + I, that matrix and X'y, each with normal noise of standard
-    deviation sqrt(log(6/delta)) 3/epsilon, half of the variance off the diagonal.
+    It subtracts the targets' mean and divides them by their largest size, standardises columns, and
+    divides each row by its norm. Then it releases the smallest eigenvalue of X'X + I, that matrix and X'y,
+    each with normal noise of standard deviation sqrt(log(6/delta)) 3/epsilon, with half of the variance
+    off the diagonal.
     """
 
     delta = "needed"
@@ -93,16 +94,17 @@ class AdaSSPReleased(Mechanism):
 class FunctionalReleased(Mechanism):
     """diffprivlib's LinearRegression without an intercept, for columns in [0, R] and targets in [-1, 1].
 
-    Laplace noise on every coefficient of the squared loss, each with epsilon over their number, the
-    constant among them. On the squares of a column its sensitivity is that of the lower bound alone, which
-    here is 0: the diagonal of X'X has no noise. A quadratic without a minimum has the status "unbounded".
+    It adds Laplace noise to every coefficient of the squared loss, the constant included; each gets epsilon
+    over their number. For the squares of a column it computes the sensitivity from the lower bound alone,
+    which here is 0, so the diagonal of X'X has no noise. A quadratic without a minimum has the status
+    "unbounded".
     """
 
     needs_lambda = False
     numbers = True
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon where the diagonal of X'X is released as it is."""
+        """No finite epsilon, since the diagonal of X'X is released without noise."""
         reason = (
             "the noise on a column's sum of squares is for the square of its lower bound, 0: the sum "
             "divides a noisy X'y as it is, and a record that is most of it shows in the release's spread"
@@ -127,7 +129,7 @@ class FunctionalReleased(Mechanism):
 
 @register("least_squares_released")
 class LeastSquaresReleased(Mechanism):
-    """DPrivStats' dp_lm where the design is not public: least squares with Gaussian noise on the weights.
+    """DPrivStats' dp_lm for a private design: least squares with Gaussian noise on the weights.
 
     The sensitivity is 3 R D over the smallest eigenvalue of the rows' own X'X, D = 2 the width of the
     targets' bounds. Its manual calls the factor 3 a heuristic. Without it, for a public design, neighbours
@@ -140,7 +142,7 @@ class LeastSquaresReleased(Mechanism):
     numbers = True
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon: the standard deviation itself tells the smallest eigenvalue."""
+        """No finite epsilon, since the standard deviation itself reveals the smallest eigenvalue."""
         reason = (
             "the noise is scaled by the smallest eigenvalue of the private X'X: two data sets in which one "
             "record makes it large or small have releases of different spread, by any factor"
@@ -223,10 +225,11 @@ def zero_concentrated(epsilon, delta):
 class NewtonReleased(Mechanism):
     """The damped private Newton method that is a baseline in DP-Newton's program; logistic loss.
 
-    T steps from a random unit vector: gradient and Hessian get Gaussian noise, `share` of rho and the rest
-    of it, divided by T; eigenvalues below 1e-5 are raised to it. The step along the noisy direction has the
-    length min(log(1 + s)/s, 1), s the size of the direction *without noise*. (It is also reset where it
-    exceeds a multiple of the norm of the minimiser without privacy; not described here.)
+    It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of rho, the
+    Hessian for the rest of it, each divided by T; eigenvalues below 1e-5 are raised to 1e-5. The step along
+    the noisy direction has the length min(log(1 + s)/s, 1), where s is the size of the direction *without
+    noise*. (The program also resets weights that exceed a multiple of the norm of the minimiser without
+    privacy. That is not described here.)
     """
 
     delta = "needed"
@@ -234,7 +237,7 @@ class NewtonReleased(Mechanism):
     options = {"iterations": Whole(15), "share": Between(0.7, low=0, high=1)}
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon: the exact direction's size scales the noise."""
+        """No finite epsilon, since the exact direction's size scales the noise."""
         reason = (
             "each step's noise is multiplied by a function of the size of the Newton direction without "
             "noise, which a single record can change by any factor where the others have no curvature"

@@ -23,7 +23,7 @@ CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # of a loss at most, times R^2
 
 
 def gradient_norm(p, loss="logistic"):
-    """Of a record's gradient at most. Clipping to it changes none but where scores overflow."""
+    """The largest norm of a record's gradient. Clipping to it changes gradients only if scores overflow."""
     return last_iterate.constants(loss, 0.0, p.bound)[0] / 2
 
 
@@ -37,12 +37,12 @@ class PreconditionedGradientDescent(Classifier):
     """Gradient descent preconditioned by one noisy majorant of all Hessians.
 
     c X'X/n, c = 1/4 (softmax: 1/2), is at least the Hessian everywhere (Boehning, Lindsay, 1988;
-    Boehning, 1992): with its inverse every step descends, but for noise. It is released once, with
+    Boehning, 1992), so with its inverse every step without noise descends. It is released once, with
     isotropic noise of standard deviation s for a Frobenius sensitivity of sqrt(2) c R^2/n (add-remove: c
-    R^2/n); its negative eigenvalues are set to 0, and s sqrt(2d), about the noise's largest eigenvalue,
-    and lambda are added. Then T steps w <- w - P (gradient + lambda w + noise).
+    R^2/n). Its negative eigenvalues are set to 0; s sqrt(2d), about the noise's largest eigenvalue, and
+    lambda are added. Then there are T steps w <- w - P (gradient + lambda w + noise).
 
-    share: of mu^2 for the matrix. iterations: T, by default 5 where n mu/sqrt(d) < 150, else 10.
+    share: of mu^2 for the matrix. iterations: T, by default 5 if n mu/sqrt(d) < 150, and else 10.
     """
 
     delta = "needed"
@@ -93,21 +93,21 @@ class PreconditionedGradientDescent(Classifier):
 class DPNewton(Mechanism):
     """Newton's method with noise on gradients and on directions (Ganesh et al., NeurIPS 2023), logistic.
 
-    A step: the mean gradient g and the trace of the Hessian H are released with noise. The ridge l =
+    In each step, the mean gradient g and the trace of the Hessian H are released with noise. The ridge l =
     max((c tr/(n^2 rho))^(1/3), 1/n), c = 1/2, rho half of the direction's mu^2, follows from the noisy
     trace. The direction (H + (l + lambda) I)^-1 g for the noisy g moves by at most |g| D when one record
-    changes, D by `dp.privacy.sensitivities.newton_direction`: it is released with noise |g| D/mu. All of
-    it is as for rows within 1, with weights in units of 1/R: the source has R = 1.
+    changes, with D from `dp.privacy.sensitivities.newton_direction`. It is released with noise |g| D/mu.
+    The source has R = 1; here, everything is computed as for rows within 1, with weights in units of 1/R.
 
     hessian: "upper_bound", weights tanh(z/2)/(2z), the tightest quadratic upper bound of the loss that
     touches it at the margin z: steps do not diverge; or "exact", s(1-s), whose noisy step v is
     shortened to v log(1 + |v|)/|v|. Both weights are at most 1/4. Shares of mu^2: 70 % for gradients, 3 %
     for traces, 27 % for directions, each over T = `iterations`.
 
-    trace: "floored" takes the noisy trace for no less than the standard deviation of its noise, a public
-    number; "published" for no less than 0. Where n epsilon is small, noise makes traces negative, the
-    ridge falls to 1/n, D grows as 1/l^2, and one such step throws weights to lengths of 10^5 (the
-    source's program then begins anew, at a length that it takes from the exact minimiser). With the
+    trace: "floored" raises the noisy trace to at least the standard deviation of its noise, a public
+    number; "published" raises it to at least 0. If n epsilon is small, noise makes traces negative. Then
+    the ridge falls to 1/n, D grows as 1/l^2, and one such step throws weights to lengths of 10^5. (The
+    source's program then starts again, at a length that it takes from the exact minimiser.) With the
     floor, |g| D/mu is at most 0.28 |g|/l.
     """
 
@@ -141,7 +141,7 @@ class DPNewton(Mechanism):
         return p.proven(reason + public_size(p), profile=Gaussian(p.mu))
 
     def _ridge(self, n, p, trace, deviation, mu):
-        """l from noisy traces, elementwise: in units of R^2, as traces and `deviation` are."""
+        """l from noisy traces, elementwise, in units of R^2 like traces and `deviation`."""
         unit = p.bound**2
         trace = np.maximum(trace, deviation if p.trace == "floored" else 0.0)
         return unit * np.maximum(np.cbrt(trace / unit / (n * mu) ** 2), 1 / n)
@@ -173,8 +173,8 @@ class DPNewton(Mechanism):
 
 
 def _weights(z, hessian):
-    """Of the records in the Hessian, or in its upper bound, at margins z: in [0, 1/4]."""
-    z = np.nan_to_num(z)  # where products overflow: a record's share stays bounded
+    """Weights of the records in the Hessian, or in its upper bound, at margins z: in [0, 1/4]."""
+    z = np.nan_to_num(z)  # if products overflow, so that a record's share remains bounded
     if hessian == "exact":
         s = (1 + np.tanh(z / 2)) / 2
         return s * (1 - s)

@@ -14,7 +14,7 @@ from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positi
 from dp.noise import l2_laplace
 
 CHUNK_BYTES = 1 << 29  # rows and noise held at a time
-EXAMPLES_BYTES = 1 << 22  # of a step's batches of all runs that descend together: in the L3 cache
+EXAMPLES_BYTES = 1 << 22  # of a step's batches of all runs that descend together: the L3 cache
 OPTIONS = {
     "batch": Whole(50),
     "epochs": Whole(1),
@@ -29,7 +29,7 @@ OPTIONS = {
 
 
 class _Run(NamedTuple):
-    """One descent: the data set it runs on, and the generators of its three kinds of draws."""
+    """One descent: the data set that it runs on, and the generators of its three kinds of draws."""
 
     train: int
     projection: np.random.Generator
@@ -41,10 +41,10 @@ class _SGD(Mechanism):
     """w <- w - eta_t (lambda w + (1/b) sum of clipped gradients + z_t/b) over disjoint batches.
 
     `release_many` descends on all data sets, restarts and candidates together. The weights are those
-    of the original features: with `dimensions` = k the descent runs on rows multiplied by a Gaussian
-    matrix (d, k) of variance 1/k, drawn independently of the data, and what is released is that matrix
+    of the original features. With `dimensions` = k, the descent runs on rows multiplied by a Gaussian
+    matrix (d, k) of variance 1/k, which is drawn independently of the data, and the release is that matrix
     times the k weights. info["intercept"]: the weight of the column of ones that `bias` adds.
-    info["scale"]: (restarts,), of the noise on each batch's sum of gradients, 0 without noise.
+    info["scale"]: (restarts,), that of the noise on each batch's sum of gradients, 0 without noise.
     """
 
     numbers = True
@@ -69,7 +69,7 @@ class _SGD(Mechanism):
             yield from self._chunk(waiting, draws)
 
     def _chunk(self, waiting, draws):
-        """Releases of data sets that are held together; those of one size descend together."""
+        """Releases on the data sets that are held in memory; those of one size descend together."""
         found = [None] * len(waiting)
         candidates = waiting[0][2]
         scales = np.repeat([self._scale(p) for p in candidates], draws)
@@ -99,7 +99,7 @@ class _SGD(Mechanism):
     def _descend(self, trains, runs, lams, cache, p):
         """Weights (values of lambda, runs, d) and intercepts (values, runs).
 
-        cache: the last rows that were made, for other settings of the same runs.
+        cache: the latest rows, for other settings of the same runs.
         """
         n, d = trains[0][0].shape
         scale = self._scale(p)
@@ -147,9 +147,9 @@ class _SGD(Mechanism):
 
 
 def _rows(trains, runs, dimensions, bias, residual):
-    """Rows times labels (blocks, n, width), each run's block, and the projections (None without).
+    """Rows times labels (blocks, n, width), each run's block, and the projections (or None).
 
-    residual: rows are as they are, and targets (blocks, n) stand beside them, otherwise None.
+    residual: rows are not multiplied, and targets (blocks, n) are returned too; otherwise None.
     """
     n, d = np.shape(trains[0][0])
     if dimensions is None:
@@ -176,22 +176,21 @@ def _rows(trains, runs, dimensions, bias, residual):
 
 @register("dp_sgd")
 class DPSGD(_SGD):
-    """With one norm-Laplace draw of scale 2 clip/epsilon' on every batch's sum of clipped gradients.
+    """SGD with one norm-Laplace draw of scale 2 clip/epsilon' on every batch's sum of clipped gradients.
 
-    Replacing one record changes one batch of each pass, and there the sum by at most 2 clip in L2:
+    Replacing one record changes one batch of each pass, and its sum by at most 2 clip in L2. So
     Gamma(D, 2 clip/epsilon') noise, D the number of weights with the bias, makes the pass
     epsilon'-DP, because batches are disjoint and fixed independently of the data (Song, Chaudhuri,
     Sarwate, GlobalSIP 2013; McSherry, SIGMOD 2009). Passes compose: k of them cost k epsilon'.
-    Whatever the rows, targets and loss, clipping bounds the gradients, after projection and with the bias
-    column.
+    Clipping bounds the gradients for any rows, targets and loss, after projection and with the bias column.
     """
 
     options = OPTIONS | {"accounting": Choice("composed", "as_published")}
 
     def _guarantee(self, n, d, p):
-        """epsilon-DP where `accounting` is "composed": each of k passes gets epsilon/k.
+        """epsilon-DP if `accounting` is "composed": each of k passes gets epsilon/k.
 
-        "as_published": every pass gets epsilon, and k passes cost k epsilon.
+        If it is "as_published", every pass gets epsilon, and k passes cost k epsilon.
         """
         proven = p.epsilon if p.accounting == "composed" else p.epochs * p.epsilon
         width = (p.dimensions or d) + p.bias
@@ -208,7 +207,7 @@ class DPSGD(_SGD):
 
 @register("sgd")
 class SGD(_SGD):
-    """The same descent without noise, clipping included: the baseline of `dp_sgd`."""
+    """The same descent with clipping and without noise: the baseline of `dp_sgd`."""
 
     private = False
     options = OPTIONS

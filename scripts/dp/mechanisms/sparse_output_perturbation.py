@@ -1,4 +1,4 @@
-"""Output perturbation of L1-regularised minimisers: as V20 runs it, and repaired by an elastic net."""
+"""Output perturbation of L1-regularised minimisers, as V20 runs it and as repaired by an elastic net."""
 
 import math
 
@@ -12,12 +12,12 @@ from dp.solvers.lasso_scales import SCALES, weight_beside_mean
 
 
 def lasso_sensitivity(lam):
-    """An upper bound on the L2 sensitivity of the L1-regularised logistic minimiser, whatever n is.
+    """An upper bound on the L2 sensitivity of the L1-regularised logistic minimiser, for any n.
 
     The loss is positive and log 2 at w = 0, so a minimiser w has lam ||w||_1 <= F(w) <= F(0) = log 2.
-    Two of them, each on its own data, are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam apart. More can
-    hardly be said: the L1 penalty has no curvature, and one record of n can move the minimiser from
-    one corner of the L1 ball to another.
+    Two of them, each on its own data, are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam apart. A much
+    smaller bound is not possible: the L1 penalty has no curvature, and one record of n can move the
+    minimiser from one corner of the L1 ball to another.
     """
     return 2 * math.log(2) / lam
 
@@ -29,13 +29,13 @@ DATA_DEPENDENT = ("standardised", "lassoglm")  # scales that look at the rows
 class LassoOutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean logistic loss + lam ||w||_1, z ~ Gamma(d, 2R/(n lam epsilon)).
 
-    Algorithm 1 as Veldhuizen (2020) runs it: the noise is that of output perturbation, whose
+    This is algorithm 1 as Veldhuizen (2020) runs it. The noise is that of output perturbation, whose
     sensitivity bound needs the curvature of an L2 penalty. `elastic_net_output_perturbation` is the
-    repaired form. Whatever point the solver ended at is scaled to ||w||_1 <= log 2 / lam, where
-    minimisers lie, so that the guarantee holds for every data set, certified or not.
+    repaired form. The point at which the solver ended is scaled to ||w||_1 <= log 2 / lam, where all
+    minimisers are, so that the guarantee holds for every data set, certified or not.
 
-    penalty_scale: what lam is the weight of in the fit, see `dp.solvers.lasso_scales`: the source leaves it
-    open. The noise is calibrated as if it stood beside the mean loss, whatever it is.
+    penalty_scale: the meaning of lam in the fit, see `dp.solvers.lasso_scales`; the source leaves it open.
+    The noise is always calibrated as if lam stood beside the mean loss.
     """
 
     fit = "l1"
@@ -80,10 +80,10 @@ class LassoOutputPerturbation(Perturbed):
 class ElasticNetOutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2.
 
-    z ~ Gamma(d, sensitivity / epsilon) as in output perturbation: lam, here lambda2, alone makes the
-    objective strongly convex. No free intercept, for the same reason as there.
+    z ~ Gamma(d, sensitivity / epsilon) as in output perturbation, because lam (here lambda2) alone makes
+    the objective strongly convex. There is no free intercept, for the same reason as there.
 
-    lambda1: weight of ||w||_1, lam itself where None; it costs no privacy.
+    lambda1: weight of ||w||_1; None means lam. It costs no privacy.
     """
 
     fit = "elastic_net"

@@ -17,13 +17,13 @@ from dp.solvers.newton import minimise
 class SubsampleAggregate(Mechanism):
     """Mean of k regularised fits on disjoint parts, each clipped to a ball, plus noise.
 
-    A record lies in one part, and its part's fit stays in the ball of radius B around the public
-    centre 0, so replacing it moves the mean by at most 2B/k whatever the fit and the targets are (Nissim,
-    Raskhodnikova, Smith, STOC 2007; Smith, STOC 2011, with clipping). Part j is a block of
-    consecutive rows, a partition that depends on n and k alone.
+    A record is in one part only, and clipping keeps that part's fit in the ball of radius B around the
+    public centre 0. So replacing the record moves the mean by at most 2B/k for any fit and targets (Nissim,
+    Raskhodnikova, Smith, STOC 2007; Smith, STOC 2011, with clipping). Parts are blocks of consecutive
+    rows, a partition that depends only on n and k.
 
-    parts: k; round(sqrt(n)) where none is given. radius: B, public. Noise with density
-    exp(-||z|| epsilon k/(2B)) at delta = 0, Gaussian (analytic calibration) at delta > 0.
+    parts: k; by default round(sqrt(n)). radius: B, public. The noise has density
+    exp(-||z|| epsilon k/(2B)) at delta = 0, and is Gaussian (analytic calibration) at delta > 0.
     """
 
     delta = "optional"
@@ -50,13 +50,13 @@ class SubsampleAggregate(Mechanism):
         return k, size, gaussian_sigma(p.epsilon, p.delta, size) if p.delta else size / p.epsilon
 
     def _release(self, X, y, p, draws, rng):
-        """info["clipped"]: the share of fits that lay outside the ball."""
+        """info["clipped"]: the share of fits that were outside the ball."""
         n, d = X.shape
         k, _, scale = self._scale(n, p)
         blocks = np.array_split(np.arange(n), k)
         fits = [minimise(X[rows], y[rows], p.lam, loss=p.loss)[0] for rows in blocks]
         fits = np.concatenate(fits)
-        # A fit that failed is the centre: clipping would otherwise let it through.
+        # A fit that failed is replaced by the centre; clipping would let it through.
         fits = np.where(np.isfinite(fits).all(axis=1)[:, None], fits, 0.0)
         clipped = np.linalg.norm(fits, axis=1) > p.radius
         noise = (gaussian if p.delta else l2_laplace)(d, scale, draws, rng)

@@ -1,8 +1,8 @@
 """Linear regression from noisy sufficient statistics X'X and X'y (SSP, and AdaSSP).
 
-How far a record moves both together, for labels as for targets that are numbers in [-1, 1], proves
-`dp.privacy.sensitivities.gram_and_moment`, and how far the smallest eigenvalue of X'X,
-`dp.privacy.sensitivities.smallest_eigenvalue`.
+`dp.privacy.sensitivities.gram_and_moment` proves how far a record moves both together, for labels and for
+targets that are numbers in [-1, 1]; `dp.privacy.sensitivities.smallest_eigenvalue` how far it moves the
+smallest eigenvalue of X'X.
 """
 
 import math
@@ -41,7 +41,7 @@ class SufficientStatistics(Mechanism):
         )
 
     def _release(self, X, y, p, draws, rng):
-        """A quadratic without a minimum that `repair: none` leaves alone has status "unbounded"."""
+        """A quadratic without a minimum that `repair: none` does not mend has the status "unbounded"."""
         n, d = X.shape
         sigma = gaussian_sigma(p.epsilon, p.delta, gram_and_moment(p.bound))
         gram, moment = quadratics.moments(X, y)
@@ -113,9 +113,9 @@ class AdaSSP(Mechanism):
     def _mus(self, p):
         """Gaussian-DP parameters under replace-one of the eigenvalue's and of the joint release.
 
-        As published X'X and X'y have different deviations in units of (R^2, R): with x/R for x, the
+        As published, X'X and X'y have different deviations in units of (R^2, R). With x/R for x, the
         pair moves by at most sqrt(2 - 2 k^2 + 2 + 2 k), k in [-1, 1], which is largest at k = 1/2:
-        sqrt(9/2), whatever R is. The upper triangle alone moves by no more than the Frobenius norm.
+        sqrt(9/2) for any R. The upper triangle alone moves by no more than the Frobenius norm.
         """
         eigenvalue, matrix, _ = self._deviations(p)
         published = p.calibration == "published"
@@ -123,15 +123,15 @@ class AdaSSP(Mechanism):
         return p.bound**2 / eigenvalue, joint / matrix
 
     def _release(self, X, y, p, draws, rng):
-        """lam, where given, is added to the ridge that the algorithm chooses."""
+        """If lam is given, it is added to the ridge that the algorithm chooses."""
         n, d = X.shape
         analytic = p.calibration == "analytic"
         eigenvalue, matrix, vector = self._deviations(p)
         gram, moment = quadratics.moments(X, y)
         noise = gaussian(1 + quadratics.coefficients(d), 1.0, draws, rng)
         E, e = (quadratics.isotropic if analytic else quadratics.upper_triangle)(noise[:, 1:], d)
-        # A lower bound on the smallest eigenvalue; it holds with probability 1 - delta/6 where the
-        # logarithm has its factor 2, which the printed algorithm leaves out.
+        # A lower bound on the smallest eigenvalue. It holds with probability 1 - delta/6 if the logarithm
+        # has its factor 2, which the printed algorithm leaves out.
         times = math.sqrt((2 if analytic else 1) * math.log(6 / p.delta))
         least = np.linalg.eigvalsh(gram)[0] + eigenvalue * (noise[:, 0] - times)
         least = np.maximum(least, 0.0)

@@ -20,9 +20,9 @@ CHUNK = 2**22  # numbers that the models of so many draws may be
 class _TukeyEM(Mechanism):
     """m least-squares fits on disjoint parts of a random partition; the test; a draw by depth.
 
-    models: m, by default min(1000, n // d): the test hardly passes with fewer, and each fit has fewer rows
-    with more. Where it fails the draw has the status "refused" and weights 0, which is part of the release.
-    Of a part whose X'X is singular it is the shortest fit. Rows that n/m leaves over are not used.
+    models: m, by default min(1000, n // d). With fewer, the test hardly ever passes; with more, each fit
+    has fewer rows. If the test fails, the draw has the status "refused" and weights 0, which is part of the
+    release. If X'X of a part is singular, its shortest fit is taken. Rows left over by n/m are not used.
     """
 
     delta = "needed"
@@ -38,7 +38,7 @@ class _TukeyEM(Mechanism):
         return p.models or max(1, min(1000, n // d))
 
     def _plan(self, p):
-        """(scale of the test's noise, k^ where no k satisfies it, rate of depths)."""
+        """(scale of the test's noise, k^ if no k satisfies it, rate of depths)."""
         raise NotImplementedError
 
     def _tested(self, volumes):
@@ -100,10 +100,10 @@ def _inverses(gram):
 
 @register("tukey_em")
 class TukeyEM(_TukeyEM):
-    """As proved: the test's noise has scale 2/epsilon, depth i the weight e^{epsilon i/4}.
+    """TukeyEM as proved: the test's noise has scale 2/epsilon, and depth i the weight e^{epsilon i/4}.
 
-    k^ is 0 where no k satisfies the test's condition, for which the proof needs it, and not -1: from 1,
-    one record away, that would be a step of 2.
+    k^ is 0 if no k satisfies the test's condition, as the proof needs it. It is not -1, because from 1, one
+    record away, that would be a step of 2.
     """
 
     def _plan(self, p):
@@ -121,12 +121,12 @@ class TukeyEM(_TukeyEM):
 
 @register("tukey_em_released")
 class TukeyEMReleased(_TukeyEM):
-    """The program that its authors released, described from its facts and written anew.
+    """TukeyEM as its authors' program does it, described from its facts and written anew.
 
-    The test's noise has scale epsilon/2 in place of 2/epsilon; it leaves the deepest depth out, and its
-    distance is -1 where no k satisfies the condition; depth i has the weight e^{epsilon i/2}; a depth i is
-    drawn, and the point from the shell of depth i + 1, in which it is not uniform: the lengths after the
-    first outside coordinate are R_{i+2}'s.
+    The test's noise has scale epsilon/2 in place of 2/epsilon. The test leaves the deepest depth out, and
+    its distance is -1 if no k satisfies the condition. Depth i has the weight e^{epsilon i/2}. A depth i is
+    drawn, but the point is from the shell of depth i + 1, and not uniform in it: the lengths after the
+    first outside coordinate are those of R_{i+2}.
     """
 
     def _plan(self, p):

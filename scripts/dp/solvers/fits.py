@@ -108,7 +108,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
         hessian[np.diag_indices_from(hessian)] += ridge
         try:
             direction = -np.linalg.solve(hessian, gradient)
-        except np.linalg.LinAlgError:  # no row's loss has curvature here, so nothing determines the intercept
+        except np.linalg.LinAlgError:  # without curvature in any row, nothing fixes the intercept
             break
         while step >= LEAST_STEP:
             trial = evaluate(w + step * direction)

@@ -1,7 +1,8 @@
 """Confidence intervals from private releases, which include the noise and undo the ridge's shrinkage.
 
-All of it is post-processing of what was released and of public numbers. Of boosted AdaSSP there are none:
-what it releases has the covariance and bias of its own recursion, and says nothing of how residuals spread.
+All of this is post-processing of what was released and of public numbers. There are no intervals for
+boosted AdaSSP: its release has the covariance and bias of its own recursion, and does not show how
+residuals spread.
 """
 
 from typing import NamedTuple

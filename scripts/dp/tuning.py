@@ -15,9 +15,9 @@ def cross_validate(X, y, grid, folds, loss="logistic", measure=error_rate, lasso
     """Test error of the regularised minimiser for every lambda and fold.
 
     grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. Every fold solves all
-    lambdas at once. Returns errors (m, folds), NaN where a fit failed, and the fits' status.
+    lambdas at once. Returns errors (m, folds), NaN if a fit failed, and the status of the fits.
     measure: error_rate or mean_squared_error of `dp.evaluation`. lasso: one of
-    `dp.solvers.lasso_scales.SCALES` for an L1 penalty in place of L2's, of logistic loss alone.
+    `dp.solvers.lasso_scales.SCALES`, for an L1 penalty in place of the L2 penalty; only logistic loss.
 
     A choice made from these errors depends on all rows. If the rows are private, it spends privacy that
     is not accounted for.

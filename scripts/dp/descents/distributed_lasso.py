@@ -86,12 +86,12 @@ def proximal_gradient(
 ):
     """Iterative shrinkage: w <- shrink(w - rate * gradient), for many (lam, rate) at once.
 
-    centres: objects with `rows` and `gradient(w)`, nothing else is asked of them. gradients: how theirs
-    become one, see `GRADIENTS`. lam, rate:
-    (values,). Iteration begins at zero and ends where the cost changes by at most `cost_difference`,
-    where it falls below `loss_threshold`, after `max_iterations`, or where it is no longer finite (or
-    has grown 1e12 times). Where it begins matters: with a small step `max_iterations` ends it far from
-    the minimiser, and the step size regularises. So values of lambda do not start from each other.
+    centres: objects with `rows` and `gradient(w)`, and nothing else. gradients: how theirs are combined,
+    see `GRADIENTS`. lam, rate: (values,). Iteration begins at zero. It ends when the cost changes by at
+    most `cost_difference`, when it falls below `loss_threshold`, after `max_iterations`, or when it is no
+    longer finite (or has grown 1e12 times). The start matters: with a small step, `max_iterations` ends
+    the iteration far from the minimiser, and the step size regularises. So no value of lambda starts from
+    the result of another.
 
     The coordinator needs no loss from the centres. The loss is quadratic and every y_i^2 is 1, so gradients
     are enough: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2.

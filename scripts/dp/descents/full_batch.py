@@ -1,4 +1,4 @@
-"""Full-batch gradient descent of linear classifiers, clipped and noisy where asked.
+"""Full-batch gradient descent of linear models, with clipping and noise if asked for.
 
 All restarts descend at once. Logistic loss: labels in {-1, 1}, weights (restarts, d). Softmax loss:
 labels 0, .., K - 1, weights (restarts, d, K). Losses of residuals: targets that are numbers in [-1, 1],
@@ -151,8 +151,10 @@ def descend(
     """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
 
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient,
-    drawn from rng. mean_clip: norm that the mean gradient is clipped to as a whole. initial: (d,) or
-    (d, K), the same for all restarts; zeros where not given.
+    drawn from rng. mean_clip: norm to which the mean gradient is clipped as a whole. initial: (d,) or
+    (d, K), the same for all restarts; zeros if not given. precondition: (restarts, d, d), multiplies the
+    gradients. sampling: if given, steps take Poisson batches (`sampled_gradient`) in place of all rows,
+    and nothing is traced.
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
     at the start and after every step, all NaN unless `traced`.
     """

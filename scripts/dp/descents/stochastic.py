@@ -76,8 +76,8 @@ def descend(
     as_run: `program_gradient` is the sum of gradients, and lam sum_j w_j, one number, is added to every
     coordinate in place of lam w.
 
-    rows: (blocks, n, d), each row already multiplied by its label, so that margins are rows . w; for a
-        residual loss as they are, with their targets (blocks, n).
+    rows: (blocks, n, d), each row already multiplied by its label, so that margins are rows . w. For a
+        residual loss, rows are not multiplied, and `targets` are (blocks, n).
     block: (runs,) the block that each run descends on. lam: (values,) regularisations.
     passes: an iterable, one item per epoch, of (order, noise): order (runs, n) the permutation of the
         rows, noise (runs, steps, d) or None. plan: `batch_plan` of n.

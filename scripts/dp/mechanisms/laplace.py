@@ -65,8 +65,8 @@ class LaplaceCoordinatesSum(_Coordinates):
     """E18 as run: lambda beside the *summed* loss, with the noise of `laplace_coordinates`.
 
     The fit minimises ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)) with C = 1/lambda, and with an
-    intercept b that is regularised as the weights are (`dp.solvers.fits.sum_intercept`): so does the
-    program that E18's appendix names (github.com/IngvarBjarki/master_thesis), whose scikit-learn of 2018
+    intercept b that is regularised like the weights (`dp.solvers.fits.sum_intercept`). The program that
+    E18's appendix names (github.com/IngvarBjarki/master_thesis) does the same, since scikit-learn in 2018
     called liblinear. b is released without noise. info["intercept"]: (restarts,).
     """
 
@@ -75,7 +75,7 @@ class LaplaceCoordinatesSum(_Coordinates):
     certified = False  # there is no guarantee
 
     def _guarantee(self, n, d, p):
-        """None: the intercept is exact. Without it the weights alone would have sqrt(d) n epsilon."""
+        """No guarantee, since the intercept is exact. The weights alone would have sqrt(d) n epsilon."""
         reason = (
             "the intercept is released without noise, and one record changes it; the weights' own bound "
             "would be 2 kappa R/lambda in L2 without an intercept, n times the one the noise has, and "

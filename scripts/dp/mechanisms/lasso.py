@@ -21,17 +21,18 @@ class _OverCentres(Mechanism):
 class DistributedLasso(_OverCentres):
     """The squared loss with an L1 penalty over `centres` that return only their gradients.
 
-    centres 1 is all data in one place. part: "all", or "one" for a single centre's share alone.
-    preparation: see `dp.descents.distributed_lasso.Preparation`, and `components` of it; fitted on
-    `all_rows` where they are given, as in the source, whose subsets of any size have the same columns
-    and components. rate: the step size, None for the reciprocal of the gradient's Lipschitz constant.
-    shrinkage: "soft", or "as_printed" in the source. gradients: how the centres' become one, see
-    `dp.descents.distributed_lasso.GRADIENTS`. bias: a weight of its own for a column of ones, shrunk as
-    the others are, as in the source's program. max_iterations, cost_difference, loss_threshold: the
-    source's three stopping rules.
+    centres: 1 is all data in one place. part: "all", or "one" for the rows of a single centre.
+    preparation, components: see `dp.descents.distributed_lasso.Preparation`. It is fitted on `all_rows` if
+    these are given, as in the source, whose subsets of any size have the same columns and components.
+    rate: the step size, None for the reciprocal of the gradient's Lipschitz constant. shrinkage: "soft", or
+    "as_printed" in the source. gradients: how those of the centres are combined, see
+    `dp.descents.distributed_lasso.GRADIENTS`. bias: a column of ones gets a weight of its own, shrunk like
+    the others, as in the source's program. max_iterations, cost_difference, loss_threshold: the source's
+    three stopping rules.
 
-    info: intercept; discarded, the number of features the lasso ran on whose weight is below 1e-100, and
-    the magnitude of their smallest weight; iterations; stopped, which rule; each (restarts,).
+    info: intercept; discarded, the number of the lasso's features whose weight is below 1e-100;
+    smallest_weight, the magnitude of their smallest weight; iterations; stopped, the rule that ended it;
+    each (restarts,).
     """
 
     private = False

@@ -55,7 +55,7 @@ def weight_statistics(weights):
 
 @register("nonprivate_sum")
 class NonPrivateSum(Mechanism):
-    """The minimiser of `dp.solvers.fits.sum_intercept`, its intercept in info["intercept"] (restarts,)."""
+    """The minimiser of `dp.solvers.fits.sum_intercept`, with its intercept in info["intercept"]."""
 
     private = False
     numbers = True

@@ -50,10 +50,10 @@ def sum_intercept_path(
 ):
     """`sum_intercept` for every lambda in turn, each from the minimiser for the one before.
 
-    Where Newton's method starts changes the time that it takes, not what is certified. It is damped
-    (the Hessian is positive definite, of a free intercept with both classes present); Hessians are
-    formed in single precision as long as that resolves the ridge and the steps succeed, gradients always
-    in double.
+    The starting point of Newton's method changes the time that it takes, not what is certified. The
+    method is damped (the Hessian is positive definite; with a free intercept, if both classes are
+    present). Hessians are formed in single precision as long as that resolves the ridge and steps
+    succeed; gradients always in double.
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
@@ -89,7 +89,7 @@ def sum_intercept_path(
 def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
     """(weights, gradient norm, iterations). rows: precision -> rows times labels, filled as needed.
 
-    Of a residual loss the rows are as they are, and shift the targets. ridge: of each weight.
+    For a residual loss, rows are not multiplied, and shift holds the targets. ridge: that of each weight.
     """
     signed = rows[np.float64]
     n = len(signed)

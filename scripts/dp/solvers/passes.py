@@ -7,7 +7,7 @@ import numpy as np
 
 from dp.data.examples import slices
 
-BLOCK = 1 << 19  # bytes of a block of margins: with what follows from them, they stay in the L2 cache
+BLOCK = 1 << 19  # bytes of a block of margins: they and what follows from them stay in the L2 cache
 COPIED = 1 << 26  # most bytes of wide rows that are copied in the precision of products: 64 MB
 PATIENCE = 20  # conjugate gradient steps that take about as long as a preconditioner
 FORMED = 1024  # most columns for which an exact direction forms the Hessian: 8 MB

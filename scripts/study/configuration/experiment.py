@@ -97,7 +97,7 @@ class Experiment:
         ]
 
     def axis(self):
-        """Whose draws and searches it has: its own, or of a reading those of its experiment."""
+        """The experiment whose draws and searches it has: itself, or the one that a reading reads."""
         return self.values.get("reading", {}).get("of", self.name)
 
     def trained_rows(self, cell):
@@ -122,7 +122,7 @@ class Experiment:
         return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
 
     def recommended_cells(self):
-        """Cells from which is answered which method to use."""
+        """The cells that decide which method to recommend."""
         sweeps = self.values.get("recommends")
         return self.cells(sweeps if isinstance(sweeps, list) else None) if sweeps else []
 
@@ -153,8 +153,8 @@ class Experiment:
         return place(experiment=self.name, epsilon=canonical.epsilon(epsilon), **where)
 
     def tuned_path(self, dataset, suffix="csv"):
-        """The tuning's errors (csv), or the tuned lambda with its ties (json); a reading's own where it
-        tunes otherwise."""
+        """The tuning's errors (csv), or the tuned lambda with its ties (json). A reading that tunes
+        differently has its own."""
         own = self.values.get("reading", {}).get("changed", {}).get("tune")
         return paths.TUNED(suffix, experiment=self.name if own else self.axis(), dataset=dataset)
 
@@ -205,7 +205,7 @@ class Experiment:
         words += [f"--zero={zero}"] if zero else []
         draws = self.values.get("draws", "own")
         words += [f"--{draws}"] * (draws != "own")
-        if "reading" in self.values:  # a reading's draws are those of its experiment
+        if "reading" in self.values:  # a reading uses the draws of the experiment that it reads
             words.append(f"--experiment {self.axis()}")
         return " ".join(words)
 

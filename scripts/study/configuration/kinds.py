@@ -28,10 +28,10 @@ class Kind(NamedTuple):
     inputs: what the function is given.
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
-    options: name -> default of what spec["options"] may hold; `published` is everywhere the name of an
-    entry of the experiment's `published` section. suffix: of an analysis' file. exclusive: the job has
-    the machine to itself, because it measures time. describes_data: it reads the .json of its prepared
-    data sets too, for their names or sizes. printed: it reads the source's facts whatever its options.
+    options: name -> default of what spec["options"] may hold; `published` always names an entry of the
+    experiment's `published` section. suffix: of an analysis' file. exclusive: the job has the machine to
+    itself, because it measures time. describes_data: it also reads the .json of its prepared data sets,
+    for their names or sizes. printed: it reads the source's facts whatever its options are.
     """
 
     module: str

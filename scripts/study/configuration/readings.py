@@ -127,7 +127,7 @@ def _replaced(value, instead):
 
 
 def changed(base, reading):
-    """What is not the main experiment's: {datasets, methods}, single cells, tuning."""
+    """What differs from the main experiment: {datasets, methods}, single cells, tuning."""
 
     def settings(experiment, method):
         return experiment.methods[method], experiment.split(method), experiment.restarts

@@ -23,7 +23,7 @@ def of_comparisons(experiment):
 
 
 def of_readings(experiment, readings):
-    """The tables, analyses and tuning that decide entries under readings, as stated and of each reading."""
+    """The tables, analyses and tuning that decide entries, of the main experiment and of each reading."""
     wanted = [(experiment, needs.decided(experiment, readings))]
     wanted += [(reading, (reading.published, reading.claims)) for reading in readings]
     found = []

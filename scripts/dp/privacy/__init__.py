@@ -1,1 +1,1 @@
-"""What is proven, and what attacks find: profiles, composition, sensitivities, worst pairs."""
+"""What is proven, and what attacks need: profiles, composition, sensitivities, worst pairs."""

@@ -18,8 +18,8 @@ from dp.accounting import (
 from dp.privacy.profiles import Losses
 
 GRID = 1e-4  # spacing of discretised privacy losses
-LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise distributions are too long to compose
-GRIDS = 20_000  # points that a distribution should have at most: large losses get a wider spacing
+LEAST_MULTIPLIER = 0.3  # for sampled steps: with less noise, distributions are too long to compose
+GRIDS = 20_000  # most points of a distribution: large losses get a wider spacing
 
 
 def _spacing(largest_loss):
@@ -27,10 +27,10 @@ def _spacing(largest_loss):
 
 
 def sequence(guarantees, delta=0.0):
-    """The guarantee of releasing all of these from the same records, each chosen after the others.
+    """The guarantee of releasing all of these from the same records, where each may depend on the others.
 
-    delta 0: epsilons and deltas add up, which for pure guarantees is tight. delta > 0: optimal
-    composition of any mechanisms that have these guarantees, at that total delta.
+    With delta = 0, epsilons and deltas add up, which is tight for pure guarantees. With delta > 0, it is
+    the optimal composition of any mechanisms that have these guarantees, at that total delta.
     """
     guarantees = list(guarantees)
     if len({guarantee.adjacency for guarantee in guarantees}) != 1:
@@ -50,7 +50,7 @@ def sequence(guarantees, delta=0.0):
         total = parts[0]
         for part in parts[1:]:
             total = total.compose(part)
-        # never worse than adding up, where the given delta allows that
+        # never worse than adding up, if the given delta allows that
         optimal = float(total.get_epsilon_for_delta(delta))
         epsilon = min(epsilon, optimal) if delta >= total_delta else optimal
         total_delta = delta
@@ -66,7 +66,7 @@ def sequence(guarantees, delta=0.0):
 
 
 def disjoint(guarantees):
-    """The guarantee of releases from disjoint records, of public sizes: the largest (McSherry 2009)."""
+    """The guarantee of releases from disjoint records with public sizes: the largest (McSherry 2009)."""
     guarantees = list(guarantees)
     if len({guarantee.adjacency for guarantee in guarantees}) != 1:
         raise ValueError("only guarantees for the same adjacency compose")
@@ -80,7 +80,7 @@ def gaussian_steps(sigma, steps, delta, contribution=1.0, sampling=1.0, adjacenc
 
     contribution: C, the L2 bound on what one record adds to the sum; replacing it moves the sum by 2C.
     sampling: each record enters a step independently with this probability (Poisson sampling).
-    Shuffled or fixed batches are not that, and get sampling 1 with one step per pass.
+    Shuffled or fixed batches are not Poisson samples: for them, give sampling 1 with one step per pass.
     """
     if not 0 < sampling <= 1 or not 0 < delta < 1:
         raise ValueError(f"sampling and delta lie in (0, 1] and (0, 1), not {sampling}, {delta}")
@@ -113,10 +113,11 @@ def sampled_steps(multiplier, steps, sampling, adjacency=REPLACE_ONE, spacing=GR
 def sampled_multiplier(epsilon, delta, steps, sampling, adjacency=REPLACE_ONE):
     """(multiplier, profile): about the least sigma/C with which `sampled_steps` is (epsilon, delta)-DP.
 
-    On the private side of a root to a relative 1e-4, with distributions as coarse as epsilon allows.
+    It is on the private side of a root found to a relative 1e-4, with distributions as coarse as epsilon
+    allows.
     """
     spacing = max(GRID, min(1e-2, epsilon / 1000))
-    # without sampling no less noise is needed, but for what a coarse distribution adds
+    # without sampling no less noise is needed, except for what a coarse distribution adds
     high = math.sqrt(steps) * (2 if adjacency == REPLACE_ONE else 1) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
     found = sampled_steps(high, steps, sampling, adjacency, spacing)

@@ -1,4 +1,4 @@
-"""Exact privacy losses, side by side with what is claimed: rows for the ledger."""
+"""Exact privacy losses beside what is claimed: rows for the ledger."""
 
 import math
 
@@ -27,9 +27,9 @@ def redrawn_functional_loss(epsilon):
     s = 4/epsilon (their exact L1 sensitivity over epsilon); both are drawn again until the noisy x^2 is
     positive, which has probability A(x) = 1 - e^(-x^2/s)/2, and the number of draws stays hidden. The
     released density is the Laplace density over A(x), so (x, y) against (1, -y) has the loss
-    (1 - x^2 + 2 (1 + x))/s + log(A(1)/A(x)), reached at small coefficients. Without re-drawing the
-    first term alone is at most epsilon, at x = 1, where it is flat while the second falls: the
-    supremum is larger than epsilon. It is at most 2 epsilon (the density's and the probability's).
+    (1 - x^2 + 2 (1 + x))/s + log(A(1)/A(x)), reached at small coefficients. The first term, which is the
+    loss without re-drawing, is at most epsilon, at x = 1. There it is flat while the second term falls, so
+    the supremum is larger than epsilon. It is at most 2 epsilon (the density's and the probability's).
     """
     import numpy as np
 
@@ -40,12 +40,13 @@ def redrawn_functional_loss(epsilon):
 
 
 def gaussian_tilt_deltas(epsilon, sigma, n_lambda):
-    """delta at epsilon of a Gaussian tilt in one dimension, when a logistic record x = 1 goes, and comes.
+    """delta at epsilon of a Gaussian tilt in one dimension: (a logistic record x = 1 is removed, is added).
 
-    b ~ N(0, sigma^2) beside the sum of the losses and Lambda w^2/2. Many others with short rows add a
-    constant gradient -p and no curvature: w has the density of b = p - Lambda w, with the record that of
-    b = p - Lambda w + s, s = 1/(1 + e^w), times |db/dw|: Lambda, or Lambda + s(1-s). The suprema over p,
-    by sums on grids.
+    b ~ N(0, sigma^2) stands beside the sum of the losses and Lambda w^2/2. Many other records with short
+    rows add a constant gradient -p and no curvature. Without the record, w has the density of b = p -
+    Lambda w times |db/dw| = Lambda; with it, that of b = p - Lambda w + s, s = 1/(1 + e^w), times
+    Lambda + s(1-s).
+    Returns the suprema over p, computed by sums on grids.
     """
     import numpy as np
 
@@ -78,12 +79,11 @@ def rows(
 ):
     """(mechanism, setting, claimed epsilon, exact epsilon, delta, what the exact one is) tuples.
 
-    objective_perturbation: pairs of epsilon and n lambda; the losses are the exact minimiser's, to
-    which nothing is added for what a solver leaves. gaussian_tilt: pairs of epsilon and n lambda over the
-    least at which the Jacobian is free. classical_gaussian: claimed epsilons of
-    sigma = sqrt(2 ln(1.25/delta)) sensitivity/epsilon. redrawn_functional: epsilons of
-    `redrawn_functional_loss`. laplace_coordinates: epsilons of Laplace noise
-    calibrated to an L2 bound in `laplace_dimension` coordinates.
+    objective_perturbation: pairs of epsilon and n lambda; the losses are the exact minimiser's, without the
+    noise for a solver's error. gaussian_tilt: pairs of epsilon and n lambda over the least one at which the
+    Jacobian is free. classical_gaussian: claimed epsilons of sigma = sqrt(2 ln(1.25/delta))
+    sensitivity/epsilon. redrawn_functional: epsilons of `redrawn_functional_loss`. laplace_coordinates:
+    epsilons of Laplace noise calibrated to an L2 bound in `laplace_dimension` coordinates.
     """
     found = []
     for epsilon, n_lambda in objective_perturbation:

@@ -1,4 +1,4 @@
-"""Objective perturbation with Gaussian noise: what the minimiser of a randomly tilted objective gives.
+"""Objective perturbation with Gaussian noise: the privacy of a randomly tilted objective's minimiser.
 
 The release is the w that minimises F(w) + Lambda/2 ||w||^2 + b.w, F the *sum* of the losses of linear
 predictions, Lambda = n lambda > 0, b ~ N(0, sigma^2 I). Losses:
@@ -97,13 +97,13 @@ from dp.privacy.profiles import (
     symmetric,
 )
 
-# g(s) = c0 + c1 s + c2 s^2, and the number of signs that a slope can have
+# g(s) = c0 + c1 s + c2 s^2, and how many signs a slope can have
 CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber": (1.0, 0.0, 0.0)}
-BLOCK = 512  # integrals taken at a time: a few MB each
+BLOCK = 512  # integrals computed at a time: a few MB each
 SIGNS = {"logistic": 1, "log_cosh": 2, "huber": 2}
 SHIFTS = np.linspace(
     -0.5, 0.5, 31
-)  # of e1 around its place, in parts of e, tried below the threshold
+)  # shifts of e1, in parts of e, that are tried below the threshold
 
 
 def _check(loss, adjacency=REPLACE_ONE):
@@ -119,10 +119,10 @@ def _curvature(loss, s):
 
 
 def largest_loss(u, m, r, loss="logistic"):
-    """f(u) of the module's text, u (any shape): the largest over s in [0, 1], found exactly.
+    """f(u) of the module's docstring for u of any shape: the largest over s in [0, 1], found exactly.
 
-    Where the derivative vanishes (m^2 s + m u)(1 + g(s) r) + g'(s) r = 0, a cubic in s; its roots' real
-    parts, clipped to [0, 1], and both ends are tried, so nothing is missed.
+    The derivative vanishes if (m^2 s + m u)(1 + g(s) r) + g'(s) r = 0, a cubic in s. The real parts of its
+    roots, clipped to [0, 1], and both ends are tried, so nothing is missed.
     """
     u = np.asarray(u, dtype=float)
     c0, c1, c2 = CURVATURES[loss]
@@ -146,9 +146,9 @@ def largest_loss(u, m, r, loss="logistic"):
 
 @lru_cache(maxsize=32)
 def _loss_table(m, r, loss, start, stop):
-    """(u, f(u)), for interpolation from above: f is the largest of affine functions, convex in u.
+    """(u, f(u)) for interpolation from above: f is a maximum of affine functions, so it is convex in u.
 
-    Beyond u = 40 nothing is left of the normal density.
+    Beyond u = 40 the normal density is 0 in double precision.
     """
     u = np.linspace(start, max(stop, start), 6001)
     return u, largest_loss(u, m, r, loss)
@@ -163,7 +163,7 @@ def _tail(start, m, epsilon):
 
 
 def addition(epsilon, m, loss="logistic"):
-    """delta(epsilon), epsilon >= 0, of adding a record: see the module's text; Lambda plays no role."""
+    """delta(epsilon), epsilon >= 0, of adding a record: see the module's docstring. Any Lambda will do."""
     epsilon = np.asarray(epsilon, dtype=float)
     if SIGNS[loss] == 1:
         return gaussian_profile(m, epsilon)
@@ -173,11 +173,11 @@ def addition(epsilon, m, loss="logistic"):
 def removal(epsilon, m, r, loss="logistic", tails=None):
     """delta(epsilon), epsilon >= 0, of removing a record: E (1 - e^(epsilon - f(u)))_+.
 
-    At most the total variation distance too, which is that of adding: addition(0). From u1 on s = 1
-    is the largest and the integral closed: log(1 + g(s) r) <= g(s) r, and g(s) r <= (1-s)(m u +
-    (1+s) m^2/2) is linear in s after division by 1-s, so that s = 0 and s = 1 decide (Huber: s = 1
-    everywhere). Up to there Gauss-Legendre from where f = epsilon. tails: 2, or 1 where that is
-    proven, by default the fewest.
+    It is also at most the total variation distance, which is that of adding: addition(0). For u >= u1,
+    s = 1 gives the maximum and the integral has a closed form: log(1 + g(s) r) <= g(s) r, and g(s) r <=
+    (1-s)(m u + (1+s) m^2/2) is linear in s after division by 1-s, so that s = 0 and s = 1 decide (Huber:
+    s = 1 everywhere). Up to u1, it is integrated by Gauss-Legendre from the u at which f = epsilon. tails:
+    2, or 1 if that is proven; by default the fewest.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "huber":
@@ -213,7 +213,7 @@ def removal(epsilon, m, r, loss="logistic", tails=None):
 
 
 def _both(m, r, loss):
-    """(addition, removal) on all reals, each other's reflections below 0."""
+    """(addition, removal) on all reals; below 0, each is the reflection of the other."""
 
     def add(epsilon):
         epsilon = np.asarray(epsilon, dtype=float)
@@ -237,8 +237,8 @@ def _both(m, r, loss):
 def replacement(epsilon, m, r, loss="logistic"):
     """delta(epsilon), epsilon >= 0, of replacing a record: the least over e1 and both intermediates.
 
-    Every e1 gives a bound. Tried are the split at which normals are exact and, where it is not free,
-    `SHIFTS` around it and then between the best one's neighbours; few of them for many epsilons.
+    Every e1 gives a bound. The split at which normals are exact is tried and, if it is not free, also
+    `SHIFTS` around it and then points between the best one's neighbours; fewer of them for many epsilons.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     add, remove = _both(m, r, loss)
@@ -273,8 +273,8 @@ def replacement(epsilon, m, r, loss="logistic"):
 def profile(m, r, adjacency=REPLACE_ONE, loss="logistic"):
     """The `dp.privacy.profiles.Curve` of the exact minimiser's release.
 
-    m: k R/sigma, of one record. r: R^2/Lambda. Replace-one: m is still that of one record, half of the
-    Gaussian parameter mu which the release has where the Jacobian is free.
+    m: k R/sigma for one record. r: R^2/Lambda. Under replace-one, m is still that of one record: half of
+    the Gaussian parameter mu that the release has if the Jacobian is free.
     """
     _check(loss, adjacency)
     if adjacency == ADD_REMOVE:
@@ -289,11 +289,11 @@ def profile(m, r, adjacency=REPLACE_ONE, loss="logistic"):
 
 
 def least_regularisation(epsilon, mu, bound=1.0, adjacency=REPLACE_ONE, loss="logistic"):
-    """Lambda* beside the *sum* of losses, from which on the Jacobian is free at this epsilon.
+    """The least Lambda beside the *sum* of losses for which the Jacobian is free at this epsilon.
 
-    mu: the release's Gaussian parameter: k R/sigma add/remove, 2 k R/sigma replace-one. Logistic:
-    R^2/(epsilon + mu^2/2) and R^2/(epsilon/2 + mu^2/4); log-cosh: twice that, and R^2/Lambda <= epsilon
-    (add/remove), where delta is then that of two tails.
+    mu: the release's Gaussian parameter, k R/sigma for add/remove and 2 k R/sigma for replace-one. For
+    logistic loss it is R^2/(epsilon + mu^2/2) and R^2/(epsilon/2 + mu^2/4). For log-cosh it is twice that,
+    and R^2/Lambda <= epsilon (add/remove); delta is then that of two tails.
     """
     _check(loss, adjacency)
     if loss == "huber":
@@ -307,17 +307,16 @@ def least_regularisation(epsilon, mu, bound=1.0, adjacency=REPLACE_ONE, loss="lo
 
 
 def gaussian_dp_regularisation(mu, bound=1.0, adjacency=REPLACE_ONE):
-    """Lambda from which on the release (logistic) is mu-GDP: all epsilon >= 0 at once.
+    """The least Lambda for which the release (logistic loss) is mu-GDP: for all epsilon >= 0 at once.
 
-    Add/remove: the threshold's R^2/(epsilon + mu^2/2) at epsilon = 0. Replace-one: below epsilon =
-    mu^2/4 every Lambda is free, above it R^2/(epsilon/2 + mu^2/4) is largest at mu^2/4: 8 R^2/(3
-    mu^2).
+    Add/remove: the threshold R^2/(epsilon + mu^2/2) at epsilon = 0. Replace-one: below epsilon = mu^2/4
+    every Lambda is free; above it, R^2/(epsilon/2 + mu^2/4) is largest at mu^2/4: 8 R^2/(3 mu^2).
     """
     return bound**2 * (2 if adjacency == ADD_REMOVE else 8 / 3) / mu**2
 
 
 def sigma_where_free(epsilon, delta, bound=1.0, slope=1.0, adjacency=REPLACE_ONE, loss="logistic"):
-    """sigma of the tilt where Lambda >= `least_regularisation`: the Gaussian mechanism's own.
+    """sigma of the tilt if Lambda >= `least_regularisation`: the Gaussian mechanism's own.
 
     slope: k, the bound on a record's slope (t of log-cosh). Log-cosh has two tails: delta/2.
     """
@@ -410,13 +409,13 @@ def rule_lambda(
 
 
 def composed_delta(epsilon, m, mu_output, r, adjacency=REPLACE_ONE, loss="logistic", exact=False):
-    """delta at epsilon of the tilt's release and a Gaussian one of parameter mu_output together.
+    """delta at epsilon of the tilt's release together with a Gaussian release of parameter mu_output.
 
-    E delta(epsilon - L), L ~ N(mu_output^2/2, mu_output^2). At arguments of size e0 at least
-    (`_gaussian_from`) the tilt's profile is at most the Gaussian one (twice that for log-cosh), of
-    which the joint one is known, so that only L in (epsilon - e0, epsilon + e0) adds to it, at most
-    the probability of L > epsilon - e0. If that is below 1e-9 of the joint delta it is added as it
-    is (unless `exact`); otherwise the excess is integrated.
+    It is E delta(epsilon - L), L ~ N(mu_output^2/2, mu_output^2). At arguments of size at least e0
+    (`_gaussian_from`), the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose
+    joint profile is known. So only L in (epsilon - e0, epsilon + e0) adds to it, at most the probability
+    of L > epsilon - e0. If that is below 1e-9 of the joint delta, it is added as it is (unless `exact`);
+    otherwise the excess is integrated.
     """
     from scipy.special import ndtr
 
@@ -440,7 +439,7 @@ def composed_delta(epsilon, m, mu_output, r, adjacency=REPLACE_ONE, loss="logist
 
 
 def _gaussian_from(m, r, adjacency, loss):
-    """e0: from it on, and below -e0, the profile is at most SIGNS times the Gaussian one."""
+    """The e0 such that above e0 and below -e0 the profile is at most SIGNS times the Gaussian one."""
     if adjacency == ADD_REMOVE:
         return max(r - m * m / 2, 0.0) if loss == "logistic" else max(2 * r - m * m / 2, r)
     if loss == "logistic":
@@ -462,12 +461,12 @@ def with_output_noise(
 ):
     """(sigma, mu_output): the tilt and output noise that are together (epsilon, delta)-DP.
 
-    A released approximate minimiser w with ||grad|| <= tau (of the mean objective, certified, tau
-    public) lies within tau/lambda of the exact one. The exact one is released by the tilt, never
-    shown; given it, w moves by at most 2 tau/lambda between neighbours, and N(0, s^2 I), s = 2
-    tau/(lambda mu_output), covers that: a Gaussian release that composes. mu_output = output mu,
-    mu^2 = mu_tilt^2 + mu_output^2 at first; where n_lambda is so small that the tilt's profile is
-    not Gaussian all over (threshold with its own mu_tilt), mu shrinks by bisection.
+    A released approximate minimiser w whose gradient of the mean objective has certified norm ||grad|| <=
+    tau (tau public) is within tau/lambda of the exact one. The exact minimiser is released by the tilt,
+    and never shown. Given it, w moves by at most 2 tau/lambda between neighbours, and N(0, s^2 I) with
+    s = 2 tau/(lambda mu_output) covers that: a Gaussian release that composes. At first, mu_output =
+    output mu and mu^2 = mu_tilt^2 + mu_output^2. If n_lambda is so small that the tilt's profile is not
+    Gaussian everywhere (threshold with its own mu_tilt), mu is reduced by bisection.
     """
     _check(loss, adjacency)
     parts = 1 if adjacency == ADD_REMOVE else 2

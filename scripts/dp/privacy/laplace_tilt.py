@@ -1,4 +1,4 @@
-"""What a minimiser tilted by l2-Laplace noise gives away, and calibrations of the tilt."""
+"""The privacy of a minimiser tilted by l2-Laplace noise, and calibrations of the tilt."""
 
 import math
 
@@ -9,7 +9,7 @@ from dp.errors import Refused
 
 
 def margin_loss(loss):
-    """The loss, if it states the gradient bound kappa without which no noise can cover it."""
+    """The loss. Raises `Refused` unless it has a gradient bound kappa, without which no noise covers it."""
     margin = losses.get(loss)
     if not np.isfinite(margin.kappa):
         raise Refused(f"the {margin.name} loss states no gradient bound kappa: no noise covers it")
@@ -21,20 +21,20 @@ def exact_epsilon(epsilon_b, n_lambda, bound=1.0, loss="logistic"):
 
     The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z_i = y_i w.x_i,
     and w has density proportional to exp(-epsilon_b ||b(w)|| / (2 kappa R)) |det db/dw|. Replacing (x,
-    y) by (x', y') moves ||b|| by at most R(|l'| + |l'*|), l'* at the new record, and by the determinant
-    of a rank-one update multiplies the Jacobian by at most 1 + l'' R^2 / (n lam), at least 1 / (1 +
+    y) by (x', y') moves ||b|| by at most R(|l'| + |l'*|), l'* at the new record. By the determinant of a
+    rank-one update, it multiplies the Jacobian by at most 1 + l'' R^2 / (n lam) and at least 1 / (1 +
     l''* R^2 / (n lam)). The worst new record has |l'*| = kappa and l''* = 0, so the loss is at most sup
     over z of epsilon_b/2 (1 + |l'(z)|/kappa) + log(1 + l''(z) R^2 / (n lam)), which is reached in the
     limit for d >= 2 (for d = 1 it is an upper bound).
 
     Logistic loss: |l'| = s, l'' = s (1 - s), s in [0, 1]. Huber hinge: l'' = c wherever 0 < |l'| < 1,
     so the supremum is at |l'| = 1. Other losses: the same expression with sup l'' is an upper bound.
-    A subclass of either is another loss.
+    A subclass of either counts as another loss.
 
-    Losses of residuals have slopes of either sign, but the bound has their sizes alone, and the same two
-    determinants: it is the same expression, reached in the same limit (x' near -x, with w.x' far beyond).
-    Log-cosh: |l'| = kappa t, l'' = 1 - t^2, t in [0, 1); it is epsilon_b where n lam epsilon_b >= 4 R^2.
-    Huber's: l'' = 1 up to |l'| = kappa, as of the hinge.
+    Losses of residuals have slopes of either sign, but the bound needs only their sizes and the same two
+    determinants. So it is the same expression, reached in the same limit (x' near -x, w.x' far beyond).
+    Log-cosh: |l'| = kappa t, l'' = 1 - t^2, t in [0, 1); it is epsilon_b if n lam epsilon_b >= 4 R^2.
+    Huber's: l'' = 1 up to |l'| = kappa, as for the hinge.
     """
     margin = margin_loss(loss)
     ratio = bound * bound / n_lambda

@@ -1,4 +1,4 @@
-"""Noisy gradient descent of which only the last iterate is released.
+"""Noisy gradient descent that releases only its last iterate.
 
 w <- w - eta (grad F(w) + N(0, sigma^2 I)), F the mean objective, from a public start. Composition
 counts every iterate: mu = sqrt(T) s/sigma, s the largest distance of neighbours' gradients. Where a
@@ -55,7 +55,7 @@ def composition_mu(steps, ratio):
 
 
 def last_iterate_mu(steps, ratio, c):
-    """Of full-batch steps; ratio: s/sigma, of the mean gradient. Composition where c >= 1."""
+    """mu of the last of full-batch steps. ratio: s/sigma for the mean gradient. Composition if c >= 1."""
     if c >= 1:
         return composition_mu(steps, ratio)
     power = c**steps
@@ -65,7 +65,7 @@ def last_iterate_mu(steps, ratio, c):
 
 
 def last_iterate_mu_cyclic(batches, epochs, ratio, c):
-    """Of epochs over `batches` batches in a fixed order; ratio: L/(b sigma). Composition where c >= 1."""
+    """mu of epochs over `batches` batches in a fixed order. ratio: L/(b sigma). Composition if c >= 1."""
     if c >= 1 or epochs == 1:
         return composition_mu(epochs, ratio)
 
@@ -78,15 +78,15 @@ def last_iterate_mu_cyclic(batches, epochs, ratio, c):
 
 
 def constants(loss, lam, bound=1.0, clip=math.inf):
-    """(n s, m, M) of a mean objective, rows of norm at most R, replace-one.
+    """(n s, m, M) of a mean objective for rows of norm at most R, under replace-one: n times the largest
+    distance of gradients, strong convexity, smoothness.
 
-    n times the largest distance of gradients, strong convexity, smoothness. Logistic: 2R, lam, lam
-    + R^2/4. Softmax: a record's gradient has norm at most sqrt(2) R, so 2 sqrt(2) R, and its
-    curvature is at most 1/2: lam + R^2/2. Squared, Huber and log-cosh: curvature at most 1: lam +
-    R^2; only clipping, or the scale of the last two (give it as clip/R), bounds the gradient. clip:
-    norm to which a record's gradient is clipped, which for one derivative per record clips that
-    derivative, again of a convex loss with no more curvature (Song, Steinke, Thakkar, Thakurta,
-    AISTATS 2021).
+    Logistic: 2R, lam, lam + R^2/4. Softmax: a record's gradient has norm at most sqrt(2) R, which gives
+    2 sqrt(2) R, and curvature at most 1/2, which gives lam + R^2/2. Squared, Huber and log-cosh: curvature
+    is at most 1, which gives lam + R^2; only clipping, or the scale of the last two (give it as clip/R),
+    bounds the gradient. clip: norm to which a record's gradient is clipped. If there is one derivative per
+    record, that derivative is clipped, and it is again that of a convex loss with no more curvature (Song,
+    Steinke, Thakkar, Thakurta, AISTATS 2021).
     """
     largest = {"logistic": 1.0, "softmax": math.sqrt(2)}.get(loss, math.inf) * bound
     curvature = {"logistic": 0.25, "softmax": 0.5}.get(loss, 1.0)
@@ -110,10 +110,10 @@ def dp_gd_mu(
 ):
     """(mu, reason): the smaller of composition and last iterate for full-batch descent, replace-one.
 
-    sigma: of the noise on the mean gradient. The last iterate's theorem needs: nothing but w_T
-    released (no losses, no iterates, no early stopping); no momentum; rows within R; a convex,
-    smooth objective, which norm clipping leaves one only where a record has a single derivative (a
-    clipped softmax gradient is none); lam's gradient part of the step that contracts, neither
+    sigma: that of the noise on the mean gradient. The last iterate's theorem needs: only w_T is released
+    (no losses, no iterates, no early stopping); no momentum; rows within R; a convex, smooth objective
+    (after norm clipping, this holds only if a record has a single derivative: a clipped softmax gradient
+    is no gradient of such an objective); and lam's gradient is part of the step that contracts, neither
     clipped nor left out.
     """
     size, m, M = constants(loss, lam if regulariser_in_step else 0.0, bound, clip)
@@ -135,5 +135,5 @@ def dp_gd_mu(
 
 
 def rule_steps(n, d, mu, largest=1000):
-    """T = min(1000, n mu/sqrt(d)), at least 1: no data looked at."""
+    """T = min(1000, n mu/sqrt(d)), at least 1, without a look at the data."""
     return max(1, min(largest, round(n * mu / math.sqrt(d))))

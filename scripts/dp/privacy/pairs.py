@@ -1,7 +1,7 @@
-"""Neighbouring data sets on which mechanisms come near their worst, each with the reason.
+"""Neighbouring data sets on which mechanisms are near their worst, each with the reason.
 
 A pair is a function that returns a `Pair`, registered under its name. Its two data sets have the same
-size and differ in one record; its statistic is the test that tells their releases apart best.
+size and differ in one record. Its statistic is the test that distinguishes their releases best.
 """
 
 import math
@@ -22,11 +22,11 @@ from dp.solvers.fits import shared_fit
 class Pair(NamedTuple):
     """Two neighbouring data sets for an attack.
 
-    sides: ((X, y), (X', y')), or `LazySides`. arguments: what the reason assumes of guarantee and release
-    (lam, bound, options). statistic: (pair, mechanism, **arguments) -> (weights (m, p) -> {name: (m,)
-    scores}), larger where the first side is likelier; None learns directions from pilot releases. exact:
-    (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair, from densities. Both raise
-    `Unsuited` for a mechanism that they say nothing of.
+    sides: ((X, y), (X', y')), or `LazySides`. arguments: those of guarantee and release that the reason
+    assumes (lam, bound, options). statistic: (pair, mechanism, **arguments) -> a function from weights
+    (m, p) to {name: scores (m,)}, which are larger if the first side is likelier; None learns directions
+    from pilot releases. exact: (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair,
+    from densities. Both raise `Unsuited` if they do not apply to a mechanism.
     """
 
     sides: tuple
@@ -42,9 +42,9 @@ class Pair(NamedTuple):
 
 
 class LazySides:
-    """Sides that are made when they are first looked at; their size (n, d) is known before.
+    """Sides that are made when they are first used; their size (n, d) is known before.
 
-    Every run checks the audit's configuration, and tens of megabytes need not be made for that.
+    Every run checks the audit's configuration, which should not need tens of megabytes.
     """
 
     def __init__(self, size, make):
@@ -58,20 +58,20 @@ class LazySides:
 
 
 class Unsuited(ValueError):
-    """A pair's statistic or exact loss says nothing of a mechanism: why, in a sentence."""
+    """A pair's statistic or exact loss does not apply to a mechanism. The message says why."""
 
 
 PAIRS = {}
 
 
 def pair(function):
-    """Decorator: registers a function that makes a pair; it is made once."""
+    """Decorator that registers a function which makes a pair. The pair is made once."""
     PAIRS[function.__name__] = cache(function)
     return PAIRS[function.__name__]
 
 
 def find(pair):
-    """A pair by name, or from ((X, y), (X', y')); an object stays as it is."""
+    """A pair by name, or from ((X, y), (X', y')); an object is returned as it is."""
     if isinstance(pair, Pair):
         return pair
     if isinstance(pair, str):
@@ -89,14 +89,14 @@ def find(pair):
     return Pair(((X, y), (X_other, y_other)), {}, "given by the caller")
 
 
-# ---- statistics, and exact losses where a density is known
+# ---- statistics, and exact losses if a density is known
 
 
 def pilot_statistic(first, second):
-    """Scores along the direction, and from the centres, that pilot releases of both sides show.
+    """Scores learned from pilot releases of both sides.
 
-    Projection on the difference of means; its distance from their middle (a difference of spread);
-    differences of the L1 and L2 distances to the two means.
+    These are the projection on the difference of means; its distance from their middle (for a difference
+    of spread); and differences of the L1 and L2 distances to the two means.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -144,7 +144,7 @@ def minimisers(pair, mechanism, **arguments):
 def distances(order):
     """Log density ratio, up to a factor, of noise with density exp(-||z||_order / scale).
 
-    Of the d weights alone, without an intercept that is released beside them.
+    It uses only the d weights, and not an intercept that is released too.
     """
 
     def factory(pair, mechanism, **arguments):
@@ -156,12 +156,12 @@ def distances(order):
     return factory
 
 
-# Law of a noise -> order of the norm in its density exp(-||z||_order / scale).
+# Distribution of a noise -> order of the norm in its density exp(-||z||_order / scale).
 ORDERS = {l2_laplace: 2, laplace: 1}
 
 
 def order_of_law(mechanism):
-    """Order of the norm in the density of the noise that a mechanism says, in `law`, that it adds."""
+    """Order of the norm in the density of the noise that a mechanism adds, by its `law`."""
     law = getattr(mechanism, "law", None)
     if law not in ORDERS:
         told = "names no `law`" if law is None else f"has noise of the law {law.__name__}"
@@ -171,10 +171,11 @@ def order_of_law(mechanism):
 
 
 def shift_loss(pair, mechanism, **arguments):
-    """Exact for a minimiser plus noise with density exp(-||z|| / scale): the minimisers' distance / scale.
+    """Exact loss of a minimiser plus noise with density exp(-||z|| / scale): the minimisers' distance over
+    the scale.
 
-    The norm is that of the mechanism's `law`. Gaussian noise: epsilon at the given delta, of a Gaussian
-    release with mu = distance / scale.
+    The norm is that of the mechanism's `law`. For Gaussian noise, it is epsilon at the given delta of a
+    Gaussian release with mu = distance / scale.
     """
     normal = getattr(mechanism, "law", None) is gaussian and arguments.get("delta", 0.0) > 0
     order, d = 2 if normal else order_of_law(mechanism), pair.size[1]
@@ -187,7 +188,7 @@ def shift_loss(pair, mechanism, **arguments):
 
 
 def released_column(column):
-    """One released number, signed so that the first side's noiseless fit has the larger one."""
+    """One released number, with a sign such that it is larger for the first side's noiseless fit."""
 
     def factory(pair, mechanism, **arguments):
         first, second = minimisers(pair, mechanism, **arguments)
@@ -197,7 +198,7 @@ def released_column(column):
     return factory
 
 
-# Law of a tilt -> log of its density at b, up to a constant, and its scale.
+# Distribution of a tilt -> log of its density at b, up to a constant, and its scale.
 TILTS = {
     l2_laplace: lambda b, scale: -np.linalg.norm(b, axis=1) / scale,
     gaussian: lambda b, sigma: -np.einsum("ij,ij->i", b, b) / (2 * sigma**2),
@@ -205,7 +206,7 @@ TILTS = {
 
 
 def check_tilts(mechanism, laws=(l2_laplace,)):
-    """Raise `Unsuited` unless a mechanism tilts its objective by noise of one of these laws."""
+    """Raise `Unsuited` unless a mechanism tilts its objective by noise with one of these distributions."""
     if not hasattr(mechanism, "tilt"):
         raise Unsuited(f"{mechanism.name} has no `tilt`, a random linear term in its objective")
     if getattr(mechanism, "law", l2_laplace) not in laws:
@@ -216,7 +217,7 @@ def check_tilts(mechanism, laws=(l2_laplace,)):
 
 
 def for_tilts(function):
-    """Decorator: for mechanisms that pass `check_tilts` alone."""
+    """Decorator of a statistic or loss that is only for mechanisms which pass `check_tilts`."""
 
     @wraps(function)
     def checked(pair, mechanism, *rest, **arguments):
@@ -227,7 +228,7 @@ def for_tilts(function):
 
 
 def tilt_plan(pair, mechanism, delta=0.0, **arguments):
-    """The mechanism's plan for a pair's rows, of which a pure one takes no delta."""
+    """The mechanism's plan for a pair's rows. A pure mechanism takes no delta."""
     spent = {} if mechanism.delta == "none" else {"delta": delta}
     return mechanism.plan(*pair.size, **spent, **arguments)
 
@@ -236,10 +237,9 @@ def tilt_plan(pair, mechanism, delta=0.0, **arguments):
 def tilt_log_densities(pair, mechanism, **arguments):
     """Objective perturbation: log densities at w (m, d) of both sides' exact minimisers, up to a constant.
 
-    The release approaches these but for its output noise. The tilt that makes w the minimiser is b(w) =
-    -(n lam w + sum_i l'(z_i) y_i x_i), z as in `dp.losses` (of a residual loss without y_i), of a
-    density in `TILTS`; |det db/dw| is that of n lam I +
-    sum_i l'' x_i x_i'.
+    The release approaches these densities, except for its output noise. The tilt that makes w the minimiser
+    is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z as in `dp.losses` (without y_i for a residual loss). Its
+    density is in `TILTS`, and |det db/dw| = det(n lam I + sum_i l'' x_i x_i').
     """
     n, d = pair.size
     plan = tilt_plan(pair, mechanism, **arguments)
@@ -268,9 +268,9 @@ def tilt_log_ratio(pair, mechanism, **arguments):
 
 
 def tilt_loss_1d(pair, mechanism, **arguments):
-    """In one dimension: the largest log density ratio of minimisers on a fine grid, and the share of
-    epsilon that the output noise takes, which that noise may add to it. Gaussian tilts: epsilon at the
-    given delta of exact minimisers, the larger of both directions' integrals on the grid."""
+    """In one dimension, the largest log density ratio of minimisers on a fine grid, plus the share of
+    epsilon that the output noise takes and may add. For Gaussian tilts, epsilon at the given delta of exact
+    minimisers: the larger of both directions' integrals on the grid."""
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
     first, second = densities(w)
@@ -375,12 +375,12 @@ def saturated_diagonal_l2():
 
 
 def answered(pair, mechanism, **arguments):
-    """Whether a mechanism that may refuse, and then has weights 0, answers."""
+    """Whether a mechanism answers that may refuse, which shows as weights 0."""
     return lambda weights: {"answered": weights.any(axis=1).astype(float)}
 
 
 def _clusters(below, above, inner=()):
-    """Rows at 1, of which each is a part with a model that is its target: at -1, at 1, and some between."""
+    """Rows at 1. Each is a part whose model is its target: some at -1, some at 1, and a few between."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
@@ -414,8 +414,8 @@ def tukey_shell():
 
 
 def repeats(pair, mechanism, epsilon, **arguments):
-    """Whether a release is one that the first side has made before: of 20,000 there are few different ones
-    only where there are few possible ones."""
+    """Whether a release equals one that the first side has made before. 20,000 releases repeat often only
+    if few different ones are possible."""
     X, y = pair.sides[0]
     made = mechanism.release(X, y, epsilon=epsilon, restarts=20_000, rng=generator(0), **arguments)
     known = np.sort(made.weights.sum(axis=1))
@@ -444,7 +444,7 @@ def repeated():
 
 @pair
 def own_scale():
-    """4,000 records in one dimension with small targets, but for one with the largest possible, or none."""
+    """4,000 records in one dimension with small targets, except one with the largest target, or 0."""
     X = np.where(np.arange(4000) % 2, -1.0, 1.0)[:, None]
     y = 0.01 * X[:, 0]
     y[0] = 1.0
@@ -457,7 +457,7 @@ def own_scale():
 
 @pair
 def least_eigenvalue():
-    """One record at 1, or at 0, which is nearly all of X'X, and 100 at 0.001."""
+    """One record at 1 (nearly all of X'X) or at 0, and 100 records at 0.001."""
     X = np.full((101, 1), 0.001)
     X[0] = 1
     return Pair(
@@ -489,7 +489,7 @@ def one_batch_more():
 
 @pair
 def starting_point():
-    """1000 records around the circle, some on the wrong side, of which one label flips."""
+    """1000 records around the circle, some on the wrong side. One label flips."""
     angle = 2 * math.pi * np.arange(1000) / 1000
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     return Pair(
@@ -541,7 +541,7 @@ def pulled():
 
 @pair
 def saturated_few():
-    """1000 records in two dimensions, of which one turns around where both have slopes near 1."""
+    """1000 records in two dimensions. One turns around at a point where both rows have slopes near 1."""
     sides, arguments = _saturated(np.ones(1), others=999, sine=0.5, lam=2 / 1000)
     return Pair(sides, arguments, SATURATED, tilt_log_ratio)
 

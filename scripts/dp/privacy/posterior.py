@@ -1,4 +1,4 @@
-"""Exact draws from tempered posteriors on a ball, by rejection, and how many proposals they may take."""
+"""Exact draws from tempered posteriors on a ball by rejection, and how many proposals they may take."""
 
 import math
 
@@ -12,10 +12,11 @@ BATCH = 4096  # proposals at a time
 def loss_range(loss, reach):
     """D = sup |l(z) - l(z')| over margins z, z' in [-reach, reach], reach = rho R.
 
-    Squared loss (1 - z)^2/2: largest (1 + reach)^2/2, least 0 where z = 1 is reached and
-    (1 - reach)^2/2 otherwise. For targets y that are numbers in [-1, 1] (s - y)^2/2, s = w.x, has a larger
-    range, but the density has no part in y^2/2, which does not depend on w. Of what is left, s^2/2 - y s,
-    two records' difference is affine in either target, so it is largest for targets -1 and 1: the same D.
+    Squared loss (1 - z)^2/2 is at most (1 + reach)^2/2, and at least 0 if z = 1 is reached and
+    (1 - reach)^2/2 otherwise. For targets y that are numbers in [-1, 1], (s - y)^2/2 with s = w.x has a
+    larger range. But y^2/2 does not depend on w and plays no part in the density. The difference of two
+    records' remaining s^2/2 - y s is affine in either target, so it is largest for targets -1 and 1: the
+    same D.
     Logistic loss: l(-reach) - l(reach) = reach.
     """
     if loss == "logistic":

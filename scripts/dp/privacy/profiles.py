@@ -1,12 +1,12 @@
-"""Privacy profiles: all of delta(epsilon) of a mechanism, and what several of them give together.
+"""Privacy profiles: the whole curve delta(epsilon) of a mechanism, and that of several together.
 
 delta(epsilon) is the supremum over neighbours and events of P(E) - e^epsilon Q(E), a hockey-stick
 divergence. For real epsilon it is convex and decreasing in e^epsilon, between 1 and 0, and
 exchanging P and Q reflects it: delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta_QP(epsilon).
 
 Three forms, each with `delta(epsilon)` and `epsilon(delta)`: `Gaussian`, `Curve` and `Losses`.
-`compose` keeps the simplest that is exact. A curve may be an upper bound; what is composed from it
-is then one too.
+`compose` returns the simplest form that is exact. A curve may be an upper bound; then so is everything
+composed from it.
 """
 
 import math
@@ -52,7 +52,7 @@ def gaussian_profile(mu, epsilon):
 
 
 def reflected(delta, epsilon):
-    """The divergence of (P, Q) at `epsilon` from `delta`, which gives that of (Q, P) at -epsilon.
+    """The divergence of (P, Q) at `epsilon`, from `delta`, which gives that of (Q, P) at -epsilon.
 
     P(E) - e^a Q(E) = 1 - e^a + e^a (Q(E^c) - e^-a P(E^c)), and E is any event.
     """
@@ -61,7 +61,7 @@ def reflected(delta, epsilon):
 
 
 def symmetric(delta):
-    """A function on all reals from one that bounds both (P, Q) and (Q, P) for epsilon >= 0."""
+    """A function on all reals, from one that bounds both (P, Q) and (Q, P) for epsilon >= 0."""
 
     def extended(epsilon):
         epsilon = np.asarray(epsilon, dtype=float)
@@ -81,7 +81,8 @@ def nodes(start, stop, panels, order=8):
 
 
 class Profile:
-    """delta(epsilon), elementwise; epsilon(delta), the smallest epsilon >= 0, on the private side."""
+    """A profile. delta(epsilon) is elementwise; epsilon(delta) is the smallest epsilon >= 0, on the private
+    side."""
 
     def delta(self, epsilon):
         raise NotImplementedError
@@ -104,7 +105,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Gaussian(Profile):
-    """Of Gaussian releases with sensitivity/standard deviation mu in all: mu-GDP."""
+    """The profile of Gaussian releases whose total sensitivity/standard deviation is mu: mu-GDP."""
 
     mu: float
 
@@ -124,9 +125,9 @@ class Gaussian(Profile):
 
 @dataclass(frozen=True)
 class Curve(Profile):
-    """An explicit delta(epsilon), for all real epsilon, elementwise: exact, or an upper bound.
+    """An explicit delta(epsilon) for all real epsilon, elementwise: exact, or an upper bound.
 
-    remove: of (P, Q); add: of (Q, P) where that is another one. Without `add`, `remove` bounds both.
+    remove: for (P, Q). add: for (Q, P), if that differs. Without `add`, `remove` bounds both.
     """
 
     remove: Any
@@ -143,7 +144,7 @@ class Curve(Profile):
 
 @dataclass(frozen=True)
 class Losses(Profile):
-    """Of a privacy loss distribution of dp_accounting."""
+    """The profile of a privacy loss distribution of dp_accounting."""
 
     distribution: Any
 
@@ -154,15 +155,15 @@ class Losses(Profile):
         return np.reshape(found, epsilon.shape)[()]
 
     def epsilon(self, delta):
-        # a hair above, because the library sums there in another order than for `delta`
+        # slightly above, because the library sums in another order here than for `delta`
         return float(self.distribution.get_epsilon_for_delta(delta)) * (1 + 1e-12)
 
 
 def tabulated(epsilons, deltas):
     """The `Curve` through upper bounds of delta at increasing epsilons, for both directions.
 
-    delta is convex in e^epsilon, so between two points it lies below their chord, before the first
-    below the chord from (0, 1), after the last below that one.
+    delta is convex in e^epsilon. So between two points it is below their chord, before the first point
+    below the chord from (0, 1), and after the last point below that point.
     """
     epsilons, deltas = np.asarray(epsilons, dtype=float), np.asarray(deltas, dtype=float)
     if epsilons.ndim != 1 or epsilons.shape != deltas.shape or (np.diff(epsilons) <= 0).any():
@@ -199,7 +200,7 @@ def approximate(epsilon, delta=0.0):
 
 
 def with_failure(profile, probability):
-    """The `Curve` of a mechanism that has `profile` except with this probability, on either side."""
+    """The `Curve` of a mechanism that has `profile` except with this probability, on either data set."""
     return Curve(
         *((lambda x, f=f: np.asarray(f(x)) + probability) for f in _directions(profile)),
     )
@@ -213,8 +214,9 @@ def _with_gaussian(delta, mu):
     """epsilon -> E delta(epsilon - L), L ~ N(mu^2/2, mu^2) the loss of a Gaussian release under P.
 
     Losses of releases from the same records add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+
-    under P: given the Gaussian release's loss L the other's part is delta(epsilon - L). Chosen after
-    each other in either order, the same holds with suprema inside (L does not depend on the data).
+    under P. Given the Gaussian release's loss L, the other's part is delta(epsilon - L). If one release is
+    chosen after the other, in either order, the same holds with suprema inside (L does not depend on the
+    data).
     """
 
     def composed(epsilon):
@@ -232,12 +234,13 @@ def _with_gaussian(delta, mu):
 
 
 def with_chords(profiles, mu, epsilons):
-    """The `Curve` of whichever of `profiles` (upper bounds for both directions) and a Gaussian release.
+    """The `Curve` of a Gaussian release together with a release that has any one of `profiles` (upper
+    bounds for both directions).
 
-    epsilons: an increasing array of numbers > 0, between which the largest of the profiles is replaced by
-    chords in t = e^epsilon. Such a profile is that of losses at these points alone (w_i the steps of
-    its slope in t, times t), the rest infinite, so that the Gaussian release's profile, at epsilon less
-    a loss, is a term of a sum.
+    epsilons: an increasing array of numbers > 0. Between them, the largest of the profiles is replaced by
+    chords in t = e^epsilon. Such a profile is that of losses at these points only (with weights w_i, the
+    steps of its slope in t, times t); the other losses are infinite. So the result is a sum of the Gaussian
+    release's profile at epsilon minus each loss.
     """
     at = np.max([np.asarray(symmetric(each.delta)(epsilons)) for each in profiles], axis=0)
     zero = max(float(each.delta(0.0)) for each in profiles)
@@ -247,7 +250,7 @@ def with_chords(profiles, mu, epsilons):
     deltas = np.minimum.accumulate(deltas)
     t = np.exp(points)
     slopes = np.concatenate([[(deltas[0] - 1) / t[0]], np.diff(deltas) / np.diff(t), [0.0]])
-    # a profile is convex in t: a negative step is rounding, and 0 in its place only adds to delta
+    # a profile is convex in t, so a negative step is rounding; 0 in its place only adds to delta
     mass = np.maximum(t * np.diff(slopes), 0.0)
 
     def delta(epsilon):
@@ -261,9 +264,9 @@ def with_chords(profiles, mu, epsilons):
 
 
 def integral(integrand, start, stop, panels=PANELS):
-    """An upper estimate of an integral: refined until two agree, and their difference is added.
+    """An upper estimate of an integral. It is refined until two estimates agree; their difference is added.
 
-    A profile may have kinks, at which the error falls by 16 where the number of panels grows by 4.
+    A profile may have kinks. At these, the error falls by 16 if the number of panels grows by 4.
     """
     before = None
     for count in panels:
@@ -278,7 +281,7 @@ def integral(integrand, start, stop, panels=PANELS):
 
 
 def _reach(profile):
-    """A loss whose larger ones have probability TAIL at most (or as little as there is)."""
+    """A loss that is exceeded with probability TAIL at most (or with the least possible probability)."""
     reach = 1.0
     while reach < 64 and profile.delta(reach) > TAIL:
         reach *= 1.25
@@ -288,8 +291,8 @@ def _reach(profile):
 def losses(profile, spacing=None):
     """A pessimistic privacy loss distribution of dp_accounting for a profile, at this spacing.
 
-    Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1): of all distributions on the grid it
-    has the smallest profile that is nowhere below the given points, chords in e^epsilon between them.
+    Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1): among all distributions on the grid it
+    has the smallest profile that is nowhere below the given points, with chords in e^epsilon between them.
     """
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld import privacy_loss_distribution as pld
@@ -311,10 +314,11 @@ def losses(profile, spacing=None):
 
 
 def compose(*profiles):
-    """The profile of releases from the same records, each chosen after the others.
+    """The profile of releases from the same records, where each may depend on the others.
 
-    Gaussians give a Gaussian, exactly (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3); one curve
-    beside them an integral, exactly; more go through privacy loss distributions, pessimistically.
+    Gaussians give exactly a Gaussian (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). With one curve
+    beside them, the result is exactly an integral. More curves are composed as privacy loss
+    distributions, pessimistically.
     """
     mu = math.hypot(0.0, *(p.mu for p in profiles if isinstance(p, Gaussian)))
     others = [p for p in profiles if not isinstance(p, Gaussian)]

@@ -1,7 +1,7 @@
 """Calibrations of Gaussian objective perturbation as published: AMP, and Redberg, Koskela, Wang.
 
-For comparison; `dp.privacy.gaussian_tilt` says what they give. R and kappa are in `slope` = kappa R, the
-bound on a record's gradient, and `curvature` = sup l'' R^2.
+They are for comparison; `dp.privacy.gaussian_tilt` says what they really give. R and kappa enter through
+`slope` = kappa R, the bound on a record's gradient, and `curvature` = sup l'' R^2.
 """
 
 import math
@@ -15,8 +15,9 @@ from dp.privacy.profiles import gaussian_profile
 
 
 class Tilt(NamedTuple):
-    """n_lambda: beside the *sum* of losses. sigma: of b beside the sum. sigma_output: of the noise on
-    the weights. gradient_norm: tau, of the *mean* objective where the search for the minimum may stop.
+    """n_lambda: beside the *sum* of losses. sigma: that of b beside the sum. sigma_output: that of the
+    noise on the weights. gradient_norm: tau, at which the search for the minimum of the *mean* objective
+    may stop.
     """
 
     n_lambda: float
@@ -26,7 +27,7 @@ class Tilt(NamedTuple):
 
 
 def amp_share(epsilon):
-    """The share of epsilon for the tilt, so that nothing is left to tune (their appendix).
+    """The share of epsilon for the tilt, which leaves nothing to tune (their appendix).
 
     max(min(.88671 + .0186607 epsilon^-.372906, .99), 1 - 1/epsilon + .001).
     """
@@ -37,10 +38,10 @@ def amp(epsilon, delta, n, slope=1.0, curvature=None, share=None):
     """Approximate minima perturbation (Iyengar et al., IEEE S&P 2019, algorithm 1), replace-one.
 
     epsilon_out = .01 epsilon, delta_out = .01 delta, epsilon_p = share (epsilon - epsilon_out); the
-    Jacobian of rank r = 2 gets the rest: Lambda = 2 curvature/(epsilon_obj - epsilon_p), for which
-    that must be below 1. Noise on the mean gradient (2 slope/n)(1 + sqrt(2
-    log(1/delta_obj)))/epsilon_p, on the weights (n tau/Lambda)(1 + sqrt(2
-    log(1/delta_out)))/epsilon_out, tau = 1/n^2. curvature: slope^2 by default, as they take it.
+    Jacobian of rank r = 2 gets the rest: Lambda = 2 curvature/(epsilon_obj - epsilon_p), where that
+    difference must be below 1. The noise on the mean gradient is (2 slope/n)(1 + sqrt(2
+    log(1/delta_obj)))/epsilon_p, that on the weights (n tau/Lambda)(1 + sqrt(2
+    log(1/delta_out)))/epsilon_out, tau = 1/n^2. curvature: slope^2 by default, as in the paper.
     """
     curvature = slope**2 if curvature is None else curvature
     epsilon_out, delta_out = 0.01 * epsilon, 0.01 * delta
@@ -67,8 +68,8 @@ def redberg_delta(epsilon, sigma, n_lambda, slope=1.0, curvature=0.25):
     """delta of the exact minimiser (Redberg, Koskela, Wang, NeurIPS 2023, theorem 1), add/remove.
 
     j = |log(1 - curvature/Lambda)|, m = slope/sigma. Where epsilon >= j + m^2/2: 2 G(m)(epsilon -
-    j); below, with e = epsilon - j - m^2/2: 1 - e^e + 2 e^e G(m)(m^2/2). Lambda > curvature;
-    otherwise it says nothing: 1.
+    j); below, with e = epsilon - j - m^2/2: 1 - e^e + 2 e^e G(m)(m^2/2). This needs Lambda > curvature;
+    otherwise delta is 1.
     """
     if n_lambda <= curvature:
         return 1.0
@@ -107,7 +108,7 @@ def _sigma(private, start):
 
 
 def redberg_sigma(epsilon, delta, n_lambda, slope=1.0, curvature=0.25):
-    """Least sigma of `redberg_delta`, infinite where there is none."""
+    """The least sigma by `redberg_delta`, infinite if there is none."""
     return _sigma(
         lambda sigma: redberg_delta(epsilon, sigma, n_lambda, slope, curvature) <= delta,
         gaussian_sigma(epsilon, delta, slope),
@@ -125,9 +126,9 @@ def redberg(
 ):
     """Their calibration, add/remove: the least Lambda on a grid with sigma <= 1.3 times the Gaussian one.
 
-    From 2 curvature/epsilon upwards by 5 %. Tilt and output noise (sensitivity 2 tau/Lambda, tau
-    the gradient norm of the *summed* objective, which is what `gradient_norm` is here) composed by
-    Rényi divergences. Their constants: rows of norm 1 and an intercept.
+    The grid goes from 2 curvature/epsilon upwards by 5 %. Tilt and output noise (sensitivity 2 tau/Lambda,
+    where tau, `gradient_norm` here, is the gradient norm of the *summed* objective) are composed by Rényi
+    divergences. Their constants are for rows of norm 1 and an intercept.
     """
     gauss = gaussian_sigma(epsilon, delta, slope)
     start = n_lambda = 2 * curvature / epsilon

@@ -1,7 +1,7 @@
-"""Noisy quadratic objectives w'Aw/2 - b.w: symmetric noise, and minimisers of what noise made of them.
+"""Noisy quadratic objectives w'Aw/2 - b.w: symmetric noise, and minimisers of the noisy objective.
 
-Everything that is done to a noisy quadratic is post-processing: it costs no privacy as long as it
-uses the noisy coefficients and public numbers alone.
+Everything that is done to a noisy quadratic is post-processing. It costs no privacy as long as it
+uses only the noisy coefficients and public numbers.
 """
 
 import itertools
@@ -53,7 +53,7 @@ def isotropic(values, d):
 
 
 def upper_triangle(values, d):
-    """The same with entries of the upper triangle that are all of variance 1."""
+    """The same, but all entries of the upper triangle have variance 1."""
     E, e = isotropic(values, d)
     return E * np.where(np.eye(d) > 0, 1.0, np.sqrt(2)), e
 
@@ -61,8 +61,9 @@ def upper_triangle(values, d):
 def noisy_inverse(A, sigma, ridge, draws, rng, floor=None):
     """Inverses (draws, d, d) of a positive semidefinite A with isotropic noise, made definite again.
 
-    sigma: on the diagonal. Eigenvalues below 0 are moved there, then `ridge` > 0, one number or one per
-    draw, is added to all. With `floor` > 0 the ridge is added first, and what is below `floor` moved there.
+    sigma: that of the noise on the diagonal. Negative eigenvalues become 0; then `ridge` > 0, one number or
+    one per draw, is added to all. With `floor` > 0 the ridge is added first, and then eigenvalues below
+    `floor` are raised to it.
     """
     d = len(A)
     E, _ = isotropic(gaussian(coefficients(d), sigma, draws, rng), d)
@@ -80,7 +81,7 @@ def solve(A, b, deviation=0.0, repair="ridge"):
 
     A: (restarts, d, d) symmetric. b: (restarts, d). deviation: public, the standard deviation of
     the noise on A's diagonal. Returns weights (restarts, d) and unbounded (restarts,), whether the
-    quadratic as it came had no minimum.
+    given quadratic has no minimum.
 
     repair:
       "ridge"  sqrt(d) deviation is added to every eigenvalue (the order of the noise's spectral

@@ -1,12 +1,12 @@
-"""Private selection: a random number of runs of one mechanism, of which the best is released.
+"""Private selection: run one mechanism a random number of times, and release the best run.
 
-Draw K from a public law, run the base mechanism Q K times with independent randomness (settings
-drawn from a grid are part of Q), release the best run; K stays hidden. Liu, Talwar (STOC 2019);
+Draw K from a public distribution, run the base mechanism Q K times with independent randomness (settings
+drawn from a grid are part of Q), and release the best run. K is not released. See Liu, Talwar (STOC 2019);
 Papernot, Steinke (ICLR 2022); Koskela, Redberg, Wang (ICML 2024).
 
 **What "best" may depend on.** Q's release must contain what runs are compared by, and Q's guarantee
-must cover it: a noisy score on the private rows is one more release of Q, a score on public rows or
-of weights alone is free. An *exact* score on the private rows is not covered: with Q uniform on N
+must cover it. A noisy score on the private rows is one more release of Q. A score on public rows, or of the
+weights alone, is free. An *exact* score on the private rows is not covered: with Q uniform on N
 points whatever the data are, 0-DP, the score 1(point = p(data)) would release p(data) with
 probability close to 1. What still holds of it: u = Q(worse than y) and u' = Q'(worse than y) are then
 of two different events, and F'(u)/F'(u') is at most F'(1)/F'(0), so that below log C becomes log(1/g),
@@ -46,10 +46,10 @@ from dp.privacy.profiles import Gaussian
 EXTRA = {
     "logarithmic": 0,
     "geometric": 1,
-}  # e of the module's text, eta of the truncated negative binomial
+}  # e of the module's docstring: eta of the truncated negative binomial
 LAWS = (*EXTRA, "poisson")
 _STEPS = np.geomspace(1e-6, 20.0, 1500)
-EVENTS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])  # e1 tried in h
+EVENTS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])  # values of e1 that are tried in h
 
 
 def _check(law, mean):
@@ -60,7 +60,7 @@ def _check(law, mean):
 
 
 def parameter(law, mean):
-    """g of the logarithmic and geometric laws with E K = mean; the mean itself for Poisson.
+    """g of the logarithmic or geometric distribution with E K = mean; the mean itself for Poisson.
 
     Geometric: 1/mean. Logarithmic: (1/g - 1)/log(1/g) = mean, by bisection.
     """
@@ -79,7 +79,7 @@ def parameter(law, mean):
 
 
 def draw(law, mean, rng):
-    """K, a number of runs."""
+    """Draw K, a number of runs."""
     p = parameter(law, mean)
     if law == "poisson":
         return int(rng.poisson(p))
@@ -97,7 +97,7 @@ def generating(law, mean, z):
 
 
 def event_bound(profile, z):
-    """h(z): the most that an event of probability z under Q can have under a neighbour's Q'."""
+    """h(z): the largest probability under a neighbour's Q' of an event of probability z under Q."""
     z = np.asarray(z, dtype=float)
     if isinstance(profile, Gaussian):
         from scipy.special import ndtr, ndtri
@@ -108,7 +108,7 @@ def event_bound(profile, z):
 
 
 def largest_ratio(profile, g):
-    """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z), which has a single one; by zooming."""
+    """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z). It is unique, and found by zooming in."""
     low, high = math.log(1e-15), 0.0
     best = 1.0
     for _ in range(8):
@@ -122,7 +122,7 @@ def largest_ratio(profile, g):
 
 
 def cost(profile, law, mean):
-    """What is added to epsilon in the profile bound: (e+1) log C, or m TV."""
+    """What the profile bound adds to epsilon: (e+1) log C, or m TV."""
     _check(law, mean)
     if law == "poisson":
         return mean * float(profile.delta(0.0))
@@ -130,7 +130,7 @@ def cost(profile, law, mean):
 
 
 def cost_of_exact_score(law, mean):
-    """The same where runs are compared by an exact score on the private rows: see the module's text."""
+    """The same if runs are compared by an exact score on the private rows: see the module's docstring."""
     _check(law, mean)
     if law == "poisson":
         return mean
@@ -150,7 +150,7 @@ def profile_epsilon(profile, law, mean, delta):
 
 
 def renyi_bound_epsilon(profile, law, mean, delta):
-    """epsilon at delta by the Rényi bound; infinite where the profile has no `renyi(order)`.
+    """epsilon at delta by the Rényi bound; infinite if the profile has no `renyi(order)`.
 
     Truncated negative binomial (theorem 2): eps_a + (1+e)(1 - 1/b) eps_b + (1+e) log(1/g)/b + log(E
     K)/(a-1), any b > 1. Poisson (theorem 6): eps_a + m delta_Q(log(1 + 1/(a-1))) + log(m)/(a-1).
@@ -182,7 +182,7 @@ def selection_epsilon(profile, law, mean, delta):
 
 
 def base_mu(law, mean, epsilon, delta):
-    """Largest Gaussian parameter of one run, its noisy score included, for a total of (epsilon, delta)."""
+    """Largest Gaussian parameter of one run (with its noisy score) for a total of (epsilon, delta)."""
     low, high = 0.0, gaussian_mu(epsilon, delta)
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
@@ -192,7 +192,7 @@ def base_mu(law, mean, epsilon, delta):
 
 
 def selection_total(base_epsilon, delta, law, mean, bound="better"):
-    """Total epsilon at delta where one run is a Gaussian release of `base_epsilon` at the same delta."""
+    """Total epsilon at delta if one run is a Gaussian release of `base_epsilon` at the same delta."""
     ways = {
         "better": selection_epsilon,
         "profile": profile_epsilon,

@@ -1,6 +1,6 @@
-"""How far one record moves Gram matrices, Hessians and Newton steps; and ridges against their noise.
+"""How far one record moves Gram matrices, Hessians and Newton steps, and ridges that cover their noise.
 
-Rows have ||x||_2 <= R. Sums, not means: divide by a public n under replace-one. Matrices are
+Rows have ||x||_2 <= R. All are for sums: for means, divide by a public n under replace-one. Matrices are
 measured in the Frobenius norm, in which `dp.privacy.quadratics.isotropic` noise has the same standard
 deviation in every direction.
 """
@@ -19,32 +19,35 @@ def _choose(adjacency, replace, add):
 
 
 def vector_sum(norm, adjacency=REPLACE_ONE):
-    """L2, of a sum of vectors of norm at most C (clipped gradients): 2C replace-one, C add/remove."""
+    """L2 sensitivity of a sum of vectors of norm at most C (clipped gradients): 2C replace-one, C
+    add/remove."""
     return _choose(adjacency, 2 * norm, norm)
 
 
 def gram(bound=1.0, adjacency=REPLACE_ONE):
-    """Frobenius, of X'X: sqrt(2) R^2 replace-one, R^2 add/remove.
+    """Frobenius sensitivity of X'X: sqrt(2) R^2 replace-one, R^2 add/remove.
 
-    ||x x' - z z'||^2 = |x|^4 + |z|^4 - 2 (x.z)^2 <= 2 R^4. A weighted sum with weights in [0, a]
-    has a times that.
+    ||x x' - z z'||^2 = |x|^4 + |z|^4 - 2 (x.z)^2 <= 2 R^4. For a sum with weights in [0, a] it is a times
+    that.
     """
     return _choose(adjacency, math.sqrt(2), 1.0) * bound**2
 
 
 def smallest_eigenvalue(bound=1.0):
-    """Of X'X, either adjacency: R^2, because x x' - z z' has one eigenvalue of either sign, at most R^2."""
+    """Sensitivity of the smallest eigenvalue of X'X, either adjacency: R^2, because x x' - z z' has one
+    eigenvalue of either sign, at most R^2 in size."""
     return bound**2
 
 
 def gram_and_moment(bound=1.0, label_bound=1.0, adjacency=REPLACE_ONE):
-    """L2 of (X'X, X'y) together, labels in [-Y, Y]: Frobenius and Euclidean norms squared, summed.
+    """L2 sensitivity of (X'X, X'y) together for labels in [-Y, Y]: the squares of the Frobenius and the
+    Euclidean norm are summed.
 
     Add/remove: sqrt(R^4 + Y^2 R^2). Replacing (x, y) by (z, u), with a = |x|, b = |z|, c = |cos|:
     a^4 + b^4 - 2 a^2 b^2 c^2 + |y x - u z|^2 is convex in y and in u, so |y| = |u| = Y, with signs
     that make it a^4 + b^4 - 2 (abc)^2 + Y^2 (a^2 + b^2 + 2 abc), a parabola in abc with its top at
-    Y^2/2. Where that is at most ab, its value a^4 + b^4 + Y^2 (a^2 + b^2) + Y^4/2 increases in a
-    and b; otherwise c = 1 and (a+b)^2 ((a-b)^2 + Y^2) increases in a, since Y^2 + 2a^2 >= 2ab. So a
+    Y^2/2. If that is at most ab, its value a^4 + b^4 + Y^2 (a^2 + b^2) + Y^4/2 increases in a and b.
+    Otherwise c = 1, and (a+b)^2 ((a-b)^2 + Y^2) increases in a, since Y^2 + 2a^2 >= 2ab. So a
     = b = R, and
 
         sqrt(2 R^4 + 2 Y^2 R^2 + Y^4/2) = sqrt(2) (R^2 + Y^2/2) where Y^2 <= 2 R^2, else 2 Y R.
@@ -57,12 +60,13 @@ def gram_and_moment(bound=1.0, label_bound=1.0, adjacency=REPLACE_ONE):
 
 
 def hessian_trace(bound=1.0, curvature=0.25):
-    """Of sum w_i |x_i|^2, weights in [0, curvature], either adjacency: curvature R^2."""
+    """Sensitivity of sum w_i |x_i|^2 with weights in [0, curvature], either adjacency: curvature R^2."""
     return curvature * bound**2
 
 
 def newton_direction(ridge, bound=1.0, curvature=0.25):
-    """Operator norm, of (H + ridge I)^-1, H = sum w_i x_i x_i', 0 <= w_i <= curvature; either adjacency.
+    """Sensitivity in operator norm of (H + ridge I)^-1, H = sum w_i x_i x_i', 0 <= w_i <= curvature, for
+    either adjacency.
 
     With c = curvature R^2: c/(ridge (ridge + c)). Add u u', |u|^2 <= c, to B >= ridge I: the
     inverse falls by B^-1 u u' B^-1/(1 + u'B^-1 u), positive semidefinite of norm |B^-1 u|^2/(1 +
@@ -76,7 +80,7 @@ def newton_direction(ridge, bound=1.0, curvature=0.25):
 
 
 def newton_direction_floored(floor, bound=1.0, curvature=0.25, adjacency=REPLACE_ONE):
-    """Frobenius, of f(H), f = 1/max(eigenvalue, floor): curvature times `gram` over floor^2.
+    """Frobenius sensitivity of f(H), f = 1/max(eigenvalue, floor): curvature times `gram` over floor^2.
 
     f is 1/floor^2-Lipschitz, and a Lipschitz function of symmetric matrices is as Lipschitz in the
     Frobenius norm: ||f(A) - f(B)||^2 = sum over eigenpairs of (f(a_i) - f(b_j))^2 (u_i.v_j)^2.
@@ -93,26 +97,27 @@ def noise_norm(sigma, d):
 
 
 def eigenvalue_lower_bound(noisy, sigma, quantile=1.96):
-    """max(0, noisy smallest eigenvalue - quantile sigma), elementwise: post-processing."""
+    """max(0, noisy smallest eigenvalue - quantile sigma), elementwise. This is post-processing."""
     return np.maximum(0.0, noisy - quantile * sigma)
 
 
 def spectral_ridge(sigma, d, eigenvalue=0.0):
     """max(0, sigma sqrt(2d) - l/2), elementwise, beside G = X'X + E, l <= the smallest eigenvalue of X'X.
 
-    Steps with P = (G + ridge I)^-1 contract where P X'X < 2, that is X'X + 2 E + 2 ridge I > 0: with a
-    ridge above ||E|| - l/2. With all of l instead of half they may expand.
+    Steps with P = (G + ridge I)^-1 contract if P X'X < 2, that is if X'X + 2 E + 2 ridge I > 0, which holds
+    with a ridge above ||E|| - l/2. With all of l in place of half of it, they may expand.
     """
     return np.maximum(0.0, noise_norm(sigma, d) - eigenvalue / 2)
 
 
 def eigenvalue_floor(sigma, d, factor=1.2):
-    """A public floor for the eigenvalues of a noisy Gram matrix: the edge, and a fifth for small d."""
+    """A public floor for the eigenvalues of a noisy Gram matrix: the semicircle's edge, and a fifth more
+    for small d."""
     return factor * noise_norm(sigma, d)
 
 
 def adassp_ridge(epsilon, delta, d, eigenvalue=0.0, bound=1.0, failure_probability=0.05):
-    """As published (Wang, UAI 2018, algorithm 2), l a lower bound on the smallest eigenvalue.
+    """The published ridge (Wang, UAI 2018, algorithm 2), with l a lower bound on the smallest eigenvalue.
 
     max(0, sqrt(d log(6/delta) log(2 d^2/rho)) 3 R^2/epsilon - l).
     """

@@ -1,4 +1,4 @@
-"""Gaussian sketches: what k rows of N(0, X'X + g^2 I) give away (Iterative Hessian Mixing).
+"""Gaussian sketches: the privacy of k rows of N(0, X'X + g^2 I) (Iterative Hessian Mixing).
 
 Lev, Shenfeld, Srinivasan, Ligett, Wilson, "Near-Optimal Private Linear Regression via Iterative Hessian
 Mixing", arXiv 2601.07545: T sketches S X + g N, S (k x n) and N (k x d) standard normal, with g^2 =
@@ -6,14 +6,14 @@ max(0, gamma - l), l a noisy lower bound on the smallest eigenvalue of X'X, besi
 Their proof bounds the sketch's Rényi divergence; here is its exact profile.
 
 A sketch's rows are k independent draws of N(0, S), S = X'X + g^2 I. Adding or removing a row x,
-||x|| <= R, changes S by x x'. In the coordinates in which the smaller is the identity only one
-direction differs: its variances have the ratio 1 - v, v = x'S^-1 x of the larger S, and v <=
-R^2/gamma wherever either has no eigenvalue below gamma (of the smaller one: v = a/(1+a), a <=
-R^2/gamma). A smaller v is a post-processing of a larger one (add independent noise along it to
-both), so v = R^2/gamma is the worst. T sketches of k rows are one of kT rows.
+||x|| <= R, changes S by x x'. In coordinates in which the smaller S is the identity, only one
+direction differs. Its variances have the ratio 1 - v, with v = x'S^-1 x for the larger S, and v <=
+R^2/gamma if either S has no eigenvalue below gamma (if it is the smaller one: v = a/(1+a), a <=
+R^2/gamma). A release with a smaller v is a post-processing of one with a larger v (add independent noise
+along that direction to both), so v = R^2/gamma is the worst. T sketches of k rows are one of kT rows.
 
 The event l <= smallest eigenvalue, on which S >= gamma I, fails with probability Phi(-t0) under the
-data set that is run: that is added to delta (`total`).
+data set that is used. That probability is added to delta (`total`).
 """
 
 import math
@@ -39,7 +39,7 @@ def larger_variance_profile(rows, v, epsilon):
 
 
 def smaller_variance_profile(rows, v, epsilon):
-    """That of k draws of N(0, 1-v) from k draws of N(0, 1).
+    """Hockey-stick divergence of k draws of N(0, 1-v) from k draws of N(0, 1).
 
     With C the chi-square of the first the loss is -(k/2) log(1-v) - v/2 C, so it exceeds epsilon where
     C < t = 2/v (-(k/2) log(1-v) - epsilon); under the second C (1-v) is a chi-square.
@@ -59,7 +59,7 @@ def _difference(log_p, log_q, epsilon):
 
 
 def profile(rows, gamma, bound=1.0, adjacency=ADD_REMOVE):
-    """The profile of a sketch of `rows` rows (kT for T sketches), where S >= gamma I.
+    """The profile of a sketch of `rows` rows (kT for T sketches) if S >= gamma I.
 
     Replace-one, S0 + x x' against S0 + z z': in coordinates that make both diagonal at most two
     directions differ. Along one the first has the larger variance, with ratio 1-v, v <= R^2/gamma,

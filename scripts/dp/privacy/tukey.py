@@ -36,15 +36,15 @@ def log_volumes(points):
 
 
 def distance(volumes, t, epsilon, delta, none=0):
-    """k^ of the test (...) for logarithms of volumes (..., depths); `none` where no k satisfies it."""
+    """k^ of the test (...) for logarithms of volumes (..., depths); `none` if no k satisfies it."""
     volumes = np.asarray(volumes)
     depths = volumes.shape[-1]
     k = np.arange(max(0, min(t - 1, depths - t - 1)))  # t - k - 1 >= 1 and t + k + 2 <= depths
     rising = -volumes - epsilon / 2 * np.arange(1, depths + 1)
     least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[
         ..., ::-1
-    ]  # over this depth and deeper
-    with np.errstate(invalid="ignore"):  # a volume of 0 over one of 0 satisfies nothing
+    ]  # over this depth and all deeper ones
+    with np.errstate(invalid="ignore"):  # a volume of 0 over a volume of 0 does not satisfy it
         found = volumes[..., t - k - 2] + least[..., t + k + 1] + epsilon / 2 * (t + k + 1)
         count = (found <= math.log(delta / 8) - epsilon).sum(axis=-1)
     return np.where(count == 0, none, count)
@@ -56,13 +56,13 @@ def threshold(epsilon, delta):
 
 
 def answered(distance, epsilon, delta, scale=None):
-    """Probability that k^ + Lap(scale) exceeds the threshold; scale: 1/epsilon, unless it is given."""
+    """Probability that k^ + Lap(scale) exceeds the threshold. scale: 1/epsilon unless it is given."""
     gap = (threshold(epsilon, delta) - distance) * (epsilon if scale is None else 1 / scale)
     return 0.5 * math.exp(-gap) if gap >= 0 else 1 - 0.5 * math.exp(gap)
 
 
 def log_shells(volumes, t, rate):
-    """log of (V_i - V_{i+1}) e^{rate i} for the depths i = t, t + 1, .. that there are (...)."""
+    """log of (V_i - V_{i+1}) e^{rate i} for all depths i = t, t + 1, .. (...)."""
     inner = np.concatenate([volumes[..., t:], np.full((*volumes.shape[:-1], 1), -np.inf)], axis=-1)
     outer = volumes[..., t - 1 :]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -71,16 +71,16 @@ def log_shells(volumes, t, rate):
 
 
 def choose(log_weights, rng):
-    """Indices (...) drawn with probabilities proportional to e^log_weights (..., k)."""
+    """Draw indices (...) with probabilities proportional to e^log_weights (..., k)."""
     return (log_weights + rng.gumbel(size=log_weights.shape)).argmax(axis=-1)
 
 
 def shell_point(points, depth, rng, inner_right=False):
     """A uniform point of R_i but not of R_{i+1}: (draws, d) for sorted points (draws, m, d), i (draws,).
 
-    The coordinates before the first one that is outside of R_{i+1} are inside of it, those after it
-    are anywhere in R_i: the first one is a with probability proportional to prod_{j<a} L_{i+1,j} (L_{i,a} -
-    L_{i+1,a}) prod_{j>a} L_{i,j}, L the boxes' lengths. inner_right: with L_{i+1,j} in the last product.
+    Coordinates before the first one that is outside R_{i+1} are inside it, and those after it are anywhere
+    in R_i. So the first one is a with probability proportional to prod_{j<a} L_{i+1,j} (L_{i,a} -
+    L_{i+1,a}) prod_{j>a} L_{i,j}, L the boxes' lengths. inner_right: use L_{i+1,j} in the last product.
     """
     draws, m, d = points.shape
     low, high, low_in, high_in = (
@@ -96,7 +96,7 @@ def shell_point(points, depth, rng, inner_right=False):
     log_first = np.hstack([pad, left[:, :-1]]) + log_edge + np.hstack([right[:, 1:], pad])
     first, j = choose(log_first, rng)[:, None], np.arange(d)
     share = rng.random((draws, d))
-    # where R_{i+1} is empty, R_i is all edge
+    # if R_{i+1} is empty, all of R_i is its shell
     empty = high_in < low_in
     at_edge = low + share * (outer - inner)
     at_edge = np.where((at_edge > low_in) & ~empty, at_edge + inner, at_edge)

@@ -49,3 +49,19 @@ def test_hooks_before_a_commit_are_those_of_the_checks():
     assert {hook["language"] for hook in hooks} == {"system"}  # as pinned: nothing is downloaded
     remedy = "scripts/tools/explain_config.py"
     assert remedy in hooks[-1]["entry"] and (ROOT / remedy).exists()
+
+
+@pytest.mark.slow
+def test_the_picture_of_the_rules_is_what_snakemake_prints(fresh):
+    output = fresh("graph").python(
+        *("-m", "snakemake", "--rulegraph", "mermaid-js", "--configfile", "config/real.yaml"),
+    )
+    names = dict(re.findall(r"^\s*(id\d+)\[(\w+)\]$", output, flags=re.MULTILINE))
+    found = re.findall(r"^\s*(id\d+) --> (id\d+)$", output, flags=re.MULTILINE)
+    printed = {(names[first], names[second]) for first, second in found}
+    text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
+    (picture,) = re.findall(r"^```mermaid\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    drawn = set(re.findall(r"^    (\w+) --> (\w+)$", picture, flags=re.MULTILINE))
+    assert drawn == {edge for edge in printed if edge[1] not in ("all", "report")}
+    rules = set(re.findall(r"^    (\w+)(?: -->|$)", picture, re.MULTILINE)) | {e for _, e in drawn}
+    assert rules == set(names.values()) - {"all", "report"}

@@ -35,7 +35,7 @@ def main():
     experiment = arguments.experiment
     frame = cells_frame(experiment, experiment.cells())
     guarantees = Guarantees(experiment)
-    varied = [name for name in experiment.varied() if name not in COLUMNS]  # lambda is
+    varied = [name for name in experiment.varied() if name not in COLUMNS]  # lambda is one of COLUMNS
     rows = []
     for row in frame.to_dict("records"):
         method = experiment.methods[row["method"]]
@@ -62,14 +62,14 @@ def main():
 
 
 class Guarantees:
-    """What each cell's release guarantees, its data's preparation and its lambda's tuning included."""
+    """What each cell's release guarantees, counting its data's preparation and the choice of lambda."""
 
     def __init__(self, experiment):
         self.experiment = experiment
         self.meta = {name: read_json(data_path(name, "json")) for name in experiment.datasets}
 
     def of(self, cell):
-        """(lambda, options, `dp.accounting.Guarantee`) of a row of `cells_frame`."""
+        """(lambda, options, `dp.accounting.Guarantee`) for a row of `cells_frame`."""
         cell = Cell(*(cell[key] for key in Cell._fields))
         method = self.experiment.methods[cell.method]
         meta = self.meta[cell.dataset]

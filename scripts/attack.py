@@ -1,4 +1,4 @@
-"""One attack: what a mechanism claims, what is proven, and what its releases on a pair show."""
+"""One attack: what a mechanism claims, what is proven, and what its releases on one pair show."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ COLUMNS = (
     *("adjacency", "reason", "pair_reason", "no_epsilon_pair", "seed"),
     *("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon"),
 )
-# At which lower bounds are looked for where a profile is proven: rarer events need more releases.
+# Deltas of further lower bounds if a profile is proven. Rarer events would need more releases.
 DELTAS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.4)
 POINTS = 25  # of the proven curve
 
@@ -83,9 +83,9 @@ def main():
 
 
 def profiles(guarantee, audited):
-    """The proven curve delta(epsilon), and the audited points on its side, each as a list of numbers.
+    """The proven curve delta(epsilon) and the audited points beside it, each as a list of numbers.
 
-    The audited ones of a row hold together with the confidence of its own bound. Empty without a profile.
+    The audited points of a row hold together with the confidence of its own bound. Empty without a profile.
     """
     if guarantee.profile is None:
         return dict.fromkeys(COLUMNS[-4:], "")
@@ -110,7 +110,7 @@ def exact(mechanism, pair, settings):
 
 
 def verdict(audited, guarantee):
-    """What the attack says of the two statements."""
+    """What the attack says about the claim and about the proof."""
     if audited > guarantee.epsilon:
         return "exceeds what is proven: a fault of the proof, the code or the auditor"
     if math.isinf(guarantee.claimed_epsilon):

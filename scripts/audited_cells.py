@@ -1,4 +1,4 @@
-"""Every cell of every results table: what is claimed, proven and, by attack, refuted."""
+"""Every cell of every results.csv: what is claimed, what is proven, and what attacks refute."""
 
 import argparse
 import csv
@@ -41,7 +41,7 @@ def read(path):
 
 
 def variant_of(mechanism, options):
-    """The options that are a choice of words, such as loss or calibration, defaults filled in."""
+    """The options that are a choice of words, such as loss or calibration, with defaults filled in."""
     if mechanism not in MECHANISMS:
         return frozenset()  # a control of the auditor
     options = {
@@ -51,12 +51,12 @@ def variant_of(mechanism, options):
 
 
 def audited(cell, attacks):
-    """(lower bound, by which attack): the largest that an attack on this variant of the mechanism found
-    where no more is claimed and no more is proven than of this cell.
+    """(lower bound, the attack that found it): the largest bound among attacks that apply to this cell.
 
-    The attack's n, d and lambda are its own. It tests what is stated of both, and says nothing of a
-    cell of which less is proven than of what it attacked. All of a mechanism's bounds hold together, so
-    the largest holds as surely.
+    An attack applies if it is on the same variant of the mechanism, and if what it attacked claimed no more
+    and had no more proven than this cell. The attack has its own n, d and lambda. It tests a statement
+    that is made about both; it says nothing about a cell with a weaker proven statement. All bounds on a
+    mechanism hold together, so the largest one holds with the same confidence.
     """
     stated = ("epsilon_claimed", "epsilon_proven")
     usable = [
@@ -74,7 +74,7 @@ def audited(cell, attacks):
 
 
 def bound(text):
-    """An upper bound: infinite where none is known."""
+    """An upper bound, infinite if none is known."""
     return float(text or "inf")
 
 

@@ -1,4 +1,4 @@
-"""The claims, or the defects, of a source: each decided by registered checks, with their numbers."""
+"""Decides the claims, or the defects, of a source by registered checks, and shows their numbers."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Published values beside ours, each with a verdict by rule."""
+"""Sets published values beside ours, and gives each a verdict by one rule."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Rows of several audit files in one, in the order in which they are given."""
+"""Puts the rows of several audit files into one, in the order in which the files are given."""
 
 import argparse
 import csv
@@ -29,7 +29,7 @@ def main():
 
 
 def refuse(attacks):
-    """Raise ValueError where an attack found more than its mechanism claims."""
+    """Raise ValueError if an attack found more than its mechanism claims."""
     refuted = [attack for attack in attacks if attack["verdict"].startswith("refutes")]
     if refuted:
         worst = max(

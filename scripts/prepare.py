@@ -1,4 +1,4 @@
-"""Simulate or read one data set, prepare its rows, and write down what the steps looked at."""
+"""Simulate or read one data set, prepare its rows, and record what the steps looked at."""
 
 import argparse
 import json
@@ -67,19 +67,19 @@ def main():
             "labels": {} if table.target else label_names(table),
             **target(table),
             "class_counts": counts[""],
-            # data sets of the same law: the folds of an experiment are of each of them
+            # data sets from the same distribution: an experiment's folds are made of each of them
             "data_replicates": source.get("data_replicates", 1),
             "public_rows": len(public),
             "holdout_rows": source.get("holdout", 0),
             "test_rows": len(parts["_test"][1]) if "_test" in parts else 0,
             "test_class_counts": counts.get("_test", {}),
             "bound": table.bound,
-            # none where it says no more than the bound on the norm
+            # none if it says no more than the bound on the norm
             "coordinate_bound": (
                 table.coordinate_bound if table.coordinate_bound < table.bound else None
             ),
             "largest_norm": largest,
-            # cells by column, and rows that were left out for them
+            # cells by column, and rows that were left out because of them
             "missing": {name: count for name, count in missing.items() if count},
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
@@ -95,8 +95,9 @@ def main():
 
 
 def prepared(dataset, entry, seed, missing, replicate=0):
-    """(`dp.data.preparation.Table`, separator or None, the steps' record) of the data set, or of another
-    that is drawn as it is, without a holdout. missing: counts of missing cells, which are added to."""
+    """(`dp.data.preparation.Table`, separator or None, the record of the steps) of the data set, or of
+    another one drawn in the same way, without a holdout. missing: counts of missing cells, which this
+    increases."""
     source, separator = entry["source"], None
     again = (replicate,) if replicate else ()  # an axis of the seed
     if "simulate" in source:
@@ -120,9 +121,9 @@ def prepared(dataset, entry, seed, missing, replicate=0):
 
 
 def public_rows(dataset, entry, rows, train_rows, seed):
-    """Numbers of the training rows that are public: simulated first, or a share of the real ones.
+    """Numbers of the public training rows: the first simulated ones, or a share of the real ones.
 
-    The share is drawn at random, whatever the rows hold.
+    The share is drawn at random, independently of the rows.
     """
     if "public_share" not in entry:
         return np.arange(entry["source"].get("public_rows", 0))
@@ -132,7 +133,7 @@ def public_rows(dataset, entry, rows, train_rows, seed):
 
 
 def split(table, holdout, public):
-    """(X, y) of the training rows "", and of "_holdout", "_test", "_public" where there are such."""
+    """(X, y) of the training rows "", and of "_holdout", "_test" and "_public" if there are any."""
     cut = len(table.y) if table.train_rows is None else table.train_rows
     rows = {"": slice(holdout, cut), "_holdout": slice(0, holdout), "_test": slice(cut, None)}
     if len(public):
@@ -145,11 +146,11 @@ def split(table, holdout, public):
 
 
 def check(table, parts):
-    """The largest norm of a training row; raises for rows or labels that no mechanism may be given."""
+    """The largest norm of a training row. Raises for rows or labels that no mechanism may be given."""
     classes = examples.NUMBERS if table.target else len(table.classes) or None
     largest = 0.0
     for part, (X, y) in parts.items():
-        # Test rows are not protected: only a step fitted on others can make one longer.
+        # Test rows are not protected. Only a step that was fitted on other rows can make one longer.
         bound = np.finfo(float).max if part == "_test" else table.bound
         for rows in examples.slices(max(1, len(y)), BLOCK_ROWS):
             floats = table.later.apply(X[rows])
@@ -168,7 +169,7 @@ def label_names(table):
 
 
 def target(table):
-    """What y in [-1, 1] was: a column clipped to public bounds."""
+    """What y in [-1, 1] stands for: a column clipped to public bounds."""
     if not table.target:
         return {}
     column, low, high = table.target
@@ -182,7 +183,7 @@ def class_counts(y):
 
 
 def simulate(dataset, source, seed, *again):
-    """The holdout's or the public rows first, then the experiment's; their separator or weights."""
+    """Simulated rows, first those of the holdout or the public ones; and their separator or weights."""
     rng = generator(seed, "data", dataset, "simulate", *again)
     if source["simulate"] == "mixture":
         return simulate_mixture(source, rng), None
@@ -208,7 +209,8 @@ def simulate(dataset, source, seed, *again):
 
 
 def first_shuffled(table, source, seed):
-    """The first rows of a shuffle that has no axis for the data set: the same rows of one source."""
+    """The first rows of a shuffle whose seed does not depend on the data set, so that data sets from one
+    source have the same rows."""
     order = generator(seed, "data", source["sklearn"], "shuffle").permutation(len(table.X))
     rows = order[: source["first"]]
     return table._replace(X=table.X[rows], y=table.y[rows])

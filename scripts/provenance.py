@@ -1,4 +1,4 @@
-"""What differs from run to run, beside the results: seconds, memory, host, versions, commit."""
+"""Records what differs from run to run beside the results: seconds, memory, host, versions, commit."""
 
 import argparse
 import platform
@@ -59,7 +59,7 @@ def main():
 
 
 def commit(folder):
-    """A folder's checked-out commit, and whether files differ from it; empty outside a git checkout."""
+    """The checked-out commit of a folder, and whether files differ from it; empty outside a checkout."""
 
     def git(*words):
         words = ["git", "-C", folder, *words]

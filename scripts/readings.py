@@ -1,4 +1,4 @@
-"""What every printed value and claim becomes under each reading of what the source leaves open."""
+"""Decides every printed value and claim under each reading of what the source leaves open."""
 
 import argparse
 import json

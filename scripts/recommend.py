@@ -1,4 +1,4 @@
-"""Which method to use, answered from the cells of experiments; and all that this is from, in one file."""
+"""Recommends methods from the cells of experiments, and writes everything that this uses to one file."""
 
 import argparse
 from pathlib import Path

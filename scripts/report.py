@@ -1,4 +1,4 @@
-"""The report, one self-contained page, of whatever results there are; and the costs per rule."""
+"""Writes the report, one self-contained page of all existing results, and the costs per rule."""
 
 import argparse
 import json

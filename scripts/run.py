@@ -49,7 +49,7 @@ def main():
     axes += folds.noise_axes(arguments.fresh, size, arguments.epsilon)
     alike = repeat(0) if arguments.shared else count()
     rngs = (generator(arguments.seed, *axes, fold, "noise") for fold in alike)
-    reserve = deque()  # folds that the mechanism has taken and not yet answered
+    reserve = deque()  # folds that the mechanism has taken and not answered yet
 
     def trains():
         for fold in folds.training_folds(arguments, in_blocks=mechanism.in_blocks):
@@ -95,7 +95,7 @@ def main():
 
 
 def read_fits(path):
-    """(weights (1, d), info) of every fold, as `dp.solvers.fits` returned them."""
+    """(weights (1, d), info) for every fold, as `dp.solvers.fits` returned them."""
     with np.load(path) as arrays:
         weights, gradient_norm, status = (
             arrays[key] for key in ("weights", "gradient_norm", "status")

@@ -1,4 +1,4 @@
-"""Cross-validation of a method's settings at one training size and epsilon: in every simulation, or once on
+"""Cross-validates a method's settings at one training size and epsilon: in every simulation, or once on
 public rows."""
 
 import argparse
@@ -104,7 +104,7 @@ def main():
 
 
 def _errors(release, train, part, measure):
-    """Validation error per candidate, NaN where it failed."""
+    """Validation error of each candidate, NaN if it failed."""
     X, y = train[0][part[1]], train[1][part[1]]
     error = measure(release.weights, X, y, release.info.get("intercept", 0.0))
     return np.where(release.status == "ok", error, np.nan)

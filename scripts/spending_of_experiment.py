@@ -1,4 +1,4 @@
-"""What an experiment's methods spend on privacy, their tuning and preparation included."""
+"""What an experiment's methods spend of privacy, including their tuning and preparation."""
 
 import argparse
 import math
@@ -55,14 +55,14 @@ def main():
 
 
 def excess(guarantee):
-    """How many times the claimed epsilon is proven; infinite where none is."""
+    """The proven epsilon over the claimed one; infinite if none is proven."""
     if not math.isfinite(guarantee.epsilon):
         return math.inf
     return guarantee.epsilon / guarantee.claimed_epsilon * (1 - 1e-12)  # equal up to rounding
 
 
 def together(method, cells):
-    """What holds of all of a method's cells, released together: nothing is composed here."""
+    """What holds if all of a method's cells are released together: nothing is composed here."""
     if not method["private"]:
         return ""
     if len(cells) == 1:
@@ -71,7 +71,7 @@ def together(method, cells):
 
 
 def lambda_from(experiment, method, cell):
-    """Where the regularisation comes from, and what that spends."""
+    """Where lambda comes from, and what that spends."""
     at = cell.dataset, cell.train_size, cell.epsilon
     return experiment.regularisation(method, *at).origin()
 

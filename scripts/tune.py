@@ -36,7 +36,7 @@ def main():
     holdout = "X_holdout" in prepared
     X, y = prepared.floats(part="holdout" if holdout else "")
     low, high, values = arguments.grid
-    # Rounded, so that a value of the grid such as 0.01 is that number and not its neighbour.
+    # Rounding makes a value of the grid such as 0.01 exactly that number, and not its neighbour.
     grid = np.array([float(f"{lam:.9g}") for lam in np.geomspace(low, high, int(values))])
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "tuning folds")
     errors, status = cross_validate(
@@ -48,7 +48,7 @@ def main():
         lasso=arguments.lasso,
         measure=folds.measure(read_json(arguments.meta)),
     )
-    # Rounded: equal counts of errors are a tie in whatever order their shares are added.
+    # Rounding makes equal counts of errors a tie, in whatever order their shares are added.
     mean = errors.mean(axis=1).round(12)
     if np.isnan(mean).all():
         raise ValueError(
@@ -74,7 +74,7 @@ def main():
     write_json(
         arguments.out_json,
         {
-            # The largest of the ties: it needs the least noise.
+            # The largest of the ties needs the least noise.
             "lambda": grid[best].max(),
             "ties": grid[best].tolist(),
             "error": np.nanmin(mean),
@@ -91,7 +91,7 @@ def tuned_on(holdout):
 
 
 def choose_privately(arguments, X, y, grid, meta, holdout):
-    """The lambda that `private_tuning` chooses, or its fixed default, with what it costs."""
+    """The lambda that `private_tuning` chooses, or its fixed default, and what it costs."""
     private = arguments.private
     if "default" in private:
         return {
@@ -116,7 +116,7 @@ def choose_privately(arguments, X, y, grid, meta, holdout):
         "rows": len(X),
         "tuned_on": tuned_on(holdout),
         "private_rows": False,
-        # of the rows that the results are released from, or of other rows
+        # whether it looked at the rows that results are released from, or at other rows
         "same_rows": not holdout,
         "guarantee": choice.guarantee._asdict(),
     }

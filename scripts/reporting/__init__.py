@@ -1,1 +1,1 @@
-"""The report: what was computed, gathered and written as one self-contained page."""
+"""Gathers what was computed, and writes it as one self-contained page: the report."""

@@ -1,4 +1,4 @@
-"""The page's first part, which method to use, of results/recommendations.csv and results/regret.csv."""
+"""The first part of the page (which method to use), from recommendations.csv and regret.csv."""
 
 import math
 from pathlib import Path
@@ -32,7 +32,7 @@ ACROSS = (
 
 
 def answers():
-    """What the section shows; None where nothing was recommended."""
+    """What the section shows, None if nothing was recommended."""
     path, across = Path(paths.RECOMMENDATIONS()), Path(paths.ACROSS())
     if not (path.exists() and across.exists()):
         return None
@@ -52,7 +52,7 @@ def answers():
 
 
 def _stale(path, experiments):
-    """Whether cells are newer than what was recommended from them, as after a run of one experiment."""
+    """Whether cells are newer than the recommendations from them, as after a run of one experiment."""
     cells = (Path(paths.CELLS(experiment=name)) for name in experiments)
     made = path.stat().st_mtime
     return any(cell.exists() and cell.stat().st_mtime > made for cell in cells)
@@ -74,7 +74,7 @@ def _groups(methods):
 
 
 def _first(row):
-    """Where a row's table stands: nothing tuned before the rest, replace-one before the weaker notion."""
+    """Sort key of a row's table: untuned methods come first, and replace-one before add-remove."""
     return row["regime"] != UNTUNED, row["adjacency"] != REPLACE_ONE, row["task"]
 
 
@@ -83,7 +83,7 @@ def _sets(group):
 
 
 def sentence(group):
-    """Who is beaten least often, of methods that were compared with one another."""
+    """A sentence about the method that is beaten least often, among methods compared with one another."""
 
     def strength(row):
         return -int(row["not_beaten"]) / int(row["questions"]), float(row["regret"])
@@ -147,8 +147,8 @@ def _tables(rows):
 
 
 def _matrix(at, rows, names):
-    """A table per regime, task, adjacency and experiment: data sets against epsilons, in each cell the
-    methods that are not beaten, and in grey the void ones that would have been ahead of them."""
+    """A table per regime, task, adjacency and experiment, of data sets against epsilons. Each cell has the
+    methods that are not beaten and, in grey, the void ones that would have been ahead of them."""
     regime, task, adjacency, experiment = at
     epsilons = sorted({float(row["epsilon"]) for row in rows})
     lines = {}

@@ -1,4 +1,4 @@
-"""Everything that the report shows of one experiment; what is missing is kept as a gap with its reason."""
+"""Collects everything that the report shows of one experiment. What is missing is a gap with a reason."""
 
 import csv
 import importlib
@@ -35,8 +35,8 @@ LARGEST_DOWNLOAD = 2_000_000  # bytes of one CSV that the page carries
 
 
 class Gathered:
-    """One experiment's part of the report. experiment: `study.configuration.experiment.Experiment`;
-    stand_ins: data set -> why its digits decide nothing."""
+    """One experiment's part of the report. experiment: `study.configuration.experiment.Experiment`.
+    stand_ins: data set -> why numbers on it decide nothing."""
 
     def __init__(self, experiment, stand_ins):
         self.experiment = experiment
@@ -47,7 +47,7 @@ class Gathered:
 
     @cached_property
     def gaps(self):
-        """[(cell, why)] of the cells without a run file."""
+        """[(cell, reason)] for the cells without a run file."""
         return [
             (cell, _why(self.experiment.run_log(cell)))
             for cell in self.experiment.cells()
@@ -72,13 +72,13 @@ class Gathered:
 
     @property
     def there(self):
-        """How many of its cells have a result; of an experiment without cells, files."""
+        """How many of its cells have a result; for an experiment without cells, how many files exist."""
         if self.cells:
             return len(self.cells) - len(self.gaps)
         return sum(Path(path).exists() for path in self._files())
 
     def _status_without_cells(self):
-        """Of an experiment that only describes data: whether its tables and figures are there."""
+        """Whether the tables and figures exist, for an experiment that only describes data."""
         of = len(self._files())
         if self.there < of:
             missing = of - self.there
@@ -97,7 +97,7 @@ class Gathered:
 
     @cached_property
     def frame(self):
-        """results.csv; of a partial run, the cells that there are, and the others with their status."""
+        """results.csv; for a partial run, the existing cells, and the others with their status."""
         import pandas as pd
 
         if not self.gaps and self._at(paths.CELLS).exists():
@@ -123,12 +123,12 @@ class Gathered:
 
     @cached_property
     def results(self):
-        """Results for comparisons and claims: of the files, or of what a partial run has."""
+        """Results for comparisons and claims: from the files, or from what a partial run has."""
         from_files = self.status == "complete" or not self.cells
         return Results(self.experiment, None if from_files else self.frame)
 
     def cell_table(self):
-        """(columns, rows) of the cells for display."""
+        """(columns, rows) of the cells, for display."""
         if not self.cells:
             return [], []
         frame = self.frame
@@ -185,7 +185,7 @@ class Gathered:
         return [cell for cell, _ in self.gaps if cell in cells]
 
     def _redraw(self, spec, kind):
-        """A figure of the cells that there are: (base64 PNG or None, what is missing)."""
+        """A figure from the existing cells: (base64 PNG or None, what is missing)."""
         cells, missing = self.experiment.entry_cells(spec), self._gaps_of(spec)
         why = f"{len(missing)} of {len(cells)} cells are missing" if missing else "not made yet"
         if len(missing) == len(cells):
@@ -197,7 +197,7 @@ class Gathered:
                 picture = Path(folder, "figure.png")
                 style.save(figure, picture)
                 data = picture.read_bytes()
-        except Exception as error:  # whatever a kind needs that is not there: the gap says so
+        except Exception as error:  # something that the kind needs is missing: the gap says so
             return None, f"{why}; it cannot be drawn from the others ({error})"
         return packing.picture(data), why
 
@@ -255,7 +255,7 @@ class Gathered:
         return found
 
     def downloads(self):
-        """[(file name, packed)] of every CSV of the experiment, but the cells' own run files."""
+        """[(file name, packed)] for every CSV of the experiment, except the cells' own run files."""
         parts = ("", *(place.part for place in (paths.TABLE, paths.TUNED, paths.ANALYSIS)))
         files = [path for part in parts for path in (self.folder / part).glob("*.csv")]
         return [
@@ -268,7 +268,7 @@ class Gathered:
         ]
 
     def changes(self):
-        """Settings of this run that are not those of the experiment's own file, in words."""
+        """In words, settings of this run that differ from the experiment's own file."""
         files = paths.configuration(f"experiments/{self.experiment.name}.yaml")
         if not files:
             return ""
@@ -329,7 +329,7 @@ def _kind_of_data(source):
 
 
 def _why(log):
-    """Why a file is not there: what its job's log ends with, or that the job did not run."""
+    """Why a file is missing: the end of its job's log, or that the job did not run."""
     log = Path(log)
     if not log.exists():
         return "not run"

@@ -1,4 +1,4 @@
-"""What jobs will cost, from what was recorded when such jobs ran: medians, and means of jobs that train.
+"""What jobs will cost, from records of such jobs: medians, and means for jobs that train.
 
 A job's CPU seconds are START and a share in proportion to its work: training rows x folds (or simulations)
 x draws for jobs that train, for searches x their own folds and candidates, 1 for the others.
@@ -18,7 +18,7 @@ TRAIN = ("run", "fit", "search")
 
 
 class Job(NamedTuple):
-    """rule, experiment ("" for what all share), name (a run's method, a search's, else the rule), work."""
+    """rule; experiment ("" if all share it); name (a run's method, the search, or else the rule); work."""
 
     rule: str
     experiment: str
@@ -27,7 +27,7 @@ class Job(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """jobs, CPU seconds, peak MB of the largest, and jobs of rules that were never measured."""
+    """jobs, CPU seconds, peak MB of the largest, and how many are of rules that were never measured."""
 
     jobs: int
     cpu_seconds: float
@@ -36,7 +36,7 @@ class Forecast(NamedTuple):
 
 
 def job(rule, experiment, path, experiments):
-    """`Job` of a rule's path below its folder: <dataset>/<method>/n=<size>/eps=<epsilon> of a run.
+    """The `Job` for a rule's path below its folder: <dataset>/<method>/n=<size>/eps=<epsilon> for a run.
 
     experiments: name -> resolved configuration (a mapping).
     """
@@ -66,7 +66,8 @@ def job(rule, experiment, path, experiments):
 def record(measured, experiments):
     """Rows of COLUMNS from `reporting.costs.measured`, per rule, experiment and method.
 
-    Means of jobs that train: the largest, which a larger protocol has more of, set the time per work.
+    Means are used for jobs that train. There the largest jobs, of which a larger protocol has more, set the
+    time per work.
     """
     groups = {}
     for one in measured:
@@ -81,7 +82,7 @@ def record(measured, experiments):
 
 
 class Costs:
-    """What was recorded, looked up from the most to the least specific."""
+    """What was recorded. It is looked up from the most to the least specific entry."""
 
     def __init__(self, rows):
         self.rows = {}
@@ -95,7 +96,7 @@ class Costs:
                 self.rows.setdefault(key, []).append(values)
 
     def of(self, one):
-        """(CPU seconds, peak MB) of a `Job`, None where no job of its rule was measured."""
+        """(CPU seconds, peak MB) of a `Job`, None if no job of its rule was measured."""
         for key in (one[:3], (one.rule, None, one.name), (one.rule, None, None)):
             if key in self.rows:
                 estimates = [
@@ -107,7 +108,7 @@ class Costs:
 
 
 def forecast(jobs, costs):
-    """Experiment -> `Forecast` of its jobs."""
+    """Experiment -> the `Forecast` of its jobs."""
     totals = {}
     for one in jobs:
         count, seconds, peak, unknown = totals.get(one.experiment, Forecast(0, 0.0, 0.0, 0))

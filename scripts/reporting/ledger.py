@@ -1,4 +1,4 @@
-"""The privacy ledger as the page shows it: one line per mechanism, every attack below, reasons folded."""
+"""The privacy ledger for the page: one line per mechanism, with its attacks below and reasons folded."""
 
 import math
 import re
@@ -22,7 +22,7 @@ OTHERS = (
         "What each experiment's methods spend, tuning and preparation included, each cell alone",
     ),
 )
-# Verdicts from the worst on, by their first words; what is in none of them comes between.
+# Verdicts by their first words, the worst first. Other verdicts come in between.
 VERDICTS = ("exceeds", "refutes", "more than claimed", "", "consistent")
 NUMBERS = {
     "claimed": "epsilon_claimed",
@@ -34,7 +34,7 @@ COLUMNS = ("mechanism", "verdict", "attack", "epsilon", *NUMBERS)
 
 
 def ledger():
-    """What the page's section shows; `rows` are empty where nothing was audited."""
+    """What the page's section shows; `rows` are empty if nothing was audited."""
     path = Path(paths.LEDGER())
     if not path.exists():
         return {"rows": ()}
@@ -119,8 +119,8 @@ def why(attack):
 
 
 def _order(attack):
-    """The worst verdict first; of equal ones the largest factor by which the claim is exceeded, by attack
-    or else by proof; then the epsilon nearest 1, as in the figure."""
+    """Sort key: the worst verdict first; then the largest factor by which an attack, or else a proof,
+    exceeds the claim; then the epsilon nearest to 1, as in the figure."""
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
     claimed = _number(attack["epsilon_claimed"])
@@ -131,5 +131,5 @@ def _order(attack):
 
 
 def _number(text):
-    """A positive number; a cell without one, and 0, count as hardly anything."""
+    """A positive number. A cell without one counts as a tiny number, and so does 0."""
     return float(text or 0) or 1e-9

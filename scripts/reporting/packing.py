@@ -1,4 +1,4 @@
-"""What the page carries in itself, packed: the files of results/ stay as they are."""
+"""Packs what the page contains. The files of results/ are not changed."""
 
 import base64
 import gzip
@@ -9,13 +9,13 @@ COLOURS = 256
 
 
 def small(png):
-    """A PNG's bytes with at most COLOURS colours: a quarter of the size, and the same to the eye."""
+    """A PNG's bytes with at most COLOURS colours: a quarter of the size, with no visible difference."""
     from PIL import Image
 
     picture = Image.open(io.BytesIO(png)).convert("RGB")
-    # no dithering, whose dots neither compress nor belong to a chart
+    # no dithering: its dots do not compress, and do not belong in a chart
     few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    # white stays white, which the octree takes for the mean of its leaf
+    # white remains white; the octree would replace it by the mean of its leaf
     few.putpalette([255 if value >= 253 else value for value in few.getpalette()])
     written = io.BytesIO()
     few.save(written, "png", optimize=True)
@@ -28,5 +28,5 @@ def picture(png):
 
 
 def table(path):
-    """base64 of a CSV file's gzip, a tenth of its size; the page's script unpacks it where it is saved."""
+    """base64 of a CSV file's gzip, a tenth of its size. The page's script unpacks it when it is saved."""
     return base64.b64encode(gzip.compress(Path(path).read_bytes(), 9, mtime=0)).decode()

@@ -1,4 +1,4 @@
-"""The page: what `Gathered` found, laid out by workflow/report/report.html.j2."""
+"""Lays out what `Gathered` found as one page, by workflow/report/report.html.j2."""
 
 import itertools
 import json
@@ -69,8 +69,8 @@ KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns that
 
 
 def render(gathered, seed, shows):
-    """The whole page as text. gathered: list of `reporting.collect.Gathered`; shows: what the page says
-    of itself, see `study.jobs.records.page`."""
+    """The whole page as text. gathered: a list of `reporting.collect.Gathered`. shows: what the page says
+    about itself, see `study.jobs.records.page`."""
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
     cards = sources.cards(gathered, experiments)
@@ -106,7 +106,7 @@ def render(gathered, seed, shows):
 
 
 def short(value):
-    """A value for readers: floats at four significant digits, nothing for None and NaN."""
+    """A value for readers: floats with four significant digits, "" for None and NaN."""
     number = _float(value)
     if number is None or isinstance(value, int) or (isinstance(value, str) and value.isdigit()):
         return "" if value is None else value
@@ -138,7 +138,7 @@ def heading(column):
 
 
 def named(text, names):
-    """A sentence in which keys are replaced by names; those of one word are words of the sentence."""
+    """A sentence in which keys are replaced by names, except keys of one word, which may be plain words."""
     keys = [key for key in names if "_" in key]
     if not keys:
         return str(text)
@@ -148,7 +148,7 @@ def named(text, names):
 
 
 def _named_table(columns, rows, names):
-    """Rows with names in place of keys, in the columns that hold keys."""
+    """Rows with names in place of keys, in columns that hold keys."""
     at = [k for k, column in enumerate(columns) if column in KEYS]
     for row in rows:
         row = list(row)
@@ -158,7 +158,7 @@ def _named_table(columns, rows, names):
 
 
 def _files(paths_, figure):
-    """What the page carries of the recommendations' files."""
+    """The recommendations' files that the page contains."""
     figure = Path(figure)
     return {
         "downloads": [(path.name, packing.table(path)) for path in paths_],
@@ -255,7 +255,7 @@ def _replicates(experiment):
 
 
 def _settings(method):
-    """Options, delta and lambda of a method, in words."""
+    """In words, the options, delta and lambda of a method."""
     said = [f"{words(key)} {value}" for key, value in method["options"].items()]
     said += [f"delta {method['delta']}"] if method["delta"] else []
     said += [] if method["lambda"] is None else [f"lambda {method['lambda']}"]
@@ -318,7 +318,7 @@ def _comparison(row):
 
 
 def _facts(gathered):
-    """What the experiments ran with; what differs between them is listed per experiment."""
+    """What the experiments ran with. What differs between them is listed per experiment."""
     records = {part.experiment.name: part.provenance() for part in gathered}
     facts = []
     for key in ("commit", "python", "system", "host", "written"):

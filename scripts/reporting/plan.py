@@ -1,4 +1,4 @@
-"""The jobs that Snakemake plans, from its own summary of the files that they make."""
+"""Finds the jobs that Snakemake plans, from its own summary of the files that they make."""
 
 import csv
 import io
@@ -15,9 +15,9 @@ ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", 
 
 
 class Planned(NamedTuple):
-    """One job: rule, the folder of results that it writes to (an experiment's, or data, audit; ""
-    elsewhere), path below the rule's folder, its first file, whether it is still to run, and whether the
-    file is missing."""
+    """One job: its rule, the folder of results that it writes to (an experiment's, data or audit; "" for
+    other places), path below the rule's folder, its first file, whether it is still to run, and whether
+    the file is missing."""
 
     rule: str
     experiment: str
@@ -28,8 +28,8 @@ class Planned(NamedTuple):
 
 
 def configuration(configfiles=()):
-    """The configuration with its overlays, as Snakemake merges them, and the files that it is from;
-    this process has its results."""
+    """The configuration with its overlays, as Snakemake merges them, and the files that it is from. This
+    process then uses its folder of results."""
     from snakemake.utils import update_config
 
     own = [path for path in [Path("config/config.yaml")] if path.exists()]
@@ -41,7 +41,7 @@ def configuration(configfiles=()):
 
 
 def planned(configfiles=(), targets=(), start="."):
-    """`Planned` of every job that the targets need, done or to be done. Raises ValueError.
+    """`Planned` for every job that the targets need, done or still to be done. Raises ValueError.
 
     start: the folder in which Snakemake is started for a run in this one.
     """
@@ -58,8 +58,8 @@ def planned(configfiles=(), targets=(), start="."):
         raise ValueError(done.stderr.strip().splitlines()[-1] if done.stderr else "no plan")
     seen = set()
     for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
-        # One line per file, and no line says which job makes it: files of one job differ in their
-        # suffix, or are all that their rule makes in a folder.
+        # The summary has one line per file, and does not say which job makes it. Files of one job
+        # differ in their suffix, or are all that their rule makes in a folder.
         path = Path(row["output_file"])
         name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
         if (row["rule"], name) not in seen:

@@ -1,4 +1,4 @@
-"""What the report says of readings: a map of printed values and claims against them, and conclusions."""
+"""What the report says about readings: a map of printed values and claims against them, and conclusions."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ from checks import verdicts
 from study import paths
 from study.jobs.files import read_csv
 
-# What a cell of the map is called, and its look.
+# A cell's name in the map, and its look.
 LOOKS = {
     verdicts.EQUAL: ("equal", "good"),
     verdicts.INSIDE: ("inside", "good"),
@@ -18,8 +18,8 @@ LOOKS = {
 
 
 def heat_map(experiment, path):
-    """{columns, open, rows} of readings.csv: a row per printed value and claim, a column per reading; None
-    without the file. An empty cell is of a value that the reading does not change."""
+    """{columns, open, rows} of readings.csv: a row per printed value and claim, a column per reading. None
+    without the file. A cell is empty if the reading does not change the value."""
     if not path.exists():
         return None
     found = read_csv(path)

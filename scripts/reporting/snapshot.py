@@ -1,4 +1,4 @@
-"""The frontier as one versioned file, workflow/schemas/frontier.schema.yaml: cells and what they answer."""
+"""The frontier as one versioned file (workflow/schemas/frontier.schema.yaml): cells and recommendations."""
 
 import json
 import math
@@ -16,7 +16,7 @@ MADE_WITH = ("commit", "uncommitted_changes", "python", "system", "packages")
 
 
 def of(experiments, rows, across, seed):
-    """What the file says. rows, across: of `recommendations.recommend` and `recommendations.across`."""
+    """The file's content. rows, across: from `recommendations.recommend` and `recommendations.across`."""
     return plain(
         {
             "format": "frontier of differentially private linear models",
@@ -34,7 +34,7 @@ def of(experiments, rows, across, seed):
 
 
 def plain(value):
-    """The same for JSON, which has neither infinity ("inf") nor not-a-number (null)."""
+    """A value for JSON, which has neither infinity (here "inf") nor NaN (here null)."""
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):

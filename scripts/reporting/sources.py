@@ -13,9 +13,10 @@ OUTCOMES = ("as stated", "under a reading", "under none tried", "not decided")
 
 
 def cards(gathered, experiments):
-    """Of every source that there is, those first that these experiments regenerate.
+    """A card for every source, first those that these experiments regenerate.
 
-    gathered: `reporting.collect.Gathered`; experiments: what the page shows of each, in the same order.
+    gathered: a list of `reporting.collect.Gathered`. experiments: what the page shows of each, in the same
+    order.
     """
     found = []
     for path in source_file.files().values():
@@ -81,7 +82,7 @@ def _outcomes(rows):
 
 
 def privacy(parts):
-    """A sentence about what the private methods of a source's experiments claim and what is proven."""
+    """A sentence about what the private methods of a source's experiments claim, and what is proven."""
     worst = {}
     for part in parts:
         frame, methods = part.frame, part.experiment.methods

@@ -65,7 +65,7 @@ def read_table(path):
         if len(row) != len(header) or not all(map(math.isfinite, values)):
             raise ValueError(f"{path}: row {number}: needs {len(header)} finite numbers")
         if values[0] in table:
-            raise ValueError(f"{path}: row {number}: {header[0]} {row[0]} stands twice")
+            raise ValueError(f"{path}: row {number}: duplicate {header[0]} {row[0]}")
         table[values[0]] = dict(zip(header[1:], values[1:], strict=True))
     return table
 

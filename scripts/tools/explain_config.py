@@ -1,4 +1,4 @@
-"""Every key of the configuration, explained from the schemas: > config/README.md
+"""Explains every key of the configuration from the schemas: > config/README.md
 
 Keys, values and meanings are the schemas' own. Mechanisms, preparation steps, and kinds of tables,
 figures, analyses and checks are those that the code registers, with the first lines of their docstrings.
@@ -210,7 +210,7 @@ def _table(rows, head=("key", "value", "meaning")):
 
 
 def _options(options):
-    """Names with their defaults; a default that YAML cannot write is left out."""
+    """Names with their defaults. A default that YAML cannot write is left out."""
     shown = []
     for name, default in options.items():
         plain = isinstance(default, (str, int, float, bool, list, tuple, dict, type(None)))
@@ -232,7 +232,7 @@ def _docstring(module, function):
 
 
 def _check_options(kind):
-    """Options of a check: one without a value must be given."""
+    """Options of a check with their defaults. An option without a default must be given."""
     function = getattr(publications.import_module(kind.module), kind.function)
     shown = []
     for name, parameter in inspect.signature(function).parameters.items():
@@ -246,7 +246,7 @@ def _check_options(kind):
 
 
 def _examples():
-    """(section, kind) -> where an entry of that kind stands, in the experiments of a plain run if any."""
+    """(section, kind) -> an entry of that kind, if possible in an experiment of a plain run."""
     files = {path.stem: path for path in experiment_files()}
     listed = read_yaml(paths.HOME / "config/config.yaml")["experiments"]
     found = {}

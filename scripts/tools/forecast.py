@@ -1,4 +1,4 @@
-"""Jobs and CPU hours of what a run would make, per experiment, before it is launched.
+"""Counts the jobs and CPU hours of a run per experiment, before it is started.
 
 python scripts/tools/forecast.py --configfile config/real.yaml config/full.yaml
 python scripts/tools/forecast.py -- cm08

@@ -1,6 +1,6 @@
-"""The folder that a tool is about: that of `--directory`, as for snakemake, or the one it is started in.
+"""The folder that a tool works on: that of `--directory`, as for snakemake, or the one it is started in.
 
-Imported before all else of the project, which asks on its import whose folder it works in.
+It must be imported before the rest of the project, which looks at its working folder when it is imported.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-START = Path.cwd()  # what relative paths among the arguments are seen from
+START = Path.cwd()  # relative paths among the arguments start here
 
 ARGUMENTS = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
 ARGUMENTS.add_argument(
@@ -19,8 +19,8 @@ ARGUMENTS.add_argument(
 
 
 def run_arguments(description):
-    """A parser of what tells a run, as for snakemake: its folder, its targets, its overlays, which are
-    made paths from the run's folder."""
+    """A parser for the arguments that describe a run, as for snakemake: its folder, targets and overlays.
+    Overlays become paths relative to the run's folder."""
     parser = argparse.ArgumentParser(
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,

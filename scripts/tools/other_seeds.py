@@ -1,10 +1,10 @@
-"""What changes among the verdicts of experiments with other seeds, and whether chance allows it.
+"""Finds which verdicts of experiments change with other seeds, and whether chance explains it.
 
     python scripts/tools/other_seeds.py cm08 veldhuizen [--configfile config/real.yaml] [--seeds 1 2]
 
-Runs the published values and claims once per seed, each in a folder of its own, results-seed-<seed>, and
-compares them with the results that there are. A value's verdict may change where what is printed lies
-within two standard errors of the end of our interval. Exits with 1 where another one does.
+It computes published values and claims once per seed, each in a folder of its own, results-seed-<seed>, and
+compares them with the existing results. A value's verdict may change if the printed number is within two
+standard errors of an end of our interval. The exit status is 1 if another verdict changes.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def main():
 
 
 def changes(section, first, second):
-    """(which row, its verdicts, why that may be or not, whether it may) of those that differ.
+    """(row, its verdicts, why that may be or not, whether it may be) for the rows whose verdicts differ.
 
     first, second: rows of published.csv or claims.csv, as text.
     """
@@ -81,10 +81,10 @@ def changes(section, first, second):
 
 
 def margin(row):
-    """How many standard errors of ours a printed value is from the nearer end, None if unknown.
+    """How many of our standard errors a printed value is from the nearer end, None if unknown.
 
-    A mean has its own interval. A standard deviation has none: it is estimated from about as many folds
-    as a run by the source's protocol has, so that its error is that of such a run's.
+    A mean has its own interval. A standard deviation has none: it is estimated from about as many folds as
+    a run by the source's protocol has, so its error is taken to be that of such a run.
     """
     ends = ("prediction_low", "prediction_high")
     own = ends if "standard deviation" in row["quantity"] else ("ours_low", "ours_high")

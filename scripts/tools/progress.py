@@ -1,4 +1,4 @@
-"""How far a run has come: jobs done and to do per experiment, while it runs or after it stopped.
+"""Shows the progress of a run: jobs done and to do per experiment, while it runs or after it stopped.
 
 python scripts/tools/progress.py                                   # once
 python scripts/tools/progress.py --watch 60                        # again when a minute has changed it
@@ -37,7 +37,7 @@ def main():
 
 
 class Watched:
-    """A planned job: done once its file is there, and another than the outdated one that was."""
+    """A planned job. It is done when its file exists and is not the outdated one."""
 
     def __init__(self, job, started):
         self.experiment = job.experiment

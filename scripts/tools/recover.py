@@ -2,10 +2,10 @@
 
     python scripts/tools/recover.py --workflow-profile workflow/profiles/slurm [any Snakemake arguments]
 
-Jobs of a killed Snakemake live on and would write the files that a new run makes again. They are told
-from all others by the folder that they work in, the run's, and on Slurm by the name too that the
-profiles give them; only those are cancelled. Beside a run that is alive, on this machine or on another
-that shares the folder, it does nothing.
+If Snakemake is killed, its cluster jobs keep running, and would write the files that a new run makes again.
+They are recognised by the folder that they work in and, on Slurm, also by the name that the profiles give
+them. Only those are cancelled. If a run in the folder is alive, on this machine or on another that shares
+the folder, this program does nothing.
 """
 
 import os
@@ -21,12 +21,12 @@ import home  # first: what follows is in scripts/
 from study import paths
 from study.jobs import alive
 
-NAMES = re.compile("dp[-_]")  # what the Slurm profiles let the name of every job begin with
+NAMES = re.compile("dp[-_]")  # how the Slurm profiles begin the name of every job
 PATIENCE = 300  # seconds that cancelled jobs may take to end
 
 
 def output(*command):
-    """Standard output of a scheduler's command; a failure ends the recovery, with its message."""
+    """Standard output of a scheduler's command. If it fails, the recovery ends with its message."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(
@@ -36,8 +36,8 @@ def output(*command):
 
 
 def slurm_jobs(folder):
-    """Ids of the jobs of a folder's runs that Slurm has queued or running: by their name too, since
-    jobs of other sorts may have been submitted from there, such as the one that runs Snakemake."""
+    """Ids of queued or running Slurm jobs that belong to runs of a folder. Their names are checked too,
+    since other jobs may have been submitted from that folder, such as the one that runs Snakemake."""
     lines = output("squeue", "--noheader", "--me", "--format=%A|%j|%Z").splitlines()
     jobs = (line.split("|", 2) for line in lines)
     return sorted({job for job, name, cwd in jobs if NAMES.match(name) and cwd == str(folder)})
@@ -50,9 +50,9 @@ def lsf_jobs(folder):
 
 
 def in_use(command, *traces):
-    """Whether a scheduler must be asked: its command answers, or jobs of this folder left a trace.
+    """Whether a scheduler must be asked: if its command answers, or if jobs of this folder left a trace.
 
-    It may be installed on a machine that belongs to no cluster.
+    A scheduler may be installed on a machine that belongs to no cluster.
     """
     if not shutil.which(command[0]):
         return False
@@ -80,7 +80,7 @@ def cancel(find, command):
 
 
 def refuse_beside_a_live_run(folder):
-    """Its jobs are not left behind: they would be cancelled, and their files made twice."""
+    """Exit if a run is alive: its jobs would be cancelled, and their files made twice."""
     runs = [f"process {number} of this machine" for number in alive.here(folder)]
     runs = runs or alive.elsewhere(lambda text: print(f"recover: {text}", flush=True))
     if runs:
@@ -103,7 +103,7 @@ def main():
     if in_use(("bjobs", "-noheader"), "lsf_logs"):
         cancel(lambda: lsf_jobs(folder), "bkill")
     snakemake = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START)]
-    os.chdir(home.START)  # the arguments are as they were for the run
+    os.chdir(home.START)  # the arguments are those of the run, from its folder
     print("recover: unlocking and resuming ...", flush=True)
     if subprocess.run([*snakemake, "--unlock", *arguments], check=False).returncode:
         sys.exit("recover: the folder could not be unlocked; see the lines above")

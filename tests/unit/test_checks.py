@@ -389,7 +389,7 @@ def test_tables_of_published_numbers_are_checked(tmp_path):
     assert facts.read_table(path) == {1.0: {"x": 2.0}, 3.0: {"x": 4.5}}
     for text, problem in (
         ("n,x\n1,two\n", "row 2"),
-        ("n,x\n1,2\n1,3\n", "stands twice"),
+        ("n,x\n1,2\n1,3\n", "duplicate n 1"),
         ("n,n\n1,2\n", "repeats a name"),
         ("n,x\n1\n", "2 finite numbers"),
         ("n,x\n1,nan\n", "2 finite numbers"),

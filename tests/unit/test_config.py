@@ -228,7 +228,7 @@ OVERLAYS = [
         WHERE + "figures.tuning: tuning_curve takes no 'sweep'",
     ),
     # YAML itself
-    ("seed: 1\nseed: 2", "bad.yaml: line 2: not valid YAML (the key 'seed' stands twice)"),
+    ("seed: 1\nseed: 2", "bad.yaml: line 2: not valid YAML (duplicate key 'seed')"),
 ]
 
 

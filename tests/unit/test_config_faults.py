@@ -48,7 +48,7 @@ class Twice(dict):
 
 
 def change(values, rng):
-    """(what was done, the changed values or, where a key stands twice, their text)."""
+    """(what was done, the changed values or, if a key is duplicated, their text)."""
     values = copy.deepcopy(values)
     *parents, last = path = place(values, rng)
     here = values

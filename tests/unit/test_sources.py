@@ -204,10 +204,10 @@ def test_a_source_needs_neither_settings_nor_defects(tmp_path, monkeypatch):
         ("key: other\n", "must be 'made'"),
         ("claim: []\n", "unknown key 'claim'; did you mean 'claims'"),
         ("tables: {t: {row: [1, null]}}\n", "must be"),
-        ("tables: {t: none}\n", "is no number and no .csv file"),
+        ("tables: {t: none}\n", "is neither a number nor a .csv file"),
         ("tables: {t: absent.csv}\n", "cannot be read"),
-        ("claims: [{id: a, says: x}, {id: a, says: y}]\n", "'a' stands twice"),
-        ("figures: {4.1: x, 4.10: y}\n", "stands twice"),
+        ("claims: [{id: a, says: x}, {id: a, says: y}]\n", "duplicate id 'a'"),
+        ("figures: {4.1: x, 4.10: y}\n", "duplicate key"),
     ],
 )
 def test_published_files_are_validated(tmp_path, monkeypatch, text, message):

@@ -282,8 +282,8 @@ def pca(table, components):
     """
     if not 1 <= components <= min(len(table.columns), len(_train(table))):
         raise ValueError(
-            f"pca: {components} components of {len(_train(table))} training rows with "
-            f"{len(table.columns)} columns cannot be had"
+            f"pca: {components} components are not available from {len(_train(table))} training rows "
+            f"with {len(table.columns)} columns"
         )
     found = principal_components(_train(table))
     return table._replace(

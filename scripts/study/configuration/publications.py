@@ -27,14 +27,14 @@ def load():
             ids = [entry["id"] for entry in values[section]]
             if len(set(ids)) < len(ids):
                 twice = next(name for name in ids if ids.count(name) > 1)
-                raise ConfigError(f"{path}: {section}: the id {twice!r} stands twice")
+                raise ConfigError(f"{path}: {section}: duplicate id {twice!r}")
         try:
             values = source_file.with_tables(values, path.parent)
         except ValueError as error:
             raise ConfigError(str(error)) from None
         for name, table in values["tables"].items():
             if isinstance(table, str):
-                raise ConfigError(f"{path}: tables.{name}: {table!r} is no number and no .csv file")
+                raise ConfigError(f"{path}: tables.{name}: {table!r} is neither a number nor a .csv file")
         sources[path.stem] = source_file.Source(path.stem, values["short"], values)
     return sources
 

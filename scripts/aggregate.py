@@ -35,7 +35,7 @@ def main():
     experiment = arguments.experiment
     frame = cells_frame(experiment, experiment.cells())
     guarantees = Guarantees(experiment)
-    varied = [name for name in experiment.varied() if name not in COLUMNS]  # lambda is one of COLUMNS
+    varied = [name for name in experiment.varied() if name not in COLUMNS]  # not lambda
     rows = []
     for row in frame.to_dict("records"):
         method = experiment.methods[row["method"]]

@@ -34,7 +34,9 @@ def load():
             raise ConfigError(str(error)) from None
         for name, table in values["tables"].items():
             if isinstance(table, str):
-                raise ConfigError(f"{path}: tables.{name}: {table!r} is neither a number nor a .csv file")
+                raise ConfigError(
+                    f"{path}: tables.{name}: {table!r} is neither a number nor a .csv file"
+                )
         sources[path.stem] = source_file.Source(path.stem, values["short"], values)
     return sources
 

@@ -6,6 +6,7 @@ them (Mironov, CCS 2012).
 """
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from dp.errors import Refused
@@ -35,24 +36,24 @@ class Guarantee(NamedTuple):
     profile: object = None
 
 
-def none(claimed_epsilon, reason, adjacency=REPLACE_ONE):
+def none(claimed_epsilon: float, reason: str, adjacency: str = REPLACE_ONE) -> "Guarantee":
     """The guarantee of a mechanism that has no finite epsilon, whatever its source claims."""
     return Guarantee(claimed_epsilon, math.inf, 0.0, adjacency, reason)
 
 
-def unproven(guarantee):
+def unproven(guarantee: "Guarantee") -> "Guarantee":
     """The guarantee of a mechanism of which nothing is proven: no epsilon, and not that there is none."""
     reason = f"claimed by its author, not proven here: {guarantee.reason}"
     return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
 
 
-def largest_bound(values):
+def largest_bound(values: Iterable[float]) -> float:
     """The largest of several proven bounds; NaN if one of them is not proven."""
     values = list(values)
     return math.nan if any(map(math.isnan, values)) else max(values)
 
 
-def after_preparation(guarantee, looked_at_private_rows):
+def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
     """The guarantee of the whole pipeline, given the earlier steps that looked at private rows.
 
     looked_at_private_rows: names of the preparation or tuning steps whose result depends on more
@@ -72,7 +73,7 @@ def after_preparation(guarantee, looked_at_private_rows):
     )
 
 
-def given_that(guarantee, premises):
+def given_that(guarantee: Guarantee, premises: list[str]) -> Guarantee:
     """The guarantee whose reason also says what it takes as public. premises: phrases."""
     if not premises or math.isinf(guarantee.epsilon):
         return guarantee
@@ -80,7 +81,7 @@ def given_that(guarantee, premises):
     return guarantee._replace(reason=f"{guarantee.reason}; taken as public: {public}")
 
 
-def gaussian_delta(sigma, epsilon, sensitivity=1.0):
+def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> float:
     """Smallest delta for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
     delta = Phi(D/(2 sigma) - epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D),
@@ -156,7 +157,7 @@ def gaussian_sigma(epsilon, delta, sensitivity=1.0):
     return high * sensitivity
 
 
-def gaussian_epsilon(sigma, delta, sensitivity=1.0):
+def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
     The inverse of `gaussian_delta` in epsilon, in which it decreases; by bisection to a relative
@@ -178,12 +179,12 @@ def gaussian_epsilon(sigma, delta, sensitivity=1.0):
     return high
 
 
-def rule_delta(n):
+def rule_delta(n: int) -> float:
     """delta from the public number of records alone: min(1e-6, 1/(10 n)), a tenth of one record at most."""
     return min(1e-6, 1 / (10 * n))
 
 
-def gaussian_mu(epsilon, delta):
+def gaussian_mu(epsilon: float, delta: float) -> float:
     """The Gaussian-DP parameter of an (epsilon, delta)-DP Gaussian release: 1/`gaussian_sigma`.
 
     mu is sensitivity over standard deviation (Dong, Roth, Su, JRSS B 84, 2022).
@@ -191,7 +192,7 @@ def gaussian_mu(epsilon, delta):
     return 1 / gaussian_sigma(epsilon, delta)
 
 
-def renyi_epsilon(renyi, delta, orders=None):
+def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None = None) -> float:
     """Smallest epsilon at `delta` for a mechanism with Rényi divergences renyi(order), order > 1.
 
     epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a (Canonne, Kamath,
@@ -207,7 +208,7 @@ def renyi_epsilon(renyi, delta, orders=None):
     return max(0.0, float(np.nanmin(found)))
 
 
-def classical_gaussian_sigma(epsilon, delta, sensitivity=1.0):
+def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth, 2014, appendix A), proved only for epsilon < 1.
 
     At any epsilon, `gaussian_epsilon` says what noise of this size really guarantees.

@@ -7,6 +7,7 @@ often enough: with N releases, no loss above log(N / 3.7), and no event as rare 
 """
 
 import math
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,7 +26,14 @@ REACH = 9.0  # its axes are sinh-spaced: values from 1e-4 to 1e4 times the natur
 ZOOMS = 14  # each shrinks the cells to a seventh
 
 
-def privacy_loss_1d(mechanism, epsilon, n_lambda, bound=1.0, loss="logistic", **options):
+def privacy_loss_1d(
+    mechanism: str | Mechanism,
+    epsilon: float,
+    n_lambda: float,
+    bound: float = 1.0,
+    loss: losses.Loss = "logistic",
+    **options,
+) -> float:
     """Supremum of the privacy loss over all replace-one pairs in one dimension.
 
     The supremum is over every public size n with n lambda = `n_lambda`, over all other records, the
@@ -107,7 +115,7 @@ def _around(grid, value, cells=3):
     return grid[max(k - cells, 0)], grid[min(k + cells, len(grid) - 1)]
 
 
-def largest_shift_1d(margin, n_lambda, bound=1.0):
+def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 1.0) -> float:
     """Largest distance of two neighbours' L2-regularised minimisers in one dimension.
 
     n lam w + V(w) + a l'(w a) = 0 and the same at w' = w - D with a' imply n lam D <= a' l'(w' a') -
@@ -147,8 +155,15 @@ CANDIDATES = 400  # thresholds tried, densest in the tails
 
 
 def epsilon_lower_bound(
-    mechanism, pair, epsilon, delta=0.0, trials=100_000, confidence=0.95, rng=None, **options
-):
+    mechanism: str | object,
+    pair: str | tuple | pairs.Pair,
+    epsilon: float,
+    delta: float = 0.0,
+    trials: int = 100_000,
+    confidence: float = 0.95,
+    rng: np.random.Generator | None = None,
+    **options,
+) -> float:
     """A lower bound on epsilon that holds with probability `confidence`, computed only from releases.
 
     mechanism: name or object. pair: a name or object of `dp.privacy.pairs`, or ((X, y), (X', y')).
@@ -168,7 +183,7 @@ def epsilon_lower_bound(
     )["epsilon"]
 
 
-def of_each(confidence, family):
+def of_each(confidence: float, family: int) -> float:
     """The confidence that each of `family` bounds needs for all to hold with `confidence` (Bonferroni).
 
     The largest of k bounds exceeds the truth only if one of them does. The probability of that is at most
@@ -178,16 +193,16 @@ def of_each(confidence, family):
 
 
 def attack(
-    mechanism,
-    pair,
-    epsilon,
-    delta=0.0,
-    trials=100_000,
-    confidence=0.95,
-    rng=None,
-    deltas=(),
+    mechanism: str | object,
+    pair: str | tuple | pairs.Pair,
+    epsilon: float,
+    delta: float = 0.0,
+    trials: int = 100_000,
+    confidence: float = 0.95,
+    rng: np.random.Generator | None = None,
+    deltas: Sequence[float] = (),
     **options,
-):
+) -> dict:
     """`epsilon_lower_bound` and how it was found, as a dictionary.
 
     epsilon: the bound. p_low, q_high: bounds of the event's probabilities. counts: how often the event
@@ -256,7 +271,13 @@ def _bound(scores, half, delta, confidence):
     }
 
 
-def guarantee(mechanism, pair, epsilon, delta=0.0, **options):
+def guarantee(
+    mechanism: str | object,
+    pair: str | tuple | pairs.Pair,
+    epsilon: float,
+    delta: float = 0.0,
+    **options,
+) -> Guarantee:
     """`dp.accounting.Guarantee` of a mechanism with these options on a pair's rows.
 
     Raises ValueError for an option that the mechanism does not have, or a value that it refuses.
@@ -418,7 +439,7 @@ class IgnoresData(Mechanism):
 CONTROLS = {"ignores_data": IgnoresData()}
 
 
-def find(mechanism):
+def find(mechanism: str | object) -> object:
     """A mechanism or control by name; an object is returned as it is."""
     if not isinstance(mechanism, str):
         return mechanism

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dp import losses, metrics
-from dp.data.examples import slices
+from dp.data.examples import Rows, slices
 
 BLOCK_ELEMENTS = 1 << 13  # scores made at a time: 64 kB, which malloc does not fetch anew each time
 KEPT = 1 << 23  # scores of all rows held together: 64 MB
@@ -39,7 +39,9 @@ def _of_classes(weights, X):
         yield rows, (X[rows] @ flat).reshape(-1, restarts, K)
 
 
-def error_rate(weights, X, y, intercept=0.0):
+def error_rate(
+    weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
+) -> np.ndarray:
     """Share of rows with a wrong prediction, for each of the weights, (restarts,).
 
     With weights (restarts, d) and labels -1 and 1, the prediction is sgn(w.x + b), and -1 for a score of
@@ -56,7 +58,9 @@ def error_rate(weights, X, y, intercept=0.0):
     return wrong / len(X)
 
 
-def classification(weights, X, y, intercept=0.0):
+def classification(
+    weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
+) -> dict[str, np.ndarray]:
     """`metrics.CLASSES` for each of the weights, name -> (restarts,); arguments as for `error_rate`.
 
     log_loss takes scores as log-odds (for K classes, as what a softmax turns into probabilities), whatever
@@ -85,7 +89,7 @@ def classification(weights, X, y, intercept=0.0):
     return found | {name: found[name] / len(X) for name in ("error", "log_loss")}
 
 
-def auc(scores, positive):
+def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     """Area under the ROC curve of each row of finite scores (restarts, n), a tie counting half.
 
     It is the share of pairs of a positive and a negative row in which the positive one has the larger
@@ -115,7 +119,13 @@ def auc(scores, positive):
     return found / pairs
 
 
-def regression(weights, X, y, intercept=0.0, unit=1.0):
+def regression(
+    weights: np.ndarray,
+    X: np.ndarray | Rows,
+    y: np.ndarray,
+    intercept: float | np.ndarray = 0.0,
+    unit: float = 1.0,
+) -> dict[str, np.ndarray]:
     """`metrics.TARGETS` for each of the weights (restarts, d), name -> (restarts,).
 
     unit: how many of the target's own units are one unit of y; mse and mae are in the target's units. r2:
@@ -132,12 +142,20 @@ def regression(weights, X, y, intercept=0.0, unit=1.0):
     return found
 
 
-def mean_squared_error(weights, X, y, intercept=0.0):
+def mean_squared_error(
+    weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
+) -> np.ndarray:
     """Mean squared error of targets in [-1, 1], for each of the weights; used in place of `error_rate`."""
     return regression(weights, X, y, intercept)["mse"]
 
 
-def bounded_loss(weights, X, y, intercept=0.0, numbers=False):
+def bounded_loss(
+    weights: np.ndarray,
+    X: np.ndarray | Rows,
+    y: np.ndarray,
+    intercept: float | np.ndarray = 0.0,
+    numbers: bool = False,
+) -> np.ndarray:
     """Sum over rows of a loss in [0, 1] for each of the weights: one row moves it by at most 1.
 
     Returns (restarts,). Classes: the Brier score, half the squared distance between what came and the
@@ -166,7 +184,14 @@ def bounded_loss(weights, X, y, intercept=0.0, numbers=False):
     return total
 
 
-def regularised_risk(weights, X, y, lam, loss="logistic", l1=0.0):
+def regularised_risk(
+    weights: np.ndarray,
+    X: np.ndarray | Rows,
+    y: np.ndarray,
+    lam: float,
+    loss: losses.Loss = "logistic",
+    l1: float = 0.0,
+) -> np.ndarray:
     """mean_i loss(z_i) + lam/2 ||w||^2 + l1 ||w||_1 for each of the weights (restarts, d).
 
     z_i: as in `dp.losses`.

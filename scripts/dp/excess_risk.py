@@ -3,7 +3,7 @@
 import math
 
 
-def cm08_lemma_3(n, d, *, lam, epsilon, delta):
+def cm08_lemma_3(n: int, d: int, *, lam: float, epsilon: float, delta: float) -> float:
     """Output perturbation: with probability 1 - delta over the noise, at most
     2 d^2 (1 + lam) log^2(d/delta) / (lam^2 n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 3).
 
@@ -15,7 +15,7 @@ def cm08_lemma_3(n, d, *, lam, epsilon, delta):
     return 2 * (d * math.log(d / delta)) ** 2 * (1 + lam) / (lam * n * epsilon) ** 2
 
 
-def cm08_lemma_4(n, d, *, lam, epsilon, delta):
+def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) -> float:
     """Objective perturbation: with probability 1 - delta over the noise, at most
     8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4).
 

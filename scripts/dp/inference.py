@@ -5,6 +5,7 @@ boosted AdaSSP: its release has the covariance and bias of its own recursion, an
 residuals spread.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ class Intervals(NamedTuple):
     p_value: np.ndarray
 
 
-def wald(estimate, covariance, level=0.95):
+def wald(estimate: np.ndarray, covariance: np.ndarray, level: float = 0.95) -> Intervals:
     """Normal intervals. estimate: (draws, d). covariance: (draws, d, d). level: in (0, 1)."""
     from scipy.special import ndtr, ndtri
 
@@ -33,7 +34,7 @@ def wald(estimate, covariance, level=0.95):
     )
 
 
-def floored(A, floor):
+def floored(A: np.ndarray, floor: float) -> np.ndarray:
     """Symmetric matrices (draws, d, d), with every eigenvalue below `floor` raised to it."""
     values, vectors = np.linalg.eigh(A)
     return (vectors * np.maximum(values, floor)[:, None, :]) @ vectors.transpose(0, 2, 1)
@@ -50,11 +51,21 @@ class Linearised(NamedTuple):
     bias: np.ndarray
 
     @property
-    def coarse(self):
+    def coarse(self) -> np.ndarray:
         return self.bias > COARSE
 
 
-def linearise(weights, hessian, n, lam, tilt, output, scores=None, error=0.0, bend=2.0):
+def linearise(
+    weights: np.ndarray,
+    hessian: np.ndarray,
+    n: int,
+    lam: float,
+    tilt: float,
+    output: float,
+    scores: np.ndarray | None = None,
+    error: float = 0.0,
+    bend: float = 2.0,
+) -> Linearised:
     """`Linearised` from minimisers of mean loss + lam/2 ||w||^2 + b.w/n, with noise z added.
 
     weights: (draws, d), b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I). hessian: (draws, d, d), that of the
@@ -90,7 +101,14 @@ def linearise(weights, hessian, n, lam, tilt, output, scores=None, error=0.0, be
     return Linearised(weights + added, covariance, np.sqrt(errors.mean(axis=1)) * wrong)
 
 
-def logistic_rows(hessian, weights, n, bound, rng, rounds=6):
+def logistic_rows(
+    hessian: np.ndarray,
+    weights: np.ndarray,
+    n: int,
+    bound: float,
+    rng: np.random.Generator,
+    rounds: int = 6,
+) -> np.ndarray:
     """Rows (n, d) of norm at most `bound`, normal before they are clipped, that give about this Hessian.
 
     They are for a parametric bootstrap without public rows: the release determines no more about rows.
@@ -106,7 +124,14 @@ def logistic_rows(hessian, weights, n, bound, rng, rounds=6):
     return X
 
 
-def bootstrap(estimate, rows, fit, rng, replicates=200, level=0.95):
+def bootstrap(
+    estimate: np.ndarray,
+    rows: np.ndarray,
+    fit: Callable,
+    rng: np.random.Generator,
+    replicates: int = 200,
+    level: float = 0.95,
+) -> tuple[np.ndarray, np.ndarray]:
     """Parametric bootstrap (Ferrando, Wang, Sheldon, AISTATS 2022), for one released estimate (d,).
 
     `replicates` times, labels of `rows` (n, d), simulated or public, are drawn from the logistic model

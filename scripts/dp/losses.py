@@ -39,37 +39,37 @@ class MarginLoss:
                 if shortcut not in vars(cls):
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
 
-    def arguments(self, scores, y):
+    def arguments(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         """z, from scores w.x and labels or targets that broadcast with them."""
         return scores * y
 
-    def signs(self, y):
+    def signs(self, y: np.ndarray) -> np.ndarray:
         """The factor of l'(z) x in a row's gradient."""
         return y
 
-    def at_zero(self):
+    def at_zero(self) -> float:
         """The largest loss that a row can have at w = 0."""
         return float(self.value(0.0))
 
-    def total(self, z):
+    def total(self, z: np.ndarray) -> np.ndarray:
         """Sum of l over the first axis, which has at most SUMMED entries."""
         return self.value(z).sum(axis=0)
 
-    def slopes(self, z):
+    def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(l', l'') at an array of float32 or float64 z, which is overwritten.
 
         Both take one pass, in the array's own precision. Solvers call this on blocks that fit the cache.
         """
         raise NotImplementedError
 
-    def slope(self, z):
+    def slope(self, z: np.ndarray) -> np.ndarray:
         """Only l', as `slopes` computes it."""
         return self.slopes(z)[0]
 
-    def derivative(self, z):
+    def derivative(self, z: np.ndarray) -> np.ndarray:
         return self.slope(np.array(z, dtype=float))
 
-    def curvature(self, z):
+    def curvature(self, z: np.ndarray) -> np.ndarray:
         return self.slopes(np.array(z, dtype=float))[1]
 
 
@@ -81,25 +81,25 @@ class Logistic(MarginLoss):
     kappa = 1.0
     c = 0.25
 
-    def value(self, z):
+    def value(self, z: float | np.ndarray) -> np.ndarray:
         value = np.array(z, dtype=float)
         np.negative(np.abs(value, out=value), out=value)
         np.log1p(np.exp(value, out=value), out=value)  # log(1 + e^-|z|), and -z more where z < 0
         return np.subtract(value, np.minimum(z, 0.0), out=value)
 
-    def total(self, z):
+    def total(self, z: np.ndarray) -> np.ndarray:
         """The sum of l, by one logarithm of a product of numbers in [1, 2]."""
         value = np.exp(-np.abs(z))
         value += 1.0
         return np.log(value.prod(axis=0)) - np.minimum(z, 0.0).sum(axis=0)
 
-    def slopes(self, z):
+    def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         slope = Logistic.slope(self, z)  # whatever a subclass makes of it
         curvature = np.subtract(-1.0, slope)  # l'' = -l' (1 + l')
         curvature *= slope
         return slope, curvature
 
-    def slope(self, z):
+    def slope(self, z: np.ndarray) -> np.ndarray:
         """-1/(1 + e^z): one exponential per element, and -0 where it overflows.
 
         In single precision it is (tanh(z/2) - 1)/2, which is faster, and exact to 1e-7 except in the tail.
@@ -134,15 +134,15 @@ class Huber(MarginLoss):
             raise Refused(f"the huber loss needs a finite half-width h > 0, not {self.h}")
 
     @property
-    def c(self):
+    def c(self) -> float:
         return 1 / (2 * self.h)
 
-    def value(self, z):
+    def value(self, z: np.ndarray) -> np.ndarray:
         gap = 1 + self.h - np.asarray(z, dtype=float)
         bent = np.clip(gap, 0.0, 2 * self.h)  # the share of the gap on the quadratic piece
         return bent * (bent / (4 * self.h)) + np.maximum(gap - 2 * self.h, 0.0)
 
-    def slopes(self, z):
+    def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         z -= 1.0
         curvature = (np.abs(z) <= self.h) * np.asarray(self.c, dtype=z.dtype)
         z -= self.h
@@ -159,13 +159,13 @@ class ResidualLoss(MarginLoss):
 
     residual = True
 
-    def arguments(self, scores, y):
+    def arguments(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         return scores - y
 
-    def signs(self, y):
+    def signs(self, y: np.ndarray) -> float:
         return np.ones_like(y)
 
-    def at_zero(self):
+    def at_zero(self) -> float:
         return float(self.value(1.0))
 
 
@@ -178,10 +178,10 @@ class Squared(ResidualLoss):
     c = 1.0
     quadratic = True
 
-    def value(self, z):
+    def value(self, z: np.ndarray) -> np.ndarray:
         return np.asarray(z, dtype=float) ** 2 / 2
 
-    def slopes(self, z):
+    def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return z, np.ones_like(z)
 
 
@@ -198,7 +198,7 @@ class Robust(ResidualLoss):
             raise Refused(f"the {self.name} loss needs a finite width tau > 0, not {self.tau}")
 
     @property
-    def kappa(self):
+    def kappa(self) -> float:
         return self.tau
 
 
@@ -211,12 +211,12 @@ class HuberResidual(Robust):
 
     name = "huber_residual"
 
-    def value(self, z):
+    def value(self, z: np.ndarray) -> np.ndarray:
         size = np.abs(np.asarray(z, dtype=float))
         bent = np.minimum(size, self.tau)
         return bent * (size - bent / 2)
 
-    def slopes(self, z):
+    def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         curvature = (np.abs(z) <= self.tau).astype(z.dtype)
         return np.clip(z, -self.tau, self.tau, out=z), curvature
 
@@ -227,20 +227,20 @@ class LogCosh(Robust):
 
     name = "log_cosh"
 
-    def value(self, z):
+    def value(self, z: np.ndarray) -> np.ndarray:
         size = np.abs(np.asarray(z, dtype=float))
         with np.errstate(over="ignore"):
             lower = np.log1p(np.expm1(-2 / self.tau * size) / 2)  # in [-log 2, 0]
         return np.maximum(self.tau * (size + self.tau * lower), 0.0)
 
-    def slopes(self, z):
+    def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         slope = LogCosh.slope(self, z)
         curvature = np.multiply(slope, 1 / self.tau)
         curvature *= -curvature
         curvature += 1.0
         return slope, np.maximum(curvature, 0.0)  # tau tanh over tau may round to more than 1
 
-    def slope(self, z):
+    def slope(self, z: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
             z *= 1 / self.tau
         np.tanh(z, out=z)
@@ -249,9 +249,11 @@ class LogCosh(Robust):
 
 
 LOSSES = {loss.name: loss for loss in (Logistic, Huber, Squared, HuberResidual, LogCosh)}
+# What stands for a loss: a name, {name: options}, or the object itself.
+Loss = str | dict | MarginLoss
 
 
-def get(loss, **options):
+def get(loss: Loss, **options) -> MarginLoss:
     """A loss by name, with its options (`h` of "huber", `tau` of "log_cosh" and "huber_residual").
 
     {name: options}, as in configurations, is a loss with its options. A loss object is returned as it is.

@@ -21,7 +21,7 @@ TITLES = {
 }
 
 
-def of(frame):
+def of(frame: object) -> str:
     """The metric to show: the error for classes, R^2 for targets that are numbers. frame: results.csv."""
     numbers = "r2_mean" in frame and frame["r2_mean"].notna().any()
     return "r2" if numbers and frame["error_mean"].isna().all() else "error"

@@ -9,7 +9,7 @@ import numpy as np
 from dp.errors import Refused
 
 
-def l2_laplace(dimension, scale, size, rng):
+def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Noise with density proportional to exp(-||z||_2 / scale).
 
     In polar coordinates the density of r = ||z|| is proportional to r^(d-1) exp(-r/scale), a
@@ -27,7 +27,7 @@ def l2_laplace(dimension, scale, size, rng):
     return direction
 
 
-def l2_laplace_reach(dimension):
+def l2_laplace_reach(dimension: int) -> float:
     """A norm that `l2_laplace` of scale 1 exceeds with a probability of at most e^-60 = 9e-27.
 
     A Gamma(d, 1) variable exceeds d + sqrt(2 d t) + t with a probability of at most e^-t (Boucheron,
@@ -36,7 +36,7 @@ def l2_laplace_reach(dimension):
     return dimension + np.sqrt(120 * dimension) + 60
 
 
-def laplace(dimension, scale, size, rng):
+def laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent Laplace coordinates, each with density exp(-|z| / scale) / (2 scale).
 
     A function of **L1** sensitivity D is released with epsilon-DP at scale D/epsilon (Dwork,
@@ -47,7 +47,7 @@ def laplace(dimension, scale, size, rng):
     return scale * rng.laplace(size=(size, dimension))
 
 
-def gaussian(dimension, sigma, size, rng):
+def gaussian(dimension: int, sigma: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent normal coordinates of standard deviation sigma, an array (size, dimension).
 
     `dp.accounting.gaussian_sigma` gives sigma for (epsilon, delta) and an L2 sensitivity.
@@ -56,7 +56,7 @@ def gaussian(dimension, sigma, size, rng):
     return sigma * rng.standard_normal((size, dimension))
 
 
-def gaussian_reach(dimension):
+def gaussian_reach(dimension: int) -> float:
     """A norm that `gaussian` of sigma 1 exceeds with a probability of at most e^-60 = 9e-27.
 
     A normal vector's norm exceeds sqrt(d) + t with a probability of at most e^(-t^2/2) (Boucheron,

@@ -11,7 +11,7 @@ def _words(axis):
     return int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
 
 
-def generator(seed, *axes):
+def generator(seed: int, *axes) -> np.random.Generator:
     """The generator for one purpose.
 
     seed: the configuration's only seed, a non-negative integer.

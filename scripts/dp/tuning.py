@@ -1,9 +1,11 @@
 """Chooses the regularisation: by cross-validation, without privacy, or privately."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from dp import losses
 from dp.accounting import REPLACE_ONE, Guarantee, largest_bound
 from dp.errors import Refused
 from dp.evaluation import error_rate
@@ -11,7 +13,15 @@ from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import minimise
 
 
-def cross_validate(X, y, grid, folds, loss="logistic", measure=error_rate, lasso=None):
+def cross_validate(
+    X: np.ndarray,
+    y: np.ndarray,
+    grid: np.ndarray,
+    folds: list,
+    loss: losses.Loss = "logistic",
+    measure: Callable = error_rate,
+    lasso: str | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Test error of the regularised minimiser for every lambda and fold.
 
     grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. Every fold solves all
@@ -38,7 +48,7 @@ def cross_validate(X, y, grid, folds, loss="logistic", measure=error_rate, lasso
     return errors, status
 
 
-def most_frequent_best(errors):
+def most_frequent_best(errors: np.ndarray) -> tuple[np.ndarray, int]:
     """The candidate that wins most simulations: this is how E18 tunes.
 
     errors: (simulations, candidates) validation errors, preferred candidates first. The winner of a
@@ -61,7 +71,18 @@ class PrivateChoice(NamedTuple):
     guarantee: Guarantee
 
 
-def private_tuning(X, y, grid, mechanism, *, epsilon, rng, delta=0.0, bound=1.0, **options):
+def private_tuning(
+    X: np.ndarray,
+    y: np.ndarray,
+    grid: np.ndarray,
+    mechanism: object,
+    *,
+    epsilon: float,
+    rng: np.random.Generator,
+    delta: float = 0.0,
+    bound: float = 1.0,
+    **options,
+) -> PrivateChoice:
     """A lambda chosen with privacy (Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, algorithm 3).
 
     The rows are shuffled and cut into one part per lambda and one more. On part i, the mechanism trains
@@ -113,7 +134,9 @@ def private_tuning(X, y, grid, mechanism, *, epsilon, rng, delta=0.0, bound=1.0,
     )
 
 
-def exponential_mechanism(utilities, epsilon, sensitivity, rng):
+def exponential_mechanism(
+    utilities: np.ndarray, epsilon: float, sensitivity: float, rng: np.random.Generator
+) -> int:
     """Index i with probability proportional to exp(epsilon u_i / (2 sensitivity)).
 
     It is epsilon-DP if one record changes every utility by at most `sensitivity`. The draw adds Gumbel

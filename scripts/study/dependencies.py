@@ -1,8 +1,8 @@
 """Finds which of the project's own files a job executes, by following imports.
 
 A rule carries the digest of those files as a parameter, so an edit reruns exactly the jobs that
-execute the edited code. Touched files (a git checkout) and edits of comments, formatting and docstrings
-rerun nothing, because the digest is of the syntax trees.
+execute the edited code. Touched files (a git checkout) and edits of comments, formatting, docstrings and
+annotations of functions rerun nothing, because the digest is of the syntax trees.
 """
 
 import ast
@@ -23,8 +23,9 @@ def roots():
 
 # In these files the first line of a function's docstring is shown to users, so it is part of the result.
 SHOWN = ("dp/data/preparation.py", "plots/")
-# Fields in which a parser records something else than code.
-UNUSED = ("kind", "type_comment")
+# Fields in which a parser records something else than code: the types of a function's parameters and of its
+# result change nothing that runs. The types of a class's fields may.
+UNUSED = ("kind", "type_comment", "returns")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -91,7 +92,7 @@ def looks_up_mechanisms(script, *modules):
 
 
 def canonical_code(tree, summaries=False):
-    """A syntax tree in words: layout, comments and docstrings do not change them.
+    """A syntax tree in words: layout, comments, docstrings and functions' annotations do not change them.
 
     Empty fields are left out, because versions of Python differ in which of them exist.
     summaries: whether the first line of a function's docstring counts.
@@ -111,6 +112,8 @@ def canonical_code(tree, summaries=False):
             for field in node._fields:
                 value = getattr(node, field, None)
                 if field in UNUSED or value is None or value == []:
+                    continue
+                if field == "annotation" and isinstance(node, ast.arg):
                     continue
                 if field == "body" and isinstance(node, WITH_DOCSTRING):
                     value = value[_has_docstring(node) :]

@@ -41,6 +41,8 @@ def code(text, **options):
             "return (\n            math.pi * self.radius**2\n        )",
         ),
         ("name=None):", "name=None,):"),
+        ("radius: float = 1.0", "radius: int | None = 1.0"),
+        ("def area(self):", "def area(self) -> float:"),
     ],
 )
 def test_comments_docstrings_and_layout_are_no_code(old, new):
@@ -68,6 +70,10 @@ def test_what_executes_is_code(old, new):
     assert code(CODE.replace(old, new)) != code(CODE)
 
 
+def test_the_type_of_a_field_is_code():
+    assert code("class A:\n    x: int = 1") != code("class A:\n    x: float = 1")
+
+
 def test_a_string_that_is_no_docstring_is_code():
     assert code("def f():\n    x = 'a'\n    'b'") != code("def f():\n    x = 'a'\n    'c'")
 
@@ -83,4 +89,4 @@ def test_summaries_count_where_they_are_shown():
 def test_every_version_of_python_finds_the_same():
     """A value written down once: a parser that records more, or less, would change every digest."""
     found = hashlib.sha256(code(CODE).encode()).hexdigest()
-    assert found.startswith("480eea5326e1797e")
+    assert found.startswith("74e0be08662706b0")

@@ -4,6 +4,7 @@ Everything is accumulated over blocks of rows, so that few rows are floats at a 
 every row, without privacy.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,13 +14,13 @@ from dp.data.examples import slices
 BLOCK_ROWS = 8192  # rows made floats at a time: 51 MB of 28 x 28 pixels
 
 
-def blocks(X):
+def blocks(X: np.ndarray) -> Iterator[np.ndarray]:
     """Consecutive rows of X as floats."""
     for rows in slices(len(X), BLOCK_ROWS):
         yield np.asarray(X[rows], dtype=float)
 
 
-def moments(X):
+def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation (divided by n) of every column; exactly 0 for a constant column."""
     mean = sum(block.sum(axis=0) for block in blocks(X)) / len(X)
     # The sum of equal values, divided, may differ from them in the last place.
@@ -38,17 +39,17 @@ class Components(NamedTuple):
     vectors: np.ndarray
 
     @property
-    def explained(self):
+    def explained(self) -> np.ndarray:
         """Share of the total variance that each component has, (d,)."""
         return self.variances / self.variances.sum()
 
-    def scores(self, X, count):
+    def scores(self, X: np.ndarray, count: int) -> np.ndarray:
         """Coordinates of rows (n, d) along the first `count` components, (n, count)."""
         vectors = self.vectors[:, :count] / self.scale[:, None]
         return np.concatenate([(block - self.mean) @ vectors for block in blocks(X)])
 
 
-def principal_components(X, standardise=False):
+def principal_components(X: np.ndarray, standardise: bool = False) -> Components:
     """Principal components of the rows of X (n, d), from their covariance matrix (divided by n).
 
     standardise: columns are first divided by their standard deviations, which gives the components of the
@@ -69,7 +70,7 @@ def principal_components(X, standardise=False):
     )
 
 
-def distances_to_class_mean(X, y):
+def distances_to_class_mean(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Euclidean distance of every row to the mean of the rows with its label, (n,)."""
     distances = np.empty(len(X))
     for label in np.unique(y):

@@ -1,5 +1,7 @@
 """Simulated data, rows bounded in norm, folds and nested training subsets."""
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 
 from dp.errors import Refused
@@ -9,7 +11,7 @@ NUMBERS = "numbers"  # in place of a number of classes: targets are numbers in [
 ROUNDING = 1e-12  # relative excess of a computed norm that is rounding, not a broken bound
 
 
-def uniform_sphere(rows, columns, rng):
+def uniform_sphere(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
     """Points uniform on the unit sphere, (rows, columns)."""
     points = rng.standard_normal((rows, columns))
     for part in slices(rows):
@@ -17,12 +19,18 @@ def uniform_sphere(rows, columns, rng):
     return points
 
 
-def slices(rows, size=BLOCK_ROWS):
+def slices(rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
     """Consecutive slices of this many rows, so that work on one of them takes little memory."""
     return (slice(start, min(rows, start + size)) for start in range(0, rows, size))
 
 
-def simulate_separable(rows, columns, margin, rng, separator=None):
+def simulate_separable(
+    rows: int,
+    columns: int,
+    margin: float,
+    rng: np.random.Generator,
+    separator: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Uniform points on the unit sphere, separable through the origin with a margin.
 
     Points with |u.x| < margin of the separator u are rejected and drawn again; y = sgn(u.x)
@@ -43,7 +51,14 @@ def simulate_separable(rows, columns, margin, rng, separator=None):
     return X, _labels(X @ separator), separator
 
 
-def simulate_unseparable(rows, columns, band, flip_probability, rng, separator=None):
+def simulate_unseparable(
+    rows: int,
+    columns: int,
+    band: float,
+    flip_probability: float,
+    rng: np.random.Generator,
+    separator: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Uniform points on the unit sphere; labels near the separator u are flipped at random.
 
     Each point with |u.x| < band has its label flipped with `flip_probability` (Chaudhuri,
@@ -58,7 +73,9 @@ def simulate_unseparable(rows, columns, band, flip_probability, rng, separator=N
     return X, np.where(flipped, -1, 1).astype(np.int8) * _labels(score), separator
 
 
-def simulate_mixture(rows, means, deviations, rng):
+def simulate_mixture(
+    rows: int, means: np.ndarray, deviations: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Points of K Gaussian classes with diagonal covariance; class sizes differ by at most one.
 
     means, deviations: (K, d). Returns X (rows, d) and y (rows,), whole numbers from 0 to K - 1, in
@@ -78,7 +95,15 @@ def simulate_mixture(rows, means, deviations, rng):
     return X, y.astype(np.int8)
 
 
-def simulate_linear(rows, columns, condition, noise, rng, outliers=0.0, degrees=None):
+def simulate_linear(
+    rows: int,
+    columns: int,
+    condition: float,
+    noise: float,
+    rng: np.random.Generator,
+    outliers: float = 0.0,
+    degrees: float | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows in an ellipsoid within the unit ball, and targets that are linear in them plus noise.
 
     X = Z diag(s) Q' with Z uniform on the unit sphere, s from 1 to 1/condition in equal ratios, and Q a
@@ -106,8 +131,15 @@ def simulate_linear(rows, columns, condition, noise, rng, outliers=0.0, degrees=
 
 
 def simulate_expanded_band(
-    rows, columns, margin, band, flip_probability, rng, separator=None, estimate=None
-):
+    rows: int,
+    columns: int,
+    margin: float,
+    band: float,
+    flip_probability: float,
+    rng: np.random.Generator,
+    separator: np.ndarray | None = None,
+    estimate: Callable | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Separable points whose labels are then flipped at random near an *estimated* separator.
 
     Simulates separable data with `margin`, estimates their maximum-margin separator through the
@@ -125,7 +157,7 @@ def simulate_expanded_band(
     return X, np.where(flipped, -y, y).astype(np.int8), estimated
 
 
-def maximum_margin_separator(X, y):
+def maximum_margin_separator(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Unit vector u that maximises min_i y_i u.x_i on separable data, by scikit-learn's linear SVM.
 
     The squared hinge loss at cost 1e8 leaves slacks of relative size 1e-8, so that the soft margin is
@@ -173,12 +205,12 @@ class Rows:
         return np.asarray(self[:], dtype=dtype)
 
 
-def as_rows(X):
+def as_rows(X: object) -> np.ndarray | Rows:
     """X as an array, or X itself if it is `Rows`."""
     return X if isinstance(X, Rows) else np.asarray(X)
 
 
-def row_norms(X):
+def row_norms(X: np.ndarray | Rows) -> np.ndarray:
     """Euclidean norm of every row, (n,), in blocks: X may be memory-mapped or of integers."""
     norms = np.empty(len(X))
     for part in slices(len(X)):
@@ -187,7 +219,7 @@ def row_norms(X):
     return norms
 
 
-def normalise_rows(X, bound=1.0):
+def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
     """Every row divided by its own norm and multiplied by `bound`; a row of zeros is kept.
 
     A row's result depends on that row alone, so the step costs no privacy.
@@ -197,7 +229,7 @@ def normalise_rows(X, bound=1.0):
     return _at_most(X * (bound / norms)[:, None], bound)
 
 
-def clip_rows(X, bound=1.0):
+def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
     """Rows longer than `bound` are scaled down to it, others are kept. Each row is treated by itself, so
     this costs no privacy."""
     _check_bound(bound)
@@ -234,7 +266,9 @@ def _at_most(X, bound):
     return X
 
 
-def check_rows(X, y, bound, classes=None):
+def check_rows(
+    X: np.ndarray | Rows, y: np.ndarray, bound: float, classes: int | str | None = None
+) -> None:
     """Raise unless every row obeys the public bound and every label is of the public classes.
 
     classes: None for labels -1 and 1; a number for labels 0 .. classes - 1; NUMBERS for targets that are
@@ -256,7 +290,7 @@ def check_rows(X, y, bound, classes=None):
         )
 
 
-def check_labels(y, classes=None):
+def check_labels(y: np.ndarray, classes: int | str | None = None) -> None:
     """Raise unless labels or targets are allowed: see `check_rows`. Labels must be whole numbers."""
     if classes == NUMBERS and y.dtype.kind == "f":
         if not (np.abs(y) <= 1).all():
@@ -268,7 +302,7 @@ def check_labels(y, classes=None):
         raise Refused(f"labels must be integers from 0 to {classes - 1}")
 
 
-def check_coordinates(X, bound):
+def check_coordinates(X: np.ndarray | Rows, bound: float) -> None:
     """Raise unless every |x_j| obeys the public bound on single coordinates."""
     largest = max(
         float(np.abs(np.asarray(X[part], dtype=float)).max(initial=0.0)) for part in slices(len(X))
@@ -280,7 +314,9 @@ def check_coordinates(X, bound):
         )
 
 
-def split_folds(rows, folds, rng):
+def split_folds(
+    rows: int, folds: int, rng: np.random.Generator
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Cross-validation folds: a list of (train, test) index arrays.
 
     Rows are shuffled once and cut into `folds` parts whose sizes differ by at most one; fold k tests
@@ -295,17 +331,19 @@ def split_folds(rows, folds, rng):
     ]
 
 
-def smallest_training_fold(rows, folds):
+def smallest_training_fold(rows: int, folds: int) -> int:
     """The least number of rows that a fold's training part has."""
     return rows - -(-rows // folds)
 
 
-def simulation_rows(rows, has_test=False):
+def simulation_rows(rows: int, has_test: bool = False) -> int:
     """Number of rows that every simulation trains on: all if there is a separate test part, else 3/4."""
     return rows if has_test else rows - rows // 4
 
 
-def reshuffle(rows, rng, has_test=False):
+def reshuffle(
+    rows: int, rng: np.random.Generator, has_test: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """One simulation: (train, test) index arrays of a random order of the rows.
 
     test is empty if the data have a test part of their own, and else a quarter of the rows. Prefixes

@@ -6,6 +6,7 @@ it has no finite epsilon (`dp.accounting.after_preparation`).
 """
 
 import inspect
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ class PutOff(NamedTuple):
     columns: tuple = ()
     steps: tuple = ()
 
-    def apply(self, X):
+    def apply(self, X: np.ndarray) -> np.ndarray:
         """Rows (n, d') as floats, after the steps."""
         if self.steps:
             y = np.zeros(len(X), np.int8)
@@ -69,13 +70,13 @@ class Step(NamedTuple):
     premise: str
 
     @property
-    def row_wise(self):
+    def row_wise(self) -> bool:
         """Whether every new row is made from one old row alone, so that any part of the rows may be
         prepared at any time."""
         return not self.private_rows and not self.selects
 
     @property
-    def random(self):
+    def random(self) -> bool:
         """Whether the step draws random numbers: then it is called with `rng`."""
         return "rng" in inspect.signature(self.apply).parameters
 
@@ -83,7 +84,7 @@ class Step(NamedTuple):
 STEPS = {}
 
 
-def step(private_rows, selects=False, premise=""):
+def step(private_rows: bool, selects: bool = False, premise: str = "") -> Callable:
     """Decorator that registers a step under its function's name. Arguments are the fields of `Step`."""
 
     def decorate(function):
@@ -104,7 +105,7 @@ def step(private_rows, selects=False, premise=""):
     selects=True,
     premise="how many rows are of the two classes (a record whose class changes can change it)",
 )
-def binary(table, negative, positive):
+def binary(table: Table, negative: str, positive: str) -> Table:
     """Only the rows of two classes, with labels -1 and 1; how many there are is public."""
     classes = [str(name) for name in table.classes]
     if not classes:
@@ -131,7 +132,13 @@ def binary(table, negative, positive):
 
 
 @step(private_rows=False, selects=True)
-def subset(table, rows, test_rows=None, shuffle=False, rng=None):
+def subset(
+    table: Table,
+    rows: int,
+    test_rows: int | None = None,
+    shuffle: bool = False,
+    rng: np.random.Generator | None = None,
+) -> Table:
     """The first rows, or with shuffle a choice by a public random permutation, whatever they hold."""
     parts = []
     for part, wanted, what in zip(
@@ -146,7 +153,7 @@ def subset(table, rows, test_rows=None, shuffle=False, rng=None):
 
 
 @step(private_rows=False)
-def scale_by_constants(table, /, **constants):
+def scale_by_constants(table: Table, /, **constants) -> Table:
     """Each column minus a public constant, divided by another: column name -> [centre, scale].
 
     The name "*" stands for every column that is not named.
@@ -164,7 +171,7 @@ def scale_by_constants(table, /, **constants):
 
 
 @step(private_rows=False)
-def scale_to_bounds(table, /, **bounds):
+def scale_to_bounds(table: Table, /, **bounds) -> Table:
     """Each column clipped to its public bounds and mapped to [-1, 1]: column name -> [low, high].
 
     The name "*" stands for every column that is not named. One-hot columns take no bounds and stay 0
@@ -188,7 +195,7 @@ def scale_to_bounds(table, /, **bounds):
 
 
 @step(private_rows=False)
-def row_norm(table):
+def row_norm(table: Table) -> Table:
     """Each row divided by its own norm: ||x|| = 1."""
     return table._replace(
         X=examples.normalise_rows(table.X), bound=1.0, groups=(), coordinate_bound=np.inf
@@ -196,7 +203,7 @@ def row_norm(table):
 
 
 @step(private_rows=False)
-def clip(table, radius):
+def clip(table: Table, radius: float) -> Table:
     """Rows longer than a public radius shortened to it, then all divided by it: ||x|| <= 1."""
     if not radius > 0:
         raise ValueError(f"clip: the radius must be positive, not {radius}")
@@ -206,7 +213,7 @@ def clip(table, radius):
 
 
 @step(private_rows=False)
-def constant_feature(table):
+def constant_feature(table: Table) -> Table:
     """A further column of ones, a regularised intercept: the bound R becomes sqrt(R^2 + 1)."""
     return table._replace(
         X=np.column_stack([table.X, np.ones(len(table.X))]),
@@ -217,7 +224,9 @@ def constant_feature(table):
 
 
 @step(private_rows=False)
-def random_projection(table, dimension, rng=None):
+def random_projection(
+    table: Table, dimension: int, rng: np.random.Generator | None = None
+) -> Table:
     """Rows times a Gaussian matrix drawn from the public seed, not from the data.
 
     Entries are independent normal with variance 1/dimension, so that squared norms are kept on
@@ -235,7 +244,7 @@ def random_projection(table, dimension, rng=None):
 
 
 @step(private_rows=True)
-def standardise(table):
+def standardise(table: Table) -> Table:
     """Each column minus the training rows' mean, divided by their standard deviation.
 
     The deviation divides by n; a constant column becomes zeros.
@@ -248,7 +257,7 @@ def standardise(table):
 
 
 @step(private_rows=True)
-def min_max(table):
+def min_max(table: Table) -> Table:
     """Each column mapped to [-1, 1] by its smallest and largest value in the training rows.
 
     Test rows outside are clipped; a constant column becomes zeros.
@@ -261,7 +270,7 @@ def min_max(table):
 
 
 @step(private_rows=True)
-def max_norm(table):
+def max_norm(table: Table) -> Table:
     """All rows divided by the largest norm of a training row: their norms are at most 1."""
     largest = np.abs(_train(table)).max(initial=0.0)
     if not largest > 0:
@@ -274,7 +283,7 @@ def max_norm(table):
 
 
 @step(private_rows=True)
-def pca(table, components):
+def pca(table: Table, components: int) -> Table:
     """The training rows' leading principal components: scores of the centred rows.
 
     The mean of rows within norm R is within R, and a projection lengthens nothing, so the bound of
@@ -316,7 +325,7 @@ def _per_column(name, given, columns):
     return {column: given[column] if column in given else given["*"] for column in columns}
 
 
-def apply_row_wise(table, steps, overwrite=False):
+def apply_row_wise(table: Table, steps: list[tuple[str, dict]], overwrite: bool = False) -> Table:
     """Apply steps that treat every row by itself, in blocks, so that few integers become floats at a time.
 
     overwrite: write into table.X itself if the result has its type and shape.
@@ -336,7 +345,13 @@ def apply_row_wise(table, steps, overwrite=False):
     return block._replace(X=X, y=table.y, train_rows=table.train_rows)
 
 
-def prepare(table, steps, rng_of=None, put_off=False, overwrite=False):
+def prepare(
+    table: Table,
+    steps: list[tuple[str, dict]],
+    rng_of: Callable | None = None,
+    put_off: bool = False,
+    overwrite: bool = False,
+) -> tuple[Table, list[dict]]:
     """Apply steps in order.
 
     steps: a list of (name, options). rng_of: (number, name) -> the generator of a step that draws.

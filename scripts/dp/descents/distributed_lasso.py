@@ -13,13 +13,13 @@ from dp.errors import Refused
 STOPPED = ("iterations", "cost difference", "loss threshold", "diverged")
 
 
-def soft_threshold(v, lam, rate):
+def soft_threshold(v: np.ndarray, lam: np.ndarray, rate: np.ndarray) -> np.ndarray:
     """sign(v) max(|v| - rate lam, 0): the proximal map of rate lam ||.||_1."""
     limit = rate * lam
     return v - np.minimum(np.maximum(v, -limit), limit)  # three passes over v
 
 
-def printed_threshold(v, lam, rate):
+def printed_threshold(v: np.ndarray, lam: np.ndarray, rate: np.ndarray) -> np.ndarray:
     """sign(v) (|v| - lam), as E18 prints it: without a clip at zero or a step size. Only 0 becomes 0."""
     return v - lam * np.sign(v)
 
@@ -39,7 +39,7 @@ class Centre:
         self._X = X if 2 * self.rows < columns else None
         self._gram = None if self._X is not None else X.T @ X
 
-    def gradient(self, w):
+    def gradient(self, w: np.ndarray) -> np.ndarray:
         """sum_i (w.x_i - y_i) x_i at each of the points w (values, d)."""
         if self._X is not None:
             return (w @ self._X.T) @ self._X - self._moment
@@ -63,7 +63,7 @@ GRADIENTS = {
 }
 
 
-def largest_curvature(X):
+def largest_curvature(X: np.ndarray) -> float:
     """Largest eigenvalue of X'X/n, the Lipschitz constant of the mean loss' gradient."""
     n, d = np.shape(X)
     if d == 0:  # every column was constant
@@ -73,17 +73,17 @@ def largest_curvature(X):
 
 
 def proximal_gradient(
-    centres,
-    dimension,
-    lam,
-    rate,
+    centres: list,
+    dimension: int,
+    lam: np.ndarray,
+    rate: np.ndarray,
     *,
-    shrinkage="soft",
-    gradients="mean",
-    max_iterations=3000,
-    cost_difference=1e-20,
-    loss_threshold=1e-4,
-):
+    shrinkage: str = "soft",
+    gradients: str = "mean",
+    max_iterations: int = 3000,
+    cost_difference: float = 1e-20,
+    loss_threshold: float = 1e-4,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Iterative shrinkage: w <- shrink(w - rate * gradient), for many (lam, rate) at once.
 
     centres: objects with `rows` and `gradient(w)`, and nothing else. gradients: how theirs are combined,
@@ -166,18 +166,18 @@ class Preparation:
             else:
                 self.basis = np.linalg.eigh(Z.T @ Z)[1][:, : -components - 1 : -1]
 
-    def apply(self, X):
+    def apply(self, X: np.ndarray) -> np.ndarray:
         if np.all(self.scale == 1) and not self.mean.any():
             return X
         Z = (X - self.mean) / self.scale
         return Z if self.basis is None else Z @ self.basis
 
-    def unapply(self, w):
+    def unapply(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         w = (w if self.basis is None else w @ self.basis.T) / self.scale
         return w, -w @ self.mean
 
 
-def clipped_sum(X, y, w, clip):
+def clipped_sum(X: np.ndarray, y: np.ndarray, w: np.ndarray, clip: float) -> np.ndarray:
     """sum_i of (w.x_i - y_i) x_i, each shortened to norm `clip`, at the points w (values, d)."""
     slope = w @ X.T - y
     length = np.abs(slope) * np.sqrt(np.einsum("ij,ij->i", X, X))
@@ -186,7 +186,7 @@ def clipped_sum(X, y, w, clip):
     return np.nan_to_num(slope, copy=False) @ X
 
 
-def split_rows(n, centres):
+def split_rows(n: int, centres: int) -> list[slice]:
     """Consecutive shares of n rows, one per centre, whose sizes differ by at most one."""
     if centres > n:
         raise Refused(f"{n} rows cannot be divided among {centres} centres")

@@ -19,7 +19,7 @@ LEAST_ROWS = 256  # of a block, where there are many classes and restarts
 LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() if loss.residual))
 
 
-def classes_of(loss, classes):
+def classes_of(loss: str, classes: int) -> int | str | None:
     """The argument `classes` of `dp.data.examples.check_rows`: the number of classes for softmax loss."""
     if loss != "softmax":
         return NUMBERS if losses.get(loss).residual else None
@@ -102,7 +102,7 @@ def mean_gradient(X, y, W, loss, clip=None, valued=True, norms=None):
     return value / len(X), total.reshape(d, restarts, K).transpose(1, 0, 2) / len(X)
 
 
-def clipped_mean(gradient, clip):
+def clipped_mean(gradient: np.ndarray, clip: float) -> np.ndarray:
     """Mean gradients (restarts, d, K), each of norm `clip` at most as a whole.
 
     Rows without a bound may overflow it: what is no number is left out, what is infinite is clipped to 0.
@@ -113,7 +113,15 @@ def clipped_mean(gradient, clip):
     return gradient / np.maximum(1.0, norms / clip)[:, None, None]
 
 
-def sampled_gradient(X, y, W, loss, clip, sampling, rng):
+def sampled_gradient(
+    X: np.ndarray,
+    y: np.ndarray,
+    W: np.ndarray,
+    loss: losses.Loss,
+    clip: float | None,
+    sampling: float,
+    rng: np.random.Generator,
+) -> np.ndarray:
     """The sum of clipped gradients over a Poisson batch, divided by the batch's *expected* size.
 
     Each restart has its own batch. Every example is in it independently with probability `sampling`. The
@@ -130,24 +138,24 @@ def sampled_gradient(X, y, W, loss, clip, sampling, rng):
 
 
 def descend(
-    X,
-    y,
+    X: np.ndarray,
+    y: np.ndarray,
     *,
-    iterations,
-    learning_rate,
-    loss="logistic",
-    classes=None,
-    lam=0.0,
-    clip=None,
-    mean_clip=None,
-    sigma=0.0,
-    restarts=1,
-    rng=None,
-    initial=None,
-    precondition=None,
-    sampling=None,
-    traced=True,
-):
+    iterations: int,
+    learning_rate: float,
+    loss: losses.Loss = "logistic",
+    classes: int | None = None,
+    lam: float = 0.0,
+    clip: float | None = None,
+    mean_clip: float | None = None,
+    sigma: float = 0.0,
+    restarts: int = 1,
+    rng: np.random.Generator | None = None,
+    initial: np.ndarray | None = None,
+    precondition: np.ndarray | None = None,
+    sampling: float | None = None,
+    traced: bool = True,
+) -> tuple[np.ndarray, np.ndarray]:
     """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
 
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient,

@@ -5,6 +5,8 @@ Each may carry several values of lambda that share its rows, order and noise. So
 array operations, whatever the number of simulations is.
 """
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 from scipy import special
 
@@ -14,7 +16,9 @@ from dp.errors import Refused
 SCHEDULES = ("inverse_sqrt", "inverse_lambda", "constant")
 
 
-def batch_plan(n, batch, final=None):
+def batch_plan(
+    n: int, batch: int, final: int | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(starts, stops, divisors) of one pass over n rows in disjoint batches.
 
     Batches have `batch` rows, at most n. With `final`, their size changes geometrically from `batch` at
@@ -32,7 +36,7 @@ def batch_plan(n, batch, final=None):
     return np.array(starts), np.array([*starts[1:], n]), np.array(divisors)
 
 
-def learning_rate(step, schedule, rate, lam):
+def learning_rate(step: int, schedule: str, rate: float, lam: np.ndarray) -> np.ndarray:
     """Learning rate at a step (counted from 1), one per lambda: rate times 1/sqrt(t), 1/(lam t) or 1."""
     if schedule == "inverse_sqrt":
         return np.full(len(lam), rate / np.sqrt(step))
@@ -41,7 +45,7 @@ def learning_rate(step, schedule, rate, lam):
     return np.full(len(lam), rate)
 
 
-def program_gradient(w, examples, clip):
+def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.ndarray:
     """Sum over examples of what E18's program takes for the logistic loss' gradient, at weights w.
 
     w (runs, values, d), examples (runs, rows, d), each times its label. Coordinate j of example x has
@@ -57,20 +61,20 @@ def program_gradient(w, examples, clip):
 
 
 def descend(
-    rows,
-    block,
-    lam,
-    passes,
-    plan,
+    rows: np.ndarray,
+    block: np.ndarray,
+    lam: np.ndarray,
+    passes: Iterable,
+    plan: tuple,
     *,
-    targets=None,
-    loss="logistic",
-    clip=1.0,
-    schedule="inverse_sqrt",
-    rate=1.0,
-    as_run=False,
-    checkpoints=(),
-):
+    targets: np.ndarray | None = None,
+    loss: losses.Loss = "logistic",
+    clip: float = 1.0,
+    schedule: str = "inverse_sqrt",
+    rate: float = 1.0,
+    as_run: bool = False,
+    checkpoints: Sequence[int] = (),
+) -> tuple[np.ndarray, np.ndarray]:
     """w <- w - eta (lam w + (sum of clipped gradients + noise) / b), from w = 0.
 
     as_run: `program_gradient` is the sum of gradients, and lam sum_j w_j, one number, is added to every

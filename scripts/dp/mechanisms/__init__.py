@@ -30,7 +30,7 @@ import re
 import sys
 import traceback
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import repeat
@@ -72,17 +72,19 @@ class Parameters(SimpleNamespace):
     adjacency = REPLACE_ONE  # unless it is an option
 
     @property
-    def mu(self):
+    def mu(self) -> float:
         """The Gaussian-DP parameter of a Gaussian release that is (epsilon, delta)-DP."""
         return gaussian_mu(self.epsilon, self.delta)
 
-    def proven(self, reason, epsilon=None, profile=None):
+    def proven(
+        self, reason: str, epsilon: float | None = None, profile: object | None = None
+    ) -> Guarantee:
         """The `Guarantee` of the (epsilon, delta) asked for, or of another epsilon if that holds."""
         epsilon = self.epsilon if epsilon is None else epsilon
         return Guarantee(self.epsilon, epsilon, self.delta, self.adjacency, reason, profile)
 
 
-def repeated(release, draws):
+def repeated(release: Release, draws: int) -> Release:
     """Each row of a release, with everything that info has per row, `draws` times: draws without noise."""
     rows = len(release.weights)
     info = release.info.items()
@@ -93,7 +95,7 @@ def repeated(release, draws):
     )
 
 
-def join(releases):
+def join(releases: list[Release]) -> Release:
     """Several releases as one, with the restarts of the first one first. Of info, what is per restart is
     kept."""
     restarts = [len(release.weights) for release in releases]
@@ -187,16 +189,18 @@ class Mechanism:
         `dp.data.examples.NUMBERS` for numbers in [-1, 1]."""
         return NUMBERS if self.takes_numbers(vars(p)) else None
 
-    def takes_numbers(self, options):
+    def takes_numbers(self, options: dict) -> bool:
         """Whether targets may be numbers in [-1, 1] with these options and defaults for the others."""
         loss = (self.defaults() | options).get("loss")
         return self.numbers and (loss is None or losses.get(loss).residual)
 
-    def shared_fit(self, options):
+    def shared_fit(self, options: dict) -> str | None:
         """Name of the fit that is used with these options: `fit`, unless options choose another."""
         return self.fit
 
-    def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):
+    def rule_lambda(
+        self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
+    ) -> float:
         """lambda from public numbers alone, if none is stated; 0 if the mechanism needs none.
 
         n, d, epsilon, delta, bound and options as in `guarantee`.
@@ -215,12 +219,22 @@ class Mechanism:
 
     # ---- public calls
 
-    def check(self, n, d, **settings):
+    def check(self, n: int, d: int, **settings) -> None:
         """Raise `Refused` for settings (those of `guarantee`) that it cannot run with. Every cell is
         checked in this way before anything runs. A mechanism with a slow guarantee may check less here."""
         self.guarantee(n, d, **settings)
 
-    def guarantee(self, n, d, *, epsilon=math.inf, delta=0.0, lam=None, bound=1.0, **options):
+    def guarantee(
+        self,
+        n: int,
+        d: int,
+        *,
+        epsilon: float = math.inf,
+        delta: float = 0.0,
+        lam: float | None = None,
+        bound: float = 1.0,
+        **options,
+    ) -> Guarantee:
         """`dp.accounting.Guarantee` for public size n and d released coordinates."""
         p = self.parameters(n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, **options)
         with self._own_code(self._guarantee):
@@ -231,7 +245,17 @@ class Mechanism:
                 raise TypeError(f"it returns {type(guarantee).__name__}, not a Guarantee")
         return guarantee if self.proven else unproven(guarantee)
 
-    def release(self, X, y, *, restarts=1, rng=None, fit=None, all_rows=None, **arguments):
+    def release(
+        self,
+        X: np.ndarray | Rows,
+        y: np.ndarray,
+        *,
+        restarts: int = 1,
+        rng: np.random.Generator | None = None,
+        fit: tuple | None = None,
+        all_rows: np.ndarray | None = None,
+        **arguments,
+    ) -> Release:
         """`Release` of `restarts` independent draws for rows X (n, d) and labels y (n,).
 
         arguments: as for `guarantee`, and public or initial if the mechanism uses public rows.
@@ -241,15 +265,15 @@ class Mechanism:
 
     def release_many(
         self,
-        trains,
+        trains: Iterable,
         *,
-        rngs=None,
-        fits=None,
-        all_rows=None,
-        candidates=({},),
-        restarts=1,
+        rngs: Iterable | None = None,
+        fits: Iterable | None = None,
+        all_rows: Iterable | None = None,
+        candidates: Sequence[dict] = ({},),
+        restarts: int = 1,
         **arguments,
-    ):
+    ) -> list[Release]:
         """One `Release` per data set of `trains`, an iterable of (X, y), in their order.
 
         rngs, fits, all_rows: one per data set. candidates: settings to try on each, mappings of "lam"
@@ -261,7 +285,7 @@ class Mechanism:
         tasks = self._tasks(trains, rngs, fits, all_rows, candidates, arguments)
         return self._releases(tasks, restarts, len(candidates))
 
-    def of_data(self, meta):
+    def of_data(self, meta: dict) -> dict:
         """The public facts of a prepared data set (its .json) that this mechanism uses, as a dictionary."""
         labels = meta.get("labels", {})  # label -> name; "-1" and "1", or "0", "1", ..
         known = {
@@ -271,15 +295,15 @@ class Mechanism:
         return {name: known[name] for name in self.facts}
 
     @property
-    def multiclass(self):
+    def multiclass(self) -> bool:
         """Whether it learns more than two classes, labels 0 .. K - 1 in place of -1 and 1."""
         return "classes" in self.facts
 
-    def defaults(self):
+    def defaults(self) -> dict:
         """Option name -> default."""
         return {name: option.default for name, option in self.options.items()}
 
-    def check_options(self, options):
+    def check_options(self, options: dict) -> None:
         """Raise `Refused` unless the mechanism has options with these names and takes these values."""
         for name, value in options.items():
             if name not in self.options:
@@ -288,7 +312,17 @@ class Mechanism:
                 raise Refused(f"{self.name} has no option {name!r} (it has: {known}){near}")
             self.options[name].check(f"{self.name}: {name}", value)
 
-    def parameters(self, n, d, *, epsilon=math.inf, delta=0.0, lam=None, bound=1.0, **options):
+    def parameters(
+        self,
+        n: int,
+        d: int,
+        *,
+        epsilon: float = math.inf,
+        delta: float = 0.0,
+        lam: float | None = None,
+        bound: float = 1.0,
+        **options,
+    ) -> Parameters:
         """`Parameters` for public size n and d coordinates. Raises `Refused` for impossible ones."""
         name = self.name
         Whole().check(f"{name}: n", n)
@@ -434,7 +468,7 @@ class Mechanism:
             ) from error
 
 
-def register(name):
+def register(name: str) -> Callable:
     """Class decorator: makes an instance available as MECHANISMS[name]."""
 
     def decorate(mechanism):
@@ -445,7 +479,7 @@ def register(name):
     return decorate
 
 
-def added_folder():
+def added_folder() -> Path | None:
     """The folder of further mechanisms, None if there is none."""
     return Path(os.environ[ADDED]) if os.environ.get(ADDED) else None
 

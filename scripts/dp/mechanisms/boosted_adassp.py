@@ -7,6 +7,7 @@ is the sum of the parts' mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3).
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,7 +22,16 @@ from dp.privacy.profiles import Gaussian
 SHARES = 0.1, 0.3, 0.6
 
 
-def boost(X, y, p, precondition, sigma, draws, rng, clip=None):
+def boost(
+    X: np.ndarray,
+    y: np.ndarray,
+    p: Parameters,
+    precondition: Callable,
+    sigma: float,
+    draws: int,
+    rng: np.random.Generator,
+    clip: float | None = None,
+) -> np.ndarray:
     """theta += P (X' clip(y - X theta, [-clip, clip]) - n lambda theta + N(0, sigma^2 I)), T times, from 0.
 
     precondition: (draws, d) -> (draws, d), multiplies each draw by its P. T = p.iterations. clip: p.clip if

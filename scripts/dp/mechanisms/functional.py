@@ -32,13 +32,13 @@ from dp.privacy import quadratics
 POLYNOMIALS = {"squared": (1.0, 2.0, 2.0), "logistic": (0.125, 0.5, 1.0)}
 
 
-def bounds(d, bound, coordinate_bound=None):
+def bounds(d: int, bound: float, coordinate_bound: float | None = None) -> tuple[float, float]:
     """(R, B): the smallest public bounds on ||x||_2 and on |x_j| that follow from the given ones."""
     coordinate_bound = bound if coordinate_bound is None else coordinate_bound
     return min(bound, math.sqrt(d) * coordinate_bound), min(bound, coordinate_bound)
 
 
-def published_sensitivity(d, coordinate_bound=1.0, loss="squared"):
+def published_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "squared") -> float:
     """The L1 sensitivity that the sources use, for |x_j| <= B, |y| <= 1; valid, not tight.
 
     Squared loss: 2 (1 + dB)^2, twice the largest L1 norm of a record's coefficients. Logistic loss:
@@ -48,7 +48,7 @@ def published_sensitivity(d, coordinate_bound=1.0, loss="squared"):
     return 2 * (1 + s) ** 2 if loss == "squared" else s * s / 4 + 3 * s
 
 
-def coordinate_sensitivity(d, coordinate_bound=1.0, loss="squared"):
+def coordinate_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "squared") -> float:
     """The exact L1 sensitivity under replace-one for |x_j| <= B and labels in {-1, 1}.
 
     With p = x + x', q = x - x': M = (pq' + qp')/2, so sum |M_jk| <= PQ, P = ||p||_1, Q = ||q||_1, and
@@ -62,7 +62,7 @@ def coordinate_sensitivity(d, coordinate_bound=1.0, loss="squared"):
     return alpha * (s + t) ** 2 if t <= s else 2 * beta * s
 
 
-def l2_sensitivity(d, bound=1.0, loss="squared"):
+def l2_sensitivity(d: int, bound: float = 1.0, loss: str = "squared") -> float:
     """An L1 sensitivity under replace-one for ||x||_2 <= R and labels in {-1, 1}.
 
     By Cauchy-Schwarz sum |M_jk| <= d ||M||_F and ||L||_1 <= sqrt(d) ||L||_2. With r, s the norms of
@@ -77,7 +77,7 @@ def l2_sensitivity(d, bound=1.0, loss="squared"):
     return math.sqrt(1 - s * s) * (a * s + b)
 
 
-def gaussian_sensitivity(bound=1.0, loss="squared"):
+def gaussian_sensitivity(bound: float = 1.0, loss: str = "squared") -> float:
     """L2 sensitivity of the coefficients under replace-one for ||x||_2 <= R, labels in {-1, 1}.
 
     Distinct monomials: alpha^2 (2 ||M||_F^2 - sum M_jj^2) + beta^2 ||L||_2^2, at most (k as in

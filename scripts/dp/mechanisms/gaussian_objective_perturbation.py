@@ -58,7 +58,7 @@ class Kind(NamedTuple):
     loss: object
 
 
-def kind(loss):
+def kind(loss: losses.Loss) -> Kind:
     """The `Kind` of a loss. Raises `Refused` if the proofs do not cover it."""
     loss = losses.get(loss)
     if type(loss) not in (losses.Logistic, losses.LogCosh):
@@ -71,7 +71,7 @@ def kind(loss):
 LOGISTIC = kind("logistic")
 
 
-def moved(n, lam, tolerance, adjacency):
+def moved(n: int, lam: float, tolerance: float, adjacency: str) -> float:
     """How much the errors of two neighbours' certified points can differ: see the module's docstring."""
     return (2 + (adjacency == ADD_REMOVE) / n) * tolerance / lam
 
@@ -146,7 +146,9 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     options = LOSS | ADJACENCY | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(20.0)}
 
-    def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):
+    def rule_lambda(
+        self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
+    ) -> float:
         """lambda from public numbers alone, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
         p = self.defaults() | options
         found = self._kind(SimpleNamespace(**p))

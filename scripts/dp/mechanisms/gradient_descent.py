@@ -50,7 +50,7 @@ class Classifier(Mechanism):
         if p.classes is not None and p.loss != "softmax":
             raise Refused(f"{p.loss} loss is not for {p.classes} classes: use softmax")
 
-    def takes_numbers(self, options):
+    def takes_numbers(self, options: dict) -> bool:
         loss = options.get("loss", "logistic")
         return loss != "softmax" and losses.get(loss).residual
 
@@ -148,7 +148,15 @@ class DPGradientDescent(_Descent):
         settings = n, d, p.epsilon, p.delta, p.bound, p.loss
         return self.rule_steps(*settings) if p.steps == "rule" else {}
 
-    def rule_steps(self, n, d, epsilon, delta, bound=1.0, loss="logistic"):
+    def rule_steps(
+        self,
+        n: int,
+        d: int,
+        epsilon: float,
+        delta: float,
+        bound: float = 1.0,
+        loss: str = "logistic",
+    ) -> dict:
         """Options from public numbers alone: T = min(1000, n mu/sqrt(d)), 1/curvature, no clipping."""
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)
@@ -184,7 +192,7 @@ class DPGradientDescent(_Descent):
             reason += "; it starts from weights that public rows alone determine"
         return p.proven(reason, proven, Gaussian(mu))
 
-    def sigma(self, n, p):
+    def sigma(self, n: int, p: Parameters) -> float:
         """Standard deviation of the noise on every coordinate of the mean gradient."""
         calibrate = gaussian_sigma if p.noise == "analytic" else classical_gaussian_sigma
         return calibrate(p.epsilon, p.delta, self._unit(n, p)[0])
@@ -222,7 +230,7 @@ class MeanClippedDescent(_Descent):
         | STEPS
     )
 
-    def moved(self, n, p):
+    def moved(self, n: int, p: Parameters) -> float:
         """How far one replaced record moves the clipped mean gradient, at most."""
         return min(2 * p.clip, 2 * self._each(p) / n)
 
@@ -231,7 +239,7 @@ class MeanClippedDescent(_Descent):
         bounded = p.rows == "bounded"
         return last_iterate.constants(p.loss, 0.0, p.bound)[0] / 2 if bounded else math.inf
 
-    def sigma(self, n, p):
+    def sigma(self, n: int, p: Parameters) -> float:
         """Standard deviation of the noise on every coordinate of the clipped mean gradient."""
         if p.noise == "published":
             moved, calibrate = 2 * p.clip / n, classical_gaussian_sigma

@@ -21,7 +21,9 @@ PRIVATE_SIDE = 1e-3  # relative width of the search for them
 
 
 @lru_cache(maxsize=64)
-def calibrate(rows, steps, epsilon, delta, tau0, share, adjacency):
+def calibrate(
+    rows: int, steps: int, epsilon: float, delta: float, tau0: float, share: float, adjacency: str
+) -> tuple:
     """(gamma, every gradient's mu, profile) at R = 1 for about the least noise that is (epsilon, delta)-DP.
 
     It finds the largest Gaussian parameter m whose exact total is private. `share` of m^2 goes to the
@@ -125,7 +127,7 @@ class IterativeHessianMixing(Mechanism):
         return weights, {"scale": sigma, "gamma": gamma}
 
 
-def wishart(rows, d, draws, rng):
+def wishart(rows: int, d: int, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Z'Z/k, Z of k x d standard normals, k >= d: (draws, d, d), by Bartlett's decomposition."""
     B = np.tril(rng.standard_normal((draws, d, d)), -1)
     B[:, range(d), range(d)] = np.sqrt(rng.chisquare(rows - np.arange(d), (draws, d)))

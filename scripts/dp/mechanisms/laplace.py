@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from dp.accounting import none
-from dp.mechanisms import register
+from dp.mechanisms import Parameters, register
 from dp.mechanisms.nonprivate import weight_statistics
 from dp.mechanisms.options import Choice
 from dp.mechanisms.output_perturbation import (
@@ -93,7 +93,7 @@ class LaplaceL1(_Coordinates):
     numbers = True
     fit = "l2"
 
-    def scale(self, n, d, p):
+    def scale(self, n: int, d: int, p: Parameters) -> float:
         return math.sqrt(d) * sensitivity(n, p.lam, p.bound, p.loss, p.tolerance) / p.epsilon
 
     def _guarantee(self, n, d, p):

@@ -55,7 +55,9 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         """Share of mu that everything but the tilt takes."""
         return math.sqrt(p["output"] ** 2 + p["covariance"] * (2 if self._beside(p) else 1))
 
-    def rule_lambda(self, n, d, epsilon, delta, bound=1.0, **options):
+    def rule_lambda(
+        self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
+    ) -> float:
         """That of the tilt's own share of mu."""
         second = self._second(self.defaults() | options)
         options = {key: options[key] for key in options.keys() - {"covariance", "robust"}}
@@ -151,12 +153,14 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
         return (v / (1 - v / loss.tau**2))[:, None, None] * hessian, 4 * scale > least
 
 
-def bend(loss):
+def bend(loss: losses.MarginLoss) -> float:
     """sup |d log l''/dz| over sqrt(c): logistic 1 over 1/2, log-cosh 2/tau over 1."""
     return 2.0 / getattr(loss, "tau", 1.0)
 
 
-def mean_square(X, y, weights, loss):
+def mean_square(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray, loss: losses.MarginLoss
+) -> np.ndarray:
     """Mean over rows of l'^2 at each of weights (draws, d): (draws,)."""
     total = np.zeros(len(weights))
     for part in slices(len(y)):
@@ -165,7 +169,13 @@ def mean_square(X, y, weights, loss):
     return total / len(y)
 
 
-def second_moments(X, y, weights, scores=False, loss=LOGISTIC):
+def second_moments(
+    X: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray,
+    scores: bool = False,
+    loss: losses.MarginLoss = LOGISTIC,
+) -> list[np.ndarray]:
     """[sum of l'' x x'] and, if asked for, the sum of l'^2 x x', at each of weights (draws, d).
 
     Each (draws, d, d).

@@ -1,5 +1,7 @@
 """The baselines without noise."""
 
+import numpy as np
+
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, join, register, repeated
 from dp.mechanisms.options import LOSS, Choice
@@ -34,7 +36,7 @@ class NonPrivate(Mechanism):
     def _guarantee(self, n, d, p):
         return "the exact minimiser is released"
 
-    def shared_fit(self, options):
+    def shared_fit(self, options: dict) -> str:
         """The fit of the same name as the penalty."""
         return options.get("penalty", "l2")
 
@@ -48,7 +50,7 @@ class NonPrivate(Mechanism):
         return repeated(fitted, draws)
 
 
-def weight_statistics(weights):
+def weight_statistics(weights: np.ndarray) -> dict:
     """Mean and variance over the weights (1, d) of one fit, as E18 tabulates them."""
     return {"weights_mean": weights.mean(axis=1), "weights_variance": weights.var(axis=1)}
 

@@ -47,12 +47,22 @@ class Tilted(Mechanism):
     in_blocks = True
     law = staticmethod(l2_laplace)  # of the tilt and of the output noise
 
-    def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic", **options):
+    def tilt(
+        self,
+        n: int,
+        epsilon: float,
+        lam: float,
+        bound: float = 1.0,
+        loss: losses.Loss = "logistic",
+        **options,
+    ) -> tuple[float, float]:
         """(epsilon_b, ridge) for an exact minimiser: b ~ Gamma(d, 2 kappa R / epsilon_b), lam + ridge."""
         raise NotImplementedError
 
     @staticmethod
-    def share(n, d, lam, bound, loss, tolerance):
+    def share(
+        n: int, d: int, lam: float, bound: float, loss: losses.Loss, tolerance: float
+    ) -> float:
         """s: the share of epsilon that the output noise takes.
 
         To second order around the minimiser without tilt, where the Hessian is H, tilt and output noise
@@ -64,7 +74,7 @@ class Tilted(Mechanism):
         q = n * tolerance * (1 + loss.c * bound * bound / (d * lam)) / (loss.kappa * bound)
         return q ** (2 / 3) / (1 + q ** (2 / 3))
 
-    def plan(self, n, d, **settings):
+    def plan(self, n: int, d: int, **settings) -> Plan:
         """The `Plan` for settings as `guarantee` takes them."""
         return self._plan(n, d, self.parameters(n, d, **settings))
 
@@ -148,7 +158,15 @@ class ObjectivePerturbation(Tilted):
             f"{plan.epsilon_b:.6g}, extra ridge {plan.ridge:.6g}; {self._paid(plan, d, p.tolerance)}"
         )
 
-    def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic", calibration="cms11"):
+    def tilt(
+        self,
+        n: int,
+        epsilon: float,
+        lam: float,
+        bound: float = 1.0,
+        loss: losses.Loss = "logistic",
+        calibration: str = "cms11",
+    ) -> tuple[float, float]:
         return calibrate(epsilon, n, lam, bound, loss, calibration)
 
 
@@ -180,5 +198,7 @@ class ObjectivePerturbationCM08(Tilted):
         reason = f"the proof leaves out the Jacobian of b -> w; {here}; {self._paid(plan, d, p.tolerance)}"
         return p.proven(reason, p.epsilon + excess)
 
-    def tilt(self, n, epsilon, lam, bound=1.0, loss="logistic"):
+    def tilt(
+        self, n: int, epsilon: float, lam: float, bound: float = 1.0, loss: losses.Loss = "logistic"
+    ) -> tuple[float, float]:
         return epsilon, 0.0

@@ -4,6 +4,7 @@ options = {"clip": Ordinary(1.0), "noise": Choice("analytic", "published"), "par
 """
 
 import math
+from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
 
@@ -12,7 +13,7 @@ from dp.accounting import ADD_REMOVE, REPLACE_ONE
 from dp.errors import Refused
 
 
-def did_you_mean(name, valid):
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """The nearest valid name, for the end of a message; "" if none is similar."""
     near = get_close_matches(str(name), [str(each) for each in valid], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
@@ -30,10 +31,10 @@ class Option:
     def __init__(self, default=None):
         self.default = default
 
-    def takes(self, value):
+    def takes(self, value: object) -> bool:
         raise NotImplementedError
 
-    def check(self, name, value):
+    def check(self, name: str, value: object) -> None:
         """Raise `Refused` unless the option, which has that name, takes the value."""
         if not self.takes(value):
             raise Refused(f"{name} must be {self.what}, not {value!r}")
@@ -47,7 +48,7 @@ class Between(Option):
         self.low, self.high = low, high
         self.what = f"a number strictly between {low:g} and {high:g}"
 
-    def takes(self, value):
+    def takes(self, value: object) -> bool:
         return _number(value) and self.low < value < self.high
 
 
@@ -66,7 +67,7 @@ class Positive(Option):
 
     what = "a finite number > 0"
 
-    def takes(self, value):
+    def takes(self, value: object) -> bool:
         return _number(value) and 0 < value < math.inf
 
 
@@ -75,7 +76,7 @@ class NonNegative(Option):
 
     what = "a finite number >= 0"
 
-    def takes(self, value):
+    def takes(self, value: object) -> bool:
         return _number(value) and 0 <= value < math.inf
 
 
@@ -86,7 +87,7 @@ class Whole(Option):
         super().__init__(default)
         self.least, self.what = least, f"a whole number of at least {least}"
 
-    def takes(self, value):
+    def takes(self, value: object) -> bool:
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         return whole and value >= self.least
 
@@ -96,7 +97,7 @@ class Flag(Option):
 
     what = "true or false"
 
-    def takes(self, value):
+    def takes(self, value: object) -> bool:
         return isinstance(value, bool)
 
 
@@ -107,7 +108,7 @@ class Choice(Option):
         super().__init__(names[0] if default is None else default)
         self.names, self.what = names, f"one of {', '.join(map(repr, names))}"
 
-    def check(self, name, value):
+    def check(self, name: str, value: object) -> None:
         if not isinstance(value, str) or value not in self.names:
             near = did_you_mean(value, self.names)
             raise Refused(f"{name} is {self.what}, not {value!r}{near}")
@@ -120,7 +121,7 @@ class Optional(Option):
         super().__init__(None)
         self.kind, self.what = kind, f"{kind.what}, or none"
 
-    def takes(self, value):
+    def takes(self, value: object) -> bool:
         return value is None or self.kind.takes(value)
 
 
@@ -129,7 +130,7 @@ class Name(Option):
 
     what = "a name"
 
-    def takes(self, value):
+    def takes(self, value: object) -> bool:
         return isinstance(value, str)
 
 
@@ -141,7 +142,7 @@ class Settings(Option):
         self.lists = lists
         self.what = "a mapping of names to " + ("lists of values" if lists else "values")
 
-    def takes(self, value):
+    def takes(self, value: object) -> bool:
         return isinstance(value, dict) and all(
             isinstance(name, str) and (not self.lists or (isinstance(each, list) and each))
             for name, each in value.items()
@@ -154,7 +155,7 @@ class Loss(Option):
     def __init__(self, default="logistic"):
         super().__init__(default)
 
-    def check(self, name, value):
+    def check(self, name: str, value: object) -> None:
         losses.get(value)
 
 

@@ -13,7 +13,7 @@ from dp.solvers.fits import FITS, fit_options
 from dp.solvers.newton import check_certifiable
 
 
-def certificate(p, norm="gradient norm"):
+def certificate(p: Parameters, norm: str = "gradient norm") -> str:
     """What a reason says about tau."""
     return (
         f"tau = {p.tolerance:g} the {norm} that the solver certifies on every data set (in real numbers by "
@@ -22,7 +22,9 @@ def certificate(p, norm="gradient norm"):
     )
 
 
-def sensitivity(n, lam, bound=1.0, loss="logistic", tolerance=0.0):
+def sensitivity(
+    n: int, lam: float, bound: float = 1.0, loss: losses.Loss = "logistic", tolerance: float = 0.0
+) -> float:
     """L2 sensitivity of the L2-regularised minimiser under replace-one.
 
     The objective is lam-strongly convex, and replacing one record changes its gradient by at most
@@ -53,7 +55,7 @@ class Perturbed(Mechanism):
     certified = True
     law = staticmethod(l2_laplace)  # of the noise
 
-    def scale(self, n, d, p):
+    def scale(self, n: int, d: int, p: Parameters) -> float:
         """Scale of the noise for public size n and d coordinates."""
         raise NotImplementedError
 
@@ -107,7 +109,7 @@ class OutputPerturbation(Perturbed):
     fit = "l2"
     options = LOSS | TOLERANCE
 
-    def scale(self, n, d, p):
+    def scale(self, n: int, d: int, p: Parameters) -> float:
         """Scale of the noise's norm ~ Gamma(d, scale)."""
         return sensitivity(n, p.lam, p.bound, p.loss, p.tolerance) / p.epsilon
 
@@ -139,7 +141,7 @@ class GaussianOutputPerturbation(OutputPerturbation):
         moved = sensitivity(n, p.lam, p.bound, p.loss) / 2
         return moved + (2 + 1 / n) * p.tolerance / p.lam
 
-    def scale(self, n, d, p):
+    def scale(self, n: int, d: int, p: Parameters) -> float:
         """Standard deviation of the noise."""
         return self._sensitivity(n, p) / p.mu
 

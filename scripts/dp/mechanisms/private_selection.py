@@ -79,7 +79,7 @@ class PrivateSelection(Mechanism):
         "score": Choice("noisy", "exact"),
     }
 
-    def takes_numbers(self, options):
+    def takes_numbers(self, options: dict) -> bool:
         p = self.defaults() | options
         return p["of"] in MECHANISMS and all(_numbers(SimpleNamespace(**p)))
 
@@ -88,7 +88,7 @@ class PrivateSelection(Mechanism):
         options = of.defaults() | next(_combinations(p))
         return of._classes(SimpleNamespace(**options, classes=p.classes))
 
-    def check(self, n, d, **settings):
+    def check(self, n: int, d: int, **settings) -> None:
         """Every setting at the whole epsilon: the runs' own takes long to find."""
         p = self.parameters(n, d, **settings)
         for arguments in _candidates(n, d, p, p.epsilon, p.delta):

@@ -210,7 +210,7 @@ class PoissonSGDReleased(Mechanism):
 REGULARISATION = 1e-8  # beside the mean loss
 
 
-def zero_concentrated(epsilon, delta):
+def zero_concentrated(epsilon: float, delta: float) -> float:
     """rho with epsilon = rho + sqrt(4 rho log(sqrt(pi rho)/delta)): Bun, Steinke (TCC 2016), lemma 3.6."""
     from scipy.optimize import brentq
 

@@ -22,12 +22,12 @@ from dp.privacy.quadratics import noisy_inverse
 CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # of a loss at most, times R^2
 
 
-def gradient_norm(p, loss="logistic"):
+def gradient_norm(p: Parameters, loss: str = "logistic") -> float:
     """The largest norm of a record's gradient. Clipping to it changes gradients only if scores overflow."""
     return last_iterate.constants(loss, 0.0, p.bound)[0] / 2
 
 
-def gradient_sum(p, loss="logistic"):
+def gradient_sum(p: Parameters, loss: str = "logistic") -> float:
     """L2 sensitivity of a sum of gradients."""
     return sensitivities.vector_sum(gradient_norm(p, loss), p.adjacency)
 

@@ -248,7 +248,7 @@ class DPSGDAsRun(_AsRun, DPSGD):
     options = PROGRAM
 
     @staticmethod
-    def law(dimension, scale, size, rng):
+    def law(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
         direction = rng.standard_normal((size, dimension))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         return direction * rng.gamma(dimension, scale, (size, dimension))

@@ -5,13 +5,13 @@ import math
 import numpy as np
 
 from dp.accounting import none
-from dp.mechanisms import register
+from dp.mechanisms import Parameters, register
 from dp.mechanisms.options import TOLERANCE, Choice, Optional, Positive
 from dp.mechanisms.output_perturbation import Perturbed, certificate, sensitivity
 from dp.solvers.lasso_scales import SCALES, weight_beside_mean
 
 
-def lasso_sensitivity(lam):
+def lasso_sensitivity(lam: float) -> float:
     """An upper bound on the L2 sensitivity of the L1-regularised logistic minimiser, for any n.
 
     The loss is positive and log 2 at w = 0, so a minimiser w has lam ||w||_1 <= F(w) <= F(0) = log 2.
@@ -43,7 +43,7 @@ class LassoOutputPerturbation(Perturbed):
 
     options = TOLERANCE | {"penalty_scale": Choice(*SCALES)}
 
-    def scale(self, n, d, p):
+    def scale(self, n: int, d: int, p: Parameters) -> float:
         return sensitivity(n, p.lam, p.bound) / p.epsilon
 
     def _centre(self, weights, certified, n, p):
@@ -90,7 +90,7 @@ class ElasticNetOutputPerturbation(Perturbed):
 
     options = {"lambda1": Optional(Positive())} | TOLERANCE
 
-    def scale(self, n, d, p):
+    def scale(self, n: int, d: int, p: Parameters) -> float:
         return sensitivity(n, p.lam, p.bound, tolerance=p.tolerance) / p.epsilon
 
     def _guarantee(self, n, d, p):

@@ -5,6 +5,7 @@ Every epsilon and delta here is an upper bound: dp_accounting discretises losses
 """
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 from dp.accounting import (
@@ -26,7 +27,7 @@ def _spacing(largest_loss):
     return max(GRID, largest_loss / GRIDS)
 
 
-def sequence(guarantees, delta=0.0):
+def sequence(guarantees: list[Guarantee], delta: float = 0.0) -> Guarantee:
     """The guarantee of releasing all of these from the same records, where each may depend on the others.
 
     With delta = 0, epsilons and deltas add up, which is tight for pure guarantees. With delta > 0, it is
@@ -65,7 +66,7 @@ def sequence(guarantees, delta=0.0):
     )
 
 
-def disjoint(guarantees):
+def disjoint(guarantees: list[Guarantee]) -> Guarantee:
     """The guarantee of releases from disjoint records with public sizes: the largest (McSherry 2009)."""
     guarantees = list(guarantees)
     if len({guarantee.adjacency for guarantee in guarantees}) != 1:
@@ -75,7 +76,14 @@ def disjoint(guarantees):
     return Guarantee(*largest, guarantees[0].adjacency, f"from disjoint records: {reasons}")
 
 
-def gaussian_steps(sigma, steps, delta, contribution=1.0, sampling=1.0, adjacency=REPLACE_ONE):
+def gaussian_steps(
+    sigma: float,
+    steps: int,
+    delta: float,
+    contribution: float = 1.0,
+    sampling: float = 1.0,
+    adjacency: str = REPLACE_ONE,
+) -> float:
     """epsilon at `delta` of `steps` Gaussian releases of sums, of standard deviation sigma.
 
     contribution: C, the L2 bound on what one record adds to the sum; replacing it moves the sum by 2C.
@@ -92,7 +100,13 @@ def gaussian_steps(sigma, steps, delta, contribution=1.0, sampling=1.0, adjacenc
     return sampled_steps(sigma / contribution, steps, sampling, adjacency).epsilon(delta)
 
 
-def sampled_steps(multiplier, steps, sampling, adjacency=REPLACE_ONE, spacing=GRID):
+def sampled_steps(
+    multiplier: float,
+    steps: int,
+    sampling: float,
+    adjacency: str = REPLACE_ONE,
+    spacing: float = GRID,
+) -> Losses:
     """The `dp.privacy.profiles.Losses` of `gaussian_steps`. multiplier: sigma/C; sampling: in (0, 1)."""
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld import privacy_loss_distribution as pld
@@ -110,7 +124,9 @@ def sampled_steps(multiplier, steps, sampling, adjacency=REPLACE_ONE, spacing=GR
 
 
 @lru_cache(maxsize=256)
-def sampled_multiplier(epsilon, delta, steps, sampling, adjacency=REPLACE_ONE):
+def sampled_multiplier(
+    epsilon: float, delta: float, steps: int, sampling: float, adjacency: str = REPLACE_ONE
+) -> tuple[float, Losses]:
     """(multiplier, profile): about the least sigma/C with which `sampled_steps` is (epsilon, delta)-DP.
 
     It is on the private side of a root found to a relative 1e-4, with distributions as coarse as epsilon
@@ -139,7 +155,9 @@ def sampled_multiplier(epsilon, delta, steps, sampling, adjacency=REPLACE_ONE):
     return best
 
 
-def laplace_coordinates_delta(dimension, ratio, epsilons):
+def laplace_coordinates_delta(
+    dimension: int, ratio: float, epsilons: Sequence[float]
+) -> list[float]:
     """delta(epsilon) of independent Laplace noise on a vector that moves by `ratio` scales in L2.
 
     Along the diagonal: every one of the d coordinates moves by ratio/sqrt(d) scales, so the loss is a

@@ -1,6 +1,7 @@
 """Exact privacy losses beside what is claimed: rows for the ledger."""
 
 import math
+from collections.abc import Sequence
 
 from dp.accounting import (
     ADD_REMOVE,
@@ -20,7 +21,7 @@ COLUMNS = ("mechanism", "setting", "epsilon_claimed", "epsilon", "delta", "what"
 OBJECTIVE = ("objective_perturbation_cm08", "objective_perturbation")
 
 
-def redrawn_functional_loss(epsilon):
+def redrawn_functional_loss(epsilon: float) -> float:
     """Privacy loss of the functional mechanism in one dimension when unbounded draws are discarded.
 
     One record, squared loss, |x| <= 1: coefficients x^2 and -2 y x, each with Laplace noise of scale
@@ -39,7 +40,7 @@ def redrawn_functional_loss(epsilon):
     return float(((1 - x * x + 2 * (1 + x)) / s + np.log(accepted[-1] / accepted)).max())
 
 
-def gaussian_tilt_deltas(epsilon, sigma, n_lambda):
+def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Sequence[float]:
     """delta at epsilon of a Gaussian tilt in one dimension: (a logistic record x = 1 is removed, is added).
 
     b ~ N(0, sigma^2) stands beside the sum of the losses and Lambda w^2/2. Many other records with short
@@ -69,14 +70,14 @@ def gaussian_tilt_deltas(epsilon, sigma, n_lambda):
 
 
 def rows(
-    delta,
-    objective_perturbation,
-    gaussian_tilt,
-    classical_gaussian,
-    redrawn_functional,
-    laplace_coordinates,
-    laplace_dimension,
-):
+    delta: float,
+    objective_perturbation: list,
+    gaussian_tilt: list,
+    classical_gaussian: list,
+    redrawn_functional: list,
+    laplace_coordinates: list,
+    laplace_dimension: int,
+) -> list[tuple]:
     """(mechanism, setting, claimed epsilon, exact epsilon, delta, what the exact one is) tuples.
 
     objective_perturbation: pairs of epsilon and n lambda; the losses are the exact minimiser's, without the

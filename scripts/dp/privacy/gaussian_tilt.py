@@ -118,7 +118,7 @@ def _curvature(loss, s):
     return c0 + s * (c1 + s * c2)
 
 
-def largest_loss(u, m, r, loss="logistic"):
+def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> float | np.ndarray:
     """f(u) of the module's docstring for u of any shape: the largest over s in [0, 1], found exactly.
 
     The derivative vanishes if (m^2 s + m u)(1 + g(s) r) + g'(s) r = 0, a cubic in s. The real parts of its
@@ -162,7 +162,7 @@ def _tail(start, m, epsilon):
     return np.exp(upper) * -np.expm1(np.minimum(lower - upper, 0.0))
 
 
-def addition(epsilon, m, loss="logistic"):
+def addition(epsilon: float | np.ndarray, m: float, loss: str = "logistic") -> np.ndarray:
     """delta(epsilon), epsilon >= 0, of adding a record: see the module's docstring. Any Lambda will do."""
     epsilon = np.asarray(epsilon, dtype=float)
     if SIGNS[loss] == 1:
@@ -170,7 +170,13 @@ def addition(epsilon, m, loss="logistic"):
     return 2 * _tail(np.maximum(epsilon / m - m / 2, 0.0), m, epsilon)
 
 
-def removal(epsilon, m, r, loss="logistic", tails=None):
+def removal(
+    epsilon: float | np.ndarray,
+    m: float,
+    r: float,
+    loss: str = "logistic",
+    tails: int | None = None,
+) -> np.ndarray:
     """delta(epsilon), epsilon >= 0, of removing a record: E (1 - e^(epsilon - f(u)))_+.
 
     It is also at most the total variation distance, which is that of adding: addition(0). For u >= u1,
@@ -234,7 +240,9 @@ def _both(m, r, loss):
     return add, remove
 
 
-def replacement(epsilon, m, r, loss="logistic"):
+def replacement(
+    epsilon: float | np.ndarray, m: float, r: float, loss: str = "logistic"
+) -> np.ndarray:
     """delta(epsilon), epsilon >= 0, of replacing a record: the least over e1 and both intermediates.
 
     Every e1 gives a bound. The split at which normals are exact is tried and, if it is not free, also
@@ -270,7 +278,7 @@ def replacement(epsilon, m, r, loss="logistic"):
     return best
 
 
-def profile(m, r, adjacency=REPLACE_ONE, loss="logistic"):
+def profile(m: float, r: float, adjacency: str = REPLACE_ONE, loss: str = "logistic") -> Curve:
     """The `dp.privacy.profiles.Curve` of the exact minimiser's release.
 
     m: k R/sigma for one record. r: R^2/Lambda. Under replace-one, m is still that of one record: half of
@@ -288,7 +296,13 @@ def profile(m, r, adjacency=REPLACE_ONE, loss="logistic"):
     return Curve(symmetric(bound))
 
 
-def least_regularisation(epsilon, mu, bound=1.0, adjacency=REPLACE_ONE, loss="logistic"):
+def least_regularisation(
+    epsilon: float,
+    mu: float,
+    bound: float = 1.0,
+    adjacency: str = REPLACE_ONE,
+    loss: str = "logistic",
+) -> float:
     """The least Lambda beside the *sum* of losses for which the Jacobian is free at this epsilon.
 
     mu: the release's Gaussian parameter, k R/sigma for add/remove and 2 k R/sigma for replace-one. For
@@ -306,7 +320,9 @@ def least_regularisation(epsilon, mu, bound=1.0, adjacency=REPLACE_ONE, loss="lo
     return bound**2 / (min(size / 2, epsilon) if adjacency == ADD_REMOVE else size / 2)
 
 
-def gaussian_dp_regularisation(mu, bound=1.0, adjacency=REPLACE_ONE):
+def gaussian_dp_regularisation(
+    mu: float, bound: float = 1.0, adjacency: str = REPLACE_ONE
+) -> float:
     """The least Lambda for which the release (logistic loss) is mu-GDP: for all epsilon >= 0 at once.
 
     Add/remove: the threshold R^2/(epsilon + mu^2/2) at epsilon = 0. Replace-one: below epsilon = mu^2/4
@@ -315,7 +331,14 @@ def gaussian_dp_regularisation(mu, bound=1.0, adjacency=REPLACE_ONE):
     return bound**2 * (2 if adjacency == ADD_REMOVE else 8 / 3) / mu**2
 
 
-def sigma_where_free(epsilon, delta, bound=1.0, slope=1.0, adjacency=REPLACE_ONE, loss="logistic"):
+def sigma_where_free(
+    epsilon: float,
+    delta: float,
+    bound: float = 1.0,
+    slope: float = 1.0,
+    adjacency: str = REPLACE_ONE,
+    loss: str = "logistic",
+) -> float:
     """sigma of the tilt if Lambda >= `least_regularisation`: the Gaussian mechanism's own.
 
     slope: k, the bound on a record's slope (t of log-cosh). Log-cosh has two tails: delta/2.
@@ -326,8 +349,14 @@ def sigma_where_free(epsilon, delta, bound=1.0, slope=1.0, adjacency=REPLACE_ONE
 
 
 def tilt_delta(
-    epsilon, sigma, n_lambda, bound=1.0, slope=1.0, adjacency=REPLACE_ONE, loss="logistic"
-):
+    epsilon: float,
+    sigma: float,
+    n_lambda: float,
+    bound: float = 1.0,
+    slope: float = 1.0,
+    adjacency: str = REPLACE_ONE,
+    loss: str = "logistic",
+) -> float:
     """delta at epsilon of the exact minimiser's release, for any sigma and Lambda = n lambda."""
     return float(
         profile(slope * bound / sigma, bound**2 / n_lambda, adjacency, loss).delta(epsilon)
@@ -336,8 +365,14 @@ def tilt_delta(
 
 @lru_cache(maxsize=4096)
 def calibrate(
-    epsilon, delta, n_lambda, bound=1.0, slope=1.0, adjacency=REPLACE_ONE, loss="logistic"
-):
+    epsilon: float,
+    delta: float,
+    n_lambda: float,
+    bound: float = 1.0,
+    slope: float = 1.0,
+    adjacency: str = REPLACE_ONE,
+    loss: str = "logistic",
+) -> float:
     """Least sigma of the tilt that is proven (epsilon, delta)-DP at Lambda = n_lambda, exact minimiser.
 
     Where the Jacobian is free: `sigma_where_free` (log-cosh under replace-one has less: one of its
@@ -384,17 +419,17 @@ def _largest(delta_at, delta, start):
 
 
 def rule_lambda(
-    n,
-    d,
-    epsilon,
-    delta,
-    bound=1.0,
-    slope=1.0,
-    adjacency=REPLACE_ONE,
-    loss="logistic",
-    radius=20.0,
-    output=0.0,
-):
+    n: int,
+    d: int,
+    epsilon: float,
+    delta: float,
+    bound: float = 1.0,
+    slope: float = 1.0,
+    adjacency: str = REPLACE_ONE,
+    loss: str = "logistic",
+    radius: float = 20.0,
+    output: float = 0.0,
+) -> float:
     """lambda beside the *mean* loss, from public numbers alone: max(Lambda*/n, sqrt(d) sigma R/(n radius)).
 
     The second term makes the tilt's shift, about sqrt(d) sigma/(n lambda), at most `radius`/R.
@@ -408,7 +443,15 @@ def rule_lambda(
     return max((2 if output else 1) * least, math.sqrt(d) * sigma * bound / radius) / n
 
 
-def composed_delta(epsilon, m, mu_output, r, adjacency=REPLACE_ONE, loss="logistic", exact=False):
+def composed_delta(
+    epsilon: float,
+    m: float,
+    mu_output: float,
+    r: float,
+    adjacency: str = REPLACE_ONE,
+    loss: str = "logistic",
+    exact: bool = False,
+) -> float:
     """delta at epsilon of the tilt's release together with a Gaussian release of parameter mu_output.
 
     It is E delta(epsilon - L), L ~ N(mu_output^2/2, mu_output^2). At arguments of size at least e0
@@ -450,15 +493,15 @@ def _gaussian_from(m, r, adjacency, loss):
 
 @lru_cache(maxsize=4096)
 def with_output_noise(
-    epsilon,
-    delta,
-    n_lambda,
-    bound=1.0,
-    slope=1.0,
-    adjacency=REPLACE_ONE,
-    loss="logistic",
-    output=0.03,
-):
+    epsilon: float,
+    delta: float,
+    n_lambda: float,
+    bound: float = 1.0,
+    slope: float = 1.0,
+    adjacency: str = REPLACE_ONE,
+    loss: str = "logistic",
+    output: float = 0.03,
+) -> tuple[float, float]:
     """(sigma, mu_output): the tilt and output noise that are together (epsilon, delta)-DP.
 
     A released approximate minimiser w whose gradient of the mean objective has certified norm ||grad|| <=

@@ -8,7 +8,7 @@ from dp import losses
 from dp.errors import Refused
 
 
-def margin_loss(loss):
+def margin_loss(loss: losses.Loss) -> losses.MarginLoss:
     """The loss. Raises `Refused` unless it has a gradient bound kappa, without which no noise covers it."""
     margin = losses.get(loss)
     if not np.isfinite(margin.kappa):
@@ -16,7 +16,9 @@ def margin_loss(loss):
     return margin
 
 
-def exact_epsilon(epsilon_b, n_lambda, bound=1.0, loss="logistic"):
+def exact_epsilon(
+    epsilon_b: float, n_lambda: float, bound: float = 1.0, loss: losses.Loss = "logistic"
+) -> float:
     """Supremum of the privacy loss when b ~ Gamma(d, 2 kappa R / epsilon_b) tilts the objective.
 
     The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z_i = y_i w.x_i,
@@ -57,7 +59,14 @@ def exact_epsilon(epsilon_b, n_lambda, bound=1.0, loss="logistic"):
     return max(at(s) for s in (0.0, 1.0, q / a, c / q) if 0 <= s <= 1)
 
 
-def calibrate(epsilon, n, lam, bound=1.0, loss="logistic", calibration="cms11"):
+def calibrate(
+    epsilon: float,
+    n: int,
+    lam: float,
+    bound: float = 1.0,
+    loss: losses.Loss = "logistic",
+    calibration: str = "cms11",
+) -> tuple[float, float]:
     """(epsilon_b, ridge): the repaired calibration. b ~ Gamma(d, 2 kappa R / epsilon_b), and
     ridge/2 ||w||^2 is added to the objective. With c = R^2 sup l'':
 

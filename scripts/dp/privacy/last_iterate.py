@@ -39,7 +39,7 @@ z_t >= 0: up to just before visit e+1 what has been paid is a share (q+1)/(q^(E-
 import math
 
 
-def contraction(learning_rate, strong_convexity, smoothness):
+def contraction(learning_rate: float, strong_convexity: float, smoothness: float) -> float:
     """c of one step: max(|1 - eta m|, |1 - eta M|)."""
     if not 0 <= strong_convexity <= smoothness < math.inf or not 0 < learning_rate < math.inf:
         raise ValueError(
@@ -49,12 +49,12 @@ def contraction(learning_rate, strong_convexity, smoothness):
     return max(abs(1 - learning_rate * strong_convexity), abs(1 - learning_rate * smoothness))
 
 
-def composition_mu(steps, ratio):
+def composition_mu(steps: int, ratio: float) -> float:
     """sqrt(T) s/sigma: all iterates released (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3)."""
     return math.sqrt(steps) * ratio
 
 
-def last_iterate_mu(steps, ratio, c):
+def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
     """mu of the last of full-batch steps. ratio: s/sigma for the mean gradient. Composition if c >= 1."""
     if c >= 1:
         return composition_mu(steps, ratio)
@@ -64,7 +64,7 @@ def last_iterate_mu(steps, ratio, c):
     return ratio * math.sqrt(lost / (1 + power) * (1 + c) / (1 - c))
 
 
-def last_iterate_mu_cyclic(batches, epochs, ratio, c):
+def last_iterate_mu_cyclic(batches: int, epochs: int, ratio: float, c: float) -> float:
     """mu of epochs over `batches` batches in a fixed order. ratio: L/(b sigma). Composition if c >= 1."""
     if c >= 1 or epochs == 1:
         return composition_mu(epochs, ratio)
@@ -77,7 +77,9 @@ def last_iterate_mu_cyclic(batches, epochs, ratio, c):
     return ratio * math.sqrt(1 + earlier)
 
 
-def constants(loss, lam, bound=1.0, clip=math.inf):
+def constants(
+    loss: str, lam: float, bound: float = 1.0, clip: float | None = math.inf
+) -> tuple[float, float, float]:
     """(n s, m, M) of a mean objective for rows of norm at most R, under replace-one: n times the largest
     distance of gradients, strong convexity, smoothness.
 
@@ -96,18 +98,18 @@ def constants(loss, lam, bound=1.0, clip=math.inf):
 
 
 def dp_gd_mu(
-    n,
-    steps,
-    sigma,
-    learning_rate,
-    lam,
-    loss="logistic",
-    bound=1.0,
-    clip=math.inf,
-    momentum=0.0,
-    only_last_released=True,
-    regulariser_in_step=True,
-):
+    n: int,
+    steps: int,
+    sigma: float,
+    learning_rate: float,
+    lam: float,
+    loss: str = "logistic",
+    bound: float = 1.0,
+    clip: float | None = math.inf,
+    momentum: float = 0.0,
+    only_last_released: bool = True,
+    regulariser_in_step: bool = True,
+) -> tuple[float, str]:
     """(mu, reason): the smaller of composition and last iterate for full-batch descent, replace-one.
 
     sigma: that of the noise on the mean gradient. The last iterate's theorem needs: only w_T is released
@@ -134,6 +136,6 @@ def dp_gd_mu(
     return min(mu, everything), f"last iterate alone: every step contracts by {c:.6g}"
 
 
-def rule_steps(n, d, mu, largest=1000):
+def rule_steps(n: int, d: int, mu: float, largest: int = 1000) -> int:
     """T = min(1000, n mu/sqrt(d)), at least 1, without a look at the data."""
     return max(1, min(largest, round(n * mu / math.sqrt(d))))

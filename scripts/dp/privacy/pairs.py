@@ -5,7 +5,7 @@ size and differ in one record. Its statistic is the test that distinguishes thei
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import cache, wraps
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class Pair(NamedTuple):
     exact: Callable | None = None
 
     @property
-    def size(self):
+    def size(self) -> tuple[int, int]:
         """(n, d), both public."""
         return self.sides.size if isinstance(self.sides, LazySides) else self.sides[0][0].shape
 
@@ -64,13 +64,13 @@ class Unsuited(ValueError):
 PAIRS = {}
 
 
-def pair(function):
+def pair(function: Callable) -> Callable:
     """Decorator that registers a function which makes a pair. The pair is made once."""
     PAIRS[function.__name__] = cache(function)
     return PAIRS[function.__name__]
 
 
-def find(pair):
+def find(pair: str | tuple | Pair) -> Pair:
     """A pair by name, or from ((X, y), (X', y')); an object is returned as it is."""
     if isinstance(pair, Pair):
         return pair
@@ -92,7 +92,7 @@ def find(pair):
 # ---- statistics, and exact losses if a density is known
 
 
-def pilot_statistic(first, second):
+def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
     These are the projection on the difference of means; its distance from their middle (for a difference
@@ -134,14 +134,14 @@ def _distances(first, second, orders=(1, 2)):
     return statistic
 
 
-def minimisers(pair, mechanism, **arguments):
+def minimisers(pair: Pair, mechanism: object, **arguments) -> list[np.ndarray]:
     """The non-private minimisers (d,) of both sides that a mechanism adds noise to."""
     if mechanism.fit is None:
         raise Unsuited(f"{mechanism.name} names no `fit` that it adds noise to")
     return [shared_fit(mechanism.fit, X, y, **arguments)[0][0] for X, y in pair.sides]
 
 
-def distances(order):
+def distances(order: int) -> Callable:
     """Log density ratio, up to a factor, of noise with density exp(-||z||_order / scale).
 
     It uses only the d weights, and not an intercept that is released too.
@@ -160,7 +160,7 @@ def distances(order):
 ORDERS = {l2_laplace: 2, laplace: 1}
 
 
-def order_of_law(mechanism):
+def order_of_law(mechanism: object) -> int:
     """Order of the norm in the density of the noise that a mechanism adds, by its `law`."""
     law = getattr(mechanism, "law", None)
     if law not in ORDERS:
@@ -170,7 +170,7 @@ def order_of_law(mechanism):
     return ORDERS[law]
 
 
-def shift_loss(pair, mechanism, **arguments):
+def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
     """Exact loss of a minimiser plus noise with density exp(-||z|| / scale): the minimisers' distance over
     the scale.
 
@@ -187,7 +187,7 @@ def shift_loss(pair, mechanism, **arguments):
     return gaussian_epsilon(1.0, arguments["delta"], shift) if normal and shift else shift
 
 
-def released_column(column):
+def released_column(column: int) -> Callable:
     """One released number, with a sign such that it is larger for the first side's noiseless fit."""
 
     def factory(pair, mechanism, **arguments):
@@ -205,7 +205,7 @@ TILTS = {
 }
 
 
-def check_tilts(mechanism, laws=(l2_laplace,)):
+def check_tilts(mechanism: object, laws: Iterable[Callable] = (l2_laplace,)) -> None:
     """Raise `Unsuited` unless a mechanism tilts its objective by noise with one of these distributions."""
     if not hasattr(mechanism, "tilt"):
         raise Unsuited(f"{mechanism.name} has no `tilt`, a random linear term in its objective")
@@ -216,7 +216,7 @@ def check_tilts(mechanism, laws=(l2_laplace,)):
         )
 
 
-def for_tilts(function):
+def for_tilts(function: Callable) -> Callable:
     """Decorator of a statistic or loss that is only for mechanisms which pass `check_tilts`."""
 
     @wraps(function)
@@ -227,14 +227,14 @@ def for_tilts(function):
     return checked
 
 
-def tilt_plan(pair, mechanism, delta=0.0, **arguments):
+def tilt_plan(pair: Pair, mechanism: object, delta: float = 0.0, **arguments) -> object:
     """The mechanism's plan for a pair's rows. A pure mechanism takes no delta."""
     spent = {} if mechanism.delta == "none" else {"delta": delta}
     return mechanism.plan(*pair.size, **spent, **arguments)
 
 
 @for_tilts
-def tilt_log_densities(pair, mechanism, **arguments):
+def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
     """Objective perturbation: log densities at w (m, d) of both sides' exact minimisers, up to a constant.
 
     The release approaches these densities, except for its output noise. The tilt that makes w the minimiser
@@ -256,7 +256,7 @@ def tilt_log_densities(pair, mechanism, **arguments):
     return lambda weights: [log_density(weights, X, y) for X, y in pair.sides]
 
 
-def tilt_log_ratio(pair, mechanism, **arguments):
+def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
     """Log of the ratio of both sides' densities: `tilt_log_densities`."""
     densities = tilt_log_densities(pair, mechanism, **arguments)
 
@@ -267,7 +267,7 @@ def tilt_log_ratio(pair, mechanism, **arguments):
     return statistic
 
 
-def tilt_loss_1d(pair, mechanism, **arguments):
+def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
     """In one dimension, the largest log density ratio of minimisers on a fine grid, plus the share of
     epsilon that the output noise takes and may add. For Gaussian tilts, epsilon at the given delta of exact
     minimisers: the larger of both directions' integrals on the grid."""
@@ -292,7 +292,7 @@ def tilt_loss_1d(pair, mechanism, **arguments):
 
 
 @pair
-def linear_part():
+def linear_part() -> Pair:
     """Two records in one dimension, under the Huber hinge."""
     return Pair(
         sides=_replace(np.array([[1.0], [0.0]]), [1, 1], 0, label=-1),
@@ -305,7 +305,7 @@ def linear_part():
 
 
 @pair
-def opposite_target():
+def opposite_target() -> Pair:
     """A record whose target, a number, goes from one end of its range to the other, and one at 0."""
     return Pair(
         sides=_replace(np.array([[1.0], [0.0]]), [1.0, 0.3], 0, label=-1.0),
@@ -317,7 +317,7 @@ def opposite_target():
 
 
 @pair
-def opposite_residual():
+def opposite_residual() -> Pair:
     """One record in one dimension, whose target goes from -1 to 1, n lambda = 0.1."""
     return Pair(
         sides=_replace(np.array([[1.0]]), [-1.0], 0, label=1.0),
@@ -352,14 +352,14 @@ SATURATED = (
 
 
 @pair
-def saturated():
+def saturated() -> Pair:
     """Logistic loss in two dimensions."""
     sides, arguments = _saturated(np.ones(1), others=3999, sine=0.44, lam=3 / 4000)
     return Pair(sides, arguments, SATURATED, distances(2), shift_loss)
 
 
 @pair
-def saturated_diagonal():
+def saturated_diagonal() -> Pair:
     """The same in 784 dimensions, along the diagonal of all others."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 3999, sine=0.44, lam=3 / 4000)
     reason = SATURATED + "; along the diagonal its L1 norm is sqrt(d) times its L2 norm"
@@ -367,14 +367,14 @@ def saturated_diagonal():
 
 
 @pair
-def saturated_diagonal_l2():
+def saturated_diagonal_l2() -> Pair:
     """The same data for noise whose density falls with the L2 norm."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 499, sine=0.48, lam=3 / 500)
     reason = SATURATED + " (0.7 with 500 rows); of 784 dimensions noise hardly ever points that way"
     return Pair(sides, arguments, reason, distances(2), shift_loss)
 
 
-def answered(pair, mechanism, **arguments):
+def answered(pair: Pair, mechanism: object, **arguments) -> Callable:
     """Whether a mechanism answers that may refuse, which shows as weights 0."""
     return lambda weights: {"answered": weights.any(axis=1).astype(float)}
 
@@ -386,7 +386,7 @@ def _clusters(below, above, inner=()):
 
 
 @pair
-def tukey_threshold():
+def tukey_threshold() -> Pair:
     """320 models, one of which goes from the smaller of two clusters to the larger."""
     X, y = _clusters(161, 159)
     return Pair(
@@ -399,7 +399,7 @@ def tukey_threshold():
 
 
 @pair
-def tukey_shell():
+def tukey_shell() -> Pair:
     """420 models: two clusters of 207, and 6 near their middle, one of which goes to a cluster."""
     X, y = _clusters(207, 207, [-3e-3, -2e-3, -1e-3, 1e-3, 2e-3, 3e-3])
     return Pair(
@@ -413,7 +413,7 @@ def tukey_shell():
     )
 
 
-def repeats(pair, mechanism, epsilon, **arguments):
+def repeats(pair: Pair, mechanism: object, epsilon: float, **arguments) -> Callable:
     """Whether a release equals one that the first side has made before. 20,000 releases repeat often only
     if few different ones are possible."""
     X, y = pair.sides[0]
@@ -430,7 +430,7 @@ def repeats(pair, mechanism, epsilon, **arguments):
 
 
 @pair
-def repeated():
+def repeated() -> Pair:
     """Four records in two dimensions, the first one's label flips: do releases repeat?"""
     sides, arguments, _, *_ = flipped_label()
     return Pair(
@@ -443,7 +443,7 @@ def repeated():
 
 
 @pair
-def own_scale():
+def own_scale() -> Pair:
     """4,000 records in one dimension with small targets, except one with the largest target, or 0."""
     X = np.where(np.arange(4000) % 2, -1.0, 1.0)[:, None]
     y = 0.01 * X[:, 0]
@@ -456,7 +456,7 @@ def own_scale():
 
 
 @pair
-def least_eigenvalue():
+def least_eigenvalue() -> Pair:
     """One record at 1 (nearly all of X'X) or at 0, and 100 records at 0.001."""
     X = np.full((101, 1), 0.001)
     X[0] = 1
@@ -475,7 +475,7 @@ def least_eigenvalue():
 
 
 @pair
-def one_batch_more():
+def one_batch_more() -> Pair:
     """129 tiny records in eight dimensions, or 128, which is two batches of 64."""
     X = np.full((129, 8), 1e-6)
     return Pair(
@@ -488,7 +488,7 @@ def one_batch_more():
 
 
 @pair
-def starting_point():
+def starting_point() -> Pair:
     """1000 records around the circle, some on the wrong side. One label flips."""
     angle = 2 * math.pi * np.arange(1000) / 1000
     X = np.column_stack([np.cos(angle), np.sin(angle)])
@@ -502,13 +502,13 @@ def starting_point():
 
 
 @pair
-def curvature():
+def curvature() -> Pair:
     """One record at 1, or at 0, in one dimension, n lambda = 0.01."""
     return _curvature(0.01)
 
 
 @pair
-def curvature_strong():
+def curvature_strong() -> Pair:
     """The same at n lambda = 1."""
     return _curvature(1.0)
 
@@ -525,7 +525,7 @@ def _curvature(n_lambda):
 
 
 @pair
-def pulled():
+def pulled() -> Pair:
     """One record at 1, or at 0, in one dimension, and 60 that pull its margin far below 0."""
     X = np.full((61, 1), -0.5)
     X[0] = 1
@@ -540,14 +540,14 @@ def pulled():
 
 
 @pair
-def saturated_few():
+def saturated_few() -> Pair:
     """1000 records in two dimensions. One turns around at a point where both rows have slopes near 1."""
     sides, arguments = _saturated(np.ones(1), others=999, sine=0.5, lam=2 / 1000)
     return Pair(sides, arguments, SATURATED, tilt_log_ratio)
 
 
 @pair
-def lasso_jump():
+def lasso_jump() -> Pair:
     """999 equal records on the diagonal, and one that turns from one axis to the other."""
     X = np.full((1000, 2), math.sqrt(0.5))
     X[0] = [1, 0]
@@ -562,7 +562,7 @@ def lasso_jump():
 
 
 @pair
-def separable_circle():
+def separable_circle() -> Pair:
     """20 records on a circle, separable or all but one, and hardly any penalty."""
     angle = 2 * math.pi * np.arange(20) / 20 + 0.1
     X = np.column_stack([np.cos(angle), np.sin(angle)])
@@ -577,7 +577,7 @@ def separable_circle():
 
 
 @pair
-def opposite_corner():
+def opposite_corner() -> Pair:
     """One record in one dimension whose label flips."""
     return Pair(
         sides=_replace(np.array([[1.0]]), [1], 0, label=-1),
@@ -596,7 +596,7 @@ def _lone(reach, others=99):
 
 
 @pair
-def outlier():
+def outlier() -> Pair:
     """A record that outweighs 99 others, as rows without a bound may."""
     return Pair(
         *_lone(1000),
@@ -606,7 +606,7 @@ def outlier():
 
 
 @pair
-def lone_record():
+def lone_record() -> Pair:
     """One record on a bound of 1 beside 99 that have no gradient."""
     return Pair(
         *_lone(1),
@@ -616,7 +616,7 @@ def lone_record():
 
 
 @pair
-def opposite_class():
+def opposite_class() -> Pair:
     """The same for losses with one weight vector per class: the record moves from class 0 to class 1."""
     return Pair(
         sides=_replace(np.array([[1.0]]), [0], 0, label=1),
@@ -634,7 +634,7 @@ def _unpenalised():
 
 
 @pair
-def sum_regularised():
+def sum_regularised() -> Pair:
     """One label flips under a summed loss, of 400."""
     return Pair(
         *_unpenalised(),
@@ -646,7 +646,7 @@ def sum_regularised():
 
 
 @pair
-def released_intercept():
+def released_intercept() -> Pair:
     """The same data, seen through the intercept that is released without noise."""
     return Pair(
         *_unpenalised(),
@@ -656,7 +656,7 @@ def released_intercept():
 
 
 @pair
-def flipped_label():
+def flipped_label() -> Pair:
     """Four records in two dimensions, the first one's label flips."""
     X = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, -0.8], [-0.6, -0.8]])
     return Pair(

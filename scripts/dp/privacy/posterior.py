@@ -1,6 +1,7 @@
 """Exact draws from tempered posteriors on a ball by rejection, and how many proposals they may take."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from dp.data.examples import row_norms
 BATCH = 4096  # proposals at a time
 
 
-def loss_range(loss, reach):
+def loss_range(loss: str, reach: float) -> float:
     """D = sup |l(z) - l(z')| over margins z, z' in [-reach, reach], reach = rho R.
 
     Squared loss (1 - z)^2/2 is at most (1 + reach)^2/2, and at least 0 if z = 1 is reached and
@@ -24,7 +25,7 @@ def loss_range(loss, reach):
     return (1 + reach) ** 2 / 2 if reach >= 1 else 2 * reach
 
 
-def most_proposals(loss, n, d, epsilon, reach):
+def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> float:
     """About the largest mean number of proposals per draw, over all data sets; reach = rho R.
 
     Proposals for a Gaussian cut by the ball are accepted with a probability of the order of
@@ -47,7 +48,15 @@ def most_proposals(loss, n, d, epsilon, reach):
     return math.exp(min(found, 700.0))
 
 
-def truncated_draws(precision, linear, radius, size, rng, log_excess=None, proposals=math.inf):
+def truncated_draws(
+    precision: np.ndarray,
+    linear: np.ndarray,
+    radius: float,
+    size: int,
+    rng: np.random.Generator,
+    log_excess: Callable | None = None,
+    proposals: int | None = math.inf,
+) -> tuple[np.ndarray, int]:
     """Exact draws from exp(-w'Pw/2 + b.w + log_excess(w)) on the ball ||w|| <= radius, by rejection.
 
     precision: P (d, d) symmetric, positive semidefinite. linear: b (d,). log_excess: a function of
@@ -113,12 +122,16 @@ def _minimiser_on_ball(A, b, radius):
     return vectors @ (b / (values + k))
 
 
-def squared_envelope(X, y, gamma, ridge, radius):
+def squared_envelope(
+    X: np.ndarray, y: np.ndarray, gamma: float, ridge: float, radius: float
+) -> tuple:
     """The density itself is Gaussian: gamma (||y - Xw||^2/2 + ridge ||w||^2/2)."""
     return gamma * (X.T @ X + ridge * np.eye(X.shape[1])), gamma * (X.T @ y), None
 
 
-def logistic_envelope(X, y, gamma, ridge, radius):
+def logistic_envelope(
+    X: np.ndarray, y: np.ndarray, gamma: float, ridge: float, radius: float
+) -> tuple:
     """A Gaussian above exp(-gamma F): the quadratic below F that touches it at a point w0.
 
     On the ball |w.x_i| <= m_i = radius ||x_i||, and the logistic curvature is at least

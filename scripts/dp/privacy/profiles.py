@@ -10,6 +10,7 @@ composed from it.
 """
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +32,7 @@ POINTS = 4000  # that a distribution should have at most on either side of 0
 TAIL = 1e-15  # probability of larger losses, counted as infinite ones
 
 
-def gaussian_profile(mu, epsilon):
+def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> np.ndarray:
     """delta of a Gaussian release with sensitivity/standard deviation mu, at any real epsilon.
 
     Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle, Wang, ICML 2018, theorem 8;
@@ -51,7 +52,7 @@ def gaussian_profile(mu, epsilon):
     return np.where(upper == -np.inf, 0.0, np.exp(upper) * np.where(np.isnan(share), 0.0, share))
 
 
-def reflected(delta, epsilon):
+def reflected(delta: Callable, epsilon: float | np.ndarray) -> np.ndarray:
     """The divergence of (P, Q) at `epsilon`, from `delta`, which gives that of (Q, P) at -epsilon.
 
     P(E) - e^a Q(E) = 1 - e^a + e^a (Q(E^c) - e^-a P(E^c)), and E is any event.
@@ -60,7 +61,7 @@ def reflected(delta, epsilon):
     return -np.expm1(epsilon) + np.exp(epsilon) * delta(-epsilon)
 
 
-def symmetric(delta):
+def symmetric(delta: Callable) -> Callable:
     """A function on all reals, from one that bounds both (P, Q) and (Q, P) for epsilon >= 0."""
 
     def extended(epsilon):
@@ -71,7 +72,9 @@ def symmetric(delta):
     return extended
 
 
-def nodes(start, stop, panels, order=8):
+def nodes(
+    start: float | np.ndarray, stop: float | np.ndarray, panels: int, order: int = 8
+) -> tuple[np.ndarray, np.ndarray]:
     """Composite Gauss-Legendre nodes and weights on [start, stop], which may be arrays (m,): (m, k)."""
     x, weight = np.polynomial.legendre.leggauss(order)
     x = ((np.arange(panels)[:, None] + (x + 1) / 2) / panels).ravel()
@@ -84,10 +87,10 @@ class Profile:
     """A profile. delta(epsilon) is elementwise; epsilon(delta) is the smallest epsilon >= 0, on the private
     side."""
 
-    def delta(self, epsilon):
+    def delta(self, epsilon: float | np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
-    def epsilon(self, delta):
+    def epsilon(self, delta: float) -> float:
         if not 0 < delta < 1:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
         if self.delta(0.0) <= delta:
@@ -109,17 +112,17 @@ class Gaussian(Profile):
 
     mu: float
 
-    def delta(self, epsilon):
+    def delta(self, epsilon: float | np.ndarray) -> np.ndarray:
         return gaussian_profile(self.mu, epsilon)[()]
 
-    def epsilon(self, delta):
+    def epsilon(self, delta: float) -> float:
         return gaussian_epsilon(1 / self.mu, delta) if self.mu else 0.0
 
-    def renyi(self, order):
+    def renyi(self, order: float | np.ndarray) -> np.ndarray:
         return np.asarray(order) * self.mu**2 / 2
 
     @property
-    def directions(self):
+    def directions(self) -> tuple[Callable, ...]:
         return (self.delta,)
 
 
@@ -133,12 +136,12 @@ class Curve(Profile):
     remove: Any
     add: Any = None
 
-    def delta(self, epsilon):
+    def delta(self, epsilon: float | np.ndarray) -> np.ndarray:
         found = [np.clip(direction(epsilon), 0.0, 1.0) for direction in self.directions]
         return np.maximum.reduce(found)[()]
 
     @property
-    def directions(self):
+    def directions(self) -> tuple[Callable, ...]:
         return (self.remove,) if self.add is None else (self.remove, self.add)
 
 
@@ -148,18 +151,18 @@ class Losses(Profile):
 
     distribution: Any
 
-    def delta(self, epsilon):
+    def delta(self, epsilon: float | np.ndarray) -> np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
         # one by one: the library sums for one number with numpy, for several in a loop of Python's
         found = [self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()]
         return np.reshape(found, epsilon.shape)[()]
 
-    def epsilon(self, delta):
+    def epsilon(self, delta: float) -> float:
         # slightly above, because the library sums in another order here than for `delta`
         return float(self.distribution.get_epsilon_for_delta(delta)) * (1 + 1e-12)
 
 
-def tabulated(epsilons, deltas):
+def tabulated(epsilons: np.ndarray, deltas: np.ndarray) -> Curve:
     """The `Curve` through upper bounds of delta at increasing epsilons, for both directions.
 
     delta is convex in e^epsilon. So between two points it is below their chord, before the first point
@@ -183,7 +186,7 @@ def tabulated(epsilons, deltas):
     return Curve(delta)
 
 
-def approximate(epsilon, delta=0.0):
+def approximate(epsilon: float, delta: float = 0.0) -> Curve:
     """The `Curve` of every (epsilon, delta)-DP mechanism.
 
     delta(x) = delta + (1-delta)(e^epsilon - e^x)_+/(1 + e^epsilon) for x >= 0.
@@ -199,7 +202,7 @@ def approximate(epsilon, delta=0.0):
     return Curve(symmetric(bound))
 
 
-def with_failure(profile, probability):
+def with_failure(profile: Profile, probability: float) -> Curve:
     """The `Curve` of a mechanism that has `profile` except with this probability, on either data set."""
     return Curve(
         *((lambda x, f=f: np.asarray(f(x)) + probability) for f in _directions(profile)),
@@ -233,7 +236,7 @@ def _with_gaussian(delta, mu):
     return composed
 
 
-def with_chords(profiles, mu, epsilons):
+def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) -> Curve:
     """The `Curve` of a Gaussian release together with a release that has any one of `profiles` (upper
     bounds for both directions).
 
@@ -263,7 +266,9 @@ def with_chords(profiles, mu, epsilons):
     return Curve(delta)
 
 
-def integral(integrand, start, stop, panels=PANELS):
+def integral(
+    integrand: Callable, start: float, stop: float, panels: Iterable[int] = PANELS
+) -> float:
     """An upper estimate of an integral. It is refined until two estimates agree; their difference is added.
 
     A profile may have kinks. At these, the error falls by 16 if the number of panels grows by 4.
@@ -288,7 +293,7 @@ def _reach(profile):
     return reach
 
 
-def losses(profile, spacing=None):
+def losses(profile: Profile, spacing: float | None = None) -> Losses:
     """A pessimistic privacy loss distribution of dp_accounting for a profile, at this spacing.
 
     Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1): among all distributions on the grid it
@@ -313,7 +318,7 @@ def losses(profile, spacing=None):
     return pld.PrivacyLossDistribution(*parts)
 
 
-def compose(*profiles):
+def compose(*profiles) -> Profile:
     """The profile of releases from the same records, where each may depend on the others.
 
     Gaussians give exactly a Gaussian (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). With one curve
@@ -342,7 +347,7 @@ def _compose_losses(profiles):
     return Losses(total)
 
 
-def repeated(profile, times):
+def repeated(profile: Profile, times: int) -> Profile:
     """The profile of `times` releases with this profile from the same records."""
     if isinstance(profile, Gaussian):
         return Gaussian(profile.mu * math.sqrt(times))

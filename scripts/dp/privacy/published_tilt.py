@@ -26,7 +26,7 @@ class Tilt(NamedTuple):
     gradient_norm: float
 
 
-def amp_share(epsilon):
+def amp_share(epsilon: float) -> float:
     """The share of epsilon for the tilt, which leaves nothing to tune (their appendix).
 
     max(min(.88671 + .0186607 epsilon^-.372906, .99), 1 - 1/epsilon + .001).
@@ -34,7 +34,14 @@ def amp_share(epsilon):
     return max(min(0.88671 + 0.0186607 * epsilon**-0.372906, 0.99), 1 - 1 / epsilon + 0.001)
 
 
-def amp(epsilon, delta, n, slope=1.0, curvature=None, share=None):
+def amp(
+    epsilon: float,
+    delta: float,
+    n: int,
+    slope: float = 1.0,
+    curvature: float | None = None,
+    share: float | None = None,
+) -> Tilt:
     """Approximate minima perturbation (Iyengar et al., IEEE S&P 2019, algorithm 1), replace-one.
 
     epsilon_out = .01 epsilon, delta_out = .01 delta, epsilon_p = share (epsilon - epsilon_out); the
@@ -64,7 +71,9 @@ def amp(epsilon, delta, n, slope=1.0, curvature=None, share=None):
     )
 
 
-def redberg_delta(epsilon, sigma, n_lambda, slope=1.0, curvature=0.25):
+def redberg_delta(
+    epsilon: float, sigma: float, n_lambda: float, slope: float = 1.0, curvature: float = 0.25
+) -> float:
     """delta of the exact minimiser (Redberg, Koskela, Wang, NeurIPS 2023, theorem 1), add/remove.
 
     j = |log(1 - curvature/Lambda)|, m = slope/sigma. Where epsilon >= j + m^2/2: 2 G(m)(epsilon -
@@ -83,7 +92,13 @@ def redberg_delta(epsilon, sigma, n_lambda, slope=1.0, curvature=0.25):
     )
 
 
-def redberg_renyi(order, sigma, n_lambda, slope=1.0, curvature=0.25):
+def redberg_renyi(
+    order: float | np.ndarray,
+    sigma: float,
+    n_lambda: float,
+    slope: float = 1.0,
+    curvature: float = 0.25,
+) -> np.ndarray:
     """Their Rényi divergence: j + m^2/2 + log E e^((a-1) |N(0, m^2)|)/(a-1), add/remove.
 
     The folded normal's moment generating function at t is 2 e^(t^2 m^2/2) Phi(t m).
@@ -107,7 +122,9 @@ def _sigma(private, start):
     return high
 
 
-def redberg_sigma(epsilon, delta, n_lambda, slope=1.0, curvature=0.25):
+def redberg_sigma(
+    epsilon: float, delta: float, n_lambda: float, slope: float = 1.0, curvature: float = 0.25
+) -> float:
     """The least sigma by `redberg_delta`, infinite if there is none."""
     return _sigma(
         lambda sigma: redberg_delta(epsilon, sigma, n_lambda, slope, curvature) <= delta,
@@ -116,14 +133,14 @@ def redberg_sigma(epsilon, delta, n_lambda, slope=1.0, curvature=0.25):
 
 
 def redberg(
-    epsilon,
-    delta,
-    slope=2**0.5,
-    curvature=0.5,
-    sigma_output=0.15,
-    gradient_norm=5e-4,
-    largest=1.3,
-):
+    epsilon: float,
+    delta: float,
+    slope: float = 2**0.5,
+    curvature: float = 0.5,
+    sigma_output: float = 0.15,
+    gradient_norm: float = 5e-4,
+    largest: float = 1.3,
+) -> Tilt:
     """Their calibration, add/remove: the least Lambda on a grid with sigma <= 1.3 times the Gaussian one.
 
     The grid goes from 2 curvature/epsilon upwards by 5 %. Tilt and output noise (sensitivity 2 tau/Lambda,

@@ -5,6 +5,7 @@ uses only the noisy coefficients and public numbers.
 """
 
 import itertools
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -13,18 +14,18 @@ from dp.noise import gaussian
 REPAIRS = ("ridge", "trim", "none")
 
 
-def moments(X, y):
+def moments(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """X'X (d, d) and X'y (d,)."""
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     return X.T @ X, X.T @ y
 
 
-def coefficients(d):
+def coefficients(d: int) -> int:
     """Number of distinct monomials of degree 1 and 2 in d variables."""
     return d + d * (d + 1) // 2
 
 
-def unpack(values, d):
+def unpack(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of the monomials as a symmetric matrix and a vector.
 
     values: (restarts, d + d(d+1)/2), of w_1, .., w_d, then of w_j w_k, j <= k, row by row. Returns
@@ -38,7 +39,7 @@ def unpack(values, d):
     return Q, values[:, :d]
 
 
-def isotropic(values, d):
+def isotropic(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Unit normals as a vector and a symmetric matrix that is isotropic in the Frobenius norm.
 
     Diagonal entries have variance 1, the others 1/2: then <E, S>_F is standard normal for every
@@ -52,13 +53,20 @@ def isotropic(values, d):
     return E, values[:, :d]
 
 
-def upper_triangle(values, d):
+def upper_triangle(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """The same, but all entries of the upper triangle have variance 1."""
     E, e = isotropic(values, d)
     return E * np.where(np.eye(d) > 0, 1.0, np.sqrt(2)), e
 
 
-def noisy_inverse(A, sigma, ridge, draws, rng, floor=None):
+def noisy_inverse(
+    A: np.ndarray,
+    sigma: float,
+    ridge: float | np.ndarray,
+    draws: int,
+    rng: np.random.Generator,
+    floor: float | None = None,
+) -> np.ndarray:
     """Inverses (draws, d, d) of a positive semidefinite A with isotropic noise, made definite again.
 
     sigma: that of the noise on the diagonal. Negative eigenvalues become 0; then `ridge` > 0, one number or
@@ -76,7 +84,9 @@ def noisy_inverse(A, sigma, ridge, draws, rng, floor=None):
     return (vectors * inverse[:, None, :]) @ vectors.transpose(0, 2, 1)
 
 
-def solve(A, b, deviation=0.0, repair="ridge"):
+def solve(
+    A: np.ndarray, b: np.ndarray, deviation: float = 0.0, repair: str = "ridge"
+) -> tuple[np.ndarray, np.ndarray]:
     """Minimisers of w'Aw/2 - b.w for every restart, where the noisy A may have any eigenvalues.
 
     A: (restarts, d, d) symmetric. b: (restarts, d). deviation: public, the standard deviation of
@@ -108,12 +118,19 @@ def solve(A, b, deviation=0.0, repair="ridge"):
     return weights, unbounded
 
 
-def adam(A, b, steps, learning_rate=0.001):
+def adam(A: np.ndarray, b: np.ndarray, steps: int, learning_rate: float = 0.001) -> np.ndarray:
     """Adam from zero on w'Aw/2 - b.w, a given number of steps; returns weights (restarts, d)."""
     return descend(itertools.repeat((A, b), steps), b.shape, learning_rate)
 
 
-def descend(objectives, shape, learning_rate=0.001, beta1=0.9, beta2=0.999, stabiliser=1e-8):
+def descend(
+    objectives: Iterable,
+    shape: tuple[int, int],
+    learning_rate: float = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    stabiliser: float = 1e-8,
+) -> np.ndarray:
     """Adam (Kingma, Ba, ICLR 2015) from zero, a step on each w'Aw/2 - b.w of the objectives (A, b).
 
     A step moves no coordinate by much more than the learning rate, however steep the objective is:

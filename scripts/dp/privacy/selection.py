@@ -41,7 +41,7 @@ import math
 import numpy as np
 
 from dp.accounting import gaussian_mu, renyi_epsilon
-from dp.privacy.profiles import Gaussian
+from dp.privacy.profiles import Gaussian, Profile
 
 EXTRA = {
     "logarithmic": 0,
@@ -59,7 +59,7 @@ def _check(law, mean):
         raise ValueError(f"the {law} law needs a mean above {int(law != 'poisson')}, not {mean}")
 
 
-def parameter(law, mean):
+def parameter(law: str, mean: float) -> float:
     """g of the logarithmic or geometric distribution with E K = mean; the mean itself for Poisson.
 
     Geometric: 1/mean. Logarithmic: (1/g - 1)/log(1/g) = mean, by bisection.
@@ -78,7 +78,7 @@ def parameter(law, mean):
     return math.exp(-high)
 
 
-def draw(law, mean, rng):
+def draw(law: str, mean: float, rng: np.random.Generator) -> int:
     """Draw K, a number of runs."""
     p = parameter(law, mean)
     if law == "poisson":
@@ -86,7 +86,7 @@ def draw(law, mean, rng):
     return int(rng.logseries(1 - p) if law == "logarithmic" else rng.geometric(p))
 
 
-def generating(law, mean, z):
+def generating(law: str, mean: float, z: float) -> float:
     """F(z) = E z^K."""
     p, z = parameter(law, mean), np.asarray(z, dtype=float)
     if law == "poisson":
@@ -96,7 +96,7 @@ def generating(law, mean, z):
     return np.log1p(-(1 - p) * z) / math.log(p)
 
 
-def event_bound(profile, z):
+def event_bound(profile: Profile, z: float | np.ndarray) -> np.ndarray:
     """h(z): the largest probability under a neighbour's Q' of an event of probability z under Q."""
     z = np.asarray(z, dtype=float)
     if isinstance(profile, Gaussian):
@@ -107,7 +107,7 @@ def event_bound(profile, z):
     return np.minimum(1.0, (np.exp(EVENTS) * z[..., None] + deltas).min(axis=-1))
 
 
-def largest_ratio(profile, g):
+def largest_ratio(profile: Profile, g: float) -> float:
     """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z). It is unique, and found by zooming in."""
     low, high = math.log(1e-15), 0.0
     best = 1.0
@@ -121,7 +121,7 @@ def largest_ratio(profile, g):
     return best
 
 
-def cost(profile, law, mean):
+def cost(profile: Profile, law: str, mean: float) -> float:
     """What the profile bound adds to epsilon: (e+1) log C, or m TV."""
     _check(law, mean)
     if law == "poisson":
@@ -129,7 +129,7 @@ def cost(profile, law, mean):
     return (1 + EXTRA[law]) * math.log(largest_ratio(profile, parameter(law, mean)))
 
 
-def cost_of_exact_score(law, mean):
+def cost_of_exact_score(law: str, mean: float) -> float:
     """The same if runs are compared by an exact score on the private rows: see the module's docstring."""
     _check(law, mean)
     if law == "poisson":
@@ -137,19 +137,19 @@ def cost_of_exact_score(law, mean):
     return -(1 + EXTRA[law]) * math.log(parameter(law, mean))
 
 
-def selection_delta(profile, law, mean, epsilon):
+def selection_delta(profile: Profile, law: str, mean: float, epsilon: float) -> float:
     """Profile bound: E[K] delta_Q(epsilon - `cost`), at most 1, epsilon >= 0."""
     found = np.asarray(profile.delta(np.asarray(epsilon, dtype=float) - cost(profile, law, mean)))
     return np.minimum(1.0, mean * found)[()]
 
 
-def profile_epsilon(profile, law, mean, delta):
+def profile_epsilon(profile: Profile, law: str, mean: float, delta: float) -> float:
     """epsilon at delta by the profile bound."""
     added = cost(profile, law, mean)
     return profile.epsilon(delta / mean) + added if delta < mean else 0.0
 
 
-def renyi_bound_epsilon(profile, law, mean, delta):
+def renyi_bound_epsilon(profile: Profile, law: str, mean: float, delta: float) -> float:
     """epsilon at delta by the Rényi bound; infinite if the profile has no `renyi(order)`.
 
     Truncated negative binomial (theorem 2): eps_a + (1+e)(1 - 1/b) eps_b + (1+e) log(1/g)/b + log(E
@@ -174,14 +174,14 @@ def renyi_bound_epsilon(profile, law, mean, delta):
     return renyi_epsilon(lambda a: profile.renyi(a) + added + runs(a), delta)
 
 
-def selection_epsilon(profile, law, mean, delta):
+def selection_epsilon(profile: Profile, law: str, mean: float, delta: float) -> float:
     """Total epsilon at delta: the better of the profile bound and the Rényi bound."""
     return min(
         profile_epsilon(profile, law, mean, delta), renyi_bound_epsilon(profile, law, mean, delta)
     )
 
 
-def base_mu(law, mean, epsilon, delta):
+def base_mu(law: str, mean: float, epsilon: float, delta: float) -> float:
     """Largest Gaussian parameter of one run (with its noisy score) for a total of (epsilon, delta)."""
     low, high = 0.0, gaussian_mu(epsilon, delta)
     while high - low > 1e-9 * high:
@@ -191,7 +191,9 @@ def base_mu(law, mean, epsilon, delta):
     return low
 
 
-def selection_total(base_epsilon, delta, law, mean, bound="better"):
+def selection_total(
+    base_epsilon: float, delta: float, law: str, mean: float, bound: float = "better"
+) -> float:
     """Total epsilon at delta if one run is a Gaussian release of `base_epsilon` at the same delta."""
     ways = {
         "better": selection_epsilon,

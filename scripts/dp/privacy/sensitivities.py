@@ -18,13 +18,13 @@ def _choose(adjacency, replace, add):
     return replace if adjacency == REPLACE_ONE else add
 
 
-def vector_sum(norm, adjacency=REPLACE_ONE):
+def vector_sum(norm: float, adjacency: str = REPLACE_ONE) -> float:
     """L2 sensitivity of a sum of vectors of norm at most C (clipped gradients): 2C replace-one, C
     add/remove."""
     return _choose(adjacency, 2 * norm, norm)
 
 
-def gram(bound=1.0, adjacency=REPLACE_ONE):
+def gram(bound: float = 1.0, adjacency: str = REPLACE_ONE) -> float:
     """Frobenius sensitivity of X'X: sqrt(2) R^2 replace-one, R^2 add/remove.
 
     ||x x' - z z'||^2 = |x|^4 + |z|^4 - 2 (x.z)^2 <= 2 R^4. For a sum with weights in [0, a] it is a times
@@ -33,13 +33,15 @@ def gram(bound=1.0, adjacency=REPLACE_ONE):
     return _choose(adjacency, math.sqrt(2), 1.0) * bound**2
 
 
-def smallest_eigenvalue(bound=1.0):
+def smallest_eigenvalue(bound: float = 1.0) -> float:
     """Sensitivity of the smallest eigenvalue of X'X, either adjacency: R^2, because x x' - z z' has one
     eigenvalue of either sign, at most R^2 in size."""
     return bound**2
 
 
-def gram_and_moment(bound=1.0, label_bound=1.0, adjacency=REPLACE_ONE):
+def gram_and_moment(
+    bound: float = 1.0, label_bound: float = 1.0, adjacency: str = REPLACE_ONE
+) -> float:
     """L2 sensitivity of (X'X, X'y) together for labels in [-Y, Y]: the squares of the Frobenius and the
     Euclidean norm are summed.
 
@@ -59,12 +61,14 @@ def gram_and_moment(bound=1.0, label_bound=1.0, adjacency=REPLACE_ONE):
     return _choose(adjacency, inside if Y**2 <= 2 * R**2 else 2 * Y * R, None)
 
 
-def hessian_trace(bound=1.0, curvature=0.25):
+def hessian_trace(bound: float = 1.0, curvature: float = 0.25) -> float:
     """Sensitivity of sum w_i |x_i|^2 with weights in [0, curvature], either adjacency: curvature R^2."""
     return curvature * bound**2
 
 
-def newton_direction(ridge, bound=1.0, curvature=0.25):
+def newton_direction(
+    ridge: float | np.ndarray, bound: float = 1.0, curvature: float = 0.25
+) -> float | np.ndarray:
     """Sensitivity in operator norm of (H + ridge I)^-1, H = sum w_i x_i x_i', 0 <= w_i <= curvature, for
     either adjacency.
 
@@ -79,7 +83,9 @@ def newton_direction(ridge, bound=1.0, curvature=0.25):
     return c / (ridge * (ridge + c))
 
 
-def newton_direction_floored(floor, bound=1.0, curvature=0.25, adjacency=REPLACE_ONE):
+def newton_direction_floored(
+    floor: float, bound: float = 1.0, curvature: float = 0.25, adjacency: str = REPLACE_ONE
+) -> float:
     """Frobenius sensitivity of f(H), f = 1/max(eigenvalue, floor): curvature times `gram` over floor^2.
 
     f is 1/floor^2-Lipschitz, and a Lipschitz function of symmetric matrices is as Lipschitz in the
@@ -88,7 +94,7 @@ def newton_direction_floored(floor, bound=1.0, curvature=0.25, adjacency=REPLACE
     return curvature * gram(bound, adjacency) / floor**2
 
 
-def noise_norm(sigma, d):
+def noise_norm(sigma: float, d: int) -> float:
     """About the largest eigenvalue of d x d isotropic symmetric noise: sigma sqrt(2 d).
 
     Diagonal variance sigma^2, off the diagonal sigma^2/2: the semicircle's edge is 2 sqrt(d sigma^2/2).
@@ -96,12 +102,12 @@ def noise_norm(sigma, d):
     return sigma * math.sqrt(2 * d)
 
 
-def eigenvalue_lower_bound(noisy, sigma, quantile=1.96):
+def eigenvalue_lower_bound(noisy: np.ndarray, sigma: float, quantile: float = 1.96) -> np.ndarray:
     """max(0, noisy smallest eigenvalue - quantile sigma), elementwise. This is post-processing."""
     return np.maximum(0.0, noisy - quantile * sigma)
 
 
-def spectral_ridge(sigma, d, eigenvalue=0.0):
+def spectral_ridge(sigma: float, d: int, eigenvalue: float | np.ndarray = 0.0) -> np.ndarray:
     """max(0, sigma sqrt(2d) - l/2), elementwise, beside G = X'X + E, l <= the smallest eigenvalue of X'X.
 
     Steps with P = (G + ridge I)^-1 contract if P X'X < 2, that is if X'X + 2 E + 2 ridge I > 0, which holds
@@ -110,13 +116,20 @@ def spectral_ridge(sigma, d, eigenvalue=0.0):
     return np.maximum(0.0, noise_norm(sigma, d) - eigenvalue / 2)
 
 
-def eigenvalue_floor(sigma, d, factor=1.2):
+def eigenvalue_floor(sigma: float, d: int, factor: float = 1.2) -> float:
     """A public floor for the eigenvalues of a noisy Gram matrix: the semicircle's edge, and a fifth more
     for small d."""
     return factor * noise_norm(sigma, d)
 
 
-def adassp_ridge(epsilon, delta, d, eigenvalue=0.0, bound=1.0, failure_probability=0.05):
+def adassp_ridge(
+    epsilon: float,
+    delta: float,
+    d: int,
+    eigenvalue: float | np.ndarray = 0.0,
+    bound: float = 1.0,
+    failure_probability: float = 0.05,
+) -> np.ndarray:
     """The published ridge (Wang, UAI 2018, algorithm 2), with l a lower bound on the smallest eigenvalue.
 
     max(0, sqrt(d log(6/delta) log(2 d^2/rho)) 3 R^2/epsilon - l).

@@ -21,10 +21,10 @@ import math
 import numpy as np
 
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, renyi_epsilon
-from dp.privacy.profiles import Curve, Gaussian, Losses, compose, losses, with_failure
+from dp.privacy.profiles import Curve, Gaussian, Losses, Profile, compose, losses, with_failure
 
 
-def larger_variance_profile(rows, v, epsilon):
+def larger_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) -> np.ndarray:
     """Hockey-stick divergence of k draws of N(0, 1) from k draws of N(0, 1-v), any real epsilon.
 
     The loss is (k/2) log(1-v) + v/(2(1-v)) C, C ~ chi-square with k degrees of freedom under the
@@ -38,7 +38,7 @@ def larger_variance_profile(rows, v, epsilon):
     return _difference(chi2.logsf(t, rows), chi2.logsf(t / (1 - v), rows), epsilon)
 
 
-def smaller_variance_profile(rows, v, epsilon):
+def smaller_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) -> np.ndarray:
     """Hockey-stick divergence of k draws of N(0, 1-v) from k draws of N(0, 1).
 
     With C the chi-square of the first the loss is -(k/2) log(1-v) - v/2 C, so it exceeds epsilon where
@@ -58,7 +58,7 @@ def _difference(log_p, log_q, epsilon):
     return np.exp(log_p) * -np.expm1(np.where(log_p == -np.inf, 0.0, gap))
 
 
-def profile(rows, gamma, bound=1.0, adjacency=ADD_REMOVE):
+def profile(rows: int, gamma: float, bound: float = 1.0, adjacency: str = ADD_REMOVE) -> Profile:
     """The profile of a sketch of `rows` rows (kT for T sketches) if S >= gamma I.
 
     Replace-one, S0 + x x' against S0 + z z': in coordinates that make both diagonal at most two
@@ -83,7 +83,7 @@ def profile(rows, gamma, bound=1.0, adjacency=ADD_REMOVE):
     return compose(Curve(remove), Curve(add))
 
 
-def renyi(order, rows, gamma, bound=1.0):
+def renyi(order: float | np.ndarray, rows: int, gamma: float, bound: float = 1.0) -> np.ndarray:
     """Rényi divergence of a sketch, add/remove, as its authors bound it, 1 < order < gamma/R^2.
 
     k a/(2(a-1)) log(1 - v) - k/(2(a-1)) log(1 - a v), v = R^2/gamma: of k draws of N(0, 1) from
@@ -105,14 +105,14 @@ def _least(private, low):
     return high
 
 
-def gamma_exact(rows, epsilon, delta, bound=1.0):
+def gamma_exact(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
     """Least gamma for which the sketch alone is (epsilon, delta)-DP under add/remove, by bisection."""
     return _least(
         lambda gamma: profile(rows, gamma, bound).delta(epsilon) <= delta, bound**2 * (1 + 1e-9)
     )
 
 
-def gamma_renyi(rows, epsilon, delta, bound=1.0):
+def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
     """The same by the authors' Rényi divergence and its conversion (`dp.accounting.renyi_epsilon`)."""
 
     def private(gamma):
@@ -123,7 +123,7 @@ def gamma_renyi(rows, epsilon, delta, bound=1.0):
     return _least(private, bound**2 * (1 + 1e-9))
 
 
-def eigenvalue_mu(rows, gamma, bound=1.0):
+def eigenvalue_mu(rows: int, gamma: float, bound: float = 1.0) -> float:
     """Gaussian parameter of the smallest eigenvalue's release, noise gamma/sqrt(k): R^2 sqrt(k)/gamma.
 
     rows: k of one sketch. The eigenvalue moves by at most R^2 under either adjacency.
@@ -131,12 +131,23 @@ def eigenvalue_mu(rows, gamma, bound=1.0):
     return bound**2 * math.sqrt(rows) / gamma
 
 
-def gradient_mu(sigma, clip, bound=1.0, adjacency=ADD_REMOVE):
+def gradient_mu(
+    sigma: float, clip: float, bound: float = 1.0, adjacency: str = ADD_REMOVE
+) -> float:
     """Of one release of X' clip(y - X w, [-C, C]) + N(0, sigma^2 I): C R/sigma, twice that replace-one."""
     return (1 if adjacency == ADD_REMOVE else 2) * clip * bound / sigma
 
 
-def total(rows, steps, gamma, gradient, tau0, bound=1.0, adjacency=ADD_REMOVE, by_losses=False):
+def total(
+    rows: int,
+    steps: int,
+    gamma: float,
+    gradient: float,
+    tau0: float,
+    bound: float = 1.0,
+    adjacency: str = ADD_REMOVE,
+    by_losses: bool = False,
+) -> Curve:
     """The profile of Iterative Hessian Mixing: T sketches of k rows, the eigenvalue, T gradients.
 
     gradient: `gradient_mu` of one step. tau0: the lower bound is lambda_min - (gamma/sqrt k)(tau0 -

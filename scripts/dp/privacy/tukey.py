@@ -27,7 +27,7 @@ import math
 import numpy as np
 
 
-def log_volumes(points):
+def log_volumes(points: np.ndarray) -> np.ndarray:
     """log V_1, .., log V_{m // 2} of points (..., m, d) that are sorted along m: (..., m // 2)."""
     half = points.shape[-2] // 2
     with np.errstate(divide="ignore"):
@@ -35,7 +35,9 @@ def log_volumes(points):
     return lengths.sum(axis=-1)
 
 
-def distance(volumes, t, epsilon, delta, none=0):
+def distance(
+    volumes: np.ndarray, t: int, epsilon: float, delta: float, none: int = 0
+) -> np.ndarray:
     """k^ of the test (...) for logarithms of volumes (..., depths); `none` if no k satisfies it."""
     volumes = np.asarray(volumes)
     depths = volumes.shape[-1]
@@ -50,18 +52,20 @@ def distance(volumes, t, epsilon, delta, none=0):
     return np.where(count == 0, none, count)
 
 
-def threshold(epsilon, delta):
+def threshold(epsilon: float, delta: float) -> float:
     """What k^ + noise must exceed: log(1/(2 delta))/epsilon."""
     return math.log(1 / (2 * delta)) / epsilon
 
 
-def answered(distance, epsilon, delta, scale=None):
+def answered(
+    distance: int | np.ndarray, epsilon: float, delta: float, scale: float | None = None
+) -> float | np.ndarray:
     """Probability that k^ + Lap(scale) exceeds the threshold. scale: 1/epsilon unless it is given."""
     gap = (threshold(epsilon, delta) - distance) * (epsilon if scale is None else 1 / scale)
     return 0.5 * math.exp(-gap) if gap >= 0 else 1 - 0.5 * math.exp(gap)
 
 
-def log_shells(volumes, t, rate):
+def log_shells(volumes: np.ndarray, t: int, rate: float) -> np.ndarray:
     """log of (V_i - V_{i+1}) e^{rate i} for all depths i = t, t + 1, .. (...)."""
     inner = np.concatenate([volumes[..., t:], np.full((*volumes.shape[:-1], 1), -np.inf)], axis=-1)
     outer = volumes[..., t - 1 :]
@@ -70,12 +74,14 @@ def log_shells(volumes, t, rate):
     return np.where(outer == -np.inf, -np.inf, shell) + rate * np.arange(t, volumes.shape[-1] + 1)
 
 
-def choose(log_weights, rng):
+def choose(log_weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw indices (...) with probabilities proportional to e^log_weights (..., k)."""
     return (log_weights + rng.gumbel(size=log_weights.shape)).argmax(axis=-1)
 
 
-def shell_point(points, depth, rng, inner_right=False):
+def shell_point(
+    points: np.ndarray, depth: np.ndarray, rng: np.random.Generator, inner_right: bool = False
+) -> np.ndarray:
     """A uniform point of R_i but not of R_{i+1}: (draws, d) for sorted points (draws, m, d), i (draws,).
 
     Coordinates before the first one that is outside R_{i+1} are inside it, and those after it are anywhere

@@ -1,9 +1,12 @@
 """Accelerated proximal gradient descent: slower than Newton's method, but it converges on any data."""
 
 import math
+from collections.abc import Callable
+
+import numpy as np
 
 
-def steps(smooth, convex, norm, tolerance):
+def steps(smooth: float, convex: float, norm: float, tolerance: float) -> int:
     """Number of steps of `proximal_descent` after which one more step ends at a certified point.
 
     norm: that of a subgradient s at the start. There, F - F* <= ||s||^2/(2 convex), which also bounds
@@ -16,7 +19,15 @@ def steps(smooth, convex, norm, tolerance):
     return math.ceil(math.sqrt(smooth / convex) * math.log(max(excess, 1.0)))
 
 
-def proximal_descent(gradient, smooth, convex, start, limit, attempt, proximal=lambda w: w):
+def proximal_descent(
+    gradient: Callable,
+    smooth: float,
+    convex: float,
+    start: np.ndarray,
+    limit: int,
+    attempt: Callable,
+    proximal: Callable = lambda w: w,
+) -> np.ndarray:
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
     gradient: that of the smooth part. proximal: the proximal map of the other part over `smooth`.

@@ -20,7 +20,9 @@ TRIED = 100  # steps of descent without l2, before the library is asked
 BLOCK_ROWS = 4096  # as in `dp.solvers.rounding`
 
 
-def subgradient_norm(weights, X, y, l1, l2):
+def subgradient_norm(
+    weights: np.ndarray, X: np.ndarray, y: np.ndarray, l1: float, l2: float
+) -> float:
     """Norm of the smallest subgradient of mean logistic loss + l1 ||w||_1 + l2/2 ||w||^2 at `weights`.
 
     It is zero at a minimiser and nowhere else (the Karush-Kuhn-Tucker conditions): with g the gradient
@@ -48,7 +50,9 @@ def _smooth_part(weights, X, y, l2):
     return gradient / len(y) + l2 * weights, curvature
 
 
-def minimise_elastic_net(X, y, l1, l2, tolerance=1e-9):
+def minimise_elastic_net(
+    X: np.ndarray, y: np.ndarray, l1: float, l2: float, tolerance: float = 1e-9
+) -> tuple[np.ndarray, dict]:
     """argmin of mean logistic loss + l1 ||w||_1 + l2/2 ||w||^2, no intercept.
 
     X: (n, d). y: (n,) in {-1, 1}. l1 > 0, l2 >= 0. Returns weights (1, d) and info: gradient_norm

@@ -5,6 +5,7 @@ smallest subgradient where the objective has a kink) and status, each (1,).
 """
 
 import inspect
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -19,7 +20,14 @@ from dp.solvers.newton import LEAST_STEP, Info, minimise
 SINGLE = 1e-6
 
 
-def l2(X, y, lam, loss="logistic", tolerance=1e-9, near=None):
+def l2(
+    X: np.ndarray,
+    y: np.ndarray,
+    lam: float,
+    loss: losses.Loss = "logistic",
+    tolerance: float = 1e-9,
+    near: dict | None = None,
+) -> tuple[np.ndarray, dict]:
     """argmin of mean loss + lam/2 ||w||^2. near: info of such a fit to similar rows, which saves time.
 
     The solver is asked for half of the tolerance; the rest is left to rounding
@@ -31,7 +39,14 @@ def l2(X, y, lam, loss="logistic", tolerance=1e-9, near=None):
 INTERCEPTS = ("regularised", "free")
 
 
-def sum_intercept(X, y, lam, loss="logistic", intercept="regularised", tolerance=1e-9):
+def sum_intercept(
+    X: np.ndarray,
+    y: np.ndarray,
+    lam: float,
+    loss: losses.Loss = "logistic",
+    intercept: str = "regularised",
+    tolerance: float = 1e-9,
+) -> tuple[np.ndarray, dict]:
     """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, with b^2/2 added or without.
 
     intercept: "regularised", as liblinear does, which was scikit-learn's default when E18 ran it: b is
@@ -46,8 +61,14 @@ def sum_intercept(X, y, lam, loss="logistic", intercept="regularised", tolerance
 
 
 def sum_intercept_path(
-    X, y, lams, loss="logistic", intercept="regularised", tolerance=1e-9, max_iterations=100
-):
+    X: np.ndarray,
+    y: np.ndarray,
+    lams: Iterable[float],
+    loss: losses.Loss = "logistic",
+    intercept: str = "regularised",
+    tolerance: float = 1e-9,
+    max_iterations: int = 100,
+) -> Iterator[tuple[np.ndarray, dict]]:
     """`sum_intercept` for every lambda in turn, each from the minimiser for the one before.
 
     The starting point of Newton's method changes the time that it takes, not what is certified. The
@@ -132,7 +153,9 @@ def _hessian(rows, weights, precision):
     return (scaled.T @ scaled).astype(float)
 
 
-def l1(X, y, lam, tolerance=1e-9, penalty_scale="mean"):
+def l1(
+    X: np.ndarray, y: np.ndarray, lam: float, tolerance: float = 1e-9, penalty_scale: str = "mean"
+) -> tuple[np.ndarray, dict]:
     """argmin of mean logistic loss + lam ||w||_1; one of them if there are several.
 
     penalty_scale: what lam stands for, see `dp.solvers.lasso_scales`.
@@ -140,7 +163,9 @@ def l1(X, y, lam, tolerance=1e-9, penalty_scale="mean"):
     return minimise_lasso(X, y, lam, penalty_scale, tolerance)
 
 
-def elastic_net(X, y, lam, lambda1=None, tolerance=1e-9):
+def elastic_net(
+    X: np.ndarray, y: np.ndarray, lam: float, lambda1: float | None = None, tolerance: float = 1e-9
+) -> tuple[np.ndarray, dict]:
     """argmin of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2; lambda1 = None means lam.
 
     As for `l2`, half of the tolerance is left to rounding.
@@ -151,7 +176,9 @@ def elastic_net(X, y, lam, lambda1=None, tolerance=1e-9):
 FITS = {"l2": l2, "l1": l1, "elastic_net": elastic_net, "sum_intercept": sum_intercept}
 
 
-def fit_each(name, trains, lam, **options):
+def fit_each(
+    name: str, trains: Iterable, lam: float, **options
+) -> Iterator[tuple[np.ndarray, dict]]:
     """(weights, info) for each data set (X, y) in turn. A fit that can starts near the one before it."""
     follows = "near" in inspect.signature(FITS[name]).parameters
     for X, y in trains:
@@ -161,7 +188,7 @@ def fit_each(name, trains, lam, **options):
         yield weights, info
 
 
-def penalties(fit, lam, lambda1=None):
+def penalties(fit: str, lam: float, lambda1: float | None = None) -> tuple[float, float]:
     """(l1, l2): the weights of ||w||_1 and of ||w||^2 / 2 in the objective of a fit of that name."""
     if fit == "l1":
         return lam, 0.0
@@ -170,12 +197,14 @@ def penalties(fit, lam, lambda1=None):
     return 0.0, lam
 
 
-def fit_options(name, options):
+def fit_options(name: str, options: dict) -> dict:
     """The options of a method that concern its fit."""
     parameters = inspect.signature(FITS[name]).parameters
     return {key: value for key, value in options.items() if key in parameters}
 
 
-def shared_fit(name, X, y, lam, **arguments):
+def shared_fit(
+    name: str, X: np.ndarray, y: np.ndarray, lam: float, **arguments
+) -> tuple[np.ndarray, dict]:
     """(weights (1, d), info) of a fit, given a release's arguments."""
     return FITS[name](X, y, lam, **fit_options(name, arguments))

@@ -18,12 +18,14 @@ SCALES = ("mean", "summed", "standardised", "lassoglm")
 ATTEMPTS, STEPS, NEWTON = 100, 100, 30
 
 
-def weight_beside_mean(lam, n, scale):
+def weight_beside_mean(lam: float, n: int, scale: str) -> float:
     """The L1 weight beside the mean loss; for scales of standardised columns, that of these columns."""
     return lam / {"summed": n, "lassoglm": 2}.get(scale, 1)
 
 
-def minimise_lasso(X, y, lam, scale="mean", tolerance=1e-9):
+def minimise_lasso(
+    X: np.ndarray, y: np.ndarray, lam: float, scale: str = "mean", tolerance: float = 1e-9
+) -> tuple[np.ndarray, dict]:
     """Weights (1, d) and info, as from `minimise_elastic_net`. If columns are standardised, constant ones
     get the weight 0."""
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from dp import losses
-from dp.data.examples import NUMBERS, ROUNDING, as_rows, check_labels, row_norms
+from dp.data.examples import NUMBERS, ROUNDING, Rows, as_rows, check_labels, row_norms
 from dp.errors import Refused
 from dp.solvers import accelerated, quasi_newton
 from dp.solvers.passes import EPS, Direct, Implicit
@@ -49,17 +49,17 @@ class Info(dict):
 
 
 def minimise(
-    X,
-    y,
-    lam,
-    linear=None,
-    loss="logistic",
-    initial=None,
-    tolerance=1e-9,
+    X: np.ndarray | Rows,
+    y: np.ndarray,
+    lam: float | np.ndarray,
+    linear: np.ndarray | None = None,
+    loss: losses.Loss = "logistic",
+    initial: np.ndarray | None = None,
+    tolerance: float = 1e-9,
     *,
-    max_iterations=None,
-    near=None,
-):
+    max_iterations: int | None = None,
+    near: dict | None = None,
+) -> tuple[np.ndarray, Info]:
     """Minimise mean_i loss(z_i) + lam/2 ||w||^2 + linear_j . w / n for every restart j.
 
     z_i is the margin y_i w.x_i, or the residual w.x_i - y_i of a residual loss (`dp.losses`).
@@ -123,7 +123,14 @@ def minimise(
     return W, info
 
 
-def rounding(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
+def rounding(
+    n: int,
+    d: int,
+    lam: float,
+    bound: float = 1.0,
+    loss: losses.Loss = "logistic",
+    tilt: float = 0.0,
+) -> float:
     """Bound on the rounding error of a gradient in `minimise` at any minimiser, for any n rows.
 
     bound: R >= ||x||. tilt: T >= ||linear||. The minimiser has a norm of at most W, the smaller of
@@ -153,7 +160,14 @@ def rounding(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
     return EPS / 2 * total if total < 1e150 and size < 1e150 else math.inf
 
 
-def least_tolerance(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
+def least_tolerance(
+    n: int,
+    d: int,
+    lam: float,
+    bound: float = 1.0,
+    loss: losses.Loss = "logistic",
+    tilt: float = 0.0,
+) -> float:
     """The least tolerance that `minimise` meets on every data set of n rows; arguments as for `rounding`.
 
     If it is asked for half of a tolerance that is four times the rounding, then what it returns has a
@@ -169,7 +183,15 @@ def least_tolerance(n, d, lam, bound=1.0, loss="logistic", tilt=0.0):
     return 4 * rounding(n, d, lam, bound, loss, tilt)
 
 
-def check_certifiable(n, d, lam, bound=1.0, loss="logistic", tolerance=1e-9, tilt=0.0):
+def check_certifiable(
+    n: int,
+    d: int,
+    lam: float,
+    bound: float = 1.0,
+    loss: losses.Loss = "logistic",
+    tolerance: float = 1e-9,
+    tilt: float = 0.0,
+) -> None:
     """Raise ValueError, before any data are seen, unless `minimise` can certify on every data set.
 
     Whether a fit was certified to the tolerance distinguishes data sets, so in a private mechanism it must

@@ -3,6 +3,8 @@
 Arrays hold one column per restart. Rows are read in blocks that fit the cache.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from dp.data.examples import slices
@@ -21,14 +23,14 @@ class Passes:
         self.X, self.y, self.loss, self.size, self.dtype = X, y, loss, size, dtype
         self.n, self.d = X.shape
 
-    def blocks(self, restarts, dtype):
+    def blocks(self, restarts: int, dtype: type) -> Iterator[tuple[slice, np.ndarray]]:
         """(slice, rows) from the first row to the last."""
         count = BLOCK // np.dtype(dtype).itemsize // max(restarts, self.width // 2)
         count = max(64, min(count, 4096))
         for part in slices(self.n, count):
             yield part, self.convert(part, dtype)
 
-    def gradient(self, W, hessians=None):
+    def gradient(self, W: np.ndarray, hessians: np.ndarray | None = None) -> np.ndarray:
         """Mean gradient of the loss, (d, restarts) in double precision; fills in the Hessians."""
         gradient = np.zeros(W.shape)
         W = W.astype(self.dtype)
@@ -65,16 +67,16 @@ class Direct(Passes):
         np.empty(4 * BLOCK, dtype=np.uint8)  # freed at once: malloc then keeps what a block needs
 
     @property
-    def width(self):
+    def width(self) -> int:
         return self.d * (self.d + 1) // 2
 
-    def convert(self, part, dtype):
+    def convert(self, part: slice, dtype: type) -> np.ndarray:
         """Rows y_i x_i, or x_i for residual losses, column by column."""
         if self.loss.residual:
             return self.X[part].astype(dtype, order="F")
         return np.multiply(self.X[part], self.y[part, None], dtype=dtype, order="F")
 
-    def gradient(self, W, hessians=None):
+    def gradient(self, W: np.ndarray, hessians: np.ndarray | None = None) -> np.ndarray:
         """As `Passes.gradient`. If all restarts are at one point, they share a pass."""
         if not (W[:, :1] == W).all():
             return super().gradient(W, hessians)
@@ -84,10 +86,12 @@ class Direct(Passes):
             hessians += one
         return np.repeat(gradient, W.shape[1], axis=1)
 
-    def hessians(self, restarts):
+    def hessians(self, restarts: int) -> np.ndarray:
         return np.zeros((self.width, restarts))
 
-    def collect(self, hessians, part, rows, curvature):
+    def collect(
+        self, hessians: np.ndarray, part: slice, rows: np.ndarray, curvature: np.ndarray
+    ) -> None:
         """Add sum_i l''(z_i) x_i x_i': one matrix product with all products of two columns."""
         rows = rows.astype(self.product_dtype, copy=False)
         products = np.empty((self.width, len(rows)), dtype=self.product_dtype)
@@ -98,7 +102,9 @@ class Direct(Passes):
             start = stop
         hessians += products @ curvature.astype(self.product_dtype, copy=False)
 
-    def directions(self, hessians, lam, gradient, goal):
+    def directions(
+        self, hessians: np.ndarray, lam: np.ndarray, gradient: np.ndarray, goal: float | np.ndarray
+    ) -> np.ndarray:
         """Newton directions (d, restarts)."""
         full = np.empty((len(lam), self.d, self.d))
         i, j = self.triangle
@@ -124,19 +130,23 @@ class Implicit(Passes):
         if self.n * self.d * np.dtype(product_dtype).itemsize <= COPIED:
             self.copies[product_dtype] = np.asarray(X[:]).astype(product_dtype, "C", copy=False)
 
-    def convert(self, part, dtype):
+    def convert(self, part: slice, dtype: type) -> np.ndarray:
         """Rows x_i, without a copy if possible: signs cost less on the margins of few restarts."""
         if dtype in self.copies:
             return self.copies[dtype][part]
         return self.X[part].astype(dtype, order="C", copy=False)
 
-    def hessians(self, restarts):
+    def hessians(self, restarts: int) -> np.ndarray:
         return np.empty((self.n, restarts), dtype=self.product_dtype)
 
-    def collect(self, hessians, part, rows, curvature):
+    def collect(
+        self, hessians: np.ndarray, part: slice, rows: np.ndarray, curvature: np.ndarray
+    ) -> None:
         hessians[part] = curvature
 
-    def directions(self, hessians, lam, gradient, goal):
+    def directions(
+        self, hessians: np.ndarray, lam: np.ndarray, gradient: np.ndarray, goal: np.ndarray
+    ) -> np.ndarray:
         """Approximate Newton directions (d, restarts) by preconditioned conjugate gradients."""
         if self.exact and self.d <= FORMED:
             columns = zip(hessians.T, lam, -gradient.T, strict=True)
@@ -161,7 +171,7 @@ class Implicit(Passes):
             residual = residual - length * product
         return direction
 
-    def product(self, curvature, V):
+    def product(self, curvature: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Mean of l''(z_i) x_i x_i'v, (d, restarts)."""
         product = np.zeros(V.shape)
         V = V.astype(self.product_dtype)
@@ -171,7 +181,7 @@ class Implicit(Passes):
             product += rows.T @ z
         return product / self.n
 
-    def form(self, curvature):
+    def form(self, curvature: np.ndarray) -> np.ndarray:
         """One Hessian (d, d), from curvatures (n,)."""
         total = np.zeros((self.d, self.d))
         for part, rows in self.blocks(1, self.product_dtype):
@@ -179,19 +189,19 @@ class Implicit(Passes):
             total += rows.T @ rows
         return total / self.n
 
-    def solve(self, curvature, lam, b):
+    def solve(self, curvature: np.ndarray, lam: float, b: np.ndarray) -> np.ndarray:
         """(H + lam)^-1 b for one restart, with an allowance for rounding as in `Direct`."""
         hessian = self.form(curvature)
         hessian[np.diag_indices(self.d)] += lam + self.d * EPS * np.trace(hessian)
         return np.linalg.solve(hessian, b)
 
-    def eigen(self, curvature):
+    def eigen(self, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues, per unit of mean curvature, and eigenvectors of one Hessian for all restarts."""
         hessian = np.nan_to_num(self.form(curvature), posinf=0.0, neginf=0.0)  # of what overflowed
         values, vectors = np.linalg.eigh(hessian)
         return np.maximum(values, 0.0)[:, None] / curvature.mean(), vectors
 
-    def precondition(self, residual, mean, lam):
+    def precondition(self, residual: np.ndarray, mean: np.ndarray, lam: np.ndarray) -> np.ndarray:
         if self.spectrum is None:
             return residual
         values, vectors = self.spectrum

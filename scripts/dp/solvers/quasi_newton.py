@@ -13,7 +13,8 @@ from collections import deque
 
 import numpy as np
 
-from dp.solvers.passes import Implicit
+from dp import losses
+from dp.solvers.passes import Implicit, Passes
 
 THINNING, LEAST, MOST = 16, 1 << 10, 1 << 13  # the sample has one row in 16, within these bounds
 MANY = 4  # minimum number of restarts for which products cost more than reading the rows
@@ -25,7 +26,9 @@ SLOW = 0.7  # a step that leaves more than this of the gradient's norm leads now
 RETRIES = 4  # most such steps in a row before giving up
 
 
-def main_directions(X, rng):
+def main_directions(
+    X: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Orthonormal directions (d, k), the rows' mean squares along each, and their mean along the others."""
     n, d = X.shape
     k = min(MAIN, d, max(1, n // 20))  # of more the rows say little
@@ -50,12 +53,12 @@ class InverseHessians:
         self.weights = 1 / (values[:, None] * curvature + lam) - self.common
         self.pairs = deque(maxlen=PAIRS)
 
-    def copy(self):
+    def copy(self) -> "InverseHessians":
         other = copy.copy(self)
         other.pairs = self.pairs.copy()
         return other
 
-    def learn(self, active, step, change):
+    def learn(self, active: np.ndarray, step: np.ndarray, change: np.ndarray) -> None:
         """Learn from the gradient's change along a step of these restarts; others keep what they have."""
         steps, changes = np.zeros((2, len(self.directions), len(self.common)))
         both = np.full(len(self.common), np.inf)
@@ -63,7 +66,7 @@ class InverseHessians:
         both[active] = (step * change).sum(axis=0)
         self.pairs.append((steps, changes, both))
 
-    def times(self, active, gradient):
+    def times(self, active: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         part = slice(None) if len(active) == len(self.common) else active
         pairs = [(s[:, part], y[:, part], both[part]) for s, y, both in self.pairs]
         product, shares = gradient.copy(), []
@@ -78,7 +81,15 @@ class InverseHessians:
         return product
 
 
-def full_steps(rows, lam, tilt, W, goal, inverse, further=False):
+def full_steps(
+    rows: Passes,
+    lam: np.ndarray,
+    tilt: np.ndarray,
+    W: np.ndarray,
+    goal: np.ndarray,
+    inverse: InverseHessians,
+    further: bool = False,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Full steps from W, (d, restarts), until the gradient norm is at most goal or does not fall.
 
     rows: `dp.solvers.passes.Passes`. inverse: `InverseHessians`, which learns from every step. After a step
@@ -116,7 +127,17 @@ def full_steps(rows, lam, tilt, W, goal, inverse, further=False):
     return W, norm, passes
 
 
-def minimise(X, y, lam, tilt, loss, size, start, tolerance, learnt=None):
+def minimise(
+    X: np.ndarray,
+    y: np.ndarray,
+    lam: np.ndarray,
+    tilt: np.ndarray,
+    loss: losses.MarginLoss,
+    size: float,
+    start: np.ndarray,
+    tolerance: float,
+    learnt: tuple | None = None,
+) -> tuple:
     """Weights, gradient norms, passes over the rows, and what was learnt.
 
     size: that of a typical row. learnt: (n, `InverseHessians`) from an earlier call on similar rows, which

@@ -1,0 +1,42 @@
+"""Public functions of dp say which types they take and return."""
+
+import ast
+import importlib
+import inspect
+import typing
+
+import pytest
+
+from project import ROOT
+
+FOLDER = ROOT / "scripts"
+MODULES = sorted(path for path in (FOLDER / "dp").rglob("*.py"))
+
+
+def public(body, prefix=""):
+    """(name, function) of the public functions of a module, and of the methods of its public classes."""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from public(node.body, f"{node.name}.")
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield prefix + node.name, node
+
+
+def untyped(function):
+    given = function.args
+    for each in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        if each.annotation is None and each.arg not in ("self", "cls"):
+            yield each.arg
+    if function.returns is None:
+        yield "the result"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(FOLDER)))
+def test_public_functions_are_annotated(path):
+    missing = {name: list(untyped(node)) for name, node in public(ast.parse(path.read_text()).body)}
+    assert not {name: found for name, found in missing.items() if found}
+    name = ".".join(path.relative_to(FOLDER).with_suffix("").parts).removesuffix(".__init__")
+    module = importlib.import_module(name)
+    for function in vars(module).values():
+        if inspect.isfunction(function) and function.__module__ == name:
+            typing.get_type_hints(function)  # raises for a name that does not exist

@@ -1,1 +1,1 @@
-"""Analyses: computations of an experiment that are not a sweep of cells, one module per kind."""
+"""Analyses, one module per kind: computations of an experiment that are not a sweep of cells."""

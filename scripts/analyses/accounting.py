@@ -11,17 +11,17 @@ COLUMNS = ("case", "accounting", "epsilon", "delta", "noise", "ratio")
 
 
 def zero_concentrated(epsilon, delta):
-    """rho of zero-concentrated DP that is (epsilon, delta)-DP: epsilon = rho + 2 sqrt(rho log(1/delta))
-    (Bun, Steinke, TCC 2016, proposition 1.3)."""
+    """The rho for which zero-concentrated DP is (epsilon, delta)-DP: epsilon = rho + 2 sqrt(rho
+    log(1/delta)) (Bun, Steinke, TCC 2016, proposition 1.3)."""
     logarithm = math.log(1 / delta)
     return (math.sqrt(logarithm + epsilon) - math.sqrt(logarithm)) ** 2
 
 
 def gaussians(sizes, epsilon, delta, exact=None):
-    """Accounting -> standard deviation, the same on Gaussian releases of these sensitivities.
+    """Accounting -> the standard deviation, the same for all of the Gaussian releases.
 
-    split: epsilon and delta in equal parts, which the largest sensitivity decides. zcdp: their sum of rho.
-    gdp: Gaussian DP of all worst cases at once. exact: sensitivity of all together, where that is less.
+    split: epsilon and delta in equal parts; the largest sensitivity decides. zcdp: the sum of rho.
+    gdp: Gaussian DP of all worst cases at once. exact: the joint sensitivity, if that is less.
     """
     count, together = len(sizes), math.hypot(*sizes)
     return {
@@ -35,10 +35,10 @@ def gaussians(sizes, epsilon, delta, exact=None):
 def accounting(experiment, spec, inputs, seed, out):
     """One row per case, accounting and epsilon: the noise, and its ratio to that of exact accounting.
 
-    adassp: one standard deviation on the smallest eigenvalue, X'X and X'y, replace-one, bounds 1; exact:
-    X'X and X'y do not both move as far as they can. boosted: the eigenvalue, X'X and ten sums of
-    residuals clipped at 1/4, replace-one. sketch: gamma of three sketches of options["rows"] rows,
-    add-remove; renyi is its authors' bound, and gdp an approximation, which asks for too little.
+    adassp: one standard deviation for the smallest eigenvalue, X'X and X'y, under replace-one with bounds
+    1; exact uses that X'X and X'y do not both move as far as they can. boosted: the eigenvalue, X'X and ten
+    sums of residuals clipped at 1/4, replace-one. sketch: gamma of three sketches of options["rows"] rows,
+    add-remove; renyi is its authors' bound, and gdp an approximation, which gives too little noise.
     """
     delta, rows = spec["options"]["delta"], spec["options"]["rows"]
     eigenvalue, gram = sensitivities.smallest_eigenvalue(), sensitivities.gram()

@@ -1,4 +1,4 @@
-"""What private intervals are worth: their coverage by simulation, and a regression that is reported."""
+"""How good private intervals are: their coverage in simulations, and a regression as it is reported."""
 
 import itertools
 import math
@@ -30,8 +30,8 @@ REGRESSION = (
 
 
 class Design(NamedTuple):
-    """A simulated model: its mechanism, the loss of its fits, whether the loss is its own, and its truth
-    where that is known."""
+    """A simulated model: its mechanism, the loss of its fits, whether the loss is its own, and the truth
+    if it is known."""
 
     mechanism: str
     loss: object
@@ -73,7 +73,7 @@ def _sandwich(X, y, weights, design):
 
 
 def _ways(X, y, design, settings, rng, draws):
-    """Name -> (estimates, covariances, coarse) of one data set: noise-aware intervals, and less."""
+    """Name -> (estimates, covariances, coarse) on one data set: noise-aware intervals, and simpler ones."""
     mechanism, found = MECHANISMS[design.mechanism], {}
     n, d = X.shape
     loss = {"loss": {"log_cosh": {"tau": TAU}}} if design.loss.residual else {}
@@ -100,8 +100,8 @@ def coverage(experiment, spec, inputs, seed, out):
     design: options["design"], "logistic" (the model is right; the truth its coefficients), "other" or
     "linear" (the truth is the best fit of a million rows, logistic or log-cosh). method:
     "without_privacy"; "noise_aware", which takes the Hessian for the slopes' second moments (of numbers:
-    times what a number that it releases says); "noise_aware_robust", which releases these; of the first's
-    release "biased", without undoing the ridge's pull, and "naive", as if it had no noise.
+    times what a number that it releases says); "noise_aware_robust", which releases these; "biased", from
+    the first one's release without undoing the ridge's pull; and "naive", from it as if it had no noise.
     coverage_error: standard error over the data sets. width_ratio: over the width without privacy.
     """
     options = spec["options"]
@@ -144,11 +144,11 @@ def coverage(experiment, spec, inputs, seed, out):
 
 
 def bootstrap(experiment, spec, inputs, seed, out):
-    """The parametric bootstrap beside normal intervals, where linearising is said to be too coarse.
+    """The parametric bootstrap beside normal intervals, if a release says that linearising is too coarse.
 
-    One release per data set of the logistic design; of those that say so, both intervals. Rows of the
-    bootstrap are simulated from the released Hessian, so that it costs no privacy. width_ratio: over the
-    normal intervals. coarse: share of releases that say so.
+    There is one release per data set of the logistic design. Both intervals are computed for those that say
+    so. Rows of the bootstrap are simulated from the released Hessian, so it costs no privacy. width_ratio:
+    over the normal intervals. coarse: the share of releases that say so.
     """
     options, rows, mechanism = spec["options"], [], MECHANISMS["noise_aware_logistic"]
     for n, epsilon in itertools.product(options["train_sizes"], options["epsilons"]):
@@ -197,9 +197,10 @@ def bootstrap(experiment, spec, inputs, seed, out):
 def regression(experiment, spec, inputs, seed, out):
     """Coefficients of a logistic regression in the columns' own units, with and without privacy.
 
-    Without privacy statsmodels' Logit, nothing of the preparation but the bounds of columns; privately
-    one release per epsilon and adjacency's rule for lambda. All rows are used. Where linearising is too
-    coarse, intervals of the parametric bootstrap stand beside, with rows simulated from the release.
+    Without privacy it is statsmodels' Logit, which uses only the bounds of columns from the preparation.
+    With privacy it is one release per epsilon and adjacency, with lambda by rule. All rows are used. If
+    linearising is too coarse, intervals of the parametric bootstrap are added, with rows simulated from the
+    release.
     """
     import statsmodels.api as sm
 
@@ -257,10 +258,10 @@ def _bootstrap(release, settings, T, n, resamples, rng):
 
 
 def _units(meta):
-    """T (d, d): coefficients of the columns as they came are T times those of the prepared rows.
+    """T (d, d): coefficients of the original columns are T times those of the prepared rows.
 
-    Of data that are scaled to bounds, given a constant and divided by the clipping radius, no shorter
-    than any row.
+    This is for data that are scaled to bounds, given a constant and divided by a clipping radius that is no
+    shorter than any row.
     """
     steps = {step["step"]: step.get("options", {}) for step in meta["steps"]}
     columns = meta["columns"]

@@ -13,9 +13,9 @@ from study.jobs.files import atomic, read_json
 def lasso_pixels(experiment, spec, inputs, seed, out):
     """Weights (methods, d) of the first simulation at the sweep's largest size, and two examples.
 
-    Of methods that standardise pixels the weights are of standardised pixels, as the lasso finds them:
-    those of pixels as they are would be larger the less a pixel varies, and the heaviest at the border,
-    where almost none has ink. Saved with the weights: the methods' labels, which columns are constant in
+    For methods that standardise pixels, these are weights of standardised pixels, as the lasso finds them.
+    Weights of original pixels would be larger the less a pixel varies, and largest at the border, where
+    almost no image has ink. Saved with the weights are the methods' labels, which columns are constant in
     the training rows, and the first training row of each class.
     """
     cells = experiment.entry_cells(spec)

@@ -1,4 +1,4 @@
-"""Gradient descent looked at from inside: losses of the iterates, weights, and single points."""
+"""The inside of gradient descent: losses of the iterates, weights, and the effect of single points."""
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def loss_traces(experiment, spec, paths, seed, out):
 def descent_boundaries(experiment, spec, paths, seed, out):
     """One released weight array per method and epsilon, and the weights of pre-training alone (npz).
 
-    weights: (methods, epsilons, d, K). The draw is the first: chosen before it was seen.
+    weights: (methods, epsilons, d, K). The draw is the first one, chosen before it was seen.
     """
     options, dataset, meta, data = _read(experiment, spec, paths)
     X, y = _rows(data, options)
@@ -60,7 +60,7 @@ def descent_boundaries(experiment, spec, paths, seed, out):
 def single_points(experiment, spec, paths, seed, out):
     """Descent without privacy on few points, and again with each one moved to the opposite side (npz).
 
-    A record's neighbour: x with the sign of its features turned, the label kept. moved: (n, d, K).
+    A record's neighbour has the sign of its features changed, and the same label. moved: (n, d, K).
     """
     options, _, meta, data = _read(experiment, spec, paths)
     X, y = _rows(data, options)

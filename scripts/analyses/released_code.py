@@ -1,4 +1,4 @@
-"""What released programs give: what they claim, what their noise is worth, and what releases show of it."""
+"""Released programs: what they claim, what their noise guarantees, and what their releases show."""
 
 from dp import audit
 from dp.seeds import generator

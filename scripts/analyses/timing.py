@@ -19,7 +19,7 @@ COLUMNS = ("dataset", "procedure", "draws", "repeat", "seconds")
 
 
 def timing(experiment, spec, paths, seed, out):
-    """Write the seconds of every repeat: what is timed is the whole release, its shared fit included.
+    """Write the seconds of every repeat. The whole release is timed, including its shared fit.
 
     procedure "plain" is this project's certified L2 fit, "scikit_learn" that library's
     LogisticRegression with the defaults a user gets, "general_purpose" objective perturbation as it

@@ -13,8 +13,8 @@ from study.jobs.folds import noise_axes
 def weights_and_noise(experiment, spec, fits, seed, out):
     """The first simulation's weights (sizes, d) and noise (sizes, epsilons, d) of one method.
 
-    Sizes: the smallest, middle and largest of the sweep. The noise is the mechanism's own, with the
-    draws that the experiment's runs have.
+    Sizes are the smallest, middle and largest of the sweep. The noise is the mechanism's own, with the
+    draws of the experiment's runs.
     """
     name = spec["options"]["mechanism"]
     cells = [c for c in fits if experiment.methods[c.method]["mechanism"] == name]
@@ -40,7 +40,7 @@ def weights_and_noise(experiment, spec, fits, seed, out):
             options, settings = arguments.of_cell(experiment, cell, meta)
             axes = experiment.name, cell.dataset, cell.method
             release = MECHANISMS[name].release(
-                np.zeros((size, d)),  # the fit is given: of the rows only their number matters
+                np.zeros((size, d)),  # the fit is given, so only the number of rows matters
                 np.ones(size),
                 rng=generator(seed, *axes, *noise_axes(fresh, size, cell.epsilon), 0, "noise"),
                 fit=fit,

@@ -1,1 +1,1 @@
-"""Published against computed: comparisons, implied epsilons, claims and defects."""
+"""Compares what is published with what is computed: values, implied epsilons, claims and defects."""

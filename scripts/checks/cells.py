@@ -1,4 +1,4 @@
-"""Checks on results.csv and on tables with one row per case: claims about errors."""
+"""Checks of claims about errors, on results.csv and on tables with one row per case."""
 
 import math
 from typing import Unpack
@@ -31,7 +31,7 @@ def _spell(value):
 
 
 def _place(row):
-    """Where a number stands, in words."""
+    """In words, the cell that a number is from."""
     epsilon = row["epsilon"]
     place = f"{row['dataset']}, n = {row['train_size']:.0f}"
     return place if math.isinf(epsilon) else f"{place}, epsilon = {canonical.epsilon(epsilon)}"
@@ -61,12 +61,12 @@ def lower_than(
     column="error_mean",
 ):
     """Method `lower` has a mean error below `factor` times that of `higher`, in at least a `share` of
-    the points that both have (of every data set; of all together where per_dataset is false). A
+    the points that both have (of every data set or, if per_dataset is false, of all together). A
     method without privacy is compared at every epsilon of the other. column: what is compared in place
     of the mean error, such as error_sd_folds.
 
-    A point counts for the claim where the 95 % interval of the difference, fold by fold, lies below
-    zero, against it where it lies above, and is open otherwise: the claim is undecided where open
+    A point counts for the claim if the 95 % interval of the difference, fold by fold, lies below zero, and
+    against it if the interval lies above. Otherwise the point is open. The claim is undecided if open
     points could turn it either way.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
@@ -101,8 +101,8 @@ def lower_than(
 
 
 def _pairs(results, first, second, column, where):
-    """Rows of two methods at every point that both have, as dictionaries; a method without privacy is at
-    every epsilon of the other."""
+    """Rows of two methods at every point that both have, as dictionaries. A method without privacy counts
+    at every epsilon of the other."""
     frames = [_ok(results.cells(methods=method, **where), column) for method in (first, second)]
     private = [not frame["epsilon"].map(math.isinf).any() for frame in frames]
     keys = ["dataset", "train_size", *(["epsilon"] if all(private) else [])]
@@ -133,11 +133,11 @@ def similar(
     **where: Unpack[Point],
 ):
     """The mean errors of two methods differ by at most `within` plus `relative` times the larger, at
-    every point that both have; a method without privacy is compared at every epsilon of the other.
+    every point that both have. A method without privacy is compared at every epsilon of the other.
     column: what is compared in place of the mean error.
 
-    A test of equivalence: it holds where the 95 % interval of every difference, fold by fold, lies
-    within these bounds, fails where one lies outside, and is undecided otherwise.
+    This is a test of equivalence: it holds if the 95 % interval of every difference, fold by fold, lies
+    within these bounds, fails if one lies outside, and is undecided otherwise.
     """
     outside, inside, gaps = [], [], []
     for first, second in _pairs(results, method, other, column, where):
@@ -184,7 +184,7 @@ def level(
     limits = f"between {at_least:g} and {at_most:g}"
     what = column.removesuffix("_mean").replace("_", " ")
     number, threshold = float(inside.mean()), share
-    if share == 1:  # the cell that is the nearest to a limit, or the farthest beyond it, decides
+    if share == 1:  # the cell nearest to a limit, or farthest beyond it, decides
         _, number, threshold = min(
             (sign * (value - limit), float(value), limit)
             for value in frame[column]
@@ -205,9 +205,9 @@ def lower_across(
     other_epsilon: float,
     as_prepared: dict | None = None,
 ):
-    """Method at epsilon has, at its largest training size, a lower mean error than another experiment's
-    method at another epsilon has at its own; on every data set that both have. as_prepared: the other
-    experiment's data sets -> those of the same rows here, where they are prepared otherwise."""
+    """On every data set that both have, a method at one epsilon has a lower mean error than another
+    experiment's method at another epsilon, each at its largest training size. as_prepared: the other
+    experiment's data sets -> those with the same rows here, if they are prepared differently."""
     own = _ok(results.cells(methods=method, epsilon=epsilon, train_size="largest"))
     other = results.other(experiment)
     other = other[(other["method"] == other_method) & (other["epsilon"] == other_epsilon)]
@@ -233,8 +233,8 @@ def costs_more(
     experiment: Other,
     solved: OtherMethod,
 ):
-    """At the largest training size, one noiseless pass (`noiseless`) loses more against another
-    experiment's minimiser (`solved`) than noise for epsilon (`private`) adds to it."""
+    """At the largest training size, a pass without noise (`noiseless`) loses more against another
+    experiment's minimiser (`solved`) than noise for epsilon (`private`) adds to its error."""
     other = results.other(experiment)
     errors = []
     for frame in (
@@ -258,8 +258,8 @@ def costs_more(
 
 
 def option_falls(results, *, method: Method, option: str, sweep: Sweeps = None, share=1.0):
-    """An option that a search chose falls from the smallest to the largest epsilon, at a `share` of the
-    training sizes (a tie does not count)."""
+    """An option that a search chose is smaller at the largest epsilon than at the smallest one, at a
+    `share` of the training sizes (a tie does not count)."""
     import json
 
     frame = results.cells(methods=method, sweep=sweep)
@@ -295,8 +295,8 @@ def similar_epsilons(
 
 def slower(results, *, analysis, slow: str, fast: str, factor: float, fits=1):
     """The median time of procedure `slow` is at least `factor` times that of `fast`, one fit at a time
-    and on every data set (an analysis of the kind timing). fits: how often `slow` is run where `fast` is
-    run once, in a protocol of many draws."""
+    and on every data set (an analysis of the kind timing). fits: how many runs of `slow` replace one run
+    of `fast` in a protocol of many draws."""
     ratios = fits * _time_ratios(results, analysis, slow, fast)
     runs = f"{fits} runs of {slow} take" if fits > 1 else f"{slow} takes"
     text = "; ".join(f"{runs} {r:.2g} times {fast} on {d}" for d, r in ratios.items())
@@ -337,8 +337,8 @@ def monotone(
 ):
     """Errors fall along "train_size" or "epsilon": the slope of a curve against the logarithm, fold by
     fold, lies below zero with its 95 % interval, in at least a `share` of the curves. A claim about a trend
-    says nothing of single steps. metric: what is compared in place of the error; auc and r2 are to rise.
-    It is undecided where slopes that may be either could turn it.
+    says nothing about single steps. metric: what is compared in place of the error; auc and r2 must rise.
+    The claim is undecided if curves without a clear slope could turn it.
     """
     other = {"train_size": "epsilon", "epsilon": "train_size"}[along]
     column = f"{metric}_mean"
@@ -379,8 +379,9 @@ def width_along_size(results, *, method: Method, widens: list, narrows: list, sw
     """The interval of the mean error widens with the training size at the epsilons `widens`, and narrows
     at those of `narrows`, on every data set.
 
-    A rank correlation of width with size, beyond chance where it is more than 1.96/sqrt(sizes - 1) (its
-    law without any relation, nearly normal); undecided where one is not, and none is the other way.
+    It uses the rank correlation of width with size, which is beyond chance if it is more than
+    1.96/sqrt(sizes - 1) (without any relation it is nearly normal). It is undecided if one correlation is
+    not beyond chance, and none is beyond chance in the other direction.
     """
     frame = _ok(results.cells(methods=method, sweep=sweep, epsilon=[*widens, *narrows]))
     found = []
@@ -405,8 +406,8 @@ def width_along_size(results, *, method: Method, widens: list, narrows: list, sw
 
 
 def coincide(results, *, method: Method, other: Method, share=1.0, **where: Unpack[Point]):
-    """Two methods that ran as different ones have the same error in every draw, at a `share` of the points
-    that both have."""
+    """Two methods that ran separately have the same error in every draw, at a `share` of the points that
+    both have."""
     same, worst = [], 0.0
     pairs = _pairs(results, method, other, "error_mean", where)
     for pair in pairs:
@@ -456,8 +457,8 @@ def table(
     ratio_to: str | None = None,
     what: str | None = None,
 ):
-    """A column of an analysis' table (divided by the column `ratio_to`, where given) lies in
-    [at_least, at_most] in at least a `share` of its rows that have the values of `where`.
+    """A column of an analysis' table (divided by the column `ratio_to`, if given) lies in
+    [at_least, at_most] in at least a `share` of the rows that have the values of `where`.
 
     what: the quantity in words, for the text.
     """
@@ -492,8 +493,8 @@ def table(
 
 
 def table_below(results, *, column: str, lower: dict, higher: dict, analysis=None, table=None):
-    """Every value of a column in the rows `lower` is below every one in the rows `higher`, each given as
-    columns with the values that they must have."""
+    """Every value of a column in the rows `lower` is below every value in the rows `higher`. Both are given
+    as columns with the values that they must have."""
     frame = results.named({"analysis": analysis, "table": table})
     ends = []
     for where, end in ((lower, "max"), (higher, "min")):
@@ -514,8 +515,8 @@ def table_below(results, *, column: str, lower: dict, higher: dict, analysis=Non
 
 
 def bound_holds(results, *, analysis, bound: str, looseness=True):
-    """A bound that is to hold with probability 1 - delta does, in that share of the draws of every
-    cell; `excess_risk_bounds` says how loose it is."""
+    """A bound that must hold with probability 1 - delta holds in that share of the draws of every cell.
+    `excess_risk_bounds` says how loose it is."""
     frame = results.analysis(analysis)
     frame = frame[frame["bound"] == bound]
     if frame.empty:

@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Implied(NamedTuple):
-    """epsilon, and its interval [low, high]; 0 and inf mean: beyond the measured curve's ends."""
+    """epsilon and its interval [low, high]. 0 and inf mean beyond the ends of the measured curve."""
 
     epsilon: float
     low: float
@@ -15,7 +15,7 @@ class Implied(NamedTuple):
 
 
 def falling(values):
-    """The non-increasing sequence nearest to `values` in squares (pool adjacent violators)."""
+    """The non-increasing sequence nearest to `values` in least squares (pool adjacent violators)."""
     blocks = []  # (sum, length), means strictly decreasing
     for value in values:
         total, length = float(value), 1
@@ -29,9 +29,9 @@ def falling(values):
 def crossing(epsilons, errors, target):
     """(first, last) epsilon at which a falling curve is at `target`; linear in log epsilon.
 
-    epsilons: increasing and positive. errors: non-increasing. Equal where the curve is strictly
-    falling; a level stretch at the target spans it. (0, 0) where the whole curve lies below the
-    target, (inf, inf) where it lies above.
+    epsilons: increasing and positive. errors: non-increasing. The two are equal if the curve falls
+    strictly there, and span a level stretch at the target. (0, 0) if the whole curve lies below the
+    target, (inf, inf) if it lies above.
     """
     x, y = np.log(epsilons), np.asarray(errors, dtype=float)
     if target > y[0]:
@@ -50,9 +50,8 @@ def crossing(epsilons, errors, target):
 def implied_epsilon(epsilons, errors, low, high, target):
     """`Implied` epsilon at which the curve of mean errors has the error `target`.
 
-    The curve is made non-increasing first. Its interval comes from the curve's own: where the lower
-    and the upper ends of the 95 % intervals of the errors (low, high) cross the target. Returns None
-    for fewer than two points.
+    The curve is made non-increasing first. The interval ends where the lower and the upper ends of the
+    95 % intervals of the errors (low, high) cross the target. Returns None for fewer than two points.
     """
     order = np.argsort(epsilons)
     epsilons, errors, low, high = (

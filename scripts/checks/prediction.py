@@ -1,4 +1,4 @@
-"""What another run would print: our own draws, resampled by the source's protocol."""
+"""Predicts what another run would print, by resampling our own draws by the source's protocol."""
 
 import math
 from typing import NamedTuple
@@ -6,16 +6,16 @@ from typing import NamedTuple
 import numpy as np
 
 CONFIDENCE = 0.95
-SIZE = 4000  # runs that are imagined
+SIZE = 4000  # simulated runs
 
 
 class Protocol(NamedTuple):
-    """How a printed mean came about.
+    """How a printed mean was computed.
 
-    folds: folds or simulations that it is over. draws: of the noise on each. shared: whether all folds
-    have the same draws, as with one seed that is set anew for each. data_drawn: whether the data set is
-    itself a draw. sd: what a printed standard deviation is over, "folds" (of the folds' means) or "draws"
-    (of every draw on every fold).
+    folds: number of folds or simulations. draws: of the noise on each. shared: whether all folds have the
+    same draws, as with one seed that is set again for each. data_drawn: whether the data set is itself a
+    draw. sd: what a printed standard deviation is over: "folds" (the folds' means) or "draws" (every draw
+    on every fold).
     """
 
     folds: int
@@ -26,8 +26,9 @@ class Protocol(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """mean: ours. interval: (low, high), where another run's mean lies with 95 % probability. sd: the
-    median of its standard deviations; sd_interval: where 95 % of those are. Both None with one value."""
+    """mean: ours. interval: (low, high) that contains another run's mean with 95 % probability. sd: the
+    median of that run's standard deviations. sd_interval: contains 95 % of these. Both are None with one
+    value."""
 
     mean: float
     interval: tuple
@@ -36,24 +37,23 @@ class Prediction(NamedTuple):
 
 
 def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False):
-    """`Prediction` for a run by `protocol`, None with fewer than two folds and a single data set.
+    """The `Prediction` for a run by `protocol`, None with fewer than two folds of a single data set.
 
-    draws: (folds, draws) values of ours, or (data sets, folds, draws); a column in which a fold failed is
-    left out. paired: whether draws of one number are the same on all folds, as they are where a run shares
-    its draws.
+    draws: our values (folds, draws) or (data sets, folds, draws); a column in which a fold failed is left
+    out. paired: whether draws of one number are the same on all folds, as they are if a run shares its
+    draws.
 
-    A run's mean is resampled: `protocol.folds` of our folds' means, and of their draws what is
-    left of them, `protocol.draws` each. Where we have several data sets the run has another
-    one: its mean is normal with their variance (a single one of few would be too seldom far
-    out), its folds differ from that as those of one of ours do. Means of our own draws hold the
-    chance of these too, which is taken out of their spread. Resampled means of k replicates
-    spread too little, by the factor (k - 1)/k in their variance and by the normal quantile in
-    the place of Student's; both are made good, so that normal means without draws give the
-    interval of Student's t. Ours is itself a mean of such parts, and its own chance is added.
-    Draws that all folds share, and ours do not, are taken to have the same rank in each of
-    them, the widest that sharing can make. Folds of a single data set are taken as independent:
-    each row is tested once, so that the mean over another division of it moves less, and a
-    drawn data set adds a chance that its folds do not show.
+    A run's mean is resampled from `protocol.folds` of our folds' means and `protocol.draws` residuals of
+    draws for each. If we have several data sets, the run has another one: its mean is normal with their
+    variance (choosing one of few would give extreme values too rarely), and its folds differ from that as
+    the folds of one of our data sets do. Means of our own draws contain the chance of these draws too,
+    which is removed from their spread. Resampled means of k replicates spread too little, by the factor
+    (k - 1)/k in their variance, and because their quantile is the normal one and not Student's. Both are
+    corrected, so that normal means without draws give the interval of Student's t. Our mean is itself a
+    mean of such parts, and its own chance is added. If all folds of the run share draws and ours do not,
+    draws are taken to have the same rank in each fold, which gives the widest interval that sharing can.
+    Folds of a single data set are taken as independent: each row is tested once, so the mean over another
+    division of the data moves less, while a drawn data set adds a chance that its folds do not show.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws
@@ -70,7 +70,7 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     rest = draws - means[:, :, None]
     rest = rest if paired else np.sort(rest, axis=2)
     rest *= math.sqrt(count / (count - 1)) if count > 1 else 0.0
-    noise = rest.var() / count  # of a fold's mean
+    noise = rest.var() / count  # chance in a fold's mean
 
     if data_sets > 1:
         sd_of_sets = _spread(means.mean(axis=1), noise / folds).std()
@@ -108,7 +108,8 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
 
 
 def _spread(means, noise):
-    """What is left of means (.., k) without their mean, as spread as without a chance of that variance."""
+    """Residuals of means (.., k), shrunk to the spread that they would have without chance of this
+    variance."""
     k = means.shape[-1]
     if k == 1:
         return np.zeros_like(means)

@@ -1,4 +1,4 @@
-"""Checks on the source's own numbers: what it prints against what else it prints."""
+"""Checks of the source's own numbers against each other."""
 
 import math
 
@@ -46,9 +46,9 @@ def printed_difference(results, *, first: Printed, second: Printed, printed: flo
 
 
 def printed_column(results, *, column: str, first: str, second: str, tolerance=1e-9):
-    """Not every number of a printed column is the difference of the two that are printed beside it.
+    """Not every number of a printed column is the difference of the two numbers printed beside it.
 
-    column: path of {key: number}. first, second: paths of what is subtracted, {} in the key's place.
+    column: path of {key: number}. first, second: paths of the two numbers, with {} in place of the key.
     """
     source = source_file.read(results.experiment.source)
     wrong, printed = [], source.look_up(column)
@@ -64,10 +64,10 @@ def printed_column(results, *, column: str, first: str, second: str, tolerance=1
 
 
 def printed_spread(results, *, mean: Printed, sd: Printed, half: float, count: int):
-    """The standard deviation printed for so many numbers that are not negative is larger than their mean
-    allows. half: a unit of the mean's last printed digit, halved.
+    """The standard deviation printed for `count` numbers, none of them negative, is larger than their mean
+    allows. half: half a unit of the mean's last printed digit.
 
-    Numbers of the mean m spread most where all but one are 0: by sqrt(count) m.
+    Numbers with mean m spread most if all but one are 0: then their deviation is sqrt(count) m.
     """
     values = _values(results, mean, sd)
     most = math.sqrt(count) * (values[0] + half)
@@ -79,8 +79,8 @@ def printed_spread(results, *, mean: Printed, sd: Printed, half: float, count: i
 
 
 def interval_covers(results, *, quantile: float, simulations: list, named: float):
-    """Intervals of mean +- t sd/sqrt(m), t the `quantile` of Student's law, cover less than the share that
-    they are `named` after: the area between both ends, for every number m of simulations."""
+    """Intervals of mean +- t sd/sqrt(m), with t the `quantile` of Student's t, cover less than the share
+    that they are `named` after: the area between both ends, for every number m of simulations."""
     from scipy import integrate, stats
 
     found = []

@@ -1,4 +1,4 @@
-"""Checks that compute: defects of privacy proofs, each with its number and its threshold."""
+"""Checks that compute defects of privacy proofs, each with its number and its threshold."""
 
 import math
 from typing import Unpack
@@ -84,10 +84,10 @@ def gaussian_excess(results, *, cases: list, delta: float):
 
 def gaussian_loss_exceeds(results, *, epsilons: list, delta: float, at_least: float):
     """The privacy loss of classically calibrated Gaussian noise exceeds the claimed epsilon with a
-    probability of at least `at_least`: of noise that is purely epsilon-DP that probability is 0.
+    probability of at least `at_least`. For pure epsilon-DP, that probability is 0.
 
-    The loss between neighbours at the sensitivity's distance, in units mu of the noise, is normal with mean
-    mu^2/2 and standard deviation mu (Dong, Roth, Su 2022).
+    The loss between neighbours at the sensitivity's distance, mu standard deviations of the noise, is
+    normal with mean mu^2/2 and standard deviation mu (Dong, Roth, Su 2022).
     """
     from scipy.stats import norm
 
@@ -114,8 +114,8 @@ def guarantee_ratio(
     options: dict | None = None,
     bound=1.0,
 ):
-    """The epsilon that is proven of a mechanism is at least `at_least` times the one that its source
-    claims, at n rows and d columns; infinite where nothing is proven."""
+    """The proven epsilon of a mechanism is at least `at_least` times the one that its source claims, at n
+    rows and d columns. It is infinite if nothing is proven."""
     from dp.mechanisms import MECHANISMS
 
     guarantee = MECHANISMS[mechanism].guarantee(
@@ -132,10 +132,10 @@ def guarantee_ratio(
 
 def clipped_mean_moves(results, *, n: float, clip: float, at_least: float):
     """Replacing one of n records moves the mean gradient, clipped to norm `clip` as a whole, by at least
-    `at_least` times 2 clip/n, which the sensitivity of a mean of clipped gradients would be.
+    `at_least` times 2 clip/n, the sensitivity of a mean of clipped gradients.
 
-    n - 1 gradients of zero, and one that outweighs them all and changes its sign: features without a
-    bound allow it.
+    The example has n - 1 gradients of zero, and one that outweighs them all and changes its sign. Features
+    without a bound allow it.
     """
     import numpy as np
 
@@ -156,8 +156,8 @@ def clipped_mean_moves(results, *, n: float, clip: float, at_least: float):
 def l1_jump(results, *, n=1000, lam=0.1):
     """The L1-regularised minimiser moves by more than 2/(n lam) when one record is replaced.
 
-    n - 1 records at (1, 1)/sqrt(2) with label 1, whose two weights are interchangeable, and one at
-    (1, 0) that becomes (0, 1): it decides which of the two weights is used.
+    The example has n - 1 records at (1, 1)/sqrt(2) with label 1, for which the two weights are
+    interchangeable, and one at (1, 0) that becomes (0, 1): it decides which of the two weights is used.
     """
     import numpy as np
 

@@ -26,9 +26,9 @@ COLUMNS = (
 
 
 def compare(results, source, comparisons, stand_ins, readings=()):
-    """Rows of published.csv. comparisons: an experiment's `published` section. stand_ins: data set ->
-    why its digits decide nothing. readings: rows of readings.csv, of which a row's verdict takes those
-    with its id, the key that each row has beside the columns."""
+    """Rows of published.csv. comparisons: an experiment's `published` section. stand_ins: data set -> why
+    numbers on it decide nothing. readings: rows of readings.csv; a row's verdict uses those with its id, a
+    key that each row has beside the columns."""
     for name, spec in comparisons.items():
         items = list(expand(spec))
         printed = [look_up(source, item["path"], spec["layout"]) for item in items]
@@ -47,8 +47,8 @@ def compare(results, source, comparisons, stand_ins, readings=()):
 
 
 class Printed:
-    """One printed value in our units: value and standard deviation (None where none stands with it),
-    half a unit of the last digit of each."""
+    """One printed value in our units, its standard deviation (None if none is printed), and half a unit of
+    the last digit of each."""
 
     def __init__(self, spec, item, value, sd):
         self.spec, self.item = spec, item
@@ -60,8 +60,8 @@ class Printed:
         self.column = item["path"].rpartition("/")[2]
 
     def round_like(self, others):
-        """Printed zeros at the end are lost when a file is read: a column's longest number has them all,
-        unless the comparison states how many decimals a number has at least."""
+        """Take as many decimals as printed as the longest number of the column has, because zeros at the
+        end are lost when a file is read; unless the comparison states the least number of decimals."""
         column = [other.decimals for other in others if other.column == self.column]
         digits = list(map(max, zip(*column, strict=True)))
         if "decimals" in self.spec:
@@ -72,14 +72,14 @@ class Printed:
 
     @property
     def protocol(self):
-        """`Protocol` as far as the configuration states it, the rest None."""
+        """The `Protocol` as far as the configuration states it; the rest is None."""
         stated = dict(self.spec.get("protocol", {}))
         if self.item["data_drawn"] is not None:
             stated["data_drawn"] = self.item["data_drawn"]
         return {key: stated.get(key) for key in Protocol._fields}
 
     def describe(self, results):
-        """Which cell it is of, and what it is."""
+        """Which cell the value is of, and what it is."""
         item = self.item
         method = results.experiment.methods.get(item["method"], {})
         private = item["epsilon"] is not None and method.get("private", True)
@@ -103,7 +103,7 @@ def _decimals(value):
 
 
 def _in_words(protocol):
-    """What a source says of how its numbers came about."""
+    """In words, what a source says about how its numbers were computed."""
     if protocol["folds"] is None:
         return ""
     words = [f"{protocol['folds']} folds"]
@@ -139,7 +139,7 @@ def _compare(results, value, stand_ins):
     if predicted is not None:
         interval = predicted.interval
     else:
-        # of the source's: folds, or its data set where ours are several
+        # of the source's: folds, or its data set if we have several
         replicates = value.protocol["folds"] or ours["replicates"]
         replicates = 1 if ours["data_sets"] > 1 else replicates
         interval = prediction_interval(
@@ -174,7 +174,7 @@ def _compare(results, value, stand_ins):
 
 
 def _compare_spread(results, value, stand_ins):
-    """The row of a printed standard deviation: beside the one that our draws give by the same protocol."""
+    """The row of a printed standard deviation, beside the one that our draws give by the same protocol."""
     row = value.describe(results)
     over = value.protocol["sd"] or "folds"
     row |= {"quantity": f"{row['quantity']}, standard deviation over {over}", "published": value.sd}
@@ -203,7 +203,7 @@ def _compare_spread(results, value, stand_ins):
 
 
 def _not_judged(row, value, stand_ins):
-    """The verdict of values whose agreement decides nothing."""
+    """The verdict for values whose agreement decides nothing."""
     stand_in, calibrated = stand_ins.get(value.item["dataset"]), value.spec.get("calibrated")
     if stand_in:
         row |= {"verdict": verdicts.NOT_TESTED, "distance": "", "reason": stand_in}
@@ -212,7 +212,7 @@ def _not_judged(row, value, stand_ins):
 
 
 def _predict(results, value, limits):
-    """`checks.prediction.Prediction` for the cell of a printed value, None without its draws."""
+    """The `checks.prediction.Prediction` for the cell of a printed value, None without its draws."""
     spec, item = value.spec, value.item
     if spec.get("analysis") or spec.get("table") or item["where"]:
         return None
@@ -237,7 +237,7 @@ def _predict(results, value, limits):
 
 
 def _judge(row, readings, rows):
-    """Verdict, number of readings tried and luck of a row at some distance. rows: of its comparison."""
+    """(verdict, number of readings tried, luck) of a row at a distance. rows: those of its comparison."""
     if "verdict" in row:
         return
     tried = [other for other in readings if other["concerned"] == "yes" and other["distance"]]
@@ -254,7 +254,7 @@ def _judge(row, readings, rows):
 
 
 def _reach(row, half):
-    """Where a printed number would be equal or inside."""
+    """The range in which a printed number would be equal or inside."""
     low, high = row.get("prediction_low"), row.get("prediction_high")
     low, high = (float(row["ours"]) if end in (None, "") else float(end) for end in (low, high))
     return min(low, float(row["ours"]) - half), max(high, float(row["ours"]) + half)
@@ -309,13 +309,13 @@ def _ours(results, spec, item):
 
 
 def _draws(results, cell, column):
-    """A cell's draws of a column: of one that the mechanism reports, or of the mean that is shown."""
+    """A cell's draws of a column that the mechanism reports, or of the metric whose mean is shown."""
     found = results.draws(cell, column)
     return results.draws(cell, column.removesuffix("_mean")) if found is None else found
 
 
 def _own_report(results, row, column):
-    """`_ours` of what a mechanism reports of every draw beside its errors, such as its noise's variance."""
+    """`_ours` for what a mechanism reports of every draw beside errors, such as the noise's variance."""
     draws = None
     if set(Cell._fields) <= set(row.index):
         draws = _draws(results, Cell(*(row[key] for key in Cell._fields)), column)

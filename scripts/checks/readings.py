@@ -1,4 +1,4 @@
-"""readings.csv: every printed value and claim of an experiment, as stated and under each reading."""
+"""readings.csv: every printed value and claim of an experiment as stated, and under each reading."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ COLUMNS = (
 
 
 class Read(Results):
-    """Results of a reading: its own cells, and the main experiment's where it changes nothing."""
+    """Results of a reading: its own cells, and the main experiment's if the reading changes nothing."""
 
     def __init__(self, reading, main):
         import pandas as pd  # 0.6 s to import
@@ -50,8 +50,8 @@ def confront(experiment, readings, source, stand_ins):
 
 
 def most_telling_first(rows):
-    """Rows of readings.csv (text) of the readings alone, of those that explain most printed values and
-    claims first: of several that agree with a value its verdict names the one that says most."""
+    """Rows of readings.csv (text) of the readings alone, sorted by how many printed values and claims each
+    reading explains. If several agree with a value, its verdict then names the one that explains most."""
     rows = [row for row in rows if row["reading"] != AS_STATED]
     explained = Counter(
         row["reading"]
@@ -62,8 +62,8 @@ def most_telling_first(rows):
 
 
 def _rows(results, decided, source, stand_ins, label, left_open, main):
-    """decided: names of comparisons, and of claims. main: the experiment as stated, which tells what a
-    reading concerns; None where it is that one."""
+    """Rows of one reading. decided: names of comparisons, and of claims. main: the experiment as stated,
+    which shows what a reading concerns; None if the reading is that experiment."""
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}
     comparisons = {name: experiment.published[name] for name in decided[0]}
@@ -102,8 +102,8 @@ def _yes(truth):
 
 
 def _concerns_value(results, main, row):
-    """Whether a reading compares a printed value with another cell than the main experiment does, or with
-    a table or analysis of its own."""
+    """Whether a reading compares a printed value with a different cell from the main experiment's, or
+    with a table or analysis of its own."""
     name, number = row["id"].split("/")[:2]
     if name not in needs.comparisons(main):
         return True
@@ -113,8 +113,8 @@ def _concerns_value(results, main, row):
 
 
 def _concerns_claim(results, main, name):
-    """Whether it decides a claim from other cells, or from a table or analysis of its own; fewer of the
-    same cells are no others."""
+    """Whether a reading decides a claim from different cells, or from a table or analysis of its own. Fewer
+    of the same cells are not different."""
     if name not in needs.claims(main):
         return True
     ours, theirs = (needs.of_claim(each, name) for each in (results.experiment, main))

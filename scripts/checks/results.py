@@ -1,4 +1,5 @@
-"""What an experiment computed, as comparisons and claims read it; what is missing is said, not guessed."""
+"""Reads what an experiment computed, for comparisons and claims. What is missing is reported, not
+guessed."""
 
 from functools import cached_property
 from pathlib import Path
@@ -9,11 +10,11 @@ from study.jobs.files import read_json
 
 
 class Missing(Exception):
-    """A result that a comparison or claim needs and that this run does not have: why, in a sentence."""
+    """This run lacks a result that a comparison or claim needs. The message says why in a sentence."""
 
 
 class Results:
-    """Results of one experiment, read when first used. frame: instead of results.csv."""
+    """Results of one experiment, read when first used. frame: used in place of results.csv."""
 
     def __init__(self, experiment, frame=None):
         self.experiment = experiment
@@ -38,7 +39,7 @@ class Results:
             return dict(arrays)
 
     def draws(self, cell, column):
-        """(data sets, folds, restarts) values of a cell's draws, NaN of failed ones; None without any."""
+        """Values (data sets, folds, restarts) of a cell's draws, NaN if one failed; None without draws."""
         import pandas as pd
 
         path = Path(self.run_path(cell))
@@ -59,7 +60,7 @@ class Results:
         return self._csv(paths.CELLS(experiment=name))
 
     def named(self, spec):
-        """The table that a comparison or check names, by its key `analysis` or `table`."""
+        """The table that a comparison or check names by its key `analysis` or `table`."""
         if spec.get("analysis"):
             return self.analysis(spec["analysis"])
         if spec["table"] not in self.experiment.tables:
@@ -72,7 +73,7 @@ class Results:
         return read_json(path), self._csv(self.experiment.tuned_path(dataset, "csv"))
 
     def data(self, dataset):
-        """What is written down about a prepared data set."""
+        """The record (.json) of a prepared data set."""
         return read_json(self._present(data_path(dataset, "json")))
 
     def _csv(self, path):
@@ -87,10 +88,10 @@ class Results:
         return path
 
     def cells(self, *, sweep=None, datasets=None, methods=None, train_size=None, epsilon=None):
-        """Rows of `frame`: those of a sweep, of these data sets and methods, at these coordinates.
+        """The rows of `frame` of a sweep, of these data sets and methods, at these coordinates.
 
-        train_size, epsilon: a number, a list of numbers, or "smallest" or "largest" of each data set
-        (of finite epsilons; methods without privacy are kept whatever epsilon is).
+        train_size, epsilon: a number, a list of numbers, or "smallest" or "largest" for each data set
+        (among finite epsilons; methods without privacy are kept at any epsilon).
         """
         frame = self.frame
         if sweep is not None:

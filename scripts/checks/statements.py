@@ -1,9 +1,9 @@
-"""claims.csv and defects.csv: statements decided by registered checks, never by hand.
+"""claims.csv and defects.csv: statements that registered checks decide, never a person.
 
 A check is a function (results, **options) -> `Outcome`, registered in
-`study.configuration.kinds.CHECKS`. A statement with several checks holds if all of them do, fails if one
-does, and is not tested if one cannot be decided and none fails. A claim that fails as stated is tried under
-the readings of what its source leaves open; a defect is shown or it is not.
+`study.configuration.kinds.CHECKS`. A statement with several checks holds if all of them hold, fails if one
+fails, and is not tested if one cannot be decided and none fails. A claim that fails as stated is tried
+under the readings of what its source leaves open. A defect is shown or not shown.
 """
 
 import importlib
@@ -35,8 +35,8 @@ COLUMNS = (
 
 
 class Outcome(NamedTuple):
-    """holds: True, False, or None where it cannot be decided. decided_by: the numbers, in words.
-    number, threshold: the one number that decides against which limit, where there is one."""
+    """holds: True, False, or None if it cannot be decided. decided_by: the numbers, in words. number,
+    threshold: the one number that decides and its limit, if there is one."""
 
     holds: bool | None
     decided_by: str
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 def run(results, check):
-    """`Outcome` of one configured check; a result it needs and does not find leaves it undecided."""
+    """The `Outcome` of one configured check. A missing result leaves it undecided."""
     kind = kinds.CHECKS[check["kind"]]
     function = getattr(importlib.import_module(kind.module), kind.function)
     options = dict(check["options"])
@@ -57,8 +57,8 @@ def run(results, check):
 
 
 def join(outcomes):
-    """The `Outcome` of several checks that must all hold; number and threshold are those that decide: of
-    the first that fails, or else of the first that has some."""
+    """The `Outcome` of several checks that must all hold. number and threshold are those of the first check
+    that fails or, if none fails, of the first that has them."""
     if any(outcome.holds is False for outcome in outcomes):
         holds = False
     else:
@@ -71,11 +71,12 @@ def join(outcomes):
 
 
 def decide(results, source, section, stand_ins, readings=()):
-    """Rows of claims.csv or defects.csv: what the experiment's configuration checks, in its order.
+    """Rows of claims.csv or defects.csv: what the experiment's configuration checks, in that order.
 
-    stand_ins: data set -> why it decides nothing about the source's data. A claim that is decided on
-    such data alone is not tested; what they show is said. A defect is one of the method's: where it shows
-    on any data it is shown. readings: rows of readings.csv, under which a claim that fails is tried.
+    stand_ins: data set -> why it decides nothing about the source's data. A claim that would be decided
+    only on such data is not tested, and its row says what they show. A defect belongs to the method, so
+    it is shown if it shows on any data. readings: rows of readings.csv, under which a claim that fails is
+    tried.
     """
     stated = source.statements(section)
     for name, entry in results.experiment.values[section].items():
@@ -121,7 +122,7 @@ def _agrees(results, source, given, stand_ins):
 
 
 def _judged(found, section, readings):
-    """Verdict, and of a claim the number of readings tried and luck."""
+    """The verdict and, for a claim, the number of readings tried and luck."""
     if found.holds is None:
         return {"verdict": NOT_TESTED}
     if section == "defects":
@@ -138,7 +139,7 @@ def _judged(found, section, readings):
 
 
 def _standing_in(experiment, checks, stand_ins):
-    """Why none of the data that the checks read are the source's, or None."""
+    """Why none of the data that the checks read are the source's, None if some are."""
     used = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs.needs:

@@ -1,4 +1,4 @@
-"""The rule by which a published number agrees with ours."""
+"""The rule that decides whether a published number agrees with ours."""
 
 import math
 from typing import NamedTuple
@@ -11,7 +11,7 @@ EQUAL = "equal to the printed precision"
 INSIDE = "inside"
 CLOSE = "close"
 OFF = "off"
-# What that makes of it.
+# The verdict that follows.
 REPRODUCED = "reproduced"
 CALIBRATED = "calibrated"
 NOT_TESTED = "not tested"
@@ -41,7 +41,7 @@ class Sample(NamedTuple):
 
 
 def sd_of(half, replicates):
-    """Standard deviation of replicates, of which the 95 % interval of the mean has that half width."""
+    """The standard deviation of replicates for which the mean's 95 % interval has this half width."""
     if replicates < 2 or math.isnan(half):
         return math.nan
     from scipy.special import stdtrit
@@ -50,14 +50,14 @@ def sd_of(half, replicates):
 
 
 def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
-    """(low, high) that covers the mean of a new run of the same process with 95 % probability, where
-    single draws are not there to resample (`checks.prediction`).
+    """(low, high) that contains the mean of a new run of the same process with 95 % probability, for use if
+    there are no single draws to resample (`checks.prediction`).
 
     The new run's mean of k' replicates differs from our mean of k by an error of variance
     s^2/k + s^2/k', so half the width is t_{k-1} s sqrt(1/k + 1/k').
 
-    ours: `Sample` with at least two replicates; None is returned where it has fewer, or no spread is
-    known. replicates: k', at least 1. limits: where the quantity lives.
+    ours: `Sample` with at least two replicates; None is returned if it has fewer, or if no spread is known.
+    replicates: k', at least 1. limits: the range of the quantity.
     """
     if ours.replicates < 2 or math.isnan(ours.sd) or replicates < 1:
         return None
@@ -73,8 +73,8 @@ def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
 def distance(published, ours, interval, *, half=0.0, absolute=ABSOLUTE):
     """(distance, reason) of a printed value from a computed one.
 
-    interval: where another run's value lies, or None. half: half a unit of the last printed digit.
-    absolute: how far "close" reaches besides 10 %.
+    interval: the range of another run's value, or None. half: half a unit of the last printed digit.
+    absolute: the difference that counts as "close", besides 10 %.
     """
     rounding = 1e-12
     gap = abs(ours - published)
@@ -91,13 +91,13 @@ def distance(published, ours, interval, *, half=0.0, absolute=ABSOLUTE):
 
 
 def matches(found):
-    """Whether a value at that distance is reproduced."""
+    """Whether a value at this distance is reproduced."""
     return found in (EQUAL, INSIDE)
 
 
 def with_readings(as_stated, others):
-    """The verdict: as_stated, whether it is reproduced so; others: (label, whether it is so read) of each
-    reading that was tried, the first that agrees is named."""
+    """The verdict. as_stated: whether the value is reproduced as stated. others: (label, whether it is
+    reproduced if read so) for each reading that was tried; the first that agrees is named."""
     if as_stated:
         return REPRODUCED
     for label, agrees in others:
@@ -108,7 +108,7 @@ def with_readings(as_stated, others):
 
 
 def covered(intervals, low, high):
-    """The share of [low, high] that lies in at least one of the intervals; NaN of an empty range."""
+    """The share of [low, high] that lies in at least one of the intervals; NaN if the range is empty."""
     if not high > low:
         return math.nan
     total, reached = 0.0, low
@@ -120,5 +120,5 @@ def covered(intervals, low, high):
 
 
 def coin(tried):
-    """How likely a claim holds under at least one of so many readings, if each tosses a coin."""
+    """The probability that a claim holds under at least one of so many readings if each tosses a coin."""
     return 1 - 0.5**tried

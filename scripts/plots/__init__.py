@@ -1,1 +1,1 @@
-"""Figures: one style for the project, one module per kind."""
+"""Figures: one style for all of them, and one module per group of kinds."""

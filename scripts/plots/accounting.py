@@ -1,4 +1,4 @@
-"""What ways to account for privacy cost, and what released programs give of what they claim."""
+"""The cost of ways to account for privacy, and what released programs guarantee of what they claim."""
 
 import math
 

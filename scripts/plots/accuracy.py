@@ -1,4 +1,4 @@
-"""Accuracy against epsilon in panels of few methods each, with two lines that put it in proportion."""
+"""Accuracy against epsilon in panels of a few methods, with two lines to compare it with."""
 
 import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -15,9 +15,9 @@ def accuracy_panels(experiment, spec, frame):
     """Mean accuracy with 95 % intervals against epsilon, one panel per group of methods.
 
     Every panel has the accuracy of always answering with the larger class, and the baseline without
-    privacy. Values that the source printed are hollow markers, its sd the bars, beside the method
-    that is its own; those of another data set, the same rows prepared otherwise, where
-    options["printed_of"] names it. options["panels"]: title -> methods.
+    privacy. Values that the source printed are hollow markers with its sd as bars, beside the method that
+    regenerates them. If options["printed_of"] names another data set (the same rows, prepared differently),
+    they are those of that data set. options["panels"]: title -> methods.
     """
     (dataset,) = frame["dataset"].unique()
     counts = read_json(data_path(dataset, "json"))["class_counts"].values()
@@ -72,7 +72,7 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
         if not experiment.methods[method]["private"]:
             axes.plot(ends, np.repeat(y[:1], 2), **look | {"marker": ""})
             continue
-        # A little to the side of each other, so that error bars do not hide one another.
+        # Points are moved a little sideways, so that error bars do not hide one another.
         x = rows["epsilon"].to_numpy() * 1.07 ** (position - (len(looks) - 1) / 2)
         axes.errorbar(x, y, yerr=(y - low, high - y), capsize=2, elinewidth=1, **look)
     axes.set_xscale("log")
@@ -84,7 +84,7 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
 
 
 def _printed(axes, experiment, method, values):
-    # The colour that the method has in this panel, where variants of a mechanism take spare ones.
+    # The method's colour in this panel, in which variants of a mechanism have spare colours.
     look = style.looks({method: experiment.methods[method]})[method]
     drawn = {container.get_label(): container for container in axes.containers}
     colour = drawn[look["label"]].lines[0].get_color() if look["label"] in drawn else look["color"]

@@ -16,17 +16,17 @@ from study.configuration.experiment import data_name
 # Axis: the options that make it logarithmic.
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
 FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss are far from it even where nothing is learnt
-LEAST = {"r2": -1.0}  # of a metric's axis: R^2 may be as far below 0 as one likes
+LEAST = {"r2": -1.0}  # of a metric's axis: R^2 may be arbitrarily far below 0
 
 
 def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows.
 
-    options["beside"]: the legend stands there, for curves and bands that leave no room for it.
+    options["beside"]: the legend stands beside the axes, if curves and bands leave no room for it.
     options["metric"]: another of `dp.metrics` than the error (r2 of targets that are numbers).
     options["published"]: the values that the source printed are crosses at their sizes, with their
-    standard deviations. options["printed_axis"]: where config/published says from where to where the
-    source's own axis reaches. options["from_zero"]: where errors start, else where the curves need it.
+    standard deviations. options["printed_axis"]: the path in config/published of the range of the source's
+    own axis. options["from_zero"]: the axis of errors starts at 0, otherwise where the curves need it.
     """
     return _curves(experiment, spec, frame, "train_size", "training rows")
 
@@ -34,11 +34,11 @@ def learning_curve(experiment, spec, frame):
 def epsilon_curve(experiment, spec, frame):
     """Mean error with 95 % bands against epsilon; methods without privacy as a level line.
 
-    options["published"]: the values that the source printed, dotted lines in their methods' colours;
-    where a curve crosses its line is the epsilon that the value implies, and its standard deviation at
-    the right end. Several of a curve are crosses. "beside", "metric", "printed_axis", "from_zero": as
-    above. "own_axes": every panel has its own y axis, which starts at
-    "least" where values are below it.
+    options["published"]: the values that the source printed, as dotted lines in their methods' colours,
+    with their standard deviations at the right end. A curve crosses its line at the epsilon that the value
+    implies. Several values of one curve are crosses. "beside", "metric", "printed_axis", "from_zero": as
+    for `learning_curve`. "own_axes": every panel has its own y axis, which starts at "least" if values
+    are below it.
     """
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
     return _curves(experiment, spec, level(frame), "epsilon", label)
@@ -85,7 +85,7 @@ def tuning_curve(experiment, spec, paths):
 
 
 def _curves(experiment, spec, frame, along, label):
-    """Curves of all methods; several data sets have a panel each."""
+    """Curves of all methods, with a panel for each data set if there are several."""
     options, shown = spec["options"], set(frame["method"])
     metric = options.get("metric") or metrics.of(frame)
     mean, *band = (metric + end for end in metrics.ENDS)
@@ -121,8 +121,8 @@ def _curves(experiment, spec, frame, along, label):
 
 
 def _printed(experiment, name, datasets, methods, along):
-    """`plots.relations.Mark` of printed values: without a place where a curve along epsilon has one,
-    because what its epsilon was is then to be seen. datasets: their names for readers."""
+    """`plots.relations.Mark` for printed values. If a curve along epsilon has one value, the mark has no
+    place, because the figure then shows what its epsilon was. datasets: their names for readers."""
     found = [
         value
         for value in printed_values.values(experiment, name)
@@ -138,12 +138,12 @@ def _printed(experiment, name, datasets, methods, along):
 
 
 def _axis(experiment, path):
-    """(low, high) of a printed axis, () where no path names one."""
+    """(low, high) of a printed axis, () if no path names one."""
     return tuple(source_file.read(experiment.source).look_up(path)) if path else ()
 
 
 def refusals(frame, looks):
-    """How many draws mechanisms refused to answer, which the others' mean does not show: for a legend."""
+    """Text for a legend: how many draws mechanisms refused to answer, which the mean does not show."""
     frame = frame.reset_index(drop=True)
     found = frame["status"].str.extract(r"(\d+) of (\d+) refused").dropna().astype(int)
     text = ""

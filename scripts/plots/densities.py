@@ -9,7 +9,7 @@ from plots import style
 def noise_densities(experiment, spec, _):
     """Laplace or normal densities for several epsilons (and deltas), sensitivity 1.
 
-    The normal ones have the standard deviation of the analytic calibration.
+    Normal densities have the standard deviation of the analytic calibration.
     """
     options = spec["options"]
     fig, axes = style.figure()

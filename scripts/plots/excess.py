@@ -7,7 +7,7 @@ from study.configuration.experiment import data_name, data_path
 from study.jobs import paired
 from study.jobs.files import read_json
 
-# What is less, or more, is drawn there: more is worse than a model that knows nothing.
+# Values beyond these limits are drawn at them. More than MOST is worse than a model that knows nothing.
 LEAST, MOST = 1e-4, 1.0
 LABELS = {
     "epsilon": r"privacy parameter $\varepsilon$",
@@ -21,7 +21,7 @@ def excess(experiment, spec, draws):
 
     Bands are over folds, or over data sets simulated alike. options["along"]: epsilon, train_size, or
     columns, along which the data sets are points of one curve.
-    metric: of `dp.metrics`, less of which is better. baseline: the method without privacy.
+    metric: one of `dp.metrics` that is better if smaller. baseline: the method without privacy.
     """
     options = spec["options"]
     along, metric = options["along"], options["metric"]

@@ -50,8 +50,8 @@ def epsilon_family(experiment, spec, frame):
 def proven_curve(experiment, spec, frame):
     """Test error against the epsilon that is proven of each method, where one is.
 
-    A method whose proven epsilon is larger than the source's moves to the right; one without a finite
-    epsilon is not drawn but named. Methods without privacy have one value, whatever epsilon is.
+    A method whose proven epsilon is larger than the source's moves to the right. A method without a finite
+    epsilon is not drawn but named. Methods without privacy have one value for all epsilons.
     """
     methods = {m: v for m, v in experiment.methods.items() if m in set(frame["method"])}
     looks, private = style.looks(methods), frame["method"].map(lambda m: methods[m]["private"])

@@ -10,9 +10,9 @@ from study.canonical import epsilon as canonical
 def search_grid(experiment, spec, paths):
     """A map per method and epsilon: columns are values of one option of the grid, rows of another.
 
-    options["show"]: "wins", in how many simulations, over all training sizes, a pair had the least
-    cross-validation error; or "error_mean", that error, over all training sizes. options["x"], ["y"]:
-    the options; what others the grid has, the best of them counts.
+    options["show"]: "wins", the number of simulations, over all training sizes, in which a pair had the
+    least cross-validation error; or "error_mean", that error over all training sizes. options["x"], ["y"]:
+    the two options. If the grid has more options, their best values count.
     """
     import seaborn  # its import takes as long as all others of this job
 

@@ -10,8 +10,9 @@ COLOURS = {"claimed": "#000000", "proven": "#0072B2", "audited": "#D55E00", "pai
 def ledger(frame):
     """One row per attack, grouped by mechanism; what has no finite epsilon points to the right.
 
-    Of an attack's epsilons the one that refutes its claim by the largest factor is shown; where none
-    does, the one whose proven epsilon exceeds it the most; where none does, the one nearest 1.
+    One of an attack's epsilons is shown: the one at which it refutes the claim by the largest factor; if
+    there is none, the one whose proven epsilon exceeds the claim the most; if there is none, the one
+    nearest to 1.
     """
     frame = frame.loc[
         [_shown(rows) for _, rows in frame.groupby(["mechanism", "attack"], sort=False)]

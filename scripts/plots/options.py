@@ -22,10 +22,10 @@ LINES = ("-", "--", ":", "-.")
 def option_curve(experiment, spec, frame):
     """A column of results.csv against an option, a curve per remaining combination, with 95 % intervals.
 
-    options["along"]: the option; train_size makes the options a family of curves. columns: a panel for
-    each of them; x_mean has the interval from x_low to x_high. rows: a column, for each of whose values
-    there is a row of panels. log_along, log_column: logarithmic axes. none: what null is called. A
-    method without the option is a level line.
+    options["along"]: the option; with train_size, the options are a family of curves. columns: each has a
+    panel; x_mean has the interval from x_low to x_high. rows: a column; each of its values has a row of
+    panels. log_along, log_column: logarithmic axes. none: the name for null. A method without the option is
+    a level line.
     """
     options = spec["options"]
     along, rows, columns = options["along"], options["rows"], options["columns"]
@@ -100,7 +100,7 @@ def option_curve(experiment, spec, frame):
 
 
 def _groups(experiment, shown):
-    """Method -> the name of those that differ from it in varied options alone."""
+    """Method -> the name of the methods that differ from it only in varied options."""
     varied = experiment.varied()
     titles = {
         label: family["title"]
@@ -126,7 +126,7 @@ def _groups(experiment, shown):
 
 
 def _value(text, none):
-    """An option's value from results.csv: a number, a word, or "" of a method without the option."""
+    """An option's value from results.csv: a number, a word, or "" for a method without the option."""
     if not isinstance(text, str):
         return "" if text != text else text
     try:
@@ -137,14 +137,14 @@ def _value(text, none):
 
 
 def _ordered(values):
-    """Distinct values: numbers by size, then words as they come."""
+    """Distinct values: numbers by size, then words in their order."""
     values = dict.fromkeys(values)
     numbers = sorted(value for value in values if not isinstance(value, str))
     return numbers + [value for value in values if isinstance(value, str)]
 
 
 def _places(values, log):
-    """Value -> its place on the axis: words stand beyond the numbers, one step apart."""
+    """Value -> its place on the axis. Words are beyond the numbers, one step apart."""
     values = [value for value in _ordered(values) if value != ""]
     places = {value: value for value in values if not isinstance(value, str)}
     before, last = [0, 0, *places][-2:]

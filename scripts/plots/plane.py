@@ -11,7 +11,7 @@ POSITIVE, NEGATIVE, BAND, FLIPPED = "#0072B2", "#E69F00", "#999999", "#000000"
 def plane(experiment, spec, paths):
     """The one data set of spec["datasets"]: the whole plane, and where the separator meets the circle.
 
-    Points are drawn by their label; those on the other class's side of the separator are ringed.
+    A point's label decides its look. Points on the other class's side of the separator have rings.
     """
     if len(paths) != 1:
         raise ValueError("a figure of the plane shows exactly one data set: name it in 'datasets'")
@@ -58,7 +58,7 @@ def _draw(axes, X, y, separator, source):
         linestyle="-",
         label="separator estimated by a linear SVM" if estimated else "separator",
     )
-    # The simulation's margin belongs to its own separator; the estimated one has its own, the largest.
+    # The margin of the simulation belongs to its own separator. An estimated one has the largest margin.
     margin = np.abs(X @ separator).min() if estimated else source.get("margin")
     if margin:
         name = f"its margin, {margin:.3f}" if estimated else f"margin of {margin:g}"

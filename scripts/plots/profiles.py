@@ -12,8 +12,8 @@ COLUMNS = ("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon
 def profiles(frame):
     """A panel per mechanism whose guarantee carries its profile, of the attack that comes nearest to it.
 
-    frame: ledger.csv. An audited point lies below the curve, but with the chance that its row's bounds
-    leave; a point at epsilon 0, where nothing was found, is not drawn.
+    frame: ledger.csv. An audited point is below the curve, except with the probability that its row's
+    bounds allow. A point at epsilon 0, which means that nothing was found, is not drawn.
     """
     shown = [_nearest(rows) for _, rows in _with_profile(frame).groupby("mechanism", sort=False)]
     count = max(len(shown), 1)

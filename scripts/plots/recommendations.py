@@ -8,10 +8,10 @@ POINTS = 100
 
 
 def regret(rows):
-    """A panel per task, of the experiment with the most data sets: mean regret over data sets with its
+    """A panel per task, from the experiment with the most data sets: mean regret over data sets with its
     95 % interval, least at the top, and in how many questions the method is not beaten (full: in all).
 
-    rows: of `reporting.recommendations.across`, of one regime and adjacency.
+    rows: those of `reporting.recommendations.across` for one regime and adjacency.
     """
     panels = {}
     for task in NOUNS:

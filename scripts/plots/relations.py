@@ -1,4 +1,4 @@
-"""Curves with bands from the columns of a frame: few of them on common axes, many in a panel each."""
+"""Curves with bands from the columns of a frame: a few on common axes, or many with a panel each."""
 
 import math
 import textwrap
@@ -24,8 +24,8 @@ AXIS = {"color": "#999999", "linestyle": (0, (6, 2)), "linewidth": 0.9}
 
 
 class Mark(NamedTuple):
-    """A printed value beside a curve: its standard deviation, None where none is printed, and where along
-    the axis it is, None where that is not known."""
+    """A printed value beside a curve, with its standard deviation (None if none is printed) and its place
+    along the axis (None if that is not known)."""
 
     curve: str
     dataset: str
@@ -53,14 +53,14 @@ def relation(
 ):
     """Figure of one curve per value of frame["curve"], drawn as looks[value] says, over its band.
 
-    The band lies between two columns, which are drawn as they are; None: no band. More than `together`
-    curves get a panel each, with those of `behind` drawn in it again and all others in grey. A column
-    "panel" says instead where each row is drawn; rows without one, in all panels.
-    own_axes: every panel has a y axis of its own.
-    labels: of the axes. log: "x", "y" or both. bottom: of a linear y axis, None for its own choice.
-    note: the legend's title. printed: `Mark`s that get a cross, or a dotted line at the value where its
-    place is not known. axis: (low, high) of the source's own, drawn as level lines.
-    spec["options"]["beside"]: the legend stands there, where curves leave it no room.
+    The band is between two columns; None draws no band. If there are more than `together` curves, each gets
+    a panel, in which those of `behind` are drawn again and all others are grey. A column "panel" says
+    instead where each row is drawn; rows without a panel are in all of them.
+    own_axes: every panel has its own y axis. labels: those of the axes. log: "x", "y" or both. bottom: the
+    start of a linear y axis, None for an automatic one. note: the legend's title. printed: `Mark`s, drawn
+    as a cross, or as a dotted line at the value if its place is not known. axis: (low, high) of the
+    source's own axis, drawn as level lines. spec["options"]["beside"]: the legend stands beside the axes,
+    if curves leave it no room.
     """
     import seaborn.objects as so  # its import takes as long as all others of this job
 
@@ -108,7 +108,7 @@ def relation(
             style.log_errors(axes, frame[y])
         elif bottom is not None:
             axes.set_ylim(bottom=bottom)
-            if bottom:  # what lies below it took room above, too
+            if bottom:  # values below it would leave room above, too
                 axes.set_ylim(top=frame[band[1] if band else y].max() + 0.05)
         if own_axes and "y" not in log:
             rows = shown[(shown["place"] == panel) & shown[y].notna()]
@@ -153,7 +153,7 @@ def relation(
 
 
 def _print(axes, mark, colour, share):
-    """A printed value; with no place its spread stands at the right end, the share tells several apart."""
+    """Draw a printed value. If it has no place, its spread is at the right end, shifted by the share."""
     if mark.at is None:
         axes.axhline(mark.value, color=colour, **PRINTED)
         if mark.sd is not None:
@@ -167,7 +167,7 @@ def _print(axes, mark, colour, share):
 
 
 def level(frame):
-    """The rows without privacy at the least and the largest epsilon: their value is that of all."""
+    """The rows without privacy, at the least and the largest epsilon, since they hold at every epsilon."""
     private = np.isfinite(frame["epsilon"])
     ends = frame.loc[private, "epsilon"].agg(["min", "max"]) if private.any() else [np.inf]
     return pd.concat([frame[private], *(frame[~private].assign(epsilon=end) for end in ends)])

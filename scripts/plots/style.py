@@ -1,7 +1,7 @@
-"""The project's one figure style: a colour, a marker and a line per mechanism, the same everywhere.
+"""The style of all figures: every mechanism has the same colour, marker and line in each of them.
 
-Colours are Okabe and Ito's, told apart by colour-blind readers; markers and line styles tell the
-mechanisms apart in greyscale too.
+Colours are those of Okabe and Ito, which colour-blind readers can distinguish. Markers and line styles
+distinguish the mechanisms in greyscale too.
 """
 
 from pathlib import Path
@@ -57,14 +57,14 @@ LOOKS = {
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
 }
-# For mechanisms and variants without an entry above, in the order in which they come.
+# For mechanisms and variants without an entry above, in their order.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SPARE_MARKERS = ("D", "v", "P", "X", "*")
-# For further methods without privacy: level lines, told apart by their dashes.
+# For further methods without privacy: level lines that differ in their dashes.
 BASELINES = (("#777777", "-."), ("#777777", ":"))
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in order
-# Ten classes: colours told apart by colour-blind readers (Petroff 2021).
+# Ten classes: colours that colour-blind readers can distinguish (Petroff 2021).
 TEN = (
     *("#3F90DA", "#FFA90E", "#BD1F01", "#94A4A2", "#832DB6"),
     *("#A96B59", "#E76300", "#B9AC70", "#717581", "#92DADD"),
@@ -100,9 +100,9 @@ def look(label, colour, marker="", line="-"):
 def looks(methods):
     """Label -> `look` for an experiment's methods.
 
-    methods: label -> {mechanism, title, ...}. A mechanism's first method has the mechanism's own
-    look; further variants of it take spare ones, and so does a mechanism whose colour and line another
-    one has here already.
+    methods: label -> {mechanism, title, ...}. A mechanism's first method has the mechanism's own look.
+    Further variants of it have spare looks, and so has a mechanism whose colour and line another one has
+    here already.
     """
     found, used = {}, set()
     taken = {LOOKS[m["mechanism"]][1] for m in methods.values() if m["mechanism"] in LOOKS}
@@ -145,17 +145,17 @@ def figure(width=6.4, height=4.2, **subplots):
 
 
 def columns(panels):
-    """Columns of a figure of so many panels."""
+    """Number of columns of a figure with so many panels."""
     return 2 if panels in (2, 4) else min(panels, 3)
 
 
 def shades(count):
-    """Colours of an ordered family, dark to light, told apart in greyscale: part of viridis."""
+    """Colours of an ordered family from dark to light, distinct in greyscale too: part of viridis."""
     return [mpl.colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]
 
 
 def ordered(names):
-    """Name -> look, as of `looks`, for an ordered family of curves."""
+    """Name -> look, as from `looks`, for an ordered family of curves."""
     return {
         name: look(name, colour, MARKERS[k % len(MARKERS)])
         for k, (name, colour) in enumerate(zip(names, shades(len(names)), strict=True))
@@ -178,7 +178,7 @@ def replicates(experiment, frame, interval=True):
 
 
 def sizes(axes, values, narrow=False):
-    """Training sizes on an axis; on a logarithmic one, a few of the sizes themselves, written out.
+    """Label an axis with training sizes. A logarithmic axis gets some of the sizes themselves.
 
     narrow: the axes are a third as wide as a figure of their own.
     """
@@ -192,9 +192,9 @@ def sizes(axes, values, narrow=False):
 
 
 def plain_ticks(axes, sizes, share=0.12):
-    """Training sizes on a logarithmic axis: a few of the sizes themselves, written out."""
+    """Label a logarithmic axis with some of the training sizes, written out."""
     sizes = sorted(set(sizes), reverse=True)
-    # labels no closer than this share of the axis or so
+    # least distance of labels, about this share of the axis
     apart = max(1.6, (sizes[0] / sizes[-1]) ** share)
     chosen = [sizes[0]]
     for size in sizes[1:]:
@@ -209,7 +209,7 @@ def plain_ticks(axes, sizes, share=0.12):
 
 
 def log_errors(axes, means):
-    """A logarithmic axis of errors that ends near the least mean: an interval may reach down to 0."""
+    """Make the axis of errors logarithmic. It ends near the least mean, as an interval may reach 0."""
     axes.set_yscale("log")
     means = np.asarray(means, dtype=float)
     if (means > 0).any():
@@ -224,7 +224,7 @@ def halo():
 
 
 def save(fig, *paths):
-    """Write a figure to every path, with no date inside: equal figures are equal files."""
+    """Write a figure to every path, without a date, so that equal figures are equal files."""
     for path in paths:
         suffix = Path(path).suffix[1:]
         with atomic(path, "wb") as handle:

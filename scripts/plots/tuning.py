@@ -6,8 +6,8 @@ from dp import metrics
 from plots import style
 from study.jobs import paired
 
-LEAST = 1e-4  # excess that is drawn there if it is less, or none
-# Of the ways of tuning, in their order.
+LEAST = 1e-4  # a smaller excess, or none, is drawn here
+# Looks of the ways of tuning, in their order.
 LOOKS = (("#0072B2", "o", "-"), ("#D55E00", "D", "-"), ("#009E73", "^", "-"), ("#777777", "X", ":"))
 
 
@@ -15,7 +15,7 @@ def price_of_tuning(experiment, spec, draws):
     """Mean excess over the baseline with 95 % bars over folds, against epsilon: a panel per mechanism.
 
     options["panels"]: title -> methods, one per way of tuning, in the order of options["ways"].
-    metric: of `dp.metrics`, less of which is better. baseline: the method without privacy.
+    metric: one of `dp.metrics` that is better if smaller. baseline: the method without privacy.
     """
     options = spec["options"]
     means = paired.fold_means(draws, options["metric"])
@@ -33,7 +33,7 @@ def price_of_tuning(experiment, spec, draws):
             rows = frame[frame["method"] == method].sort_values("epsilon")
             y, low, high = (rows[name].clip(lower=LEAST) for name in ("mean", "low", "high"))
             look = style.look(options["ways"][place], *LOOKS[place])
-            # a little to the side of each other, so that bars do not hide one another
+            # points are moved a little sideways, so that bars do not hide one another
             x = rows["epsilon"] * 1.06 ** (place - 1.5)
             axes.errorbar(x, y, yerr=(y - low, high - y), capsize=2, elinewidth=1, **look)
         axes.set_title(title, loc="left", fontsize="medium")

@@ -10,7 +10,7 @@ from study.canonical import epsilon
 def weights_and_noise(experiment, spec, path):
     """Box plots on an arcsinh scale, and of the magnitudes, at three training sizes.
 
-    Whiskers reach 1.5 times the box on the scale that is drawn.
+    Whiskers extend 1.5 times the box on the scale of the figure.
     """
     import seaborn  # its import takes as long as all others of this job
 

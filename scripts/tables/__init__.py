@@ -1,1 +1,1 @@
-"""Tables: one module per kind, each function returns (column names, rows)."""
+"""Tables, one module per kind. Each function returns (column names, rows)."""

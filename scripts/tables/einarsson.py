@@ -1,4 +1,4 @@
-"""Tables of Einarsson (2018), published values beside ours."""
+"""Tables of Einarsson (2018), with published values beside ours."""
 
 from study import facts
 from study.canonical import epsilon
@@ -7,8 +7,8 @@ from study.canonical import epsilon
 def table_a_1(experiment, spec, draws):
     """Table A.1: variance of the noise per epsilon, mean and variance of the weights, per size.
 
-    Ours are averages over simulations; published values stand beside them at the published sizes. A
-    single simulation's noise variance, over d weights, strays by about sqrt(5/d) of itself.
+    Ours are averages over simulations; published values stand beside them at the published sizes. The
+    noise variance of a single simulation, over d weights, has a relative error of about sqrt(5/d).
     """
     published = facts.read(experiment.source).values["tables"]["table_a_1"]
     private = draws[draws["noise_variance"].notna()]
@@ -38,7 +38,7 @@ def table_a_1(experiment, spec, draws):
 
 
 def read_lambda(experiment, cell):
-    """lambda of a cell: stated by the configuration, or chosen by its search."""
+    """lambda of a cell, which the configuration states or its search chose."""
     lam = experiment.regularisation(
         experiment.methods[cell["method"]],
         cell["dataset"],

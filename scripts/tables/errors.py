@@ -1,4 +1,4 @@
-"""Test error, or what takes its place, of every cell, as papers print it and with its interval."""
+"""Test error of every cell, or the metric in its place, as papers print it and with its interval."""
 
 from dp import metrics
 from study.canonical import epsilon
@@ -10,7 +10,7 @@ SPREADS = ("error_mean", "error_sd_folds", "error_sd", "error_low", "error_high"
 def errors(experiment, spec, frame):
     """One row per cell: mean, standard deviation over folds and over all draws, 95 % interval.
 
-    Of targets that are numbers r2, mse and mae with their intervals.
+    For targets that are numbers: r2, mse and mae with their intervals.
     """
     frame = frame.assign(epsilon=frame["epsilon"].map(epsilon))
     numbers = [name + end for name in ("r2", "mse", "mae") for end in metrics.ENDS]

@@ -4,9 +4,10 @@ import pandas as pd
 
 
 def regression(experiment, spec, path):
-    """As statsmodels prints it: coefficient, standard error, z, p-value, interval; private beside not.
+    """A regression table as statsmodels prints it, with and without privacy: coefficient, standard error,
+    z, p-value, interval.
 
-    Where linearising is too coarse, the bootstrap's intervals, which have no standard error, stand below.
+    If linearising is too coarse, the bootstrap's intervals, which have no standard error, are shown below.
     """
     frame = pd.read_csv(path, dtype={"epsilon": str})
     frame["z"] = frame["estimate"] / frame["standard_error"]
@@ -21,7 +22,7 @@ def regression(experiment, spec, path):
 
 
 def coverage(experiment, spec, path):
-    """Coverage of 95 % intervals. within: 1 where it is at most 2 points and 2 standard errors away."""
+    """Coverage of 95 % intervals. within: 1 if it is at most 2 points and 2 standard errors away."""
     frame = pd.read_csv(path, dtype={"epsilon": str})
     distance = (frame["coverage"] - 0.95).abs()
     frame["within"] = (distance <= 0.02 + 2 * frame["coverage_error"]).astype(int)

@@ -1,4 +1,4 @@
-"""Medians over draws of a metric, which a few bad draws do not carry away, and how many were refused."""
+"""Medians of a metric over draws, which a few bad draws do not distort, and how many were refused."""
 
 import numpy as np
 
@@ -9,11 +9,11 @@ from study.jobs.summary import over_folds
 
 
 def medians(experiment, spec, draws):
-    """One row per cell: median and mean over draws with 95 % intervals, the values of the folds, or of
-    data sets drawn alike, as replicates.
+    """One row per cell: median and mean over draws with 95 % intervals, whose replicates are the folds, or
+    data sets simulated alike.
 
-    options["metric"]: one of `dp.metrics.ALL`. Draws without a result, such as a mechanism's refusals to
-    answer, enter neither and are counted: `refused`, of that status, and `failed`, of any other.
+    options["metric"]: one of `dp.metrics.ALL`. Draws without a result enter neither; `refused` counts those
+    that the mechanism refused to answer, `failed` the others.
     """
     metric = spec["options"]["metric"]
     names = [

@@ -14,7 +14,7 @@ COLUMNS = (
 
 
 def by_column(experiment, name):
-    """plain, pretrained -> epsilon (infinite: without privacy) -> the percentage printed."""
+    """plain, pretrained -> epsilon (infinite: without privacy) -> the printed percentage."""
     found = {"plain": {}, "pretrained": {}}
     for value in printed_values.values(experiment, name):
         found[value.column][math.inf if value.epsilon is None else value.epsilon] = value.value
@@ -25,9 +25,9 @@ def pretraining(experiment, spec, frame):
     """One row per epsilon (infinite: without privacy), in percent of the training rows.
 
     options["plain"], options["pretrained"]: the methods of the two columns. options["public_only"],
-    options["converged"]: one method each without privacy, the same in all rows. comparison is "calibrated"
-    where published values stand beside ours: data and steps were fitted to that very table, private
-    accuracies included, so that nothing here counts as a reproduction, its shape neither.
+    options["converged"]: one method each without privacy, the same in all rows. If published values stand
+    beside ours, comparison is "calibrated": data and steps were fitted to that very table, including its
+    private accuracies. So nothing here counts as a reproduction, not even its shape.
     """
     options = spec["options"]
     printed = by_column(experiment, options["published"])

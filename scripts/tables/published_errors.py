@@ -15,8 +15,8 @@ def published_errors(experiment, spec, frame):
     """One row per cell. difference: ours minus the printed value. closest: 1 at the epsilon whose error
     is nearest to it, 0 at the others; all three are empty where the source printed nothing.
 
-    Where the source does not state the epsilon of its table, the printed value stands beside every
-    epsilon, and `closest` shows which one it implies.
+    If the source does not state the epsilon of its table, the printed value stands beside every epsilon,
+    and `closest` shows which one it implies.
     """
     printed = {
         (value.dataset, value.method): value.value

@@ -10,6 +10,6 @@ SHOWN = (
 
 
 def released_code(experiment, spec, path):
-    """One row per case and claimed epsilon; epsilon_repaired: audited of the repaired form."""
+    """One row per case and claimed epsilon. epsilon_repaired: audited on the repaired form."""
     with Path(path).open(newline="", encoding="utf-8") as file:
         return SHOWN, [tuple(row[name] for name in SHOWN) for row in csv.DictReader(file)]

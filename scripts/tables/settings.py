@@ -1,4 +1,4 @@
-"""How every method came by its regularisation and options: published, fixed, or chosen on which grid."""
+"""Where the regularisation and options of every method come from: published, fixed, or a search's grid."""
 
 import math
 
@@ -12,9 +12,9 @@ COLUMNS = (
 
 
 def settings(experiment, spec, frame):
-    """One row per method: where its lambda is from, on which grid it was searched, and the sizes shown.
+    """One row per method: where its lambda comes from, the grid of its search, and the sizes shown.
 
-    Beside the grid, how much of the source's it has, and the folds and simulations of the search.
+    Beside the grid: how much of the source's grid it has, and the folds and simulations of the search.
     options["published_grids"]: search -> {lambda or option: path in config/published/<source>.yaml}.
     """
     paths = spec["options"]["published_grids"]
@@ -64,7 +64,7 @@ def _listed(values):
 
 
 def _shares(grid, paths, source):
-    """How many of the published values of each setting the grid has, or the source's words for them."""
+    """For each setting, how many of the published values the grid has, or the source's words for them."""
     parts = []
     for name, path in paths.items():
         if name not in grid:

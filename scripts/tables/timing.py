@@ -13,7 +13,7 @@ def timing(experiment, spec, path):
     as a multiple of that of `plain`, this project's certified fit without privacy, and of
     `scikit_learn`, that library's LogisticRegression as it comes.
 
-    Multiples are of the least seconds: whatever else the machine does adds to the others.
+    Multiples are of the least seconds, because other work on the machine adds to the others.
     """
     raw = pd.read_csv(path)
     rows = []

@@ -1,4 +1,4 @@
-"""What tuning chose, beside the published value, and what each way of tuning costs."""
+"""What tuning chose beside the published value, and what each way of tuning costs."""
 
 import csv
 import math
@@ -43,15 +43,15 @@ def tuning(experiment, spec, paths):
 
 
 def _nearest(lambdas, value):
-    """By their ratio."""
+    """The nearest by ratio."""
     return min(lambdas, key=lambda lam: abs(math.log(lam / value)))
 
 
 def price_of_tuning(experiment, spec, draws):
-    """One row per mechanism, cell and way of tuning: the metric, and by how much it exceeds that by rule.
+    """One row per mechanism, cell and way of tuning: the metric, and its excess over that with the rule.
 
-    options["panels"], options["ways"]: as the figure of this kind; the first method of each panel is the
-    one by rule. over_rule: paired by fold, with a 95 % interval.
+    options["panels"], options["ways"]: as for the figure of this kind; the first method of each panel is
+    the one with the rule. over_rule: paired by fold, with a 95 % interval.
     """
     options = spec["options"]
     means = paired.fold_means(draws, options["metric"])

@@ -1,4 +1,4 @@
-"""One method against each of the others, cell by cell, and in how many cells it holds its own."""
+"""Compares one method with each of the others, cell by cell, and counts the cells where it is not worse."""
 
 from scipy.special import betaincinv
 
@@ -10,10 +10,10 @@ EVERY = "every other"
 
 
 def untuned_cells(experiment, spec, draws):
-    """One row per cell and other method: the method's metric less the other's, paired over replicates.
+    """One row per cell and other method: the method's metric minus the other's, paired over replicates.
 
-    options: method; metric, less of which is better. verdict: "better" or "worse" where the 95 % interval
-    leaves out 0, else "within noise".
+    options: method; metric, which is better if smaller. verdict: "better" or "worse" if the 95 % interval
+    excludes 0, else "within noise".
     """
     found = _against(spec, draws)
     columns = ("dataset", "train_size", "epsilon", "other")
@@ -24,10 +24,10 @@ def untuned_cells(experiment, spec, draws):
 def untuned_count(experiment, spec, draws):
     """One row per other method, and one for all: in how many cells the method is not worse.
 
-    Against every other it is "worse" in a cell where it is worse than some, "better" where it is better
-    than all. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of cells in which it
-    is not worse, as if cells were drawn independently; those of one data set share their rows, so that
-    it is the narrowest interval that could hold.
+    Against all others together, it is "worse" in a cell if it is worse than one of them, and "better" if
+    it is better than all. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of cells
+    in which it is not worse, as if cells were drawn independently. Cells of one data set share their
+    rows, so the true interval can only be wider.
     """
     verdicts = {}
     for *at, e, (other, *_, verdict) in _against(spec, draws):
@@ -68,7 +68,7 @@ def _against(spec, draws):
 
 
 def _interval(held, total):
-    """Clopper and Pearson's, of a share."""
+    """The interval of Clopper and Pearson for a share."""
     tail = (1 - CONFIDENCE) / 2
     low = betaincinv(held, total - held + 1, tail) if held else 0.0
     high = betaincinv(held + 1, total - held, 1 - tail) if held < total else 1.0

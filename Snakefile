@@ -3,7 +3,7 @@ from snakemake.utils import min_version
 min_version("9.9")
 
 
-# What it leaves out, or all, is as shipped: see `study.configuration.config.load`.
+# A study's file may leave out anything, or be missing: see `study.configuration.config.load`.
 if os.path.exists("config/config.yaml"):
 
     configfile: "config/config.yaml"
@@ -24,7 +24,7 @@ include: "workflow/rules/hooks.smk"
 
 
 rule all:
-    # Another workflow that uses this as a module has targets of its own.
+    # A workflow that uses this one as a module has its own targets.
     default_target: not MODULE
     input:
         [path for name in CONFIG["experiments"] for path in results_of(name)],

@@ -1,4 +1,4 @@
-# All cells of an experiment in one file, and beside it what differs from run to run.
+# Puts all cells of an experiment into one file, and beside it what differs from run to run.
 
 
 rule aggregate:

@@ -1,4 +1,4 @@
-# The privacy ledger: one attack per mechanism, pair and epsilon, exact losses beside them.
+# The privacy ledger: one attack per mechanism, pair and epsilon, and exact losses.
 
 
 wildcard_constraints:
@@ -75,7 +75,7 @@ rule ledger:
         'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
 
 
-# Fails where an attack refutes a claim: for the tests of those who write mechanisms.
+# Fails if an attack refutes a claim. This lets people who write mechanisms test them.
 rule claims_held:
     input:
         paths.LEDGER(),

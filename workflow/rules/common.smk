@@ -1,4 +1,4 @@
-# Configuration, and the functions that rules take inputs and parameters from.
+# The configuration, and the functions that give rules their inputs and parameters.
 
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-# The workflow's own place, whichever folder it works in and whichever Snakefile uses it.
+# The workflow's own folder, whichever folder it works in and whichever Snakefile uses it.
 HERE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 
@@ -22,7 +22,7 @@ from study.jobs import records
 
 from dp.mechanisms import MECHANISMS
 
-# Jobs call `python`: the one that runs Snakemake, unless a conda environment puts its own first.
+# Jobs call `python`. This makes it the one that runs Snakemake, unless a conda environment puts its own first.
 os.environ.update(
     {
         "PATH": os.pathsep.join(
@@ -32,7 +32,7 @@ os.environ.update(
     }
 )
 
-# As a module, Snakemake gives `config` alone: overlays and config/config.yaml are the other workflow's.
+# To a module, Snakemake gives only `config`: overlays and config/config.yaml belong to the other workflow.
 MODULE = not workflow.modifier.is_main_snakefile()
 modifier = workflow.modifier.path_modifier
 while modifier is not None:
@@ -48,20 +48,20 @@ try:
     CONFIG, EXPERIMENTS, DATASETS = load(
         config, files, "the module's config" if MODULE else "--config"
     )
-    # A study audits its own mechanisms, the checkout all.
+    # A study audits its own mechanisms, the checkout audits all.
     listed = [EXPERIMENTS[name] for name in CONFIG["experiments"]]
     AUDITS = audits.load(CONFIG, listed if MODULE or paths.in_study() else None)
     publications.check(EXPERIMENTS, publications.load(), DATASETS)
-    # Without its file Snakemake would take a data set that was prepared from another for up to date. A
-    # computing node may not see the file, and a report shows what was computed of it.
+    # If the file is missing, Snakemake would consider a data set up to date that was prepared from another file.
+    # But a computing node may not see the file, and a report shows what was computed from it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
         check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"])
 except ConfigError as error:
-    sys.exit(f"error: {error}")  # one sentence: an exception would bring a traceback
+    sys.exit(f"error: {error}")  # one sentence, without the traceback of an exception
 
 
-# The words that give Snakemake this configuration.
+# The words that give this configuration to Snakemake.
 CONFIGURATION = records.words(workflow.overwrite_configfiles, workflow.config_settings.config)
 if MODULE and getattr(workflow, "dp_results", CONFIG["results"]) != CONFIG["results"]:
     sys.exit(
@@ -72,7 +72,7 @@ workflow.dp_results = CONFIG["results"]
 paths.use(CONFIG["results"])
 
 
-# Downloads run beside Snakemake, so mirrors reach them through the environment.
+# Downloads run as processes of their own, which learn about mirrors from the environment.
 os.environ[downloads.MIRRORS] = ",".join(
     [*downloads.environment_mirrors(), *CONFIG["data"]["mirrors"]]
 )
@@ -98,7 +98,7 @@ def experiment_of(wildcards):
     return EXPERIMENTS[wildcards.experiment]
 
 
-# Several rules.
+# For several rules.
 
 
 def is_reading(wildcards):
@@ -112,7 +112,7 @@ def mechanism_modules(experiment):
 
 
 def modules_of(method):
-    """Of its mechanism, and of the one that this runs, if any."""
+    """Modules of a method's mechanism, and of the mechanism that this one runs, if any."""
     name = method["mechanism"]
     taken = MECHANISMS[name].defaults() | method["options"]
     return [MECHANISMS.module(each) for each in (name, taken.get("of")) if each]
@@ -120,12 +120,12 @@ def modules_of(method):
 
 @cache
 def facts(experiment):
-    """What the files of an experiment's source hold: their place may be another tomorrow."""
+    """The content of the files of an experiment's source. Their place may change."""
     return origins.content(publications.files(experiment.source))
 
 
 def stand_ins(experiment):
-    """Data set -> why nothing about the source's data is decided on it."""
+    """Data set -> why it decides nothing about the source's data."""
     return {
         name: DATASETS[name]["stand_in"]
         for name in experiment.datasets
@@ -147,13 +147,13 @@ def all_stand_ins():
 
 
 def own_content(wildcards):
-    """What the data set's files of the user's own hold; a download's content is fixed by its source."""
+    """The content of the user's own files of a data set. A download's content is fixed by its checksum."""
     source = DATASETS[wildcards.dataset]["source"]
     return origins.content(origins.own_files(source, CONFIG["files"]).values())
 
 
 def download_arguments(name):
-    """What fixes a file's content: its checksum, or for a file without one its address."""
+    """What determines a file's content: its checksum or, without one, its address."""
     file = CONFIG["files"][name]
     checksum = [f"--sha256={file['sha256']}"] if file.get("sha256") else []
     own = [f"--url={url}" for url in file["urls"]] if file.get("own") else []
@@ -172,7 +172,7 @@ def fit_of(wildcards):
 
 
 def regularisation_of(wildcards, settings):
-    """lambda of a method or fit: a kind of `study.lambdas`."""
+    """How lambda of a method or fit is found: a kind of `study.lambdas`."""
     epsilon = float(wildcards.get("epsilon", "inf"))
     return experiment_of(wildcards).regularisation(
         settings, wildcards.dataset, int(wildcards.size), epsilon
@@ -180,19 +180,19 @@ def regularisation_of(wildcards, settings):
 
 
 def lambda_file(wildcards, settings):
-    """The file of a tuning or search that will hold it, [] where none does."""
+    """The tuning or search file that is an input; [] if lambda is stated or found by a rule."""
     return regularisation_of(wildcards, settings).file or []
 
 
 def chosen_settings(wildcards):
-    """That file of a cell's method; nothing, not an empty list, in each of many cells without one."""
+    """The same file for a cell's method. Cells without one have no input of that name: there are many."""
     file = regularisation_of(wildcards, method_of(wildcards)).file
     return {"chosen": file} if file else {}
 
 
 def cell_settings(wildcards):
-    """Arguments of a run beside its wildcards: one parameter, because every one costs each of tens of
-    thousands of jobs a kilobyte."""
+    """Arguments of a run beside its wildcards. They are one parameter, because every parameter costs a
+    kilobyte in each of tens of thousands of jobs."""
     experiment, method = experiment_of(wildcards), method_of(wildcards)
     words = {
         "meta": data_path(wildcards.dataset, "json"),
@@ -262,7 +262,7 @@ def searched_paths(experiment, suffix):
 
 
 def what_was_computed(experiment):
-    """results.csv, or of an experiment without cells its data and analyses."""
+    """results.csv or, for an experiment without cells, its data and analyses."""
     if experiment.sweeps:
         return [paths.CELLS(experiment=experiment.name)]
     return [
@@ -294,7 +294,7 @@ def entry_inputs(wildcards, section):
 
 
 def entry_facts(wildcards, section):
-    """The same, of a table, figure or analysis that shows printed values."""
+    """The source's facts, for a table, figure or analysis that shows printed values; otherwise nothing."""
     entry, kind = entry_of(wildcards, section)
     printed = kind.printed or any(map(entry["options"].get, ("published", "printed_axis")))
     return facts(experiment_of(wildcards)) if printed else ""
@@ -367,7 +367,7 @@ def ledger_files():
 
 
 def attack_modules(mechanism, label):
-    """The mechanism's own module: an attack depends on no other mechanism's source, unless it runs it."""
+    """Modules of the mechanism: an attack depends on another mechanism's source only if it runs it."""
     options = AUDITS.attack(mechanism, label)["options"]
     return (
         modules_of({"mechanism": mechanism, "options": options}) if mechanism in MECHANISMS else []
@@ -375,7 +375,7 @@ def attack_modules(mechanism, label):
 
 
 def lambda_files(experiment):
-    """The files that hold the lambdas of an experiment's cells, where these are chosen in the run."""
+    """The files with the lambdas of an experiment's cells, if the run chooses them."""
     found = (
         experiment.regularisation(
             experiment.methods[cell.method], cell.dataset, cell.train_size, cell.epsilon
@@ -385,11 +385,11 @@ def lambda_files(experiment):
     return sorted({lam.file for lam in found if lam.file})
 
 
-# report.smk: which method to use.
+# report.smk: recommendations.
 
 
 def recommending():
-    """Listed experiments that answer it."""
+    """Listed experiments that recommend methods."""
     listed = [EXPERIMENTS[name] for name in CONFIG["experiments"]]
     return [each for each in listed if each.values.get("recommends") and each.sweeps]
 
@@ -399,11 +399,11 @@ def recommendation_files():
     return files if recommending() else []
 
 
-# Snakefile and report.smk: all that an experiment ends with.
+# Snakefile and report.smk: all final files of an experiment.
 
 
 def verdict_paths(experiment):
-    """published.csv, claims.csv and defects.csv, those that an experiment's configuration asks for."""
+    """Those of published.csv, claims.csv and defects.csv that an experiment's configuration asks for."""
     return [
         paths.VERDICTS(experiment=experiment.name, section=section)
         for section in ("published", "claims", "defects")
@@ -415,7 +415,7 @@ def results_of(name):
     """Every file that an experiment ends with."""
     experiment = EXPERIMENTS[name]
     if "reading" in experiment.values:
-        # What its cells become stands in the main experiment's verdicts.
+        # The verdicts of the main experiment show what its cells give.
         return [paths.CELLS(experiment=name)] if experiment.cells() else []
     return [
         *([paths.CELLS(experiment=name)] if experiment.sweeps else []),
@@ -438,7 +438,7 @@ def results_of(name):
 
 
 def readings_of(experiment):
-    """The experiments that read one's source otherwise, in its order."""
+    """The experiments that are other readings of an experiment's source, in its order."""
     return [
         reading
         for reading in EXPERIMENTS.values()
@@ -447,12 +447,12 @@ def readings_of(experiment):
 
 
 def readings_path(experiment):
-    """What they give, [] without readings."""
+    """readings.csv, [] without readings."""
     return paths.READINGS(experiment=experiment.name) if readings_of(experiment) else []
 
 
 def compared_runs(experiment):
-    """Draws of the cells that printed values stand beside."""
+    """Draws of the cells that printed values are compared with."""
     cells = {c for name in needs.comparisons(experiment) for c in needs.items(experiment, name)}
     return [experiment.run_path(cell) for cell in experiment.cells() if cell in cells]
 

@@ -1,5 +1,5 @@
-# Downloaded, read or simulated, then prepared: rows of bounded norm. Both are what `--cache` shares
-# between checkouts.
+# Data are downloaded, read or simulated, and then prepared: rows of bounded norm. `--cache` shares downloads
+# and prepared data between checkouts.
 
 if workflow.enable_cache and not os.environ.get("SNAKEMAKE_OUTPUT_CACHE"):
     sys.exit(
@@ -9,13 +9,13 @@ if workflow.enable_cache and not os.environ.get("SNAKEMAKE_OUTPUT_CACHE"):
 
 rule download:
     output:
-        # What was good stays until its successor is there.
+        # A good file is kept until its successor is complete.
         update(f"{paths.RAW}/{{file}}"),
     log:
         f"{paths.RAW}/logs/{{file}}.log",
     cache: "omit-software" if workflow.enable_cache else False
     retries: 2
-    # Computing nodes often have no internet.
+    # Computing nodes often have no internet access.
     localrule: True
     conda:
         "../../envs/environment.yaml"
@@ -24,8 +24,8 @@ rule download:
         mem_mb=memory(60),
         runtime=minutes(30),
     params:
-        # Neither mirrors nor the addresses in config/files.yaml: whatever they are, the content that
-        # its checksum fixes is the same.
+        # Neither mirrors nor the addresses in config/files.yaml are parameters: the checksum fixes the
+        # content, wherever it comes from.
         source=lambda wildcards: download_arguments(wildcards.file),
     shell:
         'python "$DP_HOME/scripts/download.py" --name {wildcards.file:q} {params.source} --out {output} 2> {log}'
@@ -44,14 +44,14 @@ rule prepare:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        # 1.3 copies measured, 2.3 where some rows are public, 4.5 of an expanded band
+        # measured: 1.3 copies, 2.3 if some rows are public, 4.5 for an expanded band
         mem_mb=memory(540, copies=3),
         runtime=minutes(),
     params:
-        # The name is an axis of the seed, and a cache knows jobs by their parameters alone.
+        # The name is an axis of the seed, and a cache distinguishes jobs only by their parameters.
         name=lambda wildcards: wildcards.dataset,
         entry=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]),
-        # Not their date: rows that replace others may be older than what was prepared of those.
+        # The date of files is not used: new rows may be older than what was prepared from the previous ones.
         content=own_content,
         seed=CONFIG["seed"],
         library=digest("prepare.py"),

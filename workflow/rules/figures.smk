@@ -1,4 +1,4 @@
-# Analyses, tables and figures, each from its own inputs alone: one figure runs only the jobs that it
+# Analyses, tables and figures. Each has only its own inputs, so that one figure runs only the jobs that it
 # needs.
 
 

@@ -1,4 +1,4 @@
-# Before the first job and after the last: what is refused, what is written down, and the report.
+# What happens before the first job and after the last one: refusals, records, and the report.
 
 import logging
 import signal
@@ -89,7 +89,7 @@ def end(dag, success, logs):
         announce(dag)
     try:
         refresh_report(dag, success)
-    except OSError as error:  # a full disk, say
+    except OSError as error:  # a full disk, for example
         print(f"The report does not show this run: {error}", file=sys.stderr)
     if not success:
         explain_kills(logs)

@@ -1,4 +1,4 @@
-# What a source leaves open: each reading's cells beside the main ones, confronted with what is printed.
+# What a source leaves open: compares what is printed with the cells of each reading, beside the main ones.
 
 
 rule readings:

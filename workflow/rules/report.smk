@@ -1,7 +1,7 @@
 # The report: one self-contained page about all experiments, and what the jobs cost.
 
 
-# What an experiment was asked for, every default filled in.
+# An experiment's configuration, with every default filled in.
 rule configuration:
     output:
         paths.CONFIGURATION(),
@@ -20,7 +20,7 @@ rule configuration:
         "printf '%s\\n' {params.experiment:q} 2> {log} > {output}.new && mv {output}.new {output}"
 
 
-# Which method to use, from the cells of all experiments that compare methods under equal conditions.
+# Recommends methods, from the cells of all experiments that compare them under equal conditions.
 rule recommendations:
     input:
         results=[paths.CELLS(experiment=each.name) for each in recommending()],
@@ -103,8 +103,8 @@ rule report:
         " --of={params.of:q} --stand-ins {params.stand_ins:q} --out-html {output.html} --out-costs {output.costs} 2> {log}"
 
 
-# snakemake --cores 1 -- partial_report: the report of what there is, at any time, experiments that the
-# configuration does not list included.
+# `snakemake --cores 1 -- partial_report` makes the report of all existing results at any time, including
+# experiments that the configuration does not list.
 rule partial_report:
     log:
         paths.REPORT.log("partial"),

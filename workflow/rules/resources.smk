@@ -10,8 +10,8 @@ SHORTEST = 5  # minutes
 
 
 def memory(peak_mb, copies=0):
-    """mem_mb of a rule whose largest measured job took `peak_mb`, or on larger data, simulated or a
-    table's, so many copies of the rows (a mapped file is one), and half as much again."""
+    """mem_mb of a rule whose largest measured job took `peak_mb`, and half as much again. On larger data
+    (simulated, or from a table), it is that many copies of the rows, where a mapped file counts as one."""
 
     def asked(wildcards, attempt):
         data_mb = data_bytes(DATASETS[wildcards.dataset]) / 1e6 if copies else 0
@@ -21,12 +21,12 @@ def memory(peak_mb, copies=0):
 
 
 def minutes(longest=1):
-    """runtime of a rule whose longest measured job took at most so many minutes, twice."""
+    """runtime of a rule: twice the minutes that its longest measured job took at most."""
     return lambda wildcards, attempt: max(SHORTEST, 2 * longest) * 2 ** (attempt - 1)
 
 
 def alone(wildcards):
-    """threads of an analysis: every core of this machine for one that times something. On a cluster
-    the scheduler keeps other work off the core that it gives."""
+    """threads of an analysis: all cores of this machine if it measures time. On a cluster, the scheduler
+    keeps other work off the core that it assigns."""
     exclusive = entry_of(wildcards, "analyses")[1].exclusive
     return workflow.cores if exclusive and workflow.local_exec else 1

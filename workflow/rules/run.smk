@@ -1,4 +1,4 @@
-# One job per data set, method, training size and epsilon; the non-private fits they share.
+# One job per data set, method, training size and epsilon, and the non-private fits that these jobs share.
 
 
 rule fit:

@@ -1,4 +1,4 @@
-# Regularisation by cross-validation, always computed and shown, used where `lambda: tuned` says so.
+# Regularisation by cross-validation. It is always computed and shown, and used if `lambda: tuned` says so.
 
 
 rule tune:

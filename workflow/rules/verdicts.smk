@@ -1,4 +1,4 @@
-# Published values, claims and defects, each confronted with what was computed.
+# Compares published values, claims and defects with what was computed.
 
 
 rule compare:

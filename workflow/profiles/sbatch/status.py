@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""State of one Slurm job for Snakemake's cluster-generic executor: running, success or failed."""
+"""Prints the state of a Slurm job for Snakemake's cluster-generic executor: running, success or failed."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ GOING_ON = {
 
 
 def state(job):
-    """squeue, which needs no accounting database, then the controller's own record."""
+    """The state by squeue, which needs no accounting database, then by the controller's own record."""
     for _ in range(5):
         queue = subprocess.run(
             ["squeue", "-h", "-t", "all", "-o", "%T", "-j", job],
@@ -26,9 +26,9 @@ def state(job):
                 "success" if found == "COMPLETED" else "running" if found in GOING_ON else "failed"
             )
         if "Invalid job id" in queue.stderr:
-            return "failed"  # forgotten by Slurm before anybody asked: made again
+            return "failed"  # Slurm forgot the job before it was asked: the job is made again
         time.sleep(1)
-    return "running"  # the controller does not answer; the job may well go on
+    return "running"  # the controller does not answer, and the job may still run
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# What a checkout has; none of what setup, runs and caches leave behind.
+# What a checkout has, without anything that setup, runs and caches leave behind.
 PARTS = ("Snakefile", "config", "envs", "profiles", "pyproject.toml", "scripts", "workflow")
 TINY = ("--configfile", "tests/tiny.yaml")
 CAPTURE = ROOT / "tests" / "workflow" / "capture"
@@ -126,7 +126,7 @@ class Project:
     def wait_for(self, condition, seconds=60):
         end = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < end, "waited in vain"
+            assert time.monotonic() < end, "the condition was never met"
             time.sleep(0.02)
 
     def incomplete(self):

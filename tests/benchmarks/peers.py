@@ -161,7 +161,7 @@ def measure(calls, repetitions):
 
 
 def gradient_norm(X, y, w):
-    """Of the non-private objective, by plain formulas."""
+    """Gradient norm of the non-private objective, by plain formulas."""
     return np.linalg.norm(LAMBDA * w - X.T @ (y * expit(-y * (X @ w))) / len(X))
 
 

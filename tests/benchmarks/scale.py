@@ -124,7 +124,7 @@ def main():
         over += ["a path"] if longest > LONGEST_PATH else []
 
         run_files(project, study)
-        # What the aggregation reads of the data is their description alone.
+        # The aggregation reads only the description of the data.
         meta = {"private_rows": [], "columns": ["x"] * 10, "bound": 1.0}
         Path(data_path("cm08_separable", "json")).parent.mkdir(parents=True, exist_ok=True)
         Path(data_path("cm08_separable", "json")).write_text(json.dumps(meta))

@@ -1,4 +1,4 @@
-"""A throw-away Slurm for the tests of this folder, skipped with a reason where there can be none."""
+"""A throw-away Slurm for the tests of this folder, skipped with a reason if there cannot be one."""
 
 import shutil
 

@@ -236,7 +236,7 @@ PartitionName=pair Nodes=n1,n2 DefMemPerCPU=100 MaxTime=1440 State=UP
 
 @contextmanager
 def slurm(root, cpus=4, memory=64000, port=16817):
-    """A running cluster, taken down at the end whatever happens. memory: MB that its node claims."""
+    """A running cluster, which is always taken down at the end. memory: MB that its node claims."""
     cluster = Slurm(root, cpus, memory, port)
     try:
         cluster.start()

@@ -70,7 +70,7 @@ def experiment(project):
 
 @pytest.fixture
 def browser():
-    """The path of a Chromium; skips where there is none."""
+    """The path of a Chromium; skips if there is none."""
     names = ("chromium", "chromium-browser", "google-chrome")
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if found is None:

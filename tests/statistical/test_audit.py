@@ -183,7 +183,7 @@ def bounds(mechanism, repeats, trials, seed, pair="flipped_label", **arguments):
 
 
 def test_coverage_is_at_least_the_confidence():
-    """Randomised response, of which epsilon is known: too large a bound at most one time in twenty."""
+    """Randomised response has a known epsilon: the bound is too large at most one time in twenty."""
     found = bounds(Response(), 150, 1000, 43, epsilon=1.0, lam=1.0)
     assert binomtest(int((found > 1.0).sum()), 150, 0.05, alternative="greater").pvalue > 0.01
     assert np.median(found) > 0.6
@@ -371,7 +371,7 @@ def test_without_output_noise_the_starting_point_is_found(monkeypatch):
         scales.append(scale)
         return draw(d, scale if len(scales) % 2 else 0.0, size, rng)
 
-    # what the tilt alone would be calibrated to
+    # the epsilon to which the tilt alone would be calibrated
     monkeypatch.setattr(module.Tilted, "share", staticmethod(lambda *_: 1e-9))
     monkeypatch.setattr(module.Tilted, "law", staticmethod(tilt_alone))
     found = audit.epsilon_lower_bound(

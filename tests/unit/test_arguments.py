@@ -58,7 +58,7 @@ CASES = cases()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the prepared data sets that need no download, of the others their facts alone."""
+    """A folder with the prepared data sets that need no download, and only the facts of the others."""
     import prepare
 
     folder = tmp_path_factory.mktemp("project")
@@ -103,7 +103,7 @@ def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(
     experiment = configuration(overlay)[1][name]
     mechanism = MECHANISMS[experiment.methods[label]["mechanism"]]
     cells = experiment.cells(datasets=[dataset], methods=[label])
-    # As few rows as will do; a published lambda is known for the sweeps' sizes alone.
+    # As few rows as possible. A published lambda is known only for the sweeps' sizes.
     fixed = experiment.methods[label]["lambda"] == "published"
     size = min(cell.train_size for cell in cells) if fixed else 100
     meta = read_json(data_path(dataset, "json"))

@@ -106,5 +106,5 @@ def test_draws_that_folds_share_do_not_average_out():
     found = predict(draws, Protocol(5, 1, shared=True), rng, paired=True)
     low, high = found.interval
     assert high - low == pytest.approx(2 * 1.96 * 0.1, rel=0.15)
-    # folds of one draw differ by their rows alone
+    # folds of one draw differ only in their rows
     assert found.sd == pytest.approx(0.001, rel=1)

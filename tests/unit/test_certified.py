@@ -86,7 +86,7 @@ def test_no_data_set_keeps_the_elastic_net_from_its_certificate(kind):
         bound = 10.0 ** rng.uniform(-3, 4)
         X, y = hard(kind, bound, rng)
         lam, tolerance = settings(loss, *X.shape, bound, rng)
-        lam = max(lam, 1e-7 * bound**2)  # what is smaller takes a million steps, and the same way
+        lam = max(lam, 1e-7 * bound**2)  # a smaller value takes a million steps along the same way
         lambda1 = bound * 10.0 ** rng.uniform(-12, 0)
         w, info = FITS["elastic_net"](X, y, lam, lambda1=lambda1, tolerance=tolerance)
         assert info["status"][0] == "ok" and info["gradient_norm"][0] <= tolerance / 2
@@ -132,7 +132,7 @@ def test_descent_alone_keeps_its_promise(kappa, l1):
 
 
 def test_descent_alone_finds_the_elastic_net(monkeypatch):
-    """Without Newton's method: what stands behind it is enough."""
+    """Without Newton's method, descent is enough."""
     monkeypatch.setattr("dp.solvers.elastic_net.NEWTON", 0)
     X, y = hard("separable", 1.0, generator(85))
     slow, info = minimise_elastic_net(X, y, 1e-3, 1e-4, 1e-9)
@@ -177,7 +177,7 @@ def test_what_is_not_certified_is_not_released(name):
 @pytest.mark.parametrize("name", ["output_perturbation", "objective_perturbation"])
 @pytest.mark.parametrize(("bound", "lam"), [(1e22, 1e40), (1e20, 1e32), (1e30, 1e50 / 2)])
 def test_rows_too_large_for_single_precision_are_certified(name, bound, lam):
-    """Their squares overflow there, which must not decide what is released."""
+    """Their squares overflow in single precision, which must not decide what is released."""
     rng = generator(84, name)
     X, y = rng.standard_normal((3000, 5)), rng.choice([-1, 1], 3000)
     X *= bound * (1 - 1e-14) / np.linalg.norm(X, axis=1, keepdims=True)
@@ -206,7 +206,7 @@ def test_lasso_of_rows_that_the_library_refuses_is_released():
     ],
 )
 def test_a_record_has_a_bounded_share_where_margins_overflow(name, options):
-    """Of weights near 1e300 a margin may be inf - inf: whether it is must not show in the release."""
+    """With weights near 1e300 a margin may be inf - inf, which must not show in the release."""
     n = 150 if name == "dp_sgd" else 40
     X = np.full((n, 64), 1e-30)
     other = X.copy()

@@ -326,7 +326,7 @@ def test_published_values_beside_their_cells():
     assert means[0]["implied_epsilon"] == pytest.approx(0.1)
     assert means[1]["difference"] == pytest.approx(-0.02)
     assert "epsilon 7" in means[4]["reason"]
-    # of printed standard deviations nothing is said where there are no single draws
+    # nothing is said about printed standard deviations if there are no single draws
     spreads = [row for row in rows if row["id"].endswith("/sd")]
     assert [row["published"] for row in spreads[:3]] == [0.02, 0.02, 0.01]
     assert {row["verdict"] for row in spreads} == {"not tested", "not run"}

@@ -44,7 +44,7 @@ def test_a_method_is_beaten_by_the_one_that_says_so():
 
 
 def test_the_best_method_is_kept_in_the_set_as_often_as_promised():
-    """Of seven equally good methods each is the best one; of 800 sets 5 % may miss a given one."""
+    """Each of seven equally good methods is the best one, and 5 % of 800 sets may miss a given one."""
     rng = np.random.default_rng(4)
     missed = 0
     for _ in range(800):

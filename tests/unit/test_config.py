@@ -205,7 +205,7 @@ OVERLAYS = [
         CM08 % "{figures: {figure_2a: {options: {log_error: 3}}}}",
         WHERE + "figures.figure_2a.options.log_error: must be true/false, not a number (3)",
     ),
-    # what is taken away is missed elsewhere
+    # a removed entry is missed elsewhere
     (
         CM08
         % "{methods: {nonprivate: null, output_perturbation: null, objective_perturbation: null, "
@@ -390,7 +390,7 @@ def test_a_bad_data_set(project, entry, expected):
 
 
 OWN = [
-    # (entry, path and content of the file that there is, message)
+    # (entry, path and content of an existing file, message)
     ("{CSV}", "tow.csv", "", ".source.csv: no file 'toy.csv'; did you mean 'tow.csv'?"),
     ("{CSV}", "x", "", ".source.csv: no file 'toy.csv'; put it there, or correct the path"),
     (

@@ -49,7 +49,7 @@ def test_clipped_rows_never_exceed_the_bound(X, bound):
 @given(ROWS.filter(lambda X: len(X) > 1))
 @settings(max_examples=100, deadline=None)
 def test_a_row_depends_on_itself_alone(X):
-    """Why these steps cost no privacy: without the other rows a row's result is the same."""
+    """These steps cost no privacy, because a row's result is the same without the other rows."""
     with np.errstate(all="ignore"):
         for step in (examples.normalise_rows, examples.clip_rows):
             np.testing.assert_array_equal(step(X)[:1], step(X[:1]))

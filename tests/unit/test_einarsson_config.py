@@ -123,7 +123,7 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
     for method in ("dp_sgd", "pca_central", "pixels_central"):
         parts = found["full", method]["of_the_published_grid"].split("; ")
         assert all(a == b for a, b in (part.split()[1::2] for part in parts)), parts
-    # what is thinned is a part of the published grid, and nothing else
+    # a thinned grid is a part of the published grid, and nothing else
     assert not any("more" in row["of_the_published_grid"] for row in found.values())
     words = found["full", "nonprivate_sum"]["of_the_published_grid"]
     assert words == "lambda 32 of 32"

@@ -325,7 +325,7 @@ def selected(study, search=(), **method):
 
 def test_settings_of_a_search_are_selected(study):
     search = {"selection": {"runs": 7, "law": "geometric"}}
-    options = {"learning_rate": 2, "iterations": 3}  # of which the grid has another
+    options = {"learning_rate": 2, "iterations": 3}  # the grid has another value for it
     experiment = selected(study, search, options=options)
     found = experiment.methods["m"]
     assert found["mechanism"] == "private_selection"

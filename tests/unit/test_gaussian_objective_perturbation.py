@@ -58,7 +58,7 @@ def test_the_profile_meets_delta_and_noise_is_raised_below_the_threshold(adjacen
     guarantee, plan = (f(n, 3, lam=lam, **settings) for f in (MECHANISM.guarantee, MECHANISM.plan))
     assert guarantee.profile.delta(epsilon) == pytest.approx(delta, rel=1e-4)
     assert guarantee.profile.delta(epsilon) <= delta * (1 + 1e-9)
-    # with the output noise alone composed by the other route
+    # only the output noise is composed by the other route
     tilt = gaussian_tilt.tilt_delta(epsilon, plan.scale, n_lambda, adjacency=adjacency)
     assert tilt < delta
     free = gaussian_tilt.sigma_where_free(epsilon, delta, adjacency=adjacency)
@@ -138,7 +138,7 @@ def test_published_calibrations_are_what_the_sources_state():
 @pytest.mark.parametrize("name", ["amp", "objective_perturbation_redberg"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_published_calibrations_cost_less_than_they_claim(name, epsilon):
-    """What is proven is met by the tilt alone, a Gaussian release at best, and is below the claim."""
+    """The tilt alone, a Gaussian release at best, meets what is proven, which is below the claim."""
     guarantee = MECHANISMS[name].guarantee(5000, 10, epsilon=epsilon, delta=1e-5)
     plan = MECHANISMS[name].plan(5000, 10, epsilon=epsilon, delta=1e-5)
     moved = 2 if name == "amp" else 1

@@ -61,7 +61,7 @@ def common(name, **changes):
 
 
 def refused(name, match, X=None, y=None, rng=SEEDED, **changes):
-    """Assert that both calls, or with rows `release` alone, refuse, in one sentence."""
+    """Assert that both calls refuse in one sentence; with rows, only `release`."""
     arguments = common(name, **changes)
     known = {"restarts", "fit", "all_rows", "public", "initial"} & arguments.keys()
     calls = [lambda: release(name, X, y, rng=rng, **arguments)]
@@ -428,7 +428,7 @@ def test_draws_that_are_not_finite_have_diverged():
     found = faulty(Faulty(weights, status, info))
     assert list(found.status) == ["diverged", "diverged", "not_sampled"]
     assert not found.weights.any() and not found.info["intercept"].any()
-    assert (weights[1] == 1).all()  # the mechanism's own array is left alone
+    assert (weights[1] == 1).all()  # the mechanism's own array is not changed
     classes = np.ones((3, D, 2))
     classes[1, 0, 1] = math.nan
     found = faulty(Faulty(classes))
@@ -615,7 +615,8 @@ def test_a_loss_without_a_gradient_bound_is_refused(name):
     reference.values("objective_perturbation", "epsilon_b", "n_lambda"),
 )
 def test_cm08_true_epsilon(epsilon, n_lambda, expected):
-    """The minimiser's own epsilon; and the whole release's, of which a share is the output noise's."""
+    """The minimiser's own epsilon, and that of the whole release, which includes the output noise's
+    share."""
     assert exact_epsilon(epsilon, n_lambda) == pytest.approx(expected, abs=5e-5)
     mechanism, settings = MECHANISMS["objective_perturbation_cm08"], {"lam": n_lambda / 1000}
     guarantee = mechanism.guarantee(1000, 10, epsilon=epsilon, **settings)

@@ -165,7 +165,7 @@ def test_joint_sensitivity_of_sufficient_statistics(bound):
 
 
 def coefficients(x, y):
-    """Of y^2 - 2 y x.w + (x.w)^2 by monomial, without the constant, written out."""
+    """Coefficients of y^2 - 2 y x.w + (x.w)^2 by monomial, without the constant, written out."""
     rows, columns = np.triu_indices(len(x))
     return np.concatenate([-2 * y * x, x[rows] * x[columns] * np.where(rows == columns, 1, 2)])
 
@@ -217,7 +217,7 @@ def test_random_neighbours_of_a_minimiser_stay_within_its_sensitivity(loss):
 
 @pytest.mark.parametrize("reach", [0.2, 0.9, 1.0, 2.5])
 def test_range_of_what_depends_on_the_weights(reach):
-    """Of s^2/2 - y s over scores and targets: what the posterior's density has of a record."""
+    """The range of s^2/2 - y s over scores and targets: a record's part in the posterior's density."""
     s, y = np.meshgrid(np.linspace(-reach, reach, 801), np.linspace(-1, 1, 801))
     values = s * s / 2 - y * s
     assert values.max() - values.min() <= loss_range("squared", reach) * (1 + 1e-12)
@@ -265,7 +265,7 @@ def test_the_supremum_is_that_of_slopes_and_curvatures(epsilon, n_lambda, tau):
 
 
 def log_density(w, X, y, n_lambda, loss, scale):
-    """Of the exact minimiser at w, but for a constant, written out."""
+    """Log density of the exact minimiser at w, except for a constant, written out."""
     slope, curvature = (f(X @ w - y) for f in (loss.derivative, loss.curvature))
     tilt = n_lambda * w + slope @ X
     jacobian = (X.T * curvature) @ X + n_lambda * np.eye(len(w))
@@ -304,7 +304,7 @@ def test_the_supremum_is_approached():
     x, other = np.array([1.0, 0.0]), np.array([-math.cos(delta), math.sin(delta)])
     w = np.array([r, 1e5])
     scale = 2 * 0.3 / epsilon
-    # One more record takes n lam w away: the tilt is near 0 but for a pull along x.
+    # One more record removes n lam w: the tilt is near 0 except for a pull along x.
     gaps = []
     for pull in (-1.0, 1.0):
 

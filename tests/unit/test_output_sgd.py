@@ -59,7 +59,7 @@ def test_the_noise_is_the_bound_over_mu():
     release = OUTPUT_SGD.release(
         X, y, epsilon=2.0, delta=DELTA, restarts=20_000, rng=generator(3), **options
     )
-    # two passes of ten batches, each of which brings points to 0.95 of their distance
+    # two passes of ten batches; each batch brings points to 0.95 of their distance
     bound = 2 * 0.5 * 2.0 / 10 * (1 + 0.95**10)
     assert release.info["scale"] == pytest.approx(bound / gaussian_mu(2.0, DELTA))
     assert release.weights.std() == pytest.approx(release.info["scale"], rel=0.02)

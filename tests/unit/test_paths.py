@@ -1,4 +1,4 @@
-"""Paths stay short enough for every file system, whatever an experiment asks for."""
+"""Paths remain short enough for every file system, for any experiment."""
 
 import pytest
 from snakemake.utils import update_config

@@ -205,7 +205,7 @@ def extreme(kind, n, d, rng):
 @pytest.mark.parametrize("kind", ["one direction", "one against all", "noise", "nowhere"])
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 def test_no_data_set_needs_more_proposals_than_is_said(name, kind):
-    """What is refused is decided by this number alone, so no data set may exceed it by much."""
+    """This number alone decides what is refused, so no data set may exceed it by much."""
     rng, worst = generator(9, name, kind), 0.0
     for d, n in ((1, 1), (1, 400), (4, 30), (4, 1000), (20, 200)):
         for radius in (0.05, 0.5, 3.0):

@@ -1,4 +1,4 @@
-"""Preparation steps: bounds that hold whatever the rows, and an honest privacy status."""
+"""Preparation steps: their bounds hold for any rows, and their privacy status is honest."""
 
 import numpy as np
 import pytest

@@ -59,7 +59,7 @@ def leaves(value, path):
 
 
 def numbers(value):
-    """How often each number stands there, those inside texts and those that are keys too."""
+    """How often each number occurs, including those inside texts and those that are keys."""
     found = Counter()
     for path, leaf in leaves(value, "").items():
         if isinstance(leaf, (int, float)):

@@ -64,7 +64,7 @@ def test_any_mechanism_spends_nearly_all_of_epsilon(of, options):
 
 
 def test_chords_beside_a_gaussian_release():
-    """Of randomised response the losses are known; of a smooth profile chords are a close upper bound."""
+    """The losses of randomised response are known; chords of a smooth profile are a close upper bound."""
     e1, d1, mu = 0.7, 1e-4, 0.2
     epsilons = np.linspace(0, 2, 9)
     found = with_chords([approximate(e1, d1)], mu, np.array([0.3, e1, 1.5])).delta(epsilons)
@@ -126,7 +126,7 @@ def test_the_score_of_several_classes():
 
 
 def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
-    """Two settings, of which one is hopeless. With K runs all are it with probability E 2^-K."""
+    """One of two settings is hopeless. With K runs, all have it with probability E 2^-K."""
     X, y = rows(200)
     good = {}
     for epsilon, runs in ((90.0, 8.0), (0.01, 8.0)):
@@ -146,7 +146,7 @@ def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
         good[epsilon] = (release.info["setting"] == 1).mean()
     expected = 1 - selection.generating("geometric", 8.0, 0.5)
     assert good[90.0] == pytest.approx(expected, abs=5 * math.sqrt(0.1 / 600))
-    assert good[0.01] < 0.75  # where scores are noise, but for the runs' own
+    assert good[0.01] < 0.75  # scores are noise, except for the runs' own
 
 
 def test_no_run_releases_the_default():
@@ -182,7 +182,7 @@ def test_whatever_a_mechanism_takes_is_selected():
     start = {"pretrain": True, "iterations": 1}
     given = settings | {"epsilon": 90.0, "public": (X[:200], y[:200])}
     found = SELECTION.release(X[200:], y[200:], settings=start, **descent, **given)
-    assert (found.weights[:, 0] > 5).all()  # one step alone moves by less than that
+    assert (found.weights[:, 0] > 5).all()  # a single step moves by less than that
 
 
 def test_a_mechanism_that_gives_more_away_than_it_claims_is_asked_for_less():

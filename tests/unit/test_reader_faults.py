@@ -77,7 +77,7 @@ def damage(content, rng):
         return (
             content[:start] + bytes([content[start] ^ 1 << rng.randrange(8)]) + content[start + 1 :]
         )
-    if done == "cell":  # all of what stands between two commas or line ends
+    if done == "cell":  # everything between two commas or line ends
         cells = content.split(b",")
         cells[rng.randrange(len(cells))] = rng.choice(ODD)
         return b",".join(cells)

@@ -118,7 +118,8 @@ def test_zip_member_with_semicolons_quotes_and_categories(tmp_path):
 
 
 def test_the_categories_are_the_listed_ones_whatever_the_rows(tmp_path):
-    """Columns never depend on the rows: a category that no row has is there, an unlisted one refused."""
+    """Columns never depend on the rows: a category that no row has gets a column, an unlisted one is
+    refused."""
     given = entry(categories={"job": ["admin.", "student"]})
     given["source"]["csv"] = str(archive(tmp_path))
     with pytest.raises(ValueError, match=r"column 'job', row 3: 'retired' is not among"):

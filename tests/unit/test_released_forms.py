@@ -84,7 +84,7 @@ def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():
-    """A tiny row, of which the exact direction is long, and none: noisy directions are alike."""
+    """A tiny row has a long exact direction, and no row has none: noisy directions are alike."""
     y = np.ones(40, dtype=np.int8)
     spread = []
     for size in (0.0, 0.01):

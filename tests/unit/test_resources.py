@@ -37,7 +37,7 @@ def test_threads_memory_and_minutes_are_stated(name):
     ],
 )
 def test_memory_grows_with_the_rows(source, megabytes):
-    """By the declared size alone: the file need not be there."""
+    """It follows from the declared size: the file need not exist."""
     rules = {"DATASETS": {"mine": {"source": source} | (TABLE if "csv" in source else {})}}
     exec((ROOT / "workflow/rules/resources.smk").read_text(), rules)
     wildcards = SimpleNamespace(dataset="mine")

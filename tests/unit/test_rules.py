@@ -112,7 +112,7 @@ def test_mechanisms_without_a_rule_say_so():
 
 
 def test_steps_by_rule_are_those_that_are_stated():
-    """Of the same noise and the same number of steps, at the loss' own smoothness."""
+    """They have the same noise and number of steps, at the loss' own smoothness."""
     dp_gd = MECHANISMS["dp_gd"]
     settings = {"epsilon": EPSILON, "delta": 1e-6, "bound": 1.5}
     p = dp_gd.parameters(N, D, steps="rule", **settings)

@@ -1,4 +1,4 @@
-"""Draws depend on seed and axes alone; a change of the hashing would change every result."""
+"""Draws depend only on seed and axes. A change of the hashing would change every result."""
 
 import subprocess
 import sys

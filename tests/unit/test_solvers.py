@@ -125,7 +125,7 @@ def test_duplicate_rows_and_columns_of_zeros(rng):
 @pytest.mark.parametrize("loss", SLOPES)
 @pytest.mark.parametrize("n, d", [(14000, 10), (30000, 3), (5000, 50)])
 def test_levels_end_in_a_certificate(loss, n, d, rng):
-    """Large enough for a sample and single precision, of which nothing may remain in the result."""
+    """Large enough for a sample and single precision, which must leave no trace in the result."""
     X, y = problem(n, d, rng)
     linear = np.concatenate([np.zeros((1, d)), 0.1 * n * directions(6, d, rng)])
     W, info = minimise(X, y, 0.01, linear, loss=loss)
@@ -550,7 +550,7 @@ def test_invalid_arguments_are_one_plain_sentence(changes, said):
 
 @pytest.mark.parametrize("loss", ["logistic", "huber", "squared"])
 def test_restarts_at_one_point_share_a_pass(loss, rng):
-    """Gradients and Hessians are those of each alone, and written-out formulas'."""
+    """Gradients and Hessians are those of each restart alone, and of formulas written out."""
     X, y = problem(500, 6, rng)
     w = rng.standard_normal(6)
     rows = passes.Direct(X, y, losses.get(loss), 1.0, np.float64, np.float64)
@@ -644,7 +644,7 @@ def test_the_way_of_double_precision_alone_ends_at_the_same_point(n, d, restarts
         newton, "_predict", lambda *given: predicted.append(predict(*given)) or predicted[-1]
     )
     quick, info = minimise(X, y, lam, linear)
-    if d < newton.DIRECT:  # from a common centre, where there are many restarts
+    if d < newton.DIRECT:  # from a common centre, if there are many restarts
         near = predicted[0][1]
         assert list(np.unique(near)) == ([False] if restarts == 4 else [False, True])
     start = minimise(X[: n // 2], y[: n // 2], lam)[0][0]

@@ -142,7 +142,7 @@ def test_bad_penalties_are_refused():
 
 
 def counterexample():
-    """1,000 records, of which one is replaced: X, its neighbour, y, lambda."""
+    """1,000 records, one of them replaced: X, its neighbour, y, lambda."""
     X = np.full((1000, 2), 0.7071)
     other = X.copy()
     X[-1], other[-1] = (1, 0), (0, 1)

@@ -81,7 +81,7 @@ def test_failed_draws_are_counted_and_enter_no_mean():
     assert found["error_mean"] == pytest.approx(0.2)
     assert found["error_sd_folds"] == pytest.approx(0.1)
     assert found["status"] == "1 of 6 not_converged, 1 of 6 not_finite"
-    # A failed draw counts as failed even where a number stands beside it.
+    # A failed draw counts as failed even if it has a number.
     found = summarise(draws([[0.1, 0.9], [0.2, 0.2], [0.3, 0.9]], status))
     assert found["error_mean"] == pytest.approx(0.2)
     assert found["error_sd"] == pytest.approx(np.std([0.1, 0.2, 0.2, 0.3], ddof=1))

@@ -108,7 +108,7 @@ def check(project):
     seen, unknown = set(), set()
     for job in jobs(project.captured):
         if job["script"] == "download.py":
-            continue  # its checksum fixes what it makes, whatever the code
+            continue  # its checksum determines what it makes, whatever the code is
         modules = modules_by_name(job)
         known = {
             path.relative_to(SCRIPTS).as_posix() for path in files_of_job(job["script"], *modules)

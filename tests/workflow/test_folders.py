@@ -17,7 +17,7 @@ STALE = '<p class="notice" id="stale" role="status">'
 
 
 def overlay(project, old, new):
-    """Another configuration than the tiny one, of which it differs in one line; its arguments."""
+    """Arguments of a configuration that differs from the tiny one in one line."""
     text = (project / "tests/tiny.yaml").read_text(encoding="utf-8")
     assert old in text
     project.write("other.yaml", text.replace(old, new))

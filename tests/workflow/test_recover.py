@@ -1,4 +1,4 @@
-"""Recovery leaves a run alone that is alive."""
+"""Recovery does not touch a run that is alive."""
 
 import os
 import signal

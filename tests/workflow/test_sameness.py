@@ -1,4 +1,4 @@
-"""The same bytes whatever the number of cores, the order of jobs, and after an interruption."""
+"""The same bytes for any number of cores and order of jobs, and after an interruption."""
 
 import os
 import signal

@@ -65,3 +65,30 @@ def test_the_picture_of_the_rules_is_what_snakemake_prints(fresh):
     assert drawn == {edge for edge in printed if edge[1] not in ("all", "report")}
     rules = set(re.findall(r"^    (\w+)(?: -->|$)", picture, re.MULTILINE)) | {e for _, e in drawn}
     assert rules == set(names.values()) - {"all", "report"}
+
+
+FOLDERS = ("config/", "envs/", "scripts/", "tests/", "workflow/", ".venv")
+
+
+def commands():
+    """(document, its command without the comment) of every indented line that calls a program."""
+    for path in DOCUMENTS:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            found = re.match(r"    ((?:sh|bash|python|snakemake|\.venv/bin/\S+) .*)", line)
+            if found:
+                yield str(path.relative_to(ROOT)), found[1].split("  #")[0].strip()
+
+
+@pytest.mark.parametrize(("document", "command"), list(commands()))
+def test_a_printed_command_names_what_exists(document, command):
+    words = shlex.split(command)
+    for word in words:
+        if word.startswith(FOLDERS) and not word.startswith((".venv-", "config/README.md")):
+            assert (ROOT / word).exists(), word
+    rules = "".join(p.read_text() for p in (ROOT / "workflow/rules").glob("*.smk"))
+    known = {path.stem for path in (ROOT / "config/experiments").glob("*.yaml")}
+    known |= {*re.findall(r"^rule (\w+):", rules, flags=re.MULTILINE), "my_study"}
+    targets = (
+        words[words.index("--") + 1 :] if words[0].endswith("snakemake") and "--" in words else []
+    )
+    assert all(target in known or target.startswith("results/") for target in targets)

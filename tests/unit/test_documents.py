@@ -4,7 +4,6 @@ import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
@@ -32,11 +31,24 @@ def test_dp_in_ten_lines():
     assert "the Jacobian is free" in found.stdout
 
 
+def headings(path):
+    """Names by which a document's headings are linked."""
+    found = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in found}
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8"))
-    missing = [link for link in links if not (Path(path).parent / link).exists()]
-    assert not missing
+    for file, heading in re.findall(
+        r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", path.read_text(encoding="utf-8")
+    ):
+        target = path.parent / file if file else path
+        assert target.exists(), file
+        assert not heading or heading in headings(target), f"{file}#{heading}"
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
 
 
 def test_hooks_before_a_commit_are_those_of_the_checks():

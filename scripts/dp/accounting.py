@@ -108,12 +108,12 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     return float(math.exp(upper) * -math.expm1(min(lower - upper, 0.0)))
 
 
-def narrow_difference(mu, epsilon):
+def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1, elementwise.
 
     Both terms nearly agree there, and their logarithms agree to the last digit for tiny epsilon. So it is
-    the normal density's integral between both points, by Gauss-Legendre nodes, less
-    (e^epsilon - 1) Phi(the lower point). epsilon: any real number.
+    computed as the normal density's integral between both points, by Gauss-Legendre nodes, minus
+    (e^epsilon - 1) Phi(the lower point). epsilon: any real number, or an array of them.
     """
     import numpy as np
     from scipy.special import log_ndtr
@@ -130,7 +130,7 @@ def narrow_difference(mu, epsilon):
     return np.maximum(0.0, between + rest)
 
 
-def gaussian_sigma(epsilon, delta, sensitivity=1.0):
+def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: analytic calibration.
 
     The inverse of `gaussian_delta` in sigma, in which it is strictly decreasing; found by bisection

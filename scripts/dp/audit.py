@@ -285,8 +285,14 @@ def guarantee(
     return _guarantee(*_asked(mechanism, pair, epsilon, delta, options))
 
 
-def check(mechanism, pair, epsilon, delta=0.0, **options):
-    """Raise what `guarantee` does, but for what a mechanism's own `check` leaves to its slow guarantee."""
+def check(
+    mechanism: str | object,
+    pair: str | tuple | pairs.Pair,
+    epsilon: float,
+    delta: float = 0.0,
+    **options,
+) -> None:
+    """Raise what `guarantee` raises, except what a mechanism's own `check` leaves to a slow guarantee."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
     if type(mechanism).check is Mechanism.check:
         _guarantee(mechanism, pair, settings)

@@ -69,12 +69,20 @@ def _clip(residual, norms, clip, kappa):
         residual *= np.minimum(1.0, most[:, None] / np.maximum(sizes, 1e-300))[:, :, None]
 
 
-def row_norms(X):
-    """(n,), of rows (n, d)."""
+def row_norms(X: np.ndarray) -> np.ndarray:
+    """Euclidean norms (n,) of rows (n, d)."""
     return np.sqrt(np.einsum("nd,nd->n", X, X))
 
 
-def mean_gradient(X, y, W, loss, clip=None, valued=True, norms=None):
+def mean_gradient(
+    X: np.ndarray,
+    y: np.ndarray,
+    W: np.ndarray,
+    loss: losses.Loss,
+    clip: float | None = None,
+    valued: bool = True,
+    norms: np.ndarray | None = None,
+) -> tuple[np.ndarray | None, np.ndarray]:
     """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K), block by block.
 
     y: None where the rows are multiplied by labels -1 and 1, of losses of a margin.

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dp.accounting import ADD_REMOVE, Guarantee, gaussian_epsilon
-from dp.mechanisms import Mechanism, register
+from dp.mechanisms import Mechanism, Parameters, register
 from dp.mechanisms.options import ADJACENCY, Ordinary, Whole, public_size
 from dp.noise import gaussian
 from dp.privacy import quadratics, sensitivities

@@ -16,7 +16,7 @@ from dp.data.examples import NUMBERS, check_rows
 from dp.descents import full_batch
 from dp.errors import Refused
 from dp.evaluation import error_rate
-from dp.mechanisms import Mechanism, Release, register, repeated
+from dp.mechanisms import Mechanism, Parameters, Release, register, repeated
 from dp.mechanisms.options import (
     ADJACENCY,
     Choice,

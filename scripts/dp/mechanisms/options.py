@@ -163,8 +163,11 @@ class Loss(Option):
 ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
 
 
-def public_size(p):
-    """What ends the reason of a mechanism that uses the number of records, if adjacency would hide it."""
+def public_size(p: object) -> str:
+    """The end of a reason if a mechanism uses the number of records, which adjacency would hide.
+
+    p: the mechanism's `Parameters`.
+    """
     if p.adjacency != ADD_REMOVE:
         return ""
     return "; n is a public number, the same with or without a record"

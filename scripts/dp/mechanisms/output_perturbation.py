@@ -5,7 +5,7 @@ import numpy as np
 from dp import losses
 from dp.accounting import REPLACE_ONE
 from dp.errors import Refused
-from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms import Mechanism, Parameters, Release, register
 from dp.mechanisms.options import ADJACENCY, LOSS, TOLERANCE, public_size
 from dp.noise import gaussian, l2_laplace
 from dp.privacy.profiles import Gaussian

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from dp.descents import full_batch
-from dp.mechanisms import Mechanism, register
+from dp.mechanisms import Mechanism, Parameters, register
 from dp.mechanisms.gradient_descent import Classifier
 from dp.mechanisms.options import ADJACENCY, Between, Choice, Optional, Whole, public_size
 from dp.noise import gaussian

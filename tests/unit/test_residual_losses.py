@@ -86,7 +86,7 @@ def test_huber_is_scikit_learns_at_its_scale():
 @each_loss
 def test_a_free_intercept_too(loss):
     X, y = problem(400, 4, generator(4))
-    weights, info = sum_intercept(X, y + 0.0, 2.0, loss=loss)
+    weights, info = sum_intercept(X, y + 0.0, 2.0, loss=loss, intercept="free")
     assert info["status"][0] == "ok"
     slope = FORMULAS[loss][1](X @ weights[0, :-1] + weights[0, -1] - y)
     left = np.append(X.T @ slope / 400 + 2 / 400 * weights[0, :-1], slope.mean())

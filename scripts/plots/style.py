@@ -35,7 +35,7 @@ LOOKS = {
     "posterior_sampling": ("posterior sampling", "#CC79A7", "*", "-"),
     "gradient_descent": ("gradient descent, without privacy", "#000000", "", "-."),
     "dp_gd": ("private gradient descent", "#0072B2", "p", "-"),
-    "dp_gd_mean_clip": ("gradient descent, mean clipped", "#56B4E9", "P", "-"),
+    "dp_gd_mean_clip": ("gradient descent, mean clipped", "#56B4E9", "D", "-"),
     "nonprivate_sum": ("without privacy, as run", "#000000", "", ":"),
     "laplace_coordinates": ("Laplace per weight, as written", "#D55E00", "v", "-"),
     "laplace_coordinates_sum": ("Laplace per weight, as run", "#CC79A7", "D", "--"),

@@ -1,12 +1,13 @@
 """Which of several methods is best, as far as their folds can tell."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import stdtr
 
 
-def greater(differences: np.ndarray) -> float:
+def greater(differences: np.ndarray | Sequence[float]) -> float:
     """One-sided p value of Student's paired t test that the mean of the differences (folds,) is above 0.
 
     If all differences are equal, p is 0 if they are positive and else 1. For a single fold p is 1.
@@ -21,7 +22,7 @@ def greater(differences: np.ndarray) -> float:
     return float(stdtr(folds - 1, -mean / error))
 
 
-def holm(p: np.ndarray) -> np.ndarray:
+def holm(p: np.ndarray | Sequence[float]) -> np.ndarray:
     """Adjusted p values (tests,): with probability 1 - alpha, none of the true hypotheses has one of at
     most alpha (Holm, Scand. J. Stat. 1979, for any dependence)."""
     p = np.asarray(p, dtype=float)
@@ -32,7 +33,7 @@ def holm(p: np.ndarray) -> np.ndarray:
     return adjusted
 
 
-def beaten(losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """(p (methods,), by (methods,)) from losses (methods, folds) on the same folds.
 
     Each method is tested against every other, one-sided, and its p values are adjusted by Holm over
@@ -53,7 +54,9 @@ def beaten(losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return p, by
 
 
-def rows_for(sizes: np.ndarray, gains: np.ndarray, wanted: float) -> tuple[float, str]:
+def rows_for(
+    sizes: np.ndarray | Sequence[float], gains: np.ndarray | Sequence[float], wanted: float
+) -> tuple[float, str]:
     """(rows, what) for the number of rows at which a learning curve reaches a gain.
 
     sizes: training rows, in rising order. gains: at each size; where the curve falls, it is taken as
@@ -71,7 +74,7 @@ def rows_for(sizes: np.ndarray, gains: np.ndarray, wanted: float) -> tuple[float
     return float(np.exp(low + part * (high - low))), "interpolated"
 
 
-def relative_ranks(losses: np.ndarray) -> np.ndarray:
+def relative_ranks(losses: np.ndarray | Sequence[float]) -> np.ndarray:
     """Ranks of losses (methods,) as shares: 0 for the least, 1 for the largest, the mean for ties."""
     losses = np.asarray(losses, dtype=float)
     if len(losses) < 2:

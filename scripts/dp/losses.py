@@ -39,7 +39,7 @@ class MarginLoss:
                 if shortcut not in vars(cls):
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
 
-    def arguments(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def arguments(self, scores: float | np.ndarray, y: float | np.ndarray) -> float | np.ndarray:
         """z, from scores w.x and labels or targets that broadcast with them."""
         return scores * y
 
@@ -66,10 +66,10 @@ class MarginLoss:
         """Only l', as `slopes` computes it."""
         return self.slopes(z)[0]
 
-    def derivative(self, z: np.ndarray) -> np.ndarray:
+    def derivative(self, z: float | np.ndarray) -> float | np.ndarray:
         return self.slope(np.array(z, dtype=float))
 
-    def curvature(self, z: np.ndarray) -> np.ndarray:
+    def curvature(self, z: float | np.ndarray) -> float | np.ndarray:
         return self.slopes(np.array(z, dtype=float))[1]
 
 
@@ -81,7 +81,7 @@ class Logistic(MarginLoss):
     kappa = 1.0
     c = 0.25
 
-    def value(self, z: float | np.ndarray) -> np.ndarray:
+    def value(self, z: float | np.ndarray) -> float | np.ndarray:
         value = np.array(z, dtype=float)
         np.negative(np.abs(value, out=value), out=value)
         np.log1p(np.exp(value, out=value), out=value)  # log(1 + e^-|z|), and -z more where z < 0
@@ -137,7 +137,7 @@ class Huber(MarginLoss):
     def c(self) -> float:
         return 1 / (2 * self.h)
 
-    def value(self, z: np.ndarray) -> np.ndarray:
+    def value(self, z: float | np.ndarray) -> float | np.ndarray:
         gap = 1 + self.h - np.asarray(z, dtype=float)
         bent = np.clip(gap, 0.0, 2 * self.h)  # the share of the gap on the quadratic piece
         return bent * (bent / (4 * self.h)) + np.maximum(gap - 2 * self.h, 0.0)
@@ -159,10 +159,10 @@ class ResidualLoss(MarginLoss):
 
     residual = True
 
-    def arguments(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def arguments(self, scores: float | np.ndarray, y: float | np.ndarray) -> float | np.ndarray:
         return scores - y
 
-    def signs(self, y: np.ndarray) -> float:
+    def signs(self, y: np.ndarray) -> float | np.ndarray:
         return np.ones_like(y)
 
     def at_zero(self) -> float:
@@ -178,7 +178,7 @@ class Squared(ResidualLoss):
     c = 1.0
     quadratic = True
 
-    def value(self, z: np.ndarray) -> np.ndarray:
+    def value(self, z: float | np.ndarray) -> float | np.ndarray:
         return np.asarray(z, dtype=float) ** 2 / 2
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -211,7 +211,7 @@ class HuberResidual(Robust):
 
     name = "huber_residual"
 
-    def value(self, z: np.ndarray) -> np.ndarray:
+    def value(self, z: float | np.ndarray) -> float | np.ndarray:
         size = np.abs(np.asarray(z, dtype=float))
         bent = np.minimum(size, self.tau)
         return bent * (size - bent / 2)
@@ -227,7 +227,7 @@ class LogCosh(Robust):
 
     name = "log_cosh"
 
-    def value(self, z: np.ndarray) -> np.ndarray:
+    def value(self, z: float | np.ndarray) -> float | np.ndarray:
         size = np.abs(np.asarray(z, dtype=float))
         with np.errstate(over="ignore"):
             lower = np.log1p(np.expm1(-2 / self.tau * size) / 2)  # in [-log 2, 0]

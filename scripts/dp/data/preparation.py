@@ -105,7 +105,7 @@ def step(private_rows: bool, selects: bool = False, premise: str = "") -> Callab
     selects=True,
     premise="how many rows are of the two classes (a record whose class changes can change it)",
 )
-def binary(table: Table, negative: str, positive: str) -> Table:
+def binary(table: Table, negative: str | int, positive: str | int) -> Table:
     """Only the rows of two classes, with labels -1 and 1; how many there are is public."""
     classes = [str(name) for name in table.classes]
     if not classes:

@@ -13,13 +13,15 @@ from dp.errors import Refused
 STOPPED = ("iterations", "cost difference", "loss threshold", "diverged")
 
 
-def soft_threshold(v: np.ndarray, lam: np.ndarray, rate: np.ndarray) -> np.ndarray:
+def soft_threshold(v: np.ndarray, lam: float | np.ndarray, rate: float | np.ndarray) -> np.ndarray:
     """sign(v) max(|v| - rate lam, 0): the proximal map of rate lam ||.||_1."""
     limit = rate * lam
     return v - np.minimum(np.maximum(v, -limit), limit)  # three passes over v
 
 
-def printed_threshold(v: np.ndarray, lam: np.ndarray, rate: np.ndarray) -> np.ndarray:
+def printed_threshold(
+    v: np.ndarray, lam: float | np.ndarray, rate: float | np.ndarray
+) -> np.ndarray:
     """sign(v) (|v| - lam), as E18 prints it: without a clip at zero or a step size. Only 0 becomes 0."""
     return v - lam * np.sign(v)
 

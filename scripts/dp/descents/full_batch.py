@@ -19,7 +19,7 @@ LEAST_ROWS = 256  # of a block, where there are many classes and restarts
 LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() if loss.residual))
 
 
-def classes_of(loss: str, classes: int) -> int | str | None:
+def classes_of(loss: str, classes: int | None) -> int | str | None:
     """The argument `classes` of `dp.data.examples.check_rows`: the number of classes for softmax loss."""
     if loss != "softmax":
         return NUMBERS if losses.get(loss).residual else None

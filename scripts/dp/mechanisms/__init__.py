@@ -30,7 +30,7 @@ import re
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import repeat
@@ -273,8 +273,8 @@ class Mechanism:
         candidates: Sequence[dict] = ({},),
         restarts: int = 1,
         **arguments,
-    ) -> list[Release]:
-        """One `Release` per data set of `trains`, an iterable of (X, y), in their order.
+    ) -> Iterator[Release]:
+        """Yields one `Release` per data set of `trains`, an iterable of (X, y), in their order.
 
         rngs, fits, all_rows: one per data set. candidates: settings to try on each, mappings of "lam"
         and options that override `arguments`, all with the same draws; the release then holds the

@@ -162,7 +162,7 @@ def _tail(start, m, epsilon):
     return np.exp(upper) * -np.expm1(np.minimum(lower - upper, 0.0))
 
 
-def addition(epsilon: float | np.ndarray, m: float, loss: str = "logistic") -> np.ndarray:
+def addition(epsilon: float | np.ndarray, m: float, loss: str = "logistic") -> float | np.ndarray:
     """delta(epsilon), epsilon >= 0, of adding a record: see the module's docstring. Any Lambda will do."""
     epsilon = np.asarray(epsilon, dtype=float)
     if SIGNS[loss] == 1:
@@ -176,7 +176,7 @@ def removal(
     r: float,
     loss: str = "logistic",
     tails: int | None = None,
-) -> np.ndarray:
+) -> float | np.ndarray:
     """delta(epsilon), epsilon >= 0, of removing a record: E (1 - e^(epsilon - f(u)))_+.
 
     It is also at most the total variation distance, which is that of adding: addition(0). For u >= u1,
@@ -242,7 +242,7 @@ def _both(m, r, loss):
 
 def replacement(
     epsilon: float | np.ndarray, m: float, r: float, loss: str = "logistic"
-) -> np.ndarray:
+) -> float | np.ndarray:
     """delta(epsilon), epsilon >= 0, of replacing a record: the least over e1 and both intermediates.
 
     Every e1 gives a bound. The split at which normals are exact is tried and, if it is not free, also

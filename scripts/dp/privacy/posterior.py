@@ -55,7 +55,7 @@ def truncated_draws(
     size: int,
     rng: np.random.Generator,
     log_excess: Callable | None = None,
-    proposals: int | None = math.inf,
+    proposals: float | None = math.inf,
 ) -> tuple[np.ndarray, int]:
     """Exact draws from exp(-w'Pw/2 + b.w + log_excess(w)) on the ball ||w|| <= radius, by rejection.
 

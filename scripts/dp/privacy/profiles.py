@@ -32,7 +32,7 @@ POINTS = 4000  # that a distribution should have at most on either side of 0
 TAIL = 1e-15  # probability of larger losses, counted as infinite ones
 
 
-def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> np.ndarray:
+def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> float | np.ndarray:
     """delta of a Gaussian release with sensitivity/standard deviation mu, at any real epsilon.
 
     Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle, Wang, ICML 2018, theorem 8;
@@ -52,7 +52,7 @@ def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> np.ndarray:
     return np.where(upper == -np.inf, 0.0, np.exp(upper) * np.where(np.isnan(share), 0.0, share))
 
 
-def reflected(delta: Callable, epsilon: float | np.ndarray) -> np.ndarray:
+def reflected(delta: Callable, epsilon: float | np.ndarray) -> float | np.ndarray:
     """The divergence of (P, Q) at `epsilon`, from `delta`, which gives that of (Q, P) at -epsilon.
 
     P(E) - e^a Q(E) = 1 - e^a + e^a (Q(E^c) - e^-a P(E^c)), and E is any event.
@@ -87,7 +87,7 @@ class Profile:
     """A profile. delta(epsilon) is elementwise; epsilon(delta) is the smallest epsilon >= 0, on the private
     side."""
 
-    def delta(self, epsilon: float | np.ndarray) -> np.ndarray:
+    def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         raise NotImplementedError
 
     def epsilon(self, delta: float) -> float:
@@ -112,7 +112,7 @@ class Gaussian(Profile):
 
     mu: float
 
-    def delta(self, epsilon: float | np.ndarray) -> np.ndarray:
+    def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         return gaussian_profile(self.mu, epsilon)[()]
 
     def epsilon(self, delta: float) -> float:
@@ -136,7 +136,7 @@ class Curve(Profile):
     remove: Any
     add: Any = None
 
-    def delta(self, epsilon: float | np.ndarray) -> np.ndarray:
+    def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         found = [np.clip(direction(epsilon), 0.0, 1.0) for direction in self.directions]
         return np.maximum.reduce(found)[()]
 
@@ -151,7 +151,7 @@ class Losses(Profile):
 
     distribution: Any
 
-    def delta(self, epsilon: float | np.ndarray) -> np.ndarray:
+    def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
         # one by one: the library sums for one number with numpy, for several in a loop of Python's
         found = [self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()]
@@ -293,7 +293,7 @@ def _reach(profile):
     return reach
 
 
-def losses(profile: Profile, spacing: float | None = None) -> Losses:
+def losses(profile: Profile, spacing: float | None = None) -> object:
     """A pessimistic privacy loss distribution of dp_accounting for a profile, at this spacing.
 
     Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1): among all distributions on the grid it

@@ -98,7 +98,7 @@ def redberg_renyi(
     n_lambda: float,
     slope: float = 1.0,
     curvature: float = 0.25,
-) -> np.ndarray:
+) -> float | np.ndarray:
     """Their Rényi divergence: j + m^2/2 + log E e^((a-1) |N(0, m^2)|)/(a-1), add/remove.
 
     The folded normal's moment generating function at t is 2 e^(t^2 m^2/2) Phi(t m).

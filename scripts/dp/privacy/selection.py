@@ -86,7 +86,7 @@ def draw(law: str, mean: float, rng: np.random.Generator) -> int:
     return int(rng.logseries(1 - p) if law == "logarithmic" else rng.geometric(p))
 
 
-def generating(law: str, mean: float, z: float) -> float:
+def generating(law: str, mean: float, z: float | np.ndarray) -> float | np.ndarray:
     """F(z) = E z^K."""
     p, z = parameter(law, mean), np.asarray(z, dtype=float)
     if law == "poisson":
@@ -192,7 +192,7 @@ def base_mu(law: str, mean: float, epsilon: float, delta: float) -> float:
 
 
 def selection_total(
-    base_epsilon: float, delta: float, law: str, mean: float, bound: float = "better"
+    base_epsilon: float, delta: float, law: str, mean: float, bound: str = "better"
 ) -> float:
     """Total epsilon at delta if one run is a Gaussian release of `base_epsilon` at the same delta."""
     ways = {

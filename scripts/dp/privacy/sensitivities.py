@@ -107,7 +107,9 @@ def eigenvalue_lower_bound(noisy: np.ndarray, sigma: float, quantile: float = 1.
     return np.maximum(0.0, noisy - quantile * sigma)
 
 
-def spectral_ridge(sigma: float, d: int, eigenvalue: float | np.ndarray = 0.0) -> np.ndarray:
+def spectral_ridge(
+    sigma: float, d: int, eigenvalue: float | np.ndarray = 0.0
+) -> float | np.ndarray:
     """max(0, sigma sqrt(2d) - l/2), elementwise, beside G = X'X + E, l <= the smallest eigenvalue of X'X.
 
     Steps with P = (G + ridge I)^-1 contract if P X'X < 2, that is if X'X + 2 E + 2 ridge I > 0, which holds
@@ -129,7 +131,7 @@ def adassp_ridge(
     eigenvalue: float | np.ndarray = 0.0,
     bound: float = 1.0,
     failure_probability: float = 0.05,
-) -> np.ndarray:
+) -> float | np.ndarray:
     """The published ridge (Wang, UAI 2018, algorithm 2), with l a lower bound on the smallest eigenvalue.
 
     max(0, sqrt(d log(6/delta) log(2 d^2/rho)) 3 R^2/epsilon - l).

@@ -24,7 +24,7 @@ from dp.accounting import ADD_REMOVE, REPLACE_ONE, renyi_epsilon
 from dp.privacy.profiles import Curve, Gaussian, Losses, Profile, compose, losses, with_failure
 
 
-def larger_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) -> np.ndarray:
+def larger_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) -> float | np.ndarray:
     """Hockey-stick divergence of k draws of N(0, 1) from k draws of N(0, 1-v), any real epsilon.
 
     The loss is (k/2) log(1-v) + v/(2(1-v)) C, C ~ chi-square with k degrees of freedom under the
@@ -38,7 +38,9 @@ def larger_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) ->
     return _difference(chi2.logsf(t, rows), chi2.logsf(t / (1 - v), rows), epsilon)
 
 
-def smaller_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) -> np.ndarray:
+def smaller_variance_profile(
+    rows: int, v: float, epsilon: float | np.ndarray
+) -> float | np.ndarray:
     """Hockey-stick divergence of k draws of N(0, 1-v) from k draws of N(0, 1).
 
     With C the chi-square of the first the loss is -(k/2) log(1-v) - v/2 C, so it exceeds epsilon where
@@ -83,7 +85,9 @@ def profile(rows: int, gamma: float, bound: float = 1.0, adjacency: str = ADD_RE
     return compose(Curve(remove), Curve(add))
 
 
-def renyi(order: float | np.ndarray, rows: int, gamma: float, bound: float = 1.0) -> np.ndarray:
+def renyi(
+    order: float | np.ndarray, rows: int, gamma: float, bound: float = 1.0
+) -> float | np.ndarray:
     """Rényi divergence of a sketch, add/remove, as its authors bound it, 1 < order < gamma/R^2.
 
     k a/(2(a-1)) log(1 - v) - k/(2(a-1)) log(1 - a v), v = R^2/gamma: of k draws of N(0, 1) from

@@ -86,7 +86,7 @@ def full_steps(
     lam: np.ndarray,
     tilt: np.ndarray,
     W: np.ndarray,
-    goal: np.ndarray,
+    goal: float,
     inverse: InverseHessians,
     further: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

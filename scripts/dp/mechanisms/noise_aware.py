@@ -1,4 +1,4 @@
-"""Regressions with standard errors: one budget pays for the weights and for their covariance."""
+"""Regressions with standard errors: one budget pays for both the weights and their covariance."""
 
 import math
 
@@ -20,21 +20,21 @@ LOGISTIC = losses.get("logistic")
 
 @register("noise_aware_logistic")
 class NoiseAwareLogistic(GaussianObjectivePerturbation):
-    """Gaussian objective perturbation, then the Hessian at what it released; intervals follow from both.
+    """Gaussian objective perturbation, and then the Hessian at its release. Intervals follow from both.
 
-    The Hessian of the mean loss, sum of l'' x x'/n at the released weights with l'' in [0, c], c = 1/4 of
-    the logistic loss, moves by at most sqrt(2) c R^2/n in the Frobenius norm (replace-one; add-remove:
-    c R^2/n), as `sensitivities.gram` shows, and gets isotropic Gaussian noise. With `robust`, the mean of
-    l'^2 x x', l'^2 in [0, kappa^2], which differs from the Hessian where the model is wrong, is released
-    too, with kappa^2 in the place of c. Given the weights these are Gaussian releases: with the output
-    noise they count as one, mu^2 the sum of theirs, beside the tilt.
+    The Hessian of the mean loss at the released weights is the sum of l'' x x'/n with l'' in [0, c], c =
+    1/4 for logistic loss. It moves by at most sqrt(2) c R^2/n in the Frobenius norm (replace-one;
+    add-remove: c R^2/n), as `sensitivities.gram` shows, and gets isotropic Gaussian noise. With `robust`,
+    the mean of l'^2 x x', l'^2 in [0, kappa^2], is released too, with kappa^2 in place of c. It differs
+    from the Hessian if the model is wrong. Given the weights, these are Gaussian releases. Together with
+    the output noise they count as one, with mu^2 the sum of theirs, beside the tilt.
 
     weights: without the ridge's bias (`dp.inference.linearise`). info["covariance"]: (draws, d, d), of
     sampling and noise together; info["coarse"]: (draws,), whether linearising is too coarse;
-    info["minimiser"] (draws, d), info["hessian"] (draws, d, d) and with `robust` info["scores"]: what both
-    were made of.
+    info["minimiser"] (draws, d), info["hessian"] (draws, d, d) and, with `robust`, info["scores"]: the
+    releases that both follow from.
 
-    covariance: share of mu^2 for the Hessian, and for what else is released as much again.
+    covariance: share of mu^2 for the Hessian; what else is released gets the same share.
     """
 
     numbers = False
@@ -48,23 +48,23 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return kind("logistic")
 
     def _beside(self, p):
-        """What is released beside weights and Hessian, in words; None where nothing is."""
+        """In words, what is released beside weights and Hessian; None if nothing is."""
         return "the slopes' second moments" if p["robust"] else None
 
     def _second(self, p):
-        """Share of mu that everything but the tilt takes."""
+        """Share of mu that everything except the tilt takes."""
         return math.sqrt(p["output"] ** 2 + p["covariance"] * (2 if self._beside(p) else 1))
 
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """That of the tilt's own share of mu."""
+        """lambda by the tilt's rule, for the tilt's own share of mu."""
         second = self._second(self.defaults() | options)
         options = {key: options[key] for key in options.keys() - {"covariance", "robust"}}
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """`mu_output` is of all Gaussian releases beside the tilt, `output_scale` of the weights' alone."""
+        """`mu_output` counts all Gaussian releases beside the tilt, `output_scale` only that of weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(
@@ -74,7 +74,8 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return plan._replace(output_scale=plan.output_scale * second / p.output)
 
     def _scales(self, n, p, plan):
-        """Standard deviations (a matrix' on its diagonal) of the Hessian's noise and what is beside."""
+        """Standard deviations (on a matrix's diagonal) of the noise on the Hessian and on what else is
+        released."""
         mu = plan.mu_output * math.sqrt(p.covariance) / self._second(vars(p))
         moved = sensitivities.gram(p.bound, plan.adjacency)
         loss = self._kind(p).loss
@@ -115,23 +116,23 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return Release(np.where(failed, 0.0, found.estimate), release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
-        """(the mean of l'^2 x x' where it is not released, or None where it is the Hessian; whether that
-        is too vague for intervals, per draw)."""
+        """(the mean of l'^2 x x' if it is not released, None if it equals the Hessian; whether that is too
+        vague for intervals, per draw)."""
         return None, np.zeros(len(weights), dtype=bool)
 
 
 @register("noise_aware_log_cosh")
 class NoiseAwareLogCosh(NoiseAwareLogistic):
-    """The same of targets that are numbers, with slopes that an outlier cannot exceed, in [-tau, tau].
+    """The same for targets that are numbers, with slopes in [-tau, tau], which no outlier can exceed.
 
-    What is estimated is the minimiser of the mean loss among all rows there could be: with errors
-    symmetric about x.theta, theta itself.
+    It estimates the minimiser of the mean loss over the whole population: theta itself, if errors are
+    symmetric about x.theta.
 
-    Without `robust` the slopes' mean square v alone is released beside the Hessian, a number in
+    Without `robust`, only the slopes' mean square v is released beside the Hessian, a number in
     [0, tau^2] that one record moves by tau^2/n at most (either adjacency). If errors are independent of
     x, the mean of l'^2 x x' is v times that of x x', and the Hessian is 1 - v/tau^2 times that, because
-    l'' = 1 - l'^2/tau^2: the one is v/(1 - v/tau^2) times the other. Where v's noise is more than a
-    quarter of v or of tau^2 - v, the covariance is unknown, and info["coarse"] says so.
+    l'' = 1 - l'^2/tau^2: the one is v/(1 - v/tau^2) times the other. If v's noise is more than a quarter of
+    v or of tau^2 - v, the covariance is unknown, and info["coarse"] says so.
     """
 
     numbers = True

@@ -1,4 +1,4 @@
-"""Output perturbation of stochastic gradient descent: the noise is on the last weights alone."""
+"""Output perturbation of stochastic gradient descent: only the last weights get noise."""
 
 import math
 
@@ -12,7 +12,7 @@ from dp.mechanisms.options import Optional, Positive, Whole
 from dp.noise import gaussian
 from dp.privacy.profiles import Gaussian
 
-TOGETHER = 1 << 20  # numbers that a step's batches of all draws may have: 8 MB
+TOGETHER = 1 << 20  # most numbers in a step's batches of all draws: 8 MB
 
 
 @register("output_sgd")
@@ -20,18 +20,18 @@ class OutputSGD(Mechanism):
     """Passes over permuted rows with a constant step, then Gaussian noise (Wu et al., SIGMOD 2017).
 
     w <- w - eta (lambda w + mean gradient of a batch), logistic loss, from 0. A batch's objective is
-    lambda-strongly convex and smooth with c R^2 + lambda, c = 1/4, so that a step brings two points to
-    rho = max(|1 - eta lambda|, |1 - eta (c R^2 + lambda)|) times their distance at most; an eta with which
-    that is more than 1 is refused. The order does not depend on the rows. With the same order neighbours
-    take the same steps but for one batch a pass, where the gradients differ by 2 kappa R/b: the last
-    weights move by at most
+    lambda-strongly convex and smooth with c R^2 + lambda, c = 1/4. So a step brings two points to at most
+    rho = max(|1 - eta lambda|, |1 - eta (c R^2 + lambda)|) times their distance. An eta with rho > 1 is
+    refused. The order does not depend on the rows. With the same order, neighbours take the same steps
+    except for one batch per pass, where gradients differ by 2 kappa R/b. So the last weights move by at
+    most
 
         2 eta kappa R/b (1 + rho^m + .. + rho^((k-1) m)), k passes of m batches,
 
-    the record being in the last batch of every pass at worst. That is k times the first factor at lambda
-    = 0, as in the source, and the noise's standard deviation is that over mu.
+    where in the worst case the record is in the last batch of every pass. At lambda = 0 this is k times the
+    first factor, as in the source. The noise's standard deviation is this bound over mu.
 
-    learning_rate: eta; where none is given 1/sqrt(n), as in the source, at most 1/(c R^2 + lambda).
+    learning_rate: eta; by default 1/sqrt(n), as in the source, and at most 1/(c R^2 + lambda).
     """
 
     delta = "needed"

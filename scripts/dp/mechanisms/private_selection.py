@@ -1,4 +1,4 @@
-"""Settings chosen by runs of a mechanism on the private rows, with the whole choice paid for."""
+"""Settings that runs of a mechanism on the private rows choose, where the whole choice is paid for."""
 
 import itertools
 import json
@@ -17,16 +17,16 @@ from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords
 
-# Of a profile that is no Gaussian's: few where only the events' bound needs it, many where delta is read.
+# Points of a profile that is not Gaussian: few if only the events' bound needs it, many if delta is read.
 POINTS = np.concatenate(
     [np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26]
 )  # times the total epsilon
-CLOSE = 2e-3  # of the total epsilon that the runs may leave unspent
+CLOSE = 2e-3  # share of the total epsilon that the runs may leave unspent
 LARGEST = 100  # total epsilon, so that e^epsilon of what is tried stays far from a float's limits
 
 
 class Plan(NamedTuple):
-    """What one run is: (epsilon, delta) of the mechanism, mu of its score, and its settings to draw from.
+    """One run: (epsilon, delta) of the mechanism, mu of its score, and the settings to draw from.
 
     candidates: a dictionary of arguments each. total: epsilon of the whole choice at the asked delta.
     """
@@ -44,24 +44,24 @@ class Plan(NamedTuple):
 class PrivateSelection(Mechanism):
     """The best of K runs of the mechanism `of`, each with settings drawn at random from `grid`.
 
-    K follows a public `law` with mean `runs` and stays hidden, as must the time that a release takes. A run
-    ends with a score: its `dp.evaluation.bounded_loss` on the same rows, a sum that one record moves by at
-    most 1 (either adjacency), plus Gaussian noise of standard deviation 1/mu. The score is thus a
-    release with Gaussian parameter mu, composed with that of the weights, and the settings are drawn
-    whatever the data are: setting, weights and noisy score together are what
-    `dp.privacy.selection` calls Q, with the largest of the settings' profiles, and by its theorems the
-    run with the least score may be released. epsilon of the runs is the largest for which the total, the
-    better of the profile and the Rényi bound, is the asked one. Under the Poisson law K may be 0: that
-    releases a fixed default, weights of 0.
+    K follows a public `law` with mean `runs`. It is not released, and the time that a release takes must
+    not be released either. A run ends with a score: its `dp.evaluation.bounded_loss` on the same rows, a
+    sum that one record moves by at most 1 (either adjacency), plus Gaussian noise of standard deviation
+    1/mu. So the score is a release with Gaussian parameter mu, composed with that of the weights. The
+    settings are drawn independently of the data. Setting, weights and noisy score together are what
+    `dp.privacy.selection` calls Q, with the largest of the settings' profiles. By its theorems, the run
+    with the least score may be released. epsilon of the runs is the largest for which the total, the
+    better of the profile and the Rényi bound, is the epsilon asked for. Under the Poisson law, K may be
+    0: then a fixed default is released, weights of 0.
 
-    score: "exact" compares runs by the score without noise, as is often done in the belief that this
-    costs no more. It does: `selection.cost_of_exact_score`.
+    score: "exact" compares runs by the score without noise. This is often done in the belief that it costs
+    nothing more, but it does: `selection.cost_of_exact_score`.
 
-    settings: options of `of` that do not vary. grid: name -> values to draw from; "lambda" is one of them,
-    and where it is not, lambda is `lam`, or without one that of the rule. share: of one run's mu^2 that
-    its score takes, if the mechanism were a Gaussian one. info["setting"]: which of the grid's
-    combinations, counted from 0, the release has; -1 for the default. info["scale"]: standard deviation of
-    the noise on scores.
+    settings: options of `of` that do not vary. grid: name -> values to draw from. If "lambda" is not one of
+    the names, lambda is `lam` or, without that, found by the rule. share: the share of one run's mu^2 that
+    its score takes, if the mechanism were Gaussian. info["setting"]: the number, from 0, of the grid's
+    combination that the release has; -1 for the default. info["scale"]: standard deviation of the noise on
+    scores.
     """
 
     delta = "needed"
@@ -89,7 +89,7 @@ class PrivateSelection(Mechanism):
         return of._classes(SimpleNamespace(**options, classes=p.classes))
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Every setting at the whole epsilon: the runs' own takes long to find."""
+        """Check every setting at the whole epsilon, because the runs' own epsilon takes long to find."""
         p = self.parameters(n, d, **settings)
         for arguments in _candidates(n, d, p, p.epsilon, p.delta):
             MECHANISMS[p.of].check(n, d, **arguments)
@@ -129,7 +129,7 @@ class PrivateSelection(Mechanism):
         return _plan(n, d, json.dumps(asked))
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP of the choice as a whole, where scores are noisy."""
+        """(epsilon, delta)-DP for the choice as a whole, if scores are noisy."""
         plan = self._plan(n, d, p)
         runs = (
             f"the best of a hidden number of runs of {p.of}, {p.runs:g} on average ({p.law} law), with "
@@ -182,13 +182,13 @@ class PrivateSelection(Mechanism):
 
 
 def _combinations(p):
-    """Every combination of the grid with the settings that do not vary, dictionaries of options."""
+    """Every combination of the grid, with the settings that do not vary, as dictionaries of options."""
     for values in itertools.product(*p.grid.values()):
         yield p.settings | dict(zip(p.grid, values, strict=True))
 
 
 def _numbers(p):
-    """Of every combination whether its targets may be numbers."""
+    """For every combination, whether its targets may be numbers."""
     return [MECHANISMS[p.of].takes_numbers(options) for options in _combinations(p)]
 
 
@@ -209,9 +209,9 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The total grows nearly in proportion to epsilon of the runs: scaling that, from where a Gaussian
-    mechanism would be, finds it in a few steps; between two that are known the middle is tried where
-    it would lead astray.
+    The total grows nearly in proportion to epsilon of the runs. So scaling that epsilon, starting from the
+    value for a Gaussian mechanism, finds it in a few steps. If that leaves the interval between two known
+    values, its middle is tried.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))
@@ -253,7 +253,7 @@ def _at(n, d, p, epsilon, delta):
 
 
 def _with_exact_score(n, d, p, plan):
-    """The same runs where their scores have no noise, and cost what `selection` says."""
+    """The same runs with scores without noise, which cost what `selection` says."""
     _, stated = _stated(n, d, p, plan.epsilon, plan.delta)
     one = max(
         profile.epsilon(p.delta / p.runs) if p.delta < p.runs else 0.0
@@ -263,7 +263,7 @@ def _with_exact_score(n, d, p, plan):
 
 
 def _stated(n, d, p, epsilon, delta):
-    """(arguments of every setting, what the mechanism guarantees with it)."""
+    """(arguments of every setting, the mechanism's guarantee with it)."""
     candidates = _candidates(n, d, p, epsilon, delta)
     stated = [MECHANISMS[p.of].guarantee(n, d, **arguments) for arguments in candidates]
     if not all(math.isfinite(each.epsilon) for each in stated):
@@ -274,7 +274,7 @@ def _stated(n, d, p, epsilon, delta):
 
 
 def _profiles(stated):
-    """The profile of each guarantee, one for those that state the same in the same words."""
+    """The profile of each guarantee; guarantees with the same words share one."""
     found = {}
     for each in stated:
         key = (each.epsilon, each.delta) if each.profile is None else each.reason

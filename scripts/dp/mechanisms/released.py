@@ -162,11 +162,12 @@ class LeastSquaresReleased(Mechanism):
 
 @register("poisson_sgd_released")
 class PoissonSGDReleased(Mechanism):
-    """Opacus' DP-SGD where it is given a batch size and a target epsilon; logistic loss.
+    """Opacus' DP-SGD, given a batch size and a target epsilon; logistic loss.
 
-    The number of batches is n/batch rounded up, a record is in each with the probability 1 over that, and a
-    sum of clipped gradients with noise is divided by the whole part of n times it: all three follow from n.
-    Under add-remove, of which its accounting is, n is private. A row of 0 stands for no record.
+    The number of batches is n/batch rounded up. A record is in each with the probability 1 over that
+    number, and a sum of clipped gradients with noise is divided by the whole part of n times that
+    probability. All three follow from n. Its accounting is for add-remove, under which n is private. A
+    row of 0 stands for no record.
     """
 
     delta = "needed"
@@ -179,7 +180,7 @@ class PoissonSGDReleased(Mechanism):
     }
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon: how far the noise carries tells the number of records."""
+        """No finite epsilon, since the size of the noise in the weights reveals the number of records."""
         reason = (
             "the number of steps and what divides the noise follow from the number of records, without "
             "noise: where one more makes one more batch, releases have another spread on every coordinate, "

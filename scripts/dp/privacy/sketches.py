@@ -138,7 +138,8 @@ def eigenvalue_mu(rows: int, gamma: float, bound: float = 1.0) -> float:
 def gradient_mu(
     sigma: float, clip: float, bound: float = 1.0, adjacency: str = ADD_REMOVE
 ) -> float:
-    """Of one release of X' clip(y - X w, [-C, C]) + N(0, sigma^2 I): C R/sigma, twice that replace-one."""
+    """Gaussian parameter of one release of X' clip(y - X w, [-C, C]) + N(0, sigma^2 I): C R/sigma under
+    add/remove, twice that under replace-one."""
     return (1 if adjacency == ADD_REMOVE else 2) * clip * bound / sigma
 
 

@@ -1,6 +1,6 @@
 """How fast Snakemake hands out jobs: the default run on more cores than this machine has.
 
-    python tests/benchmarks/dispatch.py [cores]         # 24 where not given
+    python tests/benchmarks/dispatch.py [cores [target ...]]         # 24, everything where not given
 
 Every job sleeps for as many seconds as it took of a processor in the finished run whose logs are in
 results/, and writes empty files; all else is Snakemake's own, in a copy of the checkout in a temporary
@@ -62,7 +62,7 @@ def main():
         os.dup2(log, 2)
         start = time.perf_counter()
         try:
-            snakemake(["--cores", str(cores), "--quiet", "rules"])
+            snakemake(["--cores", str(cores), "--quiet", "rules", "--", *sys.argv[2:]])
         except SystemExit as end:
             failed = end.code
         wall = time.perf_counter() - start

@@ -42,9 +42,9 @@ def test_work_is_rows_times_folds_times_draws():
 
 
 def test_time_grows_with_the_work_and_the_start_does_not():
-    # twice the recorded work: 0.3 + 2 * 10
-    assert costs().of(job("run", "d/private/n=2000/eps=0.1.csv"))[0] == pytest.approx(20.3)
-    assert costs().of(job("run", "d/private/n=500/eps=0.1.csv"))[0] == pytest.approx(5.3)
+    # twice the recorded work: 0.05 + 2 * 10.25
+    assert costs().of(job("run", "d/private/n=2000/eps=0.1.csv"))[0] == pytest.approx(20.55)
+    assert costs().of(job("run", "d/private/n=500/eps=0.1.csv"))[0] == pytest.approx(5.175)
     assert costs().of(job("table", "errors.csv")) == (pytest.approx(0.8), 120)
     assert costs().of(job("unheard_of", "x.csv")) is None
 

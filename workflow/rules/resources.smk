@@ -11,7 +11,8 @@ SHORTEST = 5  # minutes
 
 def memory(peak_mb, copies=0):
     """mem_mb of a rule whose largest measured job took `peak_mb`, and half as much again. On larger data
-    (simulated, or from a table), it is that many copies of the rows, where a mapped file counts as one."""
+    (simulated, or from a table), it is that many copies of the rows, where a mapped file counts as one.
+    """
 
     def asked(wildcards, attempt):
         data_mb = data_bytes(DATASETS[wildcards.dataset]) / 1e6 if copies else 0

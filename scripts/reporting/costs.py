@@ -25,7 +25,7 @@ class Measured(NamedTuple):
 
 
 def measured():
-    """`Measured` of every job whose log tells what it took."""
+    """`Measured` for every job whose log says what it took."""
     found = []
     for log, experiment, path in paths.logs():
         took = cost.read(log)

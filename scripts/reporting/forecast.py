@@ -1,7 +1,8 @@
 """What jobs will cost, from records of such jobs: medians, and means for jobs that train.
 
-A job's CPU seconds are START and a share in proportion to its work: training rows x folds (or simulations)
-x draws for jobs that train, for searches x their own folds and candidates, 1 for the others.
+A job's CPU seconds are START plus a part proportional to its work. The work is training rows x folds (or
+simulations) x draws for jobs that train, times their own folds and candidates for searches, and 1 for
+other jobs.
 """
 
 import math

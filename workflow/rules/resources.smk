@@ -1,5 +1,5 @@
-# What jobs ask a scheduler for: what was measured of a rule's largest job, with headroom that
-# doubles with every retry. A change of these numbers reruns nothing.
+# The memory and time that jobs request: those measured for a rule's largest job, with headroom. They double
+# with every retry. A change of these numbers reruns nothing.
 
 import math
 

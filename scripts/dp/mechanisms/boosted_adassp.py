@@ -44,7 +44,7 @@ def boost(
         np.clip(np.subtract(y, residual, out=residual), -clip, clip, out=residual)
         moment = residual @ X
         if not np.isfinite(moment).all():
-            # A score whose products overflow is no number; its record's share must stay bounded.
+            # A score whose products overflow is not a number; its record's share must remain bounded.
             moment = np.nan_to_num(residual) @ X
         moment = moment - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
         theta = theta + precondition(moment)

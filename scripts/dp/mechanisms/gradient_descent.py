@@ -93,7 +93,7 @@ class _Descent(Classifier):
         noise = self._noise(len(X), p)
         start = self._start(p) if p.initial is None and p.pretrain else p.initial
         descents = draws if noise else 1  # without noise they are all the same
-        # with an analysis of the last iterate nothing but that is released
+        # with an analysis of the last iterate, nothing else is released
         traced = p.traced and getattr(p, "accounting", "composition") == "composition"
         weights, trace = self._descend(
             X, y, p, restarts=descents, rng=rng, initial=start, traced=traced, **noise

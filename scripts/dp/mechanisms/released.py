@@ -131,10 +131,10 @@ class FunctionalReleased(Mechanism):
 class LeastSquaresReleased(Mechanism):
     """DPrivStats' dp_lm for a private design: least squares with Gaussian noise on the weights.
 
-    The sensitivity is 3 R D over the smallest eigenvalue of the rows' own X'X, D = 2 the width of the
-    targets' bounds. Its manual calls the factor 3 a heuristic. Without it, for a public design, neighbours
-    differ in one target alone: that is not what is described here. A singular X'X is refused. The program
-    has no ridge, so lambda is ignored.
+    Its sensitivity is 3 R D over the smallest eigenvalue of the rows' own X'X, where D = 2 is the width of
+    the targets' bounds. Its manual calls the factor 3 a heuristic. The variant for a public design, without
+    that factor, where neighbours differ only in one target, is not described here. A singular X'X is
+    refused. The program has no ridge, so lambda is ignored.
     """
 
     delta = "needed"

@@ -14,7 +14,7 @@ from dp.mechanisms.options import Optional, Whole
 from dp.privacy import tukey
 
 WELL = 1e10  # conditions below it leave an inverse some digits
-CHUNK = 2**22  # numbers that the models of so many draws may be
+CHUNK = 2**22  # most numbers in the models of draws that are held together
 
 
 class _TukeyEM(Mechanism):

@@ -120,7 +120,7 @@ def _check_entries(experiment, fail):
 
 
 def _check_mechanisms(experiment, fail, datasets):
-    """Ask every mechanism for its guarantee once per cell's parameters: it checks all of them."""
+    """Ask every mechanism for its guarantee at every cell's parameters, because that checks them."""
     facts = {name: origins.public_facts(datasets[name]) for name in experiment.datasets}
     known = {name: repr(fact) for name, fact in facts.items()}
     for cell in experiment.cells():

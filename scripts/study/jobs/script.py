@@ -1,4 +1,4 @@
-"""A job script's start and end: its arguments, errors as one sentence, and what it took."""
+"""How a job script starts and ends: its arguments, its errors as one sentence, and what it took."""
 
 import errno
 import json

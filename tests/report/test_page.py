@@ -75,7 +75,7 @@ def test_every_link_image_and_id_holds(experiment):
     assert len(set(outline.ids)) == len(outline.ids)
     for href in outline.hrefs:
         assert href.startswith("data:") or href[1:] in outline.ids, href
-    assert len(outline.images) == 4  # the tuning curve's file was not made
+    assert len(outline.images) == 5  # the tuning curve's file was not made
     for image in outline.images:
         assert image["src"].startswith("data:image/png;base64,")
         assert (

@@ -89,7 +89,8 @@ def rows(data, meta, size):
         return prepared.floats(np.arange(size) % len(prepared.y))
     rng = generator(1, "stand-in rows")
     X = rng.uniform(-1, 1, (size, len(meta["columns"])))
-    X *= meta["bound"] / np.linalg.norm(X, axis=1).max()
+    largest = meta["bound"] / np.linalg.norm(X, axis=1).max()
+    X *= min(largest, (meta.get("coordinate_bound") or math.inf) / np.abs(X).max())
     classes = len(meta["labels"])
     signs = np.where(np.arange(size) % 2, -1, 1)
     return X, (np.arange(size) % classes if classes else signs).astype(np.int8)
@@ -111,7 +112,7 @@ def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(
     X, y = rows(folder / data_path(dataset), meta, trained)
     for epsilon in {cell.epsilon for cell in (cells[0], cells[-1])}:
         # An odd epsilon makes odd numbers: none is met in the reason by chance.
-        cell = Cell(dataset, label, size, epsilon * 1.0937)
+        cell = Cell(dataset, label, size, epsilon * (1.0937 if epsilon < 1 else 0.9137))
         lam = experiment.regularisation(experiment.methods[label], *cell[:1], *cell[2:])
         if lam.file:
             write_json(lam.file, {"lambda": 0.137, "private_rows": False})
@@ -258,5 +259,6 @@ def test_settings_are_checked_with_the_bounds_of_their_own_data(monkeypatch):
         return guarantee(mechanism, meta, *rest, **cell)
 
     monkeypatch.setattr(arguments, "check", ask)
+    monkeypatch.setattr(experiment_checks, "_ACCEPTED", set())
     experiment_checks.check(experiments["patton"], ValueError, datasets)
     assert asked == {(31, float(np.hypot(np.sqrt(30), 1)), 1.0), (31, 1.0, None)}

@@ -54,7 +54,7 @@ def test_table_2_shows_the_cells_of_both_sweeps_once():
         ({"tables": {"table_2": {"sweep": ["epsilon_real", "eps"]}}}, "no sweep 'eps'"),
         ({"figures": {"figure_4": {"datasets": ["v20_separable_2d"]}}}, "no data set"),
         ({"figures": {"figure_1": {"datasets": ["v20_separable_3d"]}}}, "no data set"),
-        ({"figures": {"figure_4": {"options": {"published": MAPPING}}}}, "no option 'published'"),
+        ({"figures": {"figure_1": {"options": {"published": MAPPING}}}}, "no option 'published'"),
         (
             {"methods": {"nonprivate_l1": {"options": {"penalty": "l3"}}}},
             "penalty is one of 'l2', 'l1'",

@@ -220,9 +220,8 @@ AS_PUBLISHED = [name for name in DATASETS if name.endswith("_as_published")]
 def test_as_published_the_preparation_looks_at_all_rows(name):
     published = entry(f"{name}_as_published")
     looking = [step for each in published["steps"] for step in each if STEPS[step].private_rows]
-    if (
-        name not in DATASETS
-    ):  # those of AdaSSP's table, whose rows are each divided by their own norm
+    # Those of AdaSSP's table have no other form: each row is divided by its own norm.
+    if name not in DATASETS:
         assert looking == ["standardise"] and "premise" in published
         return
     assert looking == ["standardise", "max_norm"]

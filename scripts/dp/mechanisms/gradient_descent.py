@@ -40,6 +40,11 @@ STEPS = {
 }
 
 
+def gradient_norm(p: Parameters, loss: str = "logistic") -> float:
+    """The largest norm of a record's gradient. Clipping to it changes gradients only if scores overflow."""
+    return last_iterate.constants(loss, 0.0, p.bound)[0] / 2
+
+
 class Classifier(Mechanism):
     """Learns labels -1 and 1, with softmax loss labels 0, .., K - 1, or numbers. p.loss is an option."""
 
@@ -236,8 +241,7 @@ class MeanClippedDescent(_Descent):
 
     def _each(self, p):
         """Norm of one record's gradient, at most: infinite where nothing bounds it."""
-        bounded = p.rows == "bounded"
-        return last_iterate.constants(p.loss, 0.0, p.bound)[0] / 2 if bounded else math.inf
+        return gradient_norm(p, p.loss) if p.rows == "bounded" else math.inf
 
     def sigma(self, n: int, p: Parameters) -> float:
         """Standard deviation of the noise on every coordinate of the clipped mean gradient."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, gaussian_mu
+from dp.accounting import gaussian_mu
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.boosted_adassp import boost
@@ -30,7 +30,7 @@ def calibrate(
     gradients, and the rest to the sketches, which are approximated as Gaussian with parameter
     sqrt(k T/2)/gamma (times sqrt(2) under replace-one).
     """
-    both = 2 if adjacency == REPLACE_ONE else 1
+    both = vector_sum(1.0, adjacency)
 
     def at(m):
         gamma = max(1.01, math.sqrt(both * rows * steps / 2 / (1 - share)) / m)

@@ -12,19 +12,14 @@ import numpy as np
 
 from dp.descents import full_batch
 from dp.mechanisms import Mechanism, Parameters, register
-from dp.mechanisms.gradient_descent import Classifier
+from dp.mechanisms.gradient_descent import Classifier, gradient_norm
 from dp.mechanisms.options import ADJACENCY, Between, Choice, Optional, Whole, public_size
 from dp.noise import gaussian
-from dp.privacy import last_iterate, sensitivities
+from dp.privacy import sensitivities
 from dp.privacy.profiles import Gaussian
 from dp.privacy.quadratics import noisy_inverse
 
 CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # of a loss at most, times R^2
-
-
-def gradient_norm(p: Parameters, loss: str = "logistic") -> float:
-    """The largest norm of a record's gradient. Clipping to it changes gradients only if scores overflow."""
-    return last_iterate.constants(loss, 0.0, p.bound)[0] / 2
 
 
 def gradient_sum(p: Parameters, loss: str = "logistic") -> float:

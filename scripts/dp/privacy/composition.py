@@ -17,6 +17,7 @@ from dp.accounting import (
     largest_bound,
 )
 from dp.privacy.profiles import Losses
+from dp.privacy.sensitivities import vector_sum
 
 GRID = 1e-4  # spacing of discretised privacy losses
 LEAST_MULTIPLIER = 0.3  # for sampled steps: with less noise, distributions are too long to compose
@@ -95,7 +96,7 @@ def gaussian_steps(
     if adjacency not in (REPLACE_ONE, ADD_REMOVE):
         raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
     if sampling == 1:  # exactly one Gaussian release of sqrt(steps) times the sensitivity
-        moved = contribution * (2 if adjacency == REPLACE_ONE else 1) * math.sqrt(steps)
+        moved = vector_sum(contribution, adjacency) * math.sqrt(steps)
         return gaussian_epsilon(sigma, delta, moved)
     return sampled_steps(sigma / contribution, steps, sampling, adjacency).epsilon(delta)
 
@@ -134,7 +135,7 @@ def sampled_multiplier(
     """
     spacing = max(GRID, min(1e-2, epsilon / 1000))
     # without sampling no less noise is needed, except for what a coarse distribution adds
-    high = math.sqrt(steps) * (2 if adjacency == REPLACE_ONE else 1) / gaussian_mu(epsilon, delta)
+    high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
     found = sampled_steps(high, steps, sampling, adjacency, spacing)
     while found.epsilon(delta) > epsilon:

@@ -96,6 +96,7 @@ from dp.privacy.profiles import (
     reflected,
     symmetric,
 )
+from dp.privacy.sensitivities import vector_sum
 
 # g(s) = c0 + c1 s + c2 s^2, and how many signs a slope can have
 CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber": (1.0, 0.0, 0.0)}
@@ -345,7 +346,7 @@ def sigma_where_free(
     """
     _check(loss, adjacency)
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
-    return (1 if adjacency == ADD_REMOVE else 2) * slope * bound / mu
+    return vector_sum(slope * bound, adjacency) / mu
 
 
 def tilt_delta(
@@ -381,16 +382,16 @@ def calibrate(
     """
     if loss != "huber":
         sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
-        mu = (1 if adjacency == ADD_REMOVE else 2) * slope * bound / sigma
+        mu = vector_sum(slope * bound, adjacency) / sigma
         free = n_lambda >= least_regularisation(epsilon, mu, bound, adjacency, loss)
         if free and (loss == "logistic" or adjacency == ADD_REMOVE):
             return sigma
     r = bound**2 / n_lambda
-    half = 1 if adjacency == ADD_REMOVE else 2
     m = _largest(
         lambda m: float(profile(m, r, adjacency, loss).delta(epsilon)),
         delta,
-        gaussian_mu(epsilon, delta) / half,  # no tilt does better than the Gaussian mechanism
+        gaussian_mu(epsilon, delta)
+        / vector_sum(1.0, adjacency),  # no tilt does better than the Gaussian mechanism
     )
     return slope * bound / m
 
@@ -438,7 +439,7 @@ def rule_lambda(
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
     own = mu * math.sqrt(1 - output**2)
-    sigma = (1 if adjacency == ADD_REMOVE else 2) * slope * bound / own
+    sigma = vector_sum(slope * bound, adjacency) / own
     least = least_regularisation(epsilon, own, bound, adjacency, loss)
     return max((2 if output else 1) * least, math.sqrt(d) * sigma * bound / radius) / n
 
@@ -465,7 +466,7 @@ def composed_delta(
     one = profile(m, r, adjacency, loss)
     if loss == "huber" or mu_output == 0:
         return float(compose(one, Gaussian(mu_output)).delta(epsilon))
-    parts = 1 if adjacency == ADD_REMOVE else 2
+    parts = vector_sum(1.0, adjacency)
     joint = SIGNS[loss] * float(gaussian_profile(math.hypot(parts * m, mu_output), epsilon))
     e0 = _gaussian_from(m, r, adjacency, loss)
     start, stop = ((epsilon + x - mu_output**2 / 2) / mu_output for x in (-e0, e0))
@@ -512,7 +513,7 @@ def with_output_noise(
     Gaussian everywhere (threshold with its own mu_tilt), mu is reduced by bisection.
     """
     _check(loss, adjacency)
-    parts = 1 if adjacency == ADD_REMOVE else 2
+    parts = vector_sum(1.0, adjacency)
     start = gaussian_mu(epsilon, delta / SIGNS[loss])
     r = bound**2 / n_lambda
 

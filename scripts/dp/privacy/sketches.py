@@ -22,6 +22,7 @@ import numpy as np
 
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, renyi_epsilon
 from dp.privacy.profiles import Curve, Gaussian, Losses, Profile, compose, losses, with_failure
+from dp.privacy.sensitivities import vector_sum
 
 
 def larger_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) -> float | np.ndarray:
@@ -140,7 +141,7 @@ def gradient_mu(
 ) -> float:
     """Gaussian parameter of one release of X' clip(y - X w, [-C, C]) + N(0, sigma^2 I): C R/sigma under
     add/remove, twice that under replace-one."""
-    return (1 if adjacency == ADD_REMOVE else 2) * clip * bound / sigma
+    return vector_sum(clip * bound, adjacency) / sigma
 
 
 def total(

@@ -1,8 +1,14 @@
 """Fixtures of all tests."""
 
+import os
+
 import pytest
 
-from project import TINY, Project
+from project import ENVIRONMENT, TINY, Project
+
+# Processes share the processors, so each has one thread. This comes before any import of numpy.
+for name, value in ENVIRONMENT.items():
+    os.environ.setdefault(name, value)
 
 
 @pytest.fixture(scope="session")

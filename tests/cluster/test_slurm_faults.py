@@ -11,7 +11,8 @@ from runs import CELLS, RESULTS, SBATCH, jobs, run_files
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        "DP_FAULTS" not in os.environ, reason="takes minutes of waiting: set DP_FAULTS=1"
+        "DP_SLURM_FAULTS" not in os.environ,
+        reason="takes minutes of waiting: set DP_SLURM_FAULTS=1",
     ),
 ]
 

@@ -98,7 +98,8 @@ def test_a_kind_of_figure_is_a_function_and_an_entry(project):
 def extended(tmp_path_factory):
     """A copy of the whole project, tests and all, with its mechanism in it and no entry else."""
     folder = tmp_path_factory.mktemp("extended") / "project"
-    project = Project.copy(folder, extra=("tests", "README.md"))
+    extra = ("tests", "README.md", ".ci", ".github", ".pre-commit-config.yaml")
+    project = Project.copy(folder, extra=extra)
     project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
     project.write("scripts/plots/spread.py", block("python", "def spread"))
     return project

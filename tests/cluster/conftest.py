@@ -13,8 +13,9 @@ def cluster(tmp_path_factory):
     if reason:
         pytest.skip(reason)
     root = tmp_path_factory.mktemp("slurm")
-    for folder in (root, *root.parents[:2]):
-        folder.chmod(0o755)  # munge refuses a socket below a folder that others cannot enter
+    for folder in (root, *root.parents[:3]):
+        if folder.stat().st_mode & 0o055 != 0o055:
+            folder.chmod(0o755)  # munge refuses a socket below a folder that others cannot enter
     with slurm(root / "cluster") as running:
         yield running
     shutil.rmtree(root, ignore_errors=True)

@@ -66,9 +66,10 @@ class Project:
 
         capture: a folder for what its jobs import.
         """
-        environment = os.environ | ENVIRONMENT | self.environment
+        environment = os.environ | ENVIRONMENT
         if capture:
             environment |= {"CAPTURE": str(capture), "PYTHONPATH": str(CAPTURE), "DP_FORK": "0"}
+        environment |= self.environment
         process = subprocess.Popen(
             [sys.executable, *program, *map(str, arguments)],
             cwd=self.folder,

@@ -7,17 +7,27 @@ installed packages it loaded.
 import atexit
 import os
 import sys
+from pathlib import Path
+
+FORK = Path("study", "jobs", "fork.py")  # starts jobs as forks of itself
+
+
+def _started_by_fork():
+    """The folder of the scripts, if this is a fork of the process that starts jobs as forks."""
+    main = Path(getattr(sys.modules["__main__"], "__file__", None) or "").resolve()
+    return main.parents[2] if main.parts[-3:] == FORK.parts else None
 
 
 def _write():
     import json
     import uuid
-    from pathlib import Path
 
     script = Path(sys.argv[0]).resolve()
     if script.parent.name != "scripts" or script.suffix != ".py":
         return
-    paths = {name: getattr(module, "__file__", None) for name, module in [*sys.modules.items()]}
+    server = sys.modules["__main__"] if _started_by_fork() else None
+    modules = {name: module for name, module in sys.modules.items() if module is not server}
+    paths = {name: getattr(module, "__file__", None) for name, module in modules.items()}
     files = {name: Path(path).resolve() for name, path in paths.items() if path}
     record = {
         "arguments": sys.argv[1:],
@@ -40,5 +50,32 @@ def _write():
     Path(os.environ["CAPTURE"], f"{uuid.uuid4()}.json").write_text(json.dumps(record))
 
 
+def _import_anew():
+    """Let a fork import the project's files itself: it has inherited those of all jobs."""
+    scripts = _started_by_fork()
+    if not scripts:
+        return
+    for name, module in [*sys.modules.items()]:
+        path = getattr(module, "__file__", None)
+        if (
+            module is not sys.modules["__main__"]
+            and path
+            and Path(path).resolve().is_relative_to(scripts)
+        ):
+            del sys.modules[name]
+    from study.jobs import script
+
+    run = script.run
+
+    def run_and_write(main):
+        try:
+            run(main)
+        finally:
+            _write()
+
+    script.run = run_and_write  # a fork ends without what is registered
+
+
 if "CAPTURE" in os.environ:
     atexit.register(_write)
+    os.register_at_fork(after_in_child=_import_anew)

@@ -63,6 +63,30 @@ def test_hooks_before_a_commit_are_those_of_the_checks():
     assert remedy in hooks[-1]["entry"] and (ROOT / remedy).exists()
 
 
+def drawn_rules():
+    """The picture of the rules in workflow/README.md, and its edges."""
+    text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
+    (picture,) = re.findall(r"^```mermaid\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    return picture, set(re.findall(r"^    (\w+) --> (\w+)$", picture, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "profile",
+    sorted((ROOT / "workflow/profiles").glob("*/config.yaml")),
+    ids=lambda p: p.parent.name,
+)
+def test_no_group_of_a_profile_waits_for_a_rule_that_waits_for_it(profile):
+    """Snakemake refuses such a group, since its jobs are submitted together."""
+    _, edges = drawn_rules()
+    groups = yaml.safe_load(profile.read_text(encoding="utf-8")).get("groups", {})
+    for group in set(groups.values()):
+        members = {rule for rule, name in groups.items() if name == group}
+        after, new = set(), members
+        while new := {b for a, b in edges if a in new} - members - after:
+            after |= new
+        assert not [(a, b) for a, b in edges if a in after and b in members], group
+
+
 @pytest.mark.slow
 def test_the_picture_of_the_rules_is_what_snakemake_prints(fresh):
     output = fresh("graph").python(
@@ -71,9 +95,7 @@ def test_the_picture_of_the_rules_is_what_snakemake_prints(fresh):
     names = dict(re.findall(r"^\s*(id\d+)\[(\w+)\]$", output, flags=re.MULTILINE))
     found = re.findall(r"^\s*(id\d+) --> (id\d+)$", output, flags=re.MULTILINE)
     printed = {(names[first], names[second]) for first, second in found}
-    text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
-    (picture,) = re.findall(r"^```mermaid\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-    drawn = set(re.findall(r"^    (\w+) --> (\w+)$", picture, flags=re.MULTILINE))
+    picture, drawn = drawn_rules()
     assert drawn == {edge for edge in printed if edge[1] not in ("all", "report")}
     rules = set(re.findall(r"^    (\w+)(?: -->|$)", picture, re.MULTILINE)) | {e for _, e in drawn}
     assert rules == set(names.values()) - {"all", "report"}

@@ -1,4 +1,4 @@
-"""A throw-away Slurm for the tests of this folder, skipped with a reason if there cannot be one."""
+"""A throw-away Slurm for the tests of this folder. If none can be started, they are skipped and say why."""
 
 import shutil
 
@@ -15,7 +15,7 @@ def cluster(tmp_path_factory):
     root = tmp_path_factory.mktemp("slurm")
     for folder in (root, *root.parents[:3]):
         if folder.stat().st_mode & 0o055 != 0o055:
-            folder.chmod(0o755)  # munge refuses a socket below a folder that others cannot enter
+            folder.chmod(0o755)  # munge refuses a socket in a folder that other users cannot enter
     with slurm(root / "cluster") as running:
         yield running
     shutil.rmtree(root, ignore_errors=True)
@@ -23,7 +23,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def prepared(fresh):
-    """A copy whose data and fits have been made on this machine, and no cell."""
+    """A copy in which data and fits have been made on this machine, but no cell."""
     project = fresh("prepared")
     project.snakemake(*OVERLAY, "--until", "fit", "--", RESULTS)
     assert not run_files(project)
@@ -32,7 +32,7 @@ def prepared(fresh):
 
 @pytest.fixture(scope="session")
 def local(prepared, tmp_path_factory):
-    """What a run on this machine alone makes of the same cells."""
+    """The same cells, run on this machine without a scheduler."""
     project = prepared.duplicate(tmp_path_factory.mktemp("local") / "project")
     project.snakemake(*CELLS)
     return (project / RESULTS).read_bytes()
@@ -40,7 +40,7 @@ def local(prepared, tmp_path_factory):
 
 @pytest.fixture
 def project(prepared, cluster, tmp_path):
-    """A copy in which the cells are still to be run, on the cluster."""
+    """A copy whose cells are still to be run on the cluster."""
     copy = on(cluster, prepared.duplicate(tmp_path / "project"))
     yield copy
     copy.end()

@@ -5,7 +5,7 @@ ARRAY = (
     *("--workflow-profile", "workflow/profiles/slurm"),
     *("--slurm-init-seconds-before-status-checks", "3"),
 )
-# Few cells, each slow enough to be caught in the middle.
+# Few cells, each slow enough that a test can interrupt it.
 OVERLAY = ("--configfile", "tests/cluster/cells.yaml")
 RESULTS = "results/cm08/results.csv"
 CELLS = (*OVERLAY, "--", RESULTS)
@@ -18,7 +18,7 @@ def on(cluster, project):
 
 
 def jobs(cluster, project, *states):
-    """Ids of this copy's jobs, of those in the given states where some are given."""
+    """Ids of this copy's jobs; if states are given, only of the jobs in one of them."""
     return [
         job
         for job, _, state, folder in cluster.queue()
@@ -27,7 +27,7 @@ def jobs(cluster, project, *states):
 
 
 def submissions(cluster, project):
-    """Of each of this copy's jobs the submission, which the tasks of an array share."""
+    """The submission of each of this copy's jobs. The tasks of an array share one."""
     folder = str(project.folder.resolve())
     return [submission for _, submission, _, place in cluster.queue() if place == folder]
 

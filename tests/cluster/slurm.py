@@ -1,6 +1,6 @@
 """A throw-away Slurm of one machine, on loopback only, without systemd, cgroups or a database.
 
-Jobs go to the node n1, those of the partition `pair` to n1 and n2.
+Jobs go to the node n1, but those of the partition `pair` go to n1 and n2.
 """
 
 import os
@@ -30,7 +30,7 @@ def missing():
     conf = ETC / "slurm.conf"
     if conf.exists() and not conf.is_symlink():
         return f"{conf} belongs to a real Slurm"
-    if conf.exists():  # of another test, that runs or was killed
+    if conf.exists():  # of another test, which is running or was killed
         ping = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, check=False)
         if "is UP" in ping.stdout:
             return f"another test's Slurm is running ({conf.readlink()})"
@@ -38,7 +38,7 @@ def missing():
 
 
 class Slurm:
-    """Daemons of one cluster. `env` is what a client process needs."""
+    """The daemons of one cluster. `env`: the environment variables that a client process needs."""
 
     def __init__(self, root, cpus, memory, port):
         self.root, self.cpus, self.memory, self.port = Path(root), cpus, memory, port
@@ -109,13 +109,13 @@ class Slurm:
         self.daemons["slurmctld"].wait()
 
     def kill_node(self, node):
-        """As when its machine dies: the daemon, and all that the node's jobs run."""
+        """Kill the daemon and all processes of the node's jobs, as if the machine had died."""
         self.daemons[node].kill()
         self.daemons[node].wait()
         self._kill_leftovers(f"SLURMD_NODENAME={node}".encode())
 
     def stop(self):
-        """Cancel every job, end the daemons we started, undo the changes outside `root`."""
+        """Cancel every job, end the daemons that were started, and undo the changes outside `root`."""
         try:
             self.run("scancel", "--full", "-u", "root", check=False, timeout=10)
             self._wait("the queue", lambda: not self.run("squeue", "-h", check=False), 30)
@@ -136,7 +136,7 @@ class Slurm:
             Path("/etc/hosts").write_text(self.hosts)
 
     def _kill_leftovers(self, marker=None):
-        """Without cgroups a job's grandchildren can outlive it; their environment tells them apart."""
+        """Without cgroups, a job's grandchildren can outlive it. Their environment tells which they are."""
         marker = marker or f"SLURM_CONF={self.conf}".encode()
         for process in Path("/proc").iterdir():
             if process.name.isdigit() and int(process.name) != os.getpid():
@@ -236,7 +236,7 @@ PartitionName=pair Nodes=n1,n2 DefMemPerCPU=100 MaxTime=1440 State=UP
 
 @contextmanager
 def slurm(root, cpus=4, memory=64000, port=16817):
-    """A running cluster, which is always taken down at the end. memory: MB that its node claims."""
+    """A running cluster, which is always taken down at the end. memory: MB that its node claims to have."""
     cluster = Slurm(root, cpus, memory, port)
     try:
         cluster.start()

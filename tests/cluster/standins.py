@@ -2,8 +2,8 @@
 """Stand-ins for the commands of LSF, Slurm and Grid Engine: they refuse what the real ones would refuse,
 write down what they are given, and run the job.
 
-Linked under the commands' names. The folder STANDINS gets `calls.jsonl`, one line per call, and for
-every job a folder `jobs/<id>` with its process id, its name, its working folder and its exit code.
+Tests link this file under the commands' names. The folder STANDINS gets `calls.jsonl`, one line per call,
+and for every job a folder `jobs/<id>` with its process id, its name, its working folder and its exit code.
 """
 
 import fnmatch
@@ -32,7 +32,7 @@ def whole(text, what):
 
 
 def start(command, name, folder, output):
-    """Run a shell command in the background; its id."""
+    """Run a shell command in the background, and return its id."""
     jobs = ROOT / "jobs"
     jobs.mkdir(exist_ok=True)
     number = 1000
@@ -79,7 +79,7 @@ def kill(numbers):
 
 
 def options(words, valued, flags=()):
-    """({option: [values]}, what follows them): each option as two words, or joined by =."""
+    """({option: [values]}, the words after them). An option is two words, or one with =."""
     found = {}
     words = list(words)
     while words and words[0].startswith("-"):

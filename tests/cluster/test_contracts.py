@@ -1,4 +1,4 @@
-"""Profiles for schedulers that are not at hand, against commands that check what they are given."""
+"""Profiles for schedulers that are not installed here, run with stand-ins that check their arguments."""
 
 import json
 import os
@@ -18,7 +18,7 @@ RESULTS = "results/cm08/results.csv"
 
 @pytest.fixture
 def project(edited, tmp_path):
-    """A copy in which only the cells and what follows them are still to be made."""
+    """A copy in which only the cells, and what depends on them, are still to be made."""
     commands = tmp_path / "commands"
     commands.mkdir()
     edited.commands = commands
@@ -50,8 +50,8 @@ def after(words, option):
 
 @pytest.mark.parametrize(("unit", "per_mb"), [("MB", 1), ("KB", 1024)])
 def test_lsf(project, unit, per_mb):
-    """Queue, project, minutes, and memory in the unit and per slot, as the cluster wants them."""
-    if unit == "KB":  # it shows in one job as in two
+    """Queue, project, minutes and memory are given as the cluster wants them: in its unit, per slot."""
+    if unit == "KB":  # one job shows it as well as two
         project.snakemake(*TINY, "--until", "run", "--", RESULTS)
     install(project, "bsub", "bjobs", "bkill", "badmin", "lsclusters", "bhist")
     folder = project.commands / "lsbatch/test/configdir"
@@ -79,7 +79,7 @@ def test_lsf(project, unit, per_mb):
 
 
 def test_recovery_on_lsf(project):
-    """Jobs that a killed run left behind are found by their folder, and only those."""
+    """The jobs that a killed run left behind, and no others, are found by their folder."""
     install(project, "bsub", "bjobs", "bkill", "squeue")
     environment = os.environ | project.environment
     folders = [project.folder.resolve(), project.commands]
@@ -112,7 +112,7 @@ def test_recovery_on_lsf(project):
 
 
 def test_submit_command_with_a_status_command(project):
-    """`generic` with the commands of another scheduler: here sbatch's."""
+    """`generic` with the commands of another scheduler, here those of Slurm."""
     install(project, "sbatch", "squeue", "scancel")
     project.snakemake(
         *("--workflow-profile", "workflow/profiles/generic", *TINY),
@@ -129,7 +129,7 @@ def test_submit_command_with_a_status_command(project):
 
 
 def test_generic_as_it_is_shipped(project):
-    """Grid Engine's qsub; without a status command the jobs' own marks tell that they have ended."""
+    """Grid Engine's qsub. Without a status command, marks that jobs write show that they have ended."""
     install(project, "qsub", "qdel")
     project.snakemake(
         *("--workflow-profile", "workflow/profiles/generic", *TINY),
@@ -137,6 +137,6 @@ def test_generic_as_it_is_shipped(project):
     )
     assert (project / RESULTS).read_bytes() == project.expected
     cells, aggregate = calls(project, "qsub")
-    # memory is asked for per slot, time in seconds
+    # memory is requested per slot, time in seconds
     assert after(cells, "-pe") == "smp" and cells[cells.index("smp") + 1] == "2"
     assert after(aggregate, "-pe") == "smp" and aggregate[aggregate.index("smp") + 1] == "1"

@@ -1,4 +1,4 @@
-"""The shipped profiles on a real scheduler: same bytes as a local run, and every fault survived."""
+"""The shipped profiles on a real scheduler give the same bytes as a local run, and survive every fault."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
-    """One experiment of the toy configuration from its data to its figures, grouped; a cache is used."""
+    """One experiment at toy size, from its data to its figures, with groups of jobs and a cache."""
     whole = ("--configfile", "config/smoke.yaml", "--", "wdbc")
     alone, project = fresh("alone"), on(cluster, fresh("cluster"))
     alone.snakemake(*whole, timeout=300)
@@ -42,7 +42,7 @@ sweeps: {main: {train_sizes: [200], epsilons: [1]}}
 
 
 def test_a_study_is_recovered_from_elsewhere(fresh, cluster, tmp_path):
-    """A folder of its own, named by --directory: run, killed, looked at and recovered from the checkout."""
+    """A study in the folder of --directory is run, killed, watched and recovered from the checkout."""
     home = on(cluster, fresh("home"))
     studies = [Project(tmp_path / name) for name in ("alone", "study")]
     for study in studies:
@@ -72,7 +72,7 @@ def test_a_study_is_recovered_from_elsewhere(fresh, cluster, tmp_path):
 
 @pytest.mark.parametrize("profile", [SBATCH, ARRAY], ids=["sbatch", "slurm"])
 def test_killed_run_is_recovered(project, cluster, local, profile):
-    """kill -9 in the middle: one command cancels what is left, unlocks, and finishes the rest."""
+    """After kill -9, one command cancels the remaining jobs, unlocks the folder and finishes the run."""
     groups = ("--group-components", "cells=2") if profile is SBATCH else ()
     process = project.start(*profile, *groups, *CELLS)
     project.wait_for(lambda: run_files(project), 120)
@@ -104,7 +104,7 @@ def moment(cluster, job, which):
 
 
 def test_what_a_killed_run_finished_is_kept(project, cluster, local):
-    """Without anything left behind, a second run makes only what is missing."""
+    """If no job is left behind, a second run makes only what is missing."""
     process = project.start(*SBATCH, "--group-components", "cells=1", "--jobs", "1", *CELLS)
     project.wait_for(lambda: len(run_files(project)) >= 2, 120)
     project.kill(process)
@@ -113,7 +113,7 @@ def test_what_a_killed_run_finished_is_kept(project, cluster, local):
     project.python("scripts/tools/recover.py", *SBATCH, *CELLS, timeout=300)
     assert (project / RESULTS).read_bytes() == local
     kept = [path for path, when in done.items() if path.stat().st_mtime_ns == when]
-    assert len(kept) >= len(done) - 1  # the one that Snakemake had not yet seen finished
+    assert len(kept) >= len(done) - 1  # the file whose job had ended before Snakemake noticed
     assert len(run_files(project)) > len(done)
 
 
@@ -127,7 +127,7 @@ def test_cancelled_job_is_tried_again(project, cluster, local):
 
 
 def test_job_over_its_memory_gets_more(project, cluster):
-    """A request too small for Snakemake alone is killed, however fast the job; doubled ones are not."""
+    """A request that is too small even for Snakemake is killed at once; a doubled one is not."""
     (project / DATA).unlink()
     project.replace("workflow/rules/resources.smk", "SNAKEMAKE_MB = 300", "SNAKEMAKE_MB = 40")
     project.replace("workflow/rules/data.smk", "mem_mb=memory(540,", "mem_mb=memory(40,")
@@ -143,7 +143,7 @@ def test_node_that_goes_down_and_comes_back(project, cluster, local):
     project.wait_for(lambda: jobs(cluster, project, "RUNNING"), 120)
     cluster.run("scontrol", "update", "nodename=n1", "state=down", "reason=test")
     time.sleep(3)
-    # Refused where the node has come back by itself.
+    # Slurm refuses this if the node has come back by itself.
     cluster.run("scontrol", "update", "nodename=n1", "state=resume", check=False)
     project.wait_for(lambda: "down" not in cluster.state_of("n1"), 60)
     project.finish(process, timeout=300)

@@ -1,4 +1,4 @@
-"""A cluster's bad days, each with what workflow/README.md says that a person does: the same bytes."""
+"""Faults of a cluster. After each, what workflow/README.md says to do leads to the same bytes."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ ONE_EACH = (*SBATCH, "--group-components", "cells=1")
 
 
 def begun(project, cluster, *options):
-    """A run, some of whose cells are made, and others are not."""
+    """A run that has made some of its cells."""
     process = project.start(*ONE_EACH, *options, "--jobs", "2", *CELLS)
     project.wait_for(lambda: run_files(project) and jobs(cluster, project, "RUNNING"), 120)
     return process
@@ -31,7 +31,7 @@ def recovered(project):
 
 
 def test_the_controller_is_killed_and_comes_back(project, cluster, local):
-    """Submissions fail meanwhile, and are made again; states are asked for until they are told."""
+    """Meanwhile submissions fail and are repeated, and states are asked for until there is an answer."""
     process = begun(project, cluster)
     cluster.kill_controller()
     time.sleep(8)
@@ -53,7 +53,7 @@ def test_a_node_dies_under_its_jobs_and_comes_back(project, cluster, local):
 
 def test_one_of_two_nodes_is_lost(project, cluster, local):
     project.environment["SBATCH_PARTITION"] = "pair"
-    process = project.start(*ONE_EACH, "--jobs", "8", *CELLS)  # more than one node holds at a time
+    process = project.start(*ONE_EACH, "--jobs", "8", *CELLS)  # more than one node can run
     try:
         project.wait_for(lambda: "idle" not in cluster.state_of("n2"), 120)
         cluster.kill_node("n2")
@@ -65,7 +65,7 @@ def test_one_of_two_nodes_is_lost(project, cluster, local):
 
 
 def test_a_full_disk_on_the_node(project, cluster, local):
-    """Slurm takes such a node out of use; once its disk has room, a person puts it back."""
+    """Slurm takes such a node out of use. A person puts it back when its disk has room again."""
     spool = cluster.root / "spool/n1"
     cluster.kill_node("n1")
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(spool)]
@@ -87,7 +87,7 @@ def test_a_full_disk_on_the_node(project, cluster, local):
         cluster.start_node("n1")
 
 
-# Submits, and then kills who asked for it before it can write down the job's number.
+# Submits a job, then kills the caller before that can write down the job's number.
 SUBMITS_AND_KILLS = """\
 #!{python}
 import os, signal, subprocess, sys
@@ -97,7 +97,7 @@ os.killpg(0, signal.SIGKILL)
 
 
 def test_killed_between_a_submission_and_its_record(project, cluster, local, tmp_path):
-    """No record names the job that runs: recovery knows it by its name and folder."""
+    """No record names the running job: recovery finds it by its name and folder."""
     sbatch = tmp_path / "bin/sbatch"
     sbatch.parent.mkdir()
     real = subprocess.run(["which", "sbatch"], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to over a pipe: no driver, no port, no package."""
+"""A headless Chromium, controlled over a pipe: no driver, no port, no package."""
 
 import fcntl
 import json
@@ -9,7 +9,7 @@ import time
 
 
 class Chromium:
-    """One page. `events` holds everything that the browser reported, in order."""
+    """A browser with one page. `events` holds everything that the browser reported, in order."""
 
     def __init__(self, binary, profile, width=1200, height=900):
         from_us, to_browser = (_high(end) for end in os.pipe())
@@ -73,7 +73,7 @@ class Chromium:
         return json.loads(message)
 
     def open(self, url):
-        """Load a page, and wait until all of it is there."""
+        """Load a page, and wait until it is complete."""
         self.call("Page.navigate", url=url)
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.events.append(self._next())
@@ -88,12 +88,12 @@ class Chromium:
         return done["result"].get("value")
 
     def named(self, method):
-        """Parameters of all events of one name."""
+        """The parameters of all events of one name."""
         return [event["params"] for event in self.events if event.get("method") == method]
 
 
 def _high(descriptor):
-    """The same file at a descriptor above those that the browser's own must become."""
+    """A copy of a descriptor, above the two numbers that the browser needs for itself."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD, 20)
     os.close(descriptor)
     return moved

@@ -1,4 +1,4 @@
-"""A small run's files, made by hand, with a cell and a figure's data missing on purpose."""
+"""The files of a small run, made by hand. A cell and the data of a figure are missing on purpose."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ def write_cell(experiment, cell, rng):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """An empty folder with the project's code and configuration, made the current one."""
+    """An empty folder with the project's code and configuration, as the current folder."""
     for name in ("config", "scripts", "workflow"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
@@ -48,7 +48,7 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def experiment(project):
-    """cm08 at toy size with every file that its report needs, but no results.csv."""
+    """cm08 at toy size, with every file that its report needs except results.csv."""
     _, experiments, _ = load({"seed": 1, "experiments": ["cm08"], "settings": SETTINGS})
     experiment = experiments["cm08"]
     rng = np.random.default_rng(0)
@@ -70,7 +70,7 @@ def experiment(project):
 
 @pytest.fixture
 def browser():
-    """The path of a Chromium; skips if there is none."""
+    """The path of a Chromium. If there is none, the test is skipped."""
     names = ("chromium", "chromium-browser", "google-chrome")
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if found is None:

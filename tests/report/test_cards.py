@@ -1,4 +1,4 @@
-"""Cards of sources: how many printed values and claims hold, and what their methods' privacy is."""
+"""Cards of sources: how many printed values and claims hold, and how private their methods are."""
 
 import math
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ def test_outcomes_count_every_row_once():
 
 
 def part(*cells):
-    """(method, claimed, proven) as what the report gathers of an experiment."""
+    """What the report gathers about an experiment, from rows (method, claimed, proven)."""
     methods = {
         name: {"mechanism": name, "title": f"The {name}", "private": name != "plain"}
         for name, *_ in cells

@@ -1,4 +1,4 @@
-"""The report of a run that lacks something: built anyway, with the gaps shown and nothing invented."""
+"""The report of an incomplete run is built anyway. It shows the gaps and invents nothing."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def test_a_missing_cell_is_a_visible_gap_and_the_rest_is_shown(experiment):
     columns, rows = gathered.cell_table()
     (gap,) = [row for row in rows if row[columns.index("status")] != "ok"]
     assert gap[columns.index("error_mean")] != gap[columns.index("error_mean")]  # NaN, no number
-    # figures whose cells are all there are drawn without a mark
+    # a figure whose cells are all there is drawn without a mark
     whys = {f["name"]: f["why"] for f in gathered.figures()}
     assert whys["figure_2a"] == "not made yet"
     assert all(f["data"] for f in gathered.figures() if f["name"].startswith("figure"))
@@ -66,7 +66,7 @@ def test_nothing_run_is_reported_as_not_run(experiment):
     assert verdicts == {"not run"}
     assert '<span class="badge bad">not run</span>' in page
     claims = {row["id"]: row["verdict"] for row in Gathered(experiment, {}).verdicts("claims")}
-    assert claims.pop("cm08-5") == "reproduced"  # of the tuning, which is there
+    assert claims.pop("cm08-5") == "reproduced"  # the tuning's, which is there
     assert set(claims.values()) == {"not tested"}
 
 
@@ -75,7 +75,7 @@ def test_every_link_image_and_id_holds(experiment):
     assert len(set(outline.ids)) == len(outline.ids)
     for href in outline.hrefs:
         assert href.startswith("data:") or href[1:] in outline.ids, href
-    assert len(outline.images) == 5  # the tuning curve's file was not made
+    assert len(outline.images) == 5  # the file of the tuning curve was not made
     for image in outline.images:
         assert image["src"].startswith("data:image/png;base64,")
         assert (
@@ -120,7 +120,7 @@ def test_badges_do_not_call_a_failure_good():
 
 
 def test_every_colour_can_be_read():
-    """Contrast of text against what is behind it, as WCAG 2 computes it, at least 4.5 (AA)."""
+    """The contrast of text and background, as WCAG 2 computes it, is at least 4.5 (AA)."""
     css = (Path(__file__).parents[2] / "workflow/report/report.css").read_text(encoding="utf-8")
     themes = [
         dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block))
@@ -128,7 +128,7 @@ def test_every_colour_can_be_read():
     ]
     assert (
         len(themes) == 3 and themes[1] == themes[2]
-    )  # light, dark by the system and by the button
+    )  # light; dark by the system's setting; dark by the button
 
     def luminance(colour):
         parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
@@ -215,7 +215,7 @@ def test_page_one_answers_which_method_to_use(experiment):
     )
     void = '<span class="void" title="it was not paid for">void: The unpaid, 5 points more</span>'
     assert void in text and "1,234" in text
-    assert text.count("<tr>") == 2 + 2 + 3 + 4  # its tables, headings included
+    assert text.count("<tr>") == 2 + 2 + 3 + 4  # its tables, with their headings
     assert "Cells have changed" not in text
     Path(paths.CELLS(experiment="cm08")).touch()  # by a later run
     os.utime(paths.RECOMMENDATIONS(), (1, 1))
@@ -304,7 +304,7 @@ def test_a_line_of_the_ledger_is_one_line_with_its_verdict_in_sight(ledger, brow
 
 
 def test_in_a_browser(experiment, browser, tmp_path):
-    """No console error, no request, every image there, tables that sort and filter, on a phone too."""
+    """No console error, no request, every image is there, tables sort and filter; on a phone, too."""
     from chromium import Chromium
 
     lost = next(c for c in experiment.cells("learning") if c.method == "objective_perturbation")
@@ -315,7 +315,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
         page.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1,
                   mobile=True)  # fmt: skip
         page.open(file.as_uri())
-        # by keyboard alone: the first stop leads past the contents, and what scrolls can be reached
+        # by keyboard alone: the first stop skips the contents, and everything that scrolls can be reached
         page.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
         assert page.evaluate("document.activeElement.className") == "skip"
         stops = "[...document.querySelectorAll('.scroll, summary, th button')].every(e => e.tabIndex >= 0)"
@@ -343,7 +343,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
             state = f"{cells}.tHead.rows[0].cells[{column}].ariaSort"
             assert page.evaluate(state) == direction
             texts = page.evaluate(values)
-            assert texts[-1] == ""  # the missing cell comes last, whichever way
+            assert texts[-1] == ""  # the missing cell comes last in either order
             numbers = [float(text) for text in texts if text]
             assert len(numbers) > 20 and numbers == sorted(numbers, reverse=reverse)
 
@@ -354,7 +354,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
         assert len(rows) == 2 and all("without privacy" in row for row in rows)
         page.evaluate(f"(f => {{ {typing.replace('without 10000', '')} }})({field})")
 
-        # any cell: words in the field above, and a choice opens what the cell is folded in
+        # any cell is found by words in the field above; choosing it unfolds where the cell is
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = false)")
         field = "document.querySelector('.search input')"
         typing = "f.value = 'output_perturbation 10000 0.2'; f.dispatchEvent(new Event('input'))"
@@ -367,7 +367,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
         top = page.evaluate("document.querySelector('.chosen').getBoundingClientRect().top")
         assert 0 < top < 800 and page.evaluate("document.querySelector('.found').hidden")
 
-        # on paper nothing is left that asks for a click; without scripts nothing is missing but search
+        # on paper nothing asks for a click; without scripts only the search is missing
         shown = "getComputedStyle(document.querySelector('nav')).display"
         page.call("Emulation.setEmulatedMedia", media="print")
         assert page.evaluate(shown) == "none"

@@ -1,4 +1,4 @@
-"""The auditor: exact losses against other optimisers, lower bounds that hold and that find faults."""
+"""The auditor: exact losses against other optimisers; lower bounds that hold, and that find faults."""
 
 import math
 from types import SimpleNamespace
@@ -39,7 +39,7 @@ def test_published_form_in_one_dimension(epsilon, n_lambda, expected):
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize(("epsilon", "n_lambda", "bound"), [(0.3, 0.7, 1.0), (2.0, 0.05, 2.5)])
 def test_one_dimension_against_another_optimiser(loss, epsilon, n_lambda, bound):
-    """(w, a, a') of the worst pair by Nelder-Mead from many starts, without the grid's separation."""
+    """(w, a, a') of the worst pair, by Nelder-Mead from many starts, which does not separate them."""
     margin = get(loss)
 
     def negative(p):
@@ -86,7 +86,7 @@ def test_repaired_form_never_exceeds_epsilon(calibration, loss):
 
 
 def explicit_shift(a, b, n_lambda, pull, margin):
-    """Distance of the minimisers of `others + a` and `others + b`; the others pull with a constant."""
+    """Distance of the minimisers of `others + a` and `others + b`. The others' pull is constant."""
 
     def minimiser(record):
         return brentq(
@@ -100,7 +100,7 @@ def explicit_shift(a, b, n_lambda, pull, margin):
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("n_lambda", [0.2, 5.0, 300.0])
 def test_output_perturbation_in_one_dimension(loss, n_lambda):
-    """The largest shift of explicit minimisers, searched over records and the others' pull."""
+    """The largest shift of explicit minimisers, by a search over records and the others' pull."""
     margin = get(loss)
     shift = audit.largest_shift_1d(margin, n_lambda)
     rng = generator(42, loss, n_lambda)
@@ -183,7 +183,7 @@ def bounds(mechanism, repeats, trials, seed, pair="flipped_label", **arguments):
 
 
 def test_coverage_is_at_least_the_confidence():
-    """Randomised response has a known epsilon: the bound is too large at most one time in twenty."""
+    """Randomised response has a known epsilon. The bound exceeds it at most one time in twenty."""
     found = bounds(Response(), 150, 1000, 43, epsilon=1.0, lam=1.0)
     assert binomtest(int((found > 1.0).sum()), 150, 0.05, alternative="greater").pvalue > 0.01
     assert np.median(found) > 0.6
@@ -191,9 +191,10 @@ def test_coverage_is_at_least_the_confidence():
 
 
 def test_the_largest_of_several_bounds_holds_as_surely_as_one():
-    """Randomised response, where bounds can be as tight as they may: the largest of ten, 200 times.
+    """The largest of ten bounds on randomised response, 200 times: there, bounds are as tight as possible.
 
-    At 95 % each, more than one largest in twenty exceeds epsilon; at `of_each` of 95 %, no more.
+    With bounds of 95 % each, more than one largest in twenty exceeds epsilon. With `of_each` of 95 %,
+    at most one in twenty does.
     """
     family, repeats, epsilon = 10, 200, 5.0
     sides = pairs.find("flipped_label").sides
@@ -237,7 +238,7 @@ def test_a_release_without_noise_is_found_to_the_limit_of_the_trials():
 
 
 def test_delta_is_paid_for():
-    """A normal shift of 2 at delta = 0.05: epsilon by the analytic formula, below that at delta 0."""
+    """A normal shift of 2 at delta = 0.05: the analytic formula's epsilon is below the one at delta 0."""
     from dp.accounting import gaussian_epsilon
 
     true = gaussian_epsilon(1.0, 0.05, 2.0)
@@ -322,7 +323,7 @@ def test_known_faults_are_found(mechanism, pair, epsilon, least):
 
 
 def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
-    """At delta = 0.1 a claimed epsilon of 8 is 10.05; at delta = 1e-5 no attack could see it."""
+    """At delta = 0.1 a claimed epsilon of 8 is really 10.05. At delta = 1e-5 no attack could see that."""
     found = audit.epsilon_lower_bound(
         "dp_gd", "opposite_corner", epsilon=8.0, delta=0.1, trials=400_000, rng=generator(60),
         iterations=1, clip=0.5, noise="published",
@@ -332,7 +333,7 @@ def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
 
 @pytest.mark.slow
 def test_laplace_noise_per_weight_is_found_in_784_dimensions():
-    """More than twice the claimed epsilon with a million releases on either side."""
+    """An attack with a million releases on each side finds more than twice the claimed epsilon."""
     found = audit.epsilon_lower_bound(
         "laplace_coordinates", "saturated_diagonal", epsilon=1.0, trials=1_000_000,
         rng=generator(61),
@@ -353,7 +354,7 @@ def test_the_missing_jacobian_is_found():
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
 @pytest.mark.parametrize(("epsilon", "tolerance"), [(1.0, 1e-2), (10.0, 1e-3), (10.0, 1e-9)])
 def test_the_starting_point_of_a_solver_is_not_found(name, epsilon, tolerance):
-    """Without output noise the first two are found at 8 and more: the private fit itself is released."""
+    """Without output noise, the attack would find 8 and more in the first two cases: the private fit."""
     arguments = {"epsilon": epsilon, "tolerance": tolerance}
     found = audit.epsilon_lower_bound(
         name, "starting_point", trials=20_000, rng=generator(62), **arguments
@@ -389,7 +390,7 @@ def test_tight_pairs_are_nearly_reached():
 
 
 def test_the_last_bits_of_sums_are_not_what_is_found():
-    """Scores that are constant up to rounding differ between the sides in their last bits only."""
+    """Scores that are constant but for rounding differ between the two sides in their last bits only."""
     mechanism = SimpleNamespace(
         fit=None,
         release=lambda X, y, *, restarts, rng, **_: Release(
@@ -462,7 +463,7 @@ def test_pairs_are_neighbours_within_their_bound(name):
 
 @pytest.mark.parametrize("name", ["saturated", "saturated_diagonal_l2", "linear_part"])
 def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
-    """At points along the line through both minimisers the ratio is the shift over the scale."""
+    """On the line through both minimisers, the log ratio is the shift over the scale."""
     pair, mechanism = pairs.find(name), MECHANISMS["output_perturbation"]
     arguments = {"epsilon": 1.5, **pair.arguments}
     exact = pair.exact(pair, mechanism, **arguments)
@@ -475,7 +476,7 @@ def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
 
 
 class OwnNoise(Perturbed):
-    """A mechanism of one's own: a shared minimiser plus noise of some law, delta needed or not."""
+    """A user's own mechanism: a shared minimiser plus noise of some law; it may need a delta or not."""
 
     name, fit = "own_noise", "l2"
     options = {"loss": Loss(), "tolerance": NonNegative(1e-9)}
@@ -493,7 +494,7 @@ class OwnNoise(Perturbed):
 
 
 class OwnMean(Response):
-    """One without a fit, which needs a delta: the mean of y x plus normal noise."""
+    """A user's own mechanism without a fit, which needs a delta: the mean of y x plus normal noise."""
 
     name, delta = "own_mean", "needed"
 
@@ -513,7 +514,7 @@ def exact_on(name, mechanism, delta=0.0):
 
 @pytest.mark.parametrize("name", [name for name in pairs.PAIRS if name != "opposite_class"])
 def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
-    """Its statistic gives way to what pilot releases show, its exact loss to a reason why there is none."""
+    """Pilot releases then choose its statistic, and a reason says why it has no exact loss."""
     if pairs.find(name).size[1] > 100:
         pytest.skip("784 dimensions show nothing more")
     given = {key: pairs.find(name).arguments.get(key) for key in ("lam", "bound")}
@@ -528,7 +529,7 @@ def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
 
 
 def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mechanism():
-    """Noise for a third of what one record moves is told from enough noise."""
+    """Noise for a third of the sensitivity is found, and enough noise is not."""
 
     class Less(OwnMean):
         def release(self, X, y, **arguments):
@@ -542,7 +543,7 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
-    """Distance over scale in the norm of the noise, and none where no loss is known of its law."""
+    """It is distance over scale in the norm of the noise; there is none if the law's loss is not known."""
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
     shift = np.subtract(*pairs.minimisers(pair, OwnNoise(), epsilon=1.5, **pair.arguments))
@@ -574,7 +575,7 @@ def test_tilts_of_another_law_have_no_density_here():
 
 
 def test_shipped_attacks_keep_their_exact_losses():
-    """Where a density is known of the shipped mechanisms, it is that of their law."""
+    """If a shipped mechanism's density is known, its exact loss is that of its own law."""
     resolved = audits.load({})
     known = {}
     for attack in resolved.attacks():
@@ -584,9 +585,9 @@ def test_shipped_attacks_keep_their_exact_losses():
     tilted = set()
     for (name, _), exact in known.items():
         if exact is pairs.shift_loss:
-            law = getattr(MECHANISMS[name], "law", None)  # none: of this mechanism no loss is known
+            law = getattr(MECHANISMS[name], "law", None)  # none: no loss of this mechanism is known
             assert law in (*pairs.ORDERS, noise.gaussian, None)
-        # a descent may be attacked on a tilt's pair, where its own density is not known
+        # a descent may be attacked on the pair of a tilt; its own density there is not known
         elif exact is not None and hasattr(MECHANISMS[name], "tilt"):
             pairs.check_tilts(MECHANISMS[name], tuple(pairs.TILTS))
             tilted.add(name)
@@ -620,7 +621,7 @@ def test_distance_statistics_are_differences_of_distances(d, seed):
 
 
 def test_tilt_log_ratio_in_several_dimensions():
-    """Against densities written out record by record, with the repaired form's ridge."""
+    """It agrees with densities that are written out record by record, with the repaired form's ridge."""
     pair = pairs.find("flipped_label")
     mechanism = MECHANISMS["objective_perturbation"]
     arguments = {"epsilon": 0.1, "lam": 0.01, "bound": 1.0}
@@ -641,7 +642,7 @@ def test_tilt_log_ratio_in_several_dimensions():
     np.testing.assert_allclose(statistic(w)["log density ratio"], expected, rtol=1e-9)
 
 
-# ---- Gaussian mechanisms: no audited value above a proven one, and broken variants are caught
+# ---- Gaussian mechanisms: no audited value exceeds a proven one, and broken variants are caught
 
 
 def gaussian_attack(name, pair, epsilon, trials, delta=1e-5, **options):
@@ -682,7 +683,7 @@ def test_gaussian_mechanisms_keep_what_is_proven(name, pair, epsilon, trials, op
 
 
 def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
-    """One that tilts, one that adds to the minimiser, one that descends."""
+    """One mechanism tilts the objective, one adds noise to the minimiser, and one descends."""
     from dp.descents import full_batch
     from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation
     from dp.mechanisms.output_perturbation import GaussianOutputPerturbation
@@ -713,8 +714,10 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_exact_curve_of_the_free_jacobian(epsilon):
-    """Exact densities in one dimension, others pulling with all strengths: at the threshold delta is met,
-    at half of it the same noise exceeds delta by 1.26 to 1.37."""
+    """Exact densities in one dimension, for every strength of the others' pull.
+
+    At the threshold delta is met. At half of it, the same noise exceeds delta 1.26 to 1.37 times.
+    """
     from dp.accounting import gaussian_sigma
     from dp.privacy import gaussian_tilt
 

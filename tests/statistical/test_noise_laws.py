@@ -1,4 +1,4 @@
-"""The laws of the noise, by Kolmogorov-Smirnov tests with fixed seeds (none is left to chance)."""
+"""The laws of the noise, by Kolmogorov-Smirnov tests. Seeds are fixed, so no result depends on chance."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from scipy import stats
 from dp import noise
 from dp.seeds import generator
 
-LEAST_P = 1e-3  # seeds are fixed: a pass is a pass for ever
+LEAST_P = 1e-3  # seeds are fixed: a test that passes once always passes
 DRAWS = 20_000
 
 
@@ -16,7 +16,7 @@ def test_l2_laplace_norm_is_gamma(dimension, scale):
     z = noise.l2_laplace(dimension, scale, DRAWS, generator(11, dimension))
     norms = np.linalg.norm(z, axis=1)
     assert stats.kstest(norms, stats.gamma(dimension, scale=scale).cdf).pvalue > LEAST_P
-    # a wrong shape or scale would be seen at this number of draws
+    # so many draws would show a wrong shape or scale
     assert stats.kstest(norms, stats.gamma(dimension + 1, scale=scale).cdf).pvalue < 1e-6
     assert stats.kstest(norms, stats.gamma(dimension, scale=1.1 * scale).cdf).pvalue < 1e-6
 

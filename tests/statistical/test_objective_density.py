@@ -44,8 +44,8 @@ def privacy_loss(w, others, counts, old, new, n_lambda, epsilon_b, bound=1.0, lo
 def worst_pair(s, n_lambda, bound=1.0):
     """Two-dimensional data on which the supremum is nearly reached, at a far point w = (0, t).
 
-    Many others at angle -delta below the first axis have slope -1 at w and no curvature: their sum
-    turns b along the first axis. The new record is one of them; the old one points the other way, at
+    Many other records, at angle -delta below the first axis, have slope -1 at w and no curvature. Their
+    sum turns b along the first axis. The new record is like them. The old one points the other way, at
     the margin where its slope is -s.
     """
     t, depth = 4000.0, 40.0
@@ -84,7 +84,7 @@ def test_published_form_is_private_at_its_own_setting():
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 def test_no_pair_exceeds_the_supremum(loss, dimension):
-    """Random data sets, pairs and points, each then climbed by Nelder-Mead: never beyond."""
+    """Nelder-Mead climbs from random data sets, pairs and points, and never gets beyond the supremum."""
     rng = generator(21, loss, dimension)
     largest = 0.0
     for _ in range(30):
@@ -103,7 +103,7 @@ def test_no_pair_exceeds_the_supremum(loss, dimension):
         best = minimize(negative, start, method="Nelder-Mead", options={"maxfev": 400})
         assert -best.fun <= limit * (1 + 1e-9)
         largest = max(largest, -best.fun / limit)
-    assert largest > 0.5  # the search looked where it matters
+    assert largest > 0.5  # the search came close, so it looked in the right places
 
 
 @pytest.mark.parametrize("calibration", ["cms11", "single_log", "supremum"])
@@ -143,7 +143,7 @@ def test_jacobian_by_finite_differences():
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_released_weights_are_stationary_for_tilts_of_the_right_law(name, loss):
-    """From each release its tilt is recovered: b = -n (gradient at w). It must be Gamma distributed."""
+    """A release gives its tilt away: b = -n (gradient at w). The tilt's norm must have the Gamma law."""
     from scipy import stats
 
     rng = generator(23)

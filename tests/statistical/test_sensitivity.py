@@ -51,7 +51,7 @@ def test_random_neighbours_stay_within_the_bound(loss):
 
 
 def test_the_bound_is_reached_by_a_loss_with_a_linear_part():
-    """Huber hinge: where both margins stay below 1 - h, the two records' slopes are both -1."""
+    """Huber hinge: if both margins stay below 1 - h, both records have the slope -1."""
     X, y = np.array([[1.0, 0], [0, 0.1]]), np.array([1, 1])
     lam = 5.0
     moved = reference_minimiser(X, y, lam, loss="huber") - reference_minimiser(
@@ -61,7 +61,7 @@ def test_the_bound_is_reached_by_a_loss_with_a_linear_part():
 
 
 def test_the_bound_is_nearly_reached_by_logistic_loss_on_worst_case_data():
-    """Others fix w far along the second axis, where two opposite records have slopes near -1."""
+    """The others hold w far out on the second axis, where two opposite records have slopes near -1."""
     ratios = []
     for others, lam in ((1e3, 1e-1), (1e5, 1e-3), (1e9, 1e-7), (1e13, 1e-11)):
         counts = np.array([others - 1, 1.0])
@@ -82,7 +82,7 @@ def test_the_bound_is_nearly_reached_by_logistic_loss_on_worst_case_data():
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_noise_is_added_to_the_minimiser(loss):
-    """The mean of many releases at a large epsilon is the reference minimiser."""
+    """At a large epsilon, the mean of many releases is the reference minimiser."""
     rng = generator(33)
     X = rng.standard_normal((80, 3))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -91,7 +91,7 @@ def test_noise_is_added_to_the_minimiser(loss):
         X, y, epsilon=10.0, lam=0.1, restarts=20_000, rng=generator(34), loss=loss
     )
     w = reference_minimiser(X, y, 0.1, loss=loss)
-    sd = release.info["scale"] * np.sqrt(3 + 1)  # of a coordinate: E r^2 / d = scale^2 (d + 1)
+    sd = release.info["scale"] * np.sqrt(3 + 1)  # a coordinate's: E r^2 / d = scale^2 (d + 1)
     np.testing.assert_allclose(release.weights.mean(axis=0), w, atol=5 * sd / np.sqrt(20_000))
 
 

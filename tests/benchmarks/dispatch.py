@@ -1,11 +1,11 @@
-"""How fast Snakemake hands out jobs: the default run on more cores than this machine has.
+"""How fast Snakemake hands out jobs, if the default run had more cores than this machine.
 
     python tests/benchmarks/dispatch.py [cores [target ...]]         # 24, everything where not given
 
-Every job sleeps for as many seconds as it took of a processor in the finished run whose logs are in
-results/, and writes empty files; all else is Snakemake's own, in a copy of the checkout in a temporary
-folder. Prints the wall-clock time, and what no scheduler can beat: the longest chain of jobs, and all their
-seconds over the cores. Their ratio is meant to be at most 1.5.
+A finished run must have left its logs in results/. In a copy of the checkout in a temporary folder, every
+job sleeps for the processor seconds that it took in that run, and writes empty files. Prints the wall-clock
+time, and two times that no scheduler can beat: the longest chain of jobs, and the seconds of all jobs over
+the cores. The ratio to the larger of them should be at most 1.5.
 """
 
 import inspect

@@ -1,12 +1,12 @@
-"""The frontier's mechanisms beside the textbook: 24 releases at once, and the least arithmetic of each.
+"""The frontier's mechanisms beside textbook programs and beside the least arithmetic, 24 releases at once.
 
     python tests/benchmarks/frontier.py [mechanism ...]         3 minutes
 
-The same rows (20,000 x 10, norms at most 1), epsilon 1, delta 1e-6, one thread, one run; seconds are the
-processor's, per release, medians of turns. The textbook makes one release after the other from the
-source's formulas, in numpy and scipy: no library has these mechanisms (Opacus and diffprivlib are in
-peers.py). The floor is what 24 releases cannot do without, timed beside them: matrix products, exponentials
-where there are any, and the solving of systems. Prints a table.
+All have the same rows (20,000 x 10, norms at most 1), epsilon 1, delta 1e-6 and one thread, and take turns
+in one run. Seconds are the processor's, per release, as medians. The textbook makes one release after
+the other from the source's formulas, in numpy and scipy, since no library has these mechanisms (Opacus and
+diffprivlib are in peers.py). The floor is the arithmetic that 24 releases need at least: matrix products,
+exponentials if there are any, and the solution of linear systems. Prints a table.
 """
 
 import os
@@ -45,7 +45,7 @@ def rows(rng):
 
 
 def certified(X, y, lam, tilt=None):
-    """The minimiser of the tilted logistic objective, by L-BFGS to a gradient norm of 1e-9 or near."""
+    """The minimiser of the tilted logistic objective, by L-BFGS to a gradient norm of about 1e-9."""
     n = len(y)
     tilt = np.zeros(X.shape[1]) if tilt is None else tilt / n
 
@@ -69,7 +69,7 @@ def perturbed(X, y, p, rng):
 
 
 def mean_gradient(X, y, w, clip):
-    """Of every record's gradient, clipped, and summed."""
+    """The mean of all records' clipped gradients."""
     each = (-y * expit(-y * (X @ w)))[:, None] * X
     return (each / np.maximum(1, np.linalg.norm(each, axis=1) / clip)[:, None]).mean(axis=0)
 
@@ -119,7 +119,7 @@ def boosted(X, y, p, rng):
 
 
 def mixed(X, y, p, rng):
-    """A new sketch of all rows in every step, as in the source."""
+    """Each step makes a new sketch of all rows, as in the source."""
     w, k = np.zeros(D), 6 * D
     for _ in range(p["iterations"]):
         S = rng.standard_normal((k, N)) @ X / math.sqrt(k)
@@ -136,7 +136,7 @@ def sufficient(X, y, p, rng):
 
 
 def deep(X, y, p, rng):
-    """One least-squares fit after the other; the depths as in the source."""
+    """One least-squares fit after the other. The depths are computed as in the source."""
     m = p["models"]
     parts = np.array_split(rng.permutation(N)[: m * (N // m)], m)
     points = np.array([np.linalg.lstsq(X[part], y[part], rcond=None)[0] for part in parts])
@@ -145,7 +145,7 @@ def deep(X, y, p, rng):
     return points[int(np.argmax(volumes))]
 
 
-# ---- the floor: what all draws together cannot do without
+# ---- the floor: the least arithmetic of all draws together
 
 
 def products(X, y, passes, exponential=True):
@@ -170,7 +170,7 @@ def floor_of_models(X, y, models):
 
 
 def floor_of_batches(X, y, steps, sampling):
-    """Every draw has batches of its own, which are read row by row."""
+    """Every draw has its own batches, which are read row by row."""
     rng = np.random.default_rng(0)
     for _ in range(steps):
         for _ in range(DRAWS):
@@ -224,7 +224,7 @@ def cases():
 
 
 def passes(info):
-    """Over the rows, of an average restart; the solver's own count, or 8 where it tells none."""
+    """Passes over the rows that an average restart takes: the solver's count, or 8 if it gives none."""
     return float(np.mean(info.get("iterations", 8)))
 
 

@@ -2,24 +2,24 @@
 
     python tests/benchmarks/growth.py [largest [columns]]
 
-With the largest of 10000000 rows and 10 columns, which it takes where they are not named, 2 minutes and
-1.1 GB of disk; with 100000000 rows ten times as much, and 13 GB of memory to simulate the rows in.
+Without arguments it goes up to 10000000 rows of 10 columns, in 2 minutes and with 1.1 GB of disk. 100000000
+rows take ten times as much, and 13 GB of memory to simulate them.
 
-Prepares simulated data, then fits and runs objective perturbation (epsilon 0.1, lambda
-0.01, 50 restarts) by the jobs' own scripts with the arguments that their rules give, each in a process
-of its own with one thread. A size n counts training rows; the file has a third more, to test on. Jobs
-on few rows make many simulations, so that all work on a million rows and more, beside which the start
-of a process is small: the least of a few runs, less that of runs on 100 rows, which are all start.
-Prints a table and writes results/benchmarks/growth.csv:
+Prepares simulated data. Then fits and runs objective perturbation (epsilon 0.1, lambda
+0.01, 50 restarts) with the jobs' own scripts and the arguments that their rules give, each in its own
+process with one thread. A size n counts training rows; the file has a third more, as test rows. Jobs
+on few rows make many simulations. Every job thus works on a million rows or more, and the start of its
+process matters little. Of a few runs the least time counts, less that of runs on 100 rows, which measure
+the start. Prints a table and writes results/benchmarks/growth.csv:
 
-    seconds            of the processor, the run job's per simulation
-    passes             over the training rows that the solver takes, on average over the restarts
-    ns_per_row         seconds per training row and restart, and (ns_per_pass) over the passes as well
-    fit_seconds        of the processor, the fit job's per simulation: one minimiser
-    memory_mb          most that the run job has in memory; data_mb is the file, beside_data_mb the rest
-    fit_beside_data_mb the fit job's, less the file
+    seconds            processor seconds of the run job per simulation
+    passes             passes over the training rows that the solver takes, averaged over the restarts
+    ns_per_row         nanoseconds per training row and restart (ns_per_pass: the same per pass)
+    fit_seconds        processor seconds of the fit job per simulation, which is one minimiser
+    memory_mb          peak memory of the run job; data_mb is the file, beside_data_mb the rest
+    fit_beside_data_mb peak memory of the fit job, less the file
 
-and at the end how far from linear in n the seconds are.
+At the end it prints how far the seconds are from linear in n.
 """
 
 import os
@@ -37,7 +37,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "scripts"
-# of each size: simulations of a job, and how often it is run
+# for each size: simulations of a job, and how often it is run
 SIZES = {10**4: (200, 4), 10**5: (20, 4), 10**6: (2, 4), 10**7: (1, 2), 10**8: (1, 1)}
 RESTARTS, EPSILON, LAMBDA = 50, 0.1, 0.01
 COLUMNS = ("n", "seconds", "passes", "ns_per_row", "ns_per_pass", "fit_seconds", "memory_mb")
@@ -56,13 +56,13 @@ def job(script, *arguments):
 
 
 def least(costs):
-    """Least seconds, which other work disturbs least, and most memory of several runs of a job."""
+    """The least seconds (which other work disturbs least) and the most memory of several runs of a job."""
     seconds, memory = zip(*costs, strict=True)
     return min(seconds), max(memory)
 
 
 def jobs(folder, n, columns, simulations, runs):
-    """Prepares data for n training rows, fits and runs. Costs of the last two, the file's size, passes."""
+    """Prepare data for n training rows, fit and run. Costs of fit and run, the file's size, passes."""
     rows = next(rows for rows in range(4 * n // 3, 2 * n) if rows - rows // 4 == n)
     npz, meta, fit = (folder / f"{n}{suffix}" for suffix in (".npz", ".json", ".fit.npz"))
     entry = {

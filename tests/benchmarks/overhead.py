@@ -2,10 +2,10 @@
 
     python tests/benchmarks/overhead.py [experiment]        # cm08 where none is named
 
-Prints wall-clock seconds and, of the processor's: the work of the jobs (of forks, beyond what they share:
-`study.jobs.fork`), Snakemake with its shells and the requests for jobs, and what remains (the shared
-imports, waiting). The ratio is the wall-clock time over the time that two busy cores would take for the
-jobs' work alone; it is meant to be at most 1.8.
+Prints wall-clock seconds, and processor seconds of three parts: the work of the jobs (without the imports
+that forks share: `study.jobs.fork`); Snakemake with its shells and the requests for jobs; and the rest
+(shared imports, waiting). The ratio is the wall-clock time over the time that two busy cores would take for
+the jobs' work alone. It should be at most 1.8.
 """
 
 import os
@@ -40,7 +40,7 @@ def main():
             sys.exit((project / "log").read_text()[-2000:])
         found = [cost.read(log) for log in (project / "results").rglob("*.log")]
     jobs = [one.cpu for one in found if one]
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # forks are nobody's children in it
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # without forks
     snakemake = used.ru_utime + used.ru_stime
     rows = {
         f"work of {len(jobs)} jobs": sum(jobs),
@@ -51,7 +51,7 @@ def main():
     for name, value in rows.items():
         print(f"{name:24} {value:8.1f} s {100 * value / (CORES * wall):6.1f} %")
     print(f"wall-clock time / (work of the jobs / {CORES}) = {CORES * wall / sum(jobs):.2f}")
-    # What other work on the machine disturbs less.
+    # Other work on the machine disturbs this less.
     print(f"processor seconds / work of the jobs = {1 + snakemake / sum(jobs):.2f}")
 
 

@@ -1,10 +1,10 @@
-"""Libraries that need an environment of their own, timed for `peers.py`, which starts this.
+"""Times libraries that need an environment of their own, for `peers.py`, which starts this program.
 
     <the peers' python> tests/benchmarks/peer_side.py data.npz
 
-Reads one task per line from standard input, as JSON, and answers each with one line: `seconds` of the
-processor, and for how many `units` (fits, or steps of one simulation). The first line tells versions,
-and for each library that cannot be imported why not. Nothing of the project is imported.
+Reads one task per line from standard input, as JSON, and answers each with one line: processor `seconds`,
+and for how many `units` (fits, or steps of one simulation). The first line has the versions, or for a
+library that cannot be imported the reason. Nothing of the project is imported.
 """
 
 import importlib
@@ -18,7 +18,7 @@ import numpy as np
 
 
 def diffprivlib_fit(X, y, *, epsilon, lam, repetitions, seed):
-    """Objective perturbation as diffprivlib has it, L-BFGS on each tilted objective."""
+    """diffprivlib's objective perturbation: L-BFGS on each tilted objective."""
     models = importlib.import_module("diffprivlib.models")
     start = time.process_time()
     for k in range(repetitions):
@@ -37,7 +37,7 @@ def diffprivlib_fit(X, y, *, epsilon, lam, repetitions, seed):
 def opacus_steps(X, y, *, batch, steps, lam, rate, clip, noise, seed):
     """DP-SGD by Opacus: logistic regression without intercept, one simulation, shuffled batches.
 
-    `batch` equal to the number of rows is DP-GD. The privacy engine's accounting is not timed.
+    If `batch` is the number of rows, this is DP-GD. The privacy engine's accounting is not timed.
     """
     torch = importlib.import_module("torch")
     opacus = importlib.import_module("opacus")
@@ -73,7 +73,7 @@ NEEDS = {"diffprivlib": ("diffprivlib", "sklearn"), "opacus": ("opacus", "torch"
 
 
 def about():
-    """Task -> versions of what it needs, or why it cannot run."""
+    """Task -> versions of what it needs, or the reason why it cannot run."""
     found = {}
     for task, names in NEEDS.items():
         try:
@@ -86,7 +86,7 @@ def about():
 
 
 def main():
-    # Libraries may print: the answers keep the true standard output to themselves.
+    # Libraries may print, so the answers alone have the true standard output.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")

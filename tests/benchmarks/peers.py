@@ -1,27 +1,29 @@
-"""Processor seconds beside other libraries', and beside the arithmetic that cannot be saved.
+"""Processor seconds of this workflow, of other libraries, and of the least arithmetic.
 
     python tests/benchmarks/peers.py [repetitions]        2 minutes
 
-diffprivlib and Opacus are timed in an environment of their own, which is made once; without it, or
-without one of them, their lines are left out, with the reason:
+diffprivlib and Opacus are timed in an environment of their own, which must be made once. If it or one of
+them is missing, the lines are left out with the reason:
 
     python3.11 -m venv .venv-peers && .venv-peers/bin/pip install -r envs/peers.txt
 
-The wide problem is MNIST's digits 4 and 9 where they have been prepared (otherwise rows of the same
-shape and a like spectrum are simulated):
+The wide problem is MNIST's digits 4 and 9. If they have not been prepared, rows of the same shape and a
+similar spectrum are simulated. To prepare them:
 
     snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
 
-One run, one thread, the same rows for all. What is compared takes turns, and medians count. Prints a
-table and writes results/benchmarks/peers.csv; seconds are the processor's, per unit, and the ratio is
-the peer's over ours (of floor and reading below 1: ours takes the reciprocal times as long):
+All programs have one thread and the same rows. Programs that are compared take turns in one run, and
+medians count. Prints a table and writes results/benchmarks/peers.csv. Seconds are the processor's, per
+unit. The ratio is the peer's seconds over ours (below 1 for floor and reading: we need more). Units are:
 
     fit       one minimiser, certified: gradient norm at most 1e-9. Peers are given that as their own
-              tolerance; what they reach stands beside, but for a private result, which does not show it
+              tolerance; the norm that they reach stands beside, except of private results, which hide it
     step      one step of one simulation: its batch of examples, clipped, summed, with noise
     release   one release of one data set, made and scored
 
-    reading   of the same batches, with nothing made of them: memory's share
+Besides other libraries, these are timed:
+
+    reading   reads the same batches and computes nothing: the part of memory
     floor     two matrix products and one exponential per row, restart and pass, in double precision
     loop      the textbook: one example at a time, in Python and numpy
 """
@@ -77,7 +79,7 @@ def narrow(rng):
 
 
 def wide(rng):
-    """What it is, and the digits 4 and 9, or as many rows and columns with a like spectrum."""
+    """A name, and the digits 4 and 9 or as many simulated rows and columns with a similar spectrum."""
     if DIGITS.exists():
         X, y = Prepared(DIGITS).floats()
         order = rng.permutation(len(X))
@@ -117,7 +119,7 @@ class PeerProcess:
                 print(f"{task} is left out: {found['missing']}")
 
     def calls(self, name, task, **arguments):
-        """{name: call} of a task that the peers' environment has the library for, {} otherwise."""
+        """{name: call} of a task, or {} if the peers' environment lacks its library."""
         if "versions" not in self.about.get(task, {}):
             return {}
 
@@ -135,7 +137,7 @@ class PeerProcess:
 
 
 def timed(function, units, repeat=1):
-    """A call that returns processor seconds, units and whatever else the function returns."""
+    """A call that returns processor seconds, units and what else the function returns."""
 
     def call():
         start = time.process_time()
@@ -147,7 +149,7 @@ def timed(function, units, repeat=1):
 
 
 def measure(calls, repetitions):
-    """name -> what the calls returned, seconds per unit; calls take turns, the first turn warms up."""
+    """name -> what the calls returned, and seconds per unit. Calls take turns; the first one warms up."""
     seconds, returned = {name: [] for name in calls}, {}
     for turn in range(repetitions + 1):
         for name, call in calls.items():
@@ -176,7 +178,7 @@ def scikit_learn(X, y, solver, sizes=(None,)):
                 C=1 / (len(rows) * LAMBDA),
                 fit_intercept=False,
                 solver=solver,
-                tol=TOLERANCE / math.sqrt(X.shape[1]),  # it bounds the gradient's largest entry
+                tol=TOLERANCE / math.sqrt(X.shape[1]),  # of the largest entry
                 max_iter=1000,
             )
             norms.append(gradient_norm(rows, labels, model.fit(rows, labels).coef_[0]))
@@ -192,7 +194,7 @@ def certified(info):
 
 
 def floor(X, restarts, rows=256):
-    """z = X W, e^z and X'z in blocks that stay in the cache, of rows that are ready for use."""
+    """z = X W, e^z and X'z, in blocks that stay in the cache; the rows are laid out for that."""
     blocks = [np.asfortranarray(X[k : k + rows]) for k in range(0, len(X), rows)]
     W = np.ones((X.shape[1], restarts))
 
@@ -207,7 +209,7 @@ def floor(X, restarts, rows=256):
 
 
 def private_fits(X, y, peers, repetitions):
-    """Objective perturbation, 200 restarts together, beside diffprivlib's and scikit-learn's best."""
+    """Objective perturbation, 200 restarts together, beside diffprivlib and scikit-learn's best solver."""
     n, d = X.shape
     mechanism, restarts = MECHANISMS["objective_perturbation"], 200
     solvers = ("newton-cholesky", "lbfgs", "newton-cg")
@@ -220,7 +222,7 @@ def private_fits(X, y, peers, repetitions):
             )
             return certified({"status": found.status, **found.info})
 
-        # the very problems of `release`, for the passes that they take
+        # the same problems as in `release`, to count the passes that they take
         plan = mechanism.plan(n, d, epsilon=epsilon, lam=LAMBDA, tolerance=TOLERANCE)
         tilt = l2_laplace(d, plan.scale, restarts, np.random.default_rng(1))
         _, info = minimise(X, y, LAMBDA + plan.ridge, tilt, tolerance=TOLERANCE / 2)
@@ -251,10 +253,10 @@ def private_fits(X, y, peers, repetitions):
 
 
 def wide_fits(what, X, y, repetitions):
-    """Fits of 50 nested sizes: each near the one before, as in a fit job; alone; 24 restarts together.
+    """Fits of 50 nested sizes: each from the one before, as in a fit job; each alone; 24 restarts together.
 
-    Of scikit-learn's solvers the quickest, which cannot be brought to that gradient norm, and the
-    quickest that can.
+    Two of scikit-learn's solvers are beside them: the quickest, which does not reach that gradient norm,
+    and the quickest that does.
     """
     solvers = ("lbfgs", "newton-cg")
     sizes = np.linspace(200, len(X), 50).astype(int)
@@ -301,7 +303,7 @@ def wide_fits(what, X, y, repetitions):
 
 
 def loop(X, y, batch, steps, noise):
-    """One simulation of clipped and noisy gradient descent, an example at a time."""
+    """One simulation of clipped and noisy gradient descent, one example at a time."""
     rng, n, w = np.random.default_rng(1), len(X), np.zeros(X.shape[1])
 
     def run():
@@ -320,7 +322,7 @@ def loop(X, y, batch, steps, noise):
 
 
 def reading(X, batch, simulations):
-    """The rows of one epoch's batches, each simulation's in its own order, and nothing else."""
+    """Reads the rows of one epoch's batches, in each simulation's own order, and does nothing else."""
     rng, gathered = np.random.default_rng(1), np.empty((batch, X.shape[1]))
     orders = [rng.permutation(len(X)) for _ in range(simulations)]
 
@@ -438,10 +440,10 @@ def text(value):
 
 
 def lines(repetitions):
-    """The table's lines, each as soon as it is measured."""
+    """The table's lines, each as soon as it has been measured."""
     rng = np.random.default_rng(2008)
     what, X, y = wide(rng)
-    projected = normalise_rows(X @ rng.standard_normal((X.shape[1], 50)))  # as Einarsson's descents
+    projected = normalise_rows(X @ rng.standard_normal((X.shape[1], 50)))  # as in Einarsson
     problems = {"narrow": narrow(rng), "projected": (projected, y), "wide": (X, y)}
     few = min(repetitions, 3)
     with tempfile.TemporaryDirectory() as folder:

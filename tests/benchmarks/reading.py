@@ -1,11 +1,11 @@
-"""How a table of one's own is read: 10 million rows of 10 columns, by `scripts/prepare.py`.
+"""How fast a user's table of 10 million rows and 10 columns is read, and prepared by `scripts/prepare.py`.
 
     python tests/benchmarks/reading.py [rows] [plain|quoted|missing|gzip]
 
-Writes a table of nine numbers and a label into a temporary folder (2 GB), reads it alone, then prepares it
-as the job does, each in a process of its own. Prints seconds by the clock and of the processor, which
-other work on the machine disturbs less, and the peak of memory; exit status 1 where the lesser of both is
-over 60 s, or the memory over 3 GB, per 10 million rows.
+Writes a table of nine numbers and a label into a temporary folder (2 GB), reads it, then prepares it
+as the job does, each in its own process. Prints seconds by the clock, processor seconds (which other work
+on the machine disturbs less), and peak memory. The exit status is 1 if the smaller of both times is over
+60 s, or the memory over 3 GB, per 10 million rows.
 """
 
 import gzip
@@ -41,7 +41,7 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def write(path, rows, kind):
-    """Numbers with nine digits behind the point; of `missing` every hundredth of the first is empty."""
+    """Numbers with nine decimals. For `missing`, every hundredth cell of the first column is empty."""
     rng = np.random.default_rng(0)
     with gzip.open(path, "wt", compresslevel=1) if kind == "gzip" else path.open("w") as handle:
         handle.write(",".join([*COLUMNS, "y"]) + "\n")

@@ -2,10 +2,10 @@
 
     python tests/benchmarks/release.py                    1 minute
 
-Gaussian objective perturbation, lambda and noise by rule, delta = 1e-6, one thread, certified to a gradient
-norm of 1e-9, the fit without privacy that it starts from included. On Adult itself where `data/raw` has it
-(as the workflow downloads it), else on simulated rows: six numbers and eight categories, as there. Prints a
-table; exit status 1 where a release takes more than 0.1 s.
+Gaussian objective perturbation with lambda and noise by rule, delta = 1e-6 and one thread, certified to a
+gradient norm of 1e-9. The time includes the fit without privacy from which it starts. The rows are Adult's
+if `data/raw` has them (as the workflow downloads them), otherwise simulated: six numbers and eight
+categories, too. Prints a table. The exit status is 1 if a release takes more than 0.1 s.
 """
 
 import os
@@ -44,7 +44,7 @@ LEVELS = (
 
 
 def adult():
-    """Adult's training rows, prepared within public bounds, or None where its files are not there."""
+    """Adult's training rows, prepared within public bounds, or None if its files are not there."""
     entry = read_yaml(ROOT / "config" / "datasets.yaml")["adult"]
     raw = [str(ROOT / "data" / "raw" / name) for name in entry["source"]["csv"]]
     entry["source"]["csv"] = raw
@@ -59,7 +59,7 @@ def adult():
 
 
 def simulated():
-    """Rows within 1 of as many numbers, categories and labels of both kinds."""
+    """Rows of norm at most 1 with as many numbers and categories, and labels of both kinds."""
     rng = generator(1, "rows")
     parts = [np.ones((ROWS, 1)), rng.uniform(-1, 1, (ROWS, 6))]
     for levels in LEVELS:
@@ -81,7 +81,7 @@ def main():
     for epsilon in EPSILONS:
         settings = {"epsilon": epsilon, "delta": DELTA, "bound": bound}
         lam, seconds = mechanism.rule_lambda(*X.shape, **settings), []
-        for _ in range(3):  # the least of three, which other work disturbs least
+        for _ in range(3):  # the least of three: other work disturbs it least
             start = time.process_time()
             release = mechanism.release(
                 X, y, lam=lam, restarts=DRAWS, rng=generator(2, epsilon), **settings

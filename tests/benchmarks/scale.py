@@ -2,10 +2,10 @@
 
     python tests/benchmarks/scale.py [cells]
 
-In a copy of the project in a temporary folder: `snakemake -n` (at most 60 s and 600 MB), the longest
-path (200 characters), and the aggregation of so many run files (60 s and 1 GB). Prints seconds by the
-clock and of the processor, which other work on the machine disturbs less; exit status 1 where the
-lesser of both, or the memory or a path, exceeds its limit.
+In a copy of the project in a temporary folder it measures `snakemake -n` (at most 60 s and 600 MB), the
+longest path (200 characters), and the aggregation of all run files (60 s and 1 GB). Prints seconds by the
+clock and processor seconds, which other work on the machine disturbs less. The exit status is 1 if the
+smaller of both, the memory or a path exceeds its limit.
 """
 
 import json
@@ -33,7 +33,7 @@ DRAWS = (5, 50)  # folds and restarts of a run file
 
 
 def experiment(cells):
-    """cm08 with two methods at ten sizes and as many epsilons as make so many cells."""
+    """cm08 with two methods at ten sizes, and enough epsilons for so many cells."""
     epsilons = [round(0.001 * (k + 1), 3) for k in range(cells // 20)]
     sizes = [1000 * (k + 1) for k in range(10)]
     return {
@@ -85,7 +85,7 @@ def measured(project, *command):
 
 
 def run_files(project, study):
-    """A file as `scripts/run.py` writes it for every cell, of made-up draws."""
+    """For every cell a file as `scripts/run.py` writes it, with made-up draws."""
     rng = np.random.default_rng(0)
     folds, restarts = DRAWS
     for cell in study.cells():

@@ -13,15 +13,15 @@ for name, value in ENVIRONMENT.items():
 
 @pytest.fixture(scope="session")
 def fresh(tmp_path_factory):
-    """A function that makes a further copy of the project in which nothing has run."""
+    """A function that makes another copy of the project, in which nothing has run."""
     return lambda name="project": Project.copy(tmp_path_factory.mktemp(name))
 
 
 @pytest.fixture(scope="session")
 def finished(fresh, tmp_path_factory):
-    """A copy in which the tiny experiment has run on two cores; read only.
+    """A copy in which the tiny experiment has run on two cores. Tests only read it.
 
-    `.output`: what Snakemake said; `.captured`: the folder of what its jobs imported.
+    `.output`: what Snakemake printed; `.captured`: the folder that names what its jobs imported.
     """
     project = fresh("finished")
     project.captured = tmp_path_factory.mktemp("captured")
@@ -31,5 +31,5 @@ def finished(fresh, tmp_path_factory):
 
 @pytest.fixture
 def edited(finished, tmp_path):
-    """A copy of `finished`, results and all, for a test to edit."""
+    """A copy of `finished`, with its results, that a test may edit."""
     return finished.duplicate(tmp_path / "project")

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# What a checkout has, without anything that setup, runs and caches leave behind.
+# What a checkout has, without the files that setup, runs and caches leave behind.
 PARTS = ("Snakefile", "config", "envs", "profiles", "pyproject.toml", "scripts", "workflow")
 TINY = ("--configfile", "tests/tiny.yaml")
 CAPTURE = ROOT / "tests" / "workflow" / "capture"
@@ -44,7 +44,7 @@ class Project:
         return cls(folder)
 
     def duplicate(self, folder):
-        """This copy with everything that its runs have made, Snakemake's own records included."""
+        """A second copy, with everything that runs of this one have made, Snakemake's records included."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return Project(folder)
 
@@ -62,9 +62,9 @@ class Project:
         self.write(path, text.replace(old, new))
 
     def start(self, *arguments, capture=None, program=("-m", "snakemake")):
-        """Snakemake, or another program of Python's, as a process of its own group.
+        """Start Snakemake, or another Python program, in a process group of its own.
 
-        capture: a folder for what its jobs import.
+        capture: a folder in which its jobs write down what they import.
         """
         environment = os.environ | ENVIRONMENT
         if capture:
@@ -83,13 +83,13 @@ class Project:
         return process
 
     def end(self):
-        """Kill what a failed test has left running."""
+        """Kill the processes that a failed test has left running."""
         for process in self.processes:
             if process.poll() is None:
                 self.kill(process)
 
     def finish(self, process, ok=True, timeout=120):
-        """What a process prints; fails the test unless it ends as expected (None: either way)."""
+        """What a process prints. Fails the test unless it ends as expected (None: in either way)."""
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -131,12 +131,12 @@ class Project:
             time.sleep(0.02)
 
     def incomplete(self):
-        """Paths of the files that Snakemake holds for incomplete: their jobs run, or were killed."""
+        """Paths of the files that Snakemake takes for incomplete: their jobs still run, or were killed."""
         marks = [p for p in (self / ".snakemake/incomplete").glob("*") if p.is_file()]
         return [base64.b64decode(mark.name).decode() for mark in marks]
 
     def files(self, *folders):
-        """Path -> content of the files below folders."""
+        """Path -> content, for every file below the given folders."""
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for folder in folders

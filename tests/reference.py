@@ -1,4 +1,4 @@
-"""Reference values of tests/vectors, for the tests that need them beside `tests/unit/test_vectors.py`."""
+"""Reference values of tests/vectors, for tests other than `tests/unit/test_vectors.py`."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ VECTORS = {
 
 
 def values(name, *inputs, function=None):
-    """[(those inputs.., expected)] of a file's cases, of one function or mechanism where it is named."""
+    """[(inputs.., expected)] of a file's cases; of one function or mechanism only, if it is named."""
     return [
         (*(case["inputs"][key] for key in inputs), case["expected"])
         for case in VECTORS[name]["cases"]

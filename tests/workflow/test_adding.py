@@ -1,5 +1,5 @@
-"""The examples of CONTRIBUTING.md, as a user follows them: a data set, an experiment, and the three recipes
-of a mechanism, a source and a figure."""
+"""The examples of CONTRIBUTING.md, followed as a user would: a data set, an experiment, and the recipes for
+a mechanism, a source and a figure."""
 
 import csv
 import re
@@ -17,21 +17,21 @@ TEXT = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 def block(language, word):
-    """The one block of code with that word."""
+    """The only block of code that contains a word."""
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
     (found,) = (each for each in blocks if word in each)
     return found
 
 
 def entry(start):
-    """The one entry among the text's inline code that begins so."""
+    """The only piece of inline code that begins with a text."""
     (found,) = re.findall(rf"`({re.escape(start)}[^`]*)`", TEXT)
     return found
 
 
 @pytest.fixture(scope="module")
 def project(fresh):
-    """A copy with what CONTRIBUTING.md says to add; `.output`: what its run said."""
+    """A copy with everything that CONTRIBUTING.md adds. `.output`: what its run printed."""
     project = fresh("adding")
     project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
     project.append("config/datasets.yaml", "\n" + block("yaml", "my_survey:\n"))
@@ -96,7 +96,7 @@ def test_a_kind_of_figure_is_a_function_and_an_entry(project):
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
-    """A copy of the whole project, tests and all, with its mechanism in it and no entry else."""
+    """A copy of the whole project, tests included, with the mechanism's file and no other entry for it."""
     folder = tmp_path_factory.mktemp("extended") / "project"
     extra = ("tests", "README.md", ".ci", ".github", ".pre-commit-config.yaml")
     project = Project.copy(folder, extra=extra)
@@ -114,7 +114,7 @@ def test_the_mechanism_keeps_the_contract_and_the_style(extended):
 
 
 def can_notice(path):
-    """Whether a test may depend on which mechanisms there are: it imports their registry, by whatever way,
+    """Whether a test may depend on which mechanisms there are: it imports their registry in some way,
     or can look at files and start programs."""
     means = r"^\s*(?:from|import) (?:os|pathlib|project|shutil|subprocess)\b"
     return looks_up_mechanisms(path) or re.search(means, path.read_text("utf-8"), re.MULTILINE)

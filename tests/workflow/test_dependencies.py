@@ -29,7 +29,7 @@ def argument(job, name):
 
 
 def modules_by_name(job):
-    """Modules that a job loads by name: its mechanisms, or its kind of table, figure or analysis."""
+    """The modules that a job loads by name: mechanisms, or a kind of table, figure or analysis."""
     arguments = job["arguments"]
     if job["script"] == "report.py":
         sections = (*kinds.SECTIONS.values(), kinds.CHECKS)
@@ -41,7 +41,7 @@ def modules_by_name(job):
     if "--mechanism" in arguments:
         name = argument(job, "--mechanism")
         if name not in MECHANISMS:
-            return []  # a control of the auditor
+            return []  # with it the auditor tests itself
         options = json.loads(argument(job, "--options" if "--options" in arguments else "--attack"))
         options = MECHANISMS[name].defaults() | options.get("options", options)
         return [MECHANISMS.module(each) for each in (name, options.get("of")) if each]
@@ -83,14 +83,14 @@ def modules_by_name(job):
 
 
 def used_by(experiment):
-    """Its methods' mechanisms, and those that these run."""
+    """The mechanisms of its methods, and the mechanisms that those run."""
     methods = experiment["methods"].values()
     run = {method["options"].get("of") for method in methods} - {None}
     return {method["mechanism"] for method in methods} | run
 
 
 def recorded_library(project, output):
-    """The `library` parameter that Snakemake wrote down for an output file."""
+    """The parameter `library` that Snakemake recorded for an output file."""
     name = base64.b64encode(output.encode()).decode()
     folder = project / ".snakemake/metadata"
     parts = [name[k : k + 254] for k in range(0, len(name), 254)]
@@ -104,11 +104,11 @@ def recorded_library(project, output):
 
 
 def check(project):
-    """Every captured job's files are in `files_of_job` of the modules whose digest its rule recorded."""
+    """Check that each captured job executed only files that `files_of_job` knows and its rule digests."""
     seen, unknown = set(), set()
     for job in jobs(project.captured):
         if job["script"] == "download.py":
-            continue  # its checksum determines what it makes, whatever the code is
+            continue  # a download's checksum determines the file, whatever the code
         modules = modules_by_name(job)
         known = {
             path.relative_to(SCRIPTS).as_posix() for path in files_of_job(job["script"], *modules)
@@ -135,7 +135,7 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
     project.environment["DP_FORK"] = "1"  # packages are imported once, the project by each job
     project.snakemake("--configfile", "config/smoke.yaml", capture=tmp_path, timeout=1200)
     assert check(project) == {path.name for path in SCRIPTS.glob("*.py")} - {"download.py"}
-    # the only run of everything: its snapshot is what the schema says
+    # this is the only run of everything, so its snapshot is checked here, too
     schema = read_yaml(project / "workflow/schemas/frontier.schema.yaml")
     snapshot = json.loads((project / "results-smoke/frontier.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(snapshot)
@@ -143,7 +143,7 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
 
 
 def test_modules_are_loaded_by_name_where_it_is_known_only():
-    """An import by name elsewhere would be invisible to `study.dependencies`."""
+    """`study.dependencies` would not see an import by name anywhere else."""
     found = set()
     for path in SCRIPTS.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -155,10 +155,10 @@ def test_modules_are_loaded_by_name_where_it_is_known_only():
         "dp/mechanisms/__init__.py",
         "reporting/collect.py",
         "study/jobs/entries.py",
-        "study/data/readers_table.py",  # pyarrow, where it is installed
-        "study/configuration/publications.py",  # checks the configuration, in no job
-        "study/jobs/fork.py",  # imports in advance what a script of a job imports itself
-        "tools/explain_config.py",  # writes config/README.md, in no job
+        "study/data/readers_table.py",  # pyarrow, if it is installed
+        "study/configuration/publications.py",  # checks the configuration; runs in no job
+        "study/jobs/fork.py",  # imports what job scripts import anyway
+        "tools/explain_config.py",  # writes config/README.md; runs in no job
     }
 
 

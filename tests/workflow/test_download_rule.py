@@ -17,7 +17,7 @@ TABLE = f"age;answer\n{ROWS}"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """The workflow with one file to download, `survey.csv`, and a data set by its address."""
+    """The workflow with one file to download, `survey.csv`, and a data set that names its address."""
     folder = tmp_path_factory.mktemp("project")
     for name in ("scripts", "workflow", "profiles"):
         folder.joinpath(name).symlink_to(ROOT / name)
@@ -61,7 +61,7 @@ def test_from_the_mirror_to_prepared_rows(project):
     assert done.returncode == 0, done.stderr
     assert project.joinpath("data/raw/survey.csv").read_text() == TABLE
     assert project.joinpath("data/raw/own-own.csv").read_text() == TABLE
-    # Another mirror, or none, is another way to the same content: nothing runs again.
+    # With another mirror, or none, the content is the same, so nothing runs again.
     again = snakemake(
         project, "-n", "--config", "data={mirrors: [/nowhere]}", "--", "results/data/survey.npz"
     )

@@ -1,4 +1,4 @@
-"""A run's bad days: killed at any moment, no memory, a full disk, a folder that may not be written."""
+"""Faults of a run: it is killed, memory or disk are full, or its folder must not be written."""
 
 import os
 import random
@@ -12,7 +12,7 @@ from test_sameness import results
 from project import TINY
 
 RESULTS = "results/cm08/results.csv"
-# A method of one experiment that does what a test wants it to.
+# A method whose code a test chooses.
 FAULTY = """
 import numpy as np
 from dp.accounting import REPLACE_ONE, Guarantee
@@ -29,24 +29,24 @@ class Faulty(Mechanism):
 
 
 def visible(files):
-    """Without the temporary files that a killed writer leaves behind."""
+    """The files without the temporary ones that a killed writer leaves behind."""
     return {
         path: text for path, text in files.items() if not path.rpartition("/")[2].startswith(".")
     }
 
 
 def completed(project, paths):
-    """Those of the paths that exist and that Snakemake does not hold for incomplete.
+    """Those paths that exist, and that Snakemake does not take for incomplete.
 
-    May be asked while a run goes on.
+    It may be called during a run.
     """
-    # The files first: a job marks its files before it writes them, and clears the marks at its end.
+    # Files come first: a job marks its files before it writes them, and clears the marks at its end.
     there = {path for path in paths if (project / path).exists()}
     return there.difference(project.incomplete())
 
 
 def wait_until_completed(project, process, paths, number):
-    """Until so many of the paths are completed, or the process has come to its end."""
+    """Wait until so many of the paths are completed, or the process has ended."""
     project.wait_for(
         lambda: process.poll() is not None or len(completed(project, paths)) >= number, seconds=120
     )
@@ -54,20 +54,20 @@ def wait_until_completed(project, process, paths, number):
 
 @pytest.mark.slow
 def test_killed_ten_times_at_random_moments(finished, fresh):
-    """Nothing half-written is ever taken as done, and the end is the same bytes."""
+    """No half-written file is ever taken for done, and the final bytes are the same."""
     whole = results(finished)
     rng = random.Random(9)
     resume = ("--cores", 2, *TINY)
     project = fresh("unharmed")
     project.python("scripts/tools/recover.py", *resume)
     assert visible(results(project)) == whole
-    project, kills, met = fresh("killed"), 0, [0]  # met: numbers of finished files at each kill
+    project, kills, met = fresh("killed"), 0, [0]  # met: how many files were finished at each kill
     while kills < 10:
         process = project.start(*resume, program=["scripts/tools/recover.py"])
-        # Moments are drawn in files and then in seconds: machines differ in how long a run takes.
+        # A moment is a number of files and some seconds, since machines differ in how long a run takes.
         wait_until_completed(project, process, whole, met[-1] + rng.randint(1, 3))
         time.sleep(rng.uniform(0, 0.5))
-        if process.poll() is not None:  # it came to its end: from the start again
+        if process.poll() is not None:  # the run had ended: start again
             project.finish(process)
             assert visible(results(project)) == whole
             project = fresh("killed")
@@ -82,7 +82,7 @@ def test_killed_ten_times_at_random_moments(finished, fresh):
         for path in done:
             assert there[path] == whole[path], f"{path} is not whole"
     inside = {number for number in met if 0 < number < len(whole)}
-    assert len(inside) > 3, f"the kills met the run at too few moments: {met}"
+    assert len(inside) > 3, f"the run was killed at too few different moments: {met}"
     project.python("scripts/tools/recover.py", *resume)
     assert visible(results(project)) == whole
 
@@ -116,7 +116,7 @@ def faulty(edited):
     ],
 )
 def test_a_job_that_dies_of_memory(faulty, line, message):
-    """Refused by the machine, or killed by it: the user is told, and only its jobs are made again."""
+    """The machine refuses memory or kills the job: the user is told, and only the method's jobs rerun."""
     faulty.fault(line)
     output = faulty.snakemake(*TINY, "--keep-going", "--", RESULTS, ok=False)
     assert message in output
@@ -141,7 +141,7 @@ def test_what_goes_wrong_in_a_mechanism_is_told_with_its_file_and_line(faulty):
 
 @pytest.fixture
 def disk(edited):
-    """The results of the finished experiment on a file system of their own: (project, mount options)."""
+    """The finished experiment with its results on their own file system: (project, mount options)."""
     folder = edited / "results"
     kept = edited / "kept"
     folder.rename(kept)

@@ -1,4 +1,4 @@
-"""Results and reports of several configurations: none is replaced by another's, or by one of less."""
+"""No configuration's results or report are replaced by another's, or by a report that shows less."""
 
 import os
 import re
@@ -17,7 +17,7 @@ STALE = '<p class="notice" id="stale" role="status">'
 
 
 def overlay(project, old, new):
-    """Arguments of a configuration that differs from the tiny one in one line."""
+    """Arguments for a configuration that differs from the tiny one in one line."""
     text = (project / "tests/tiny.yaml").read_text(encoding="utf-8")
     assert old in text
     project.write("other.yaml", text.replace(old, new))
@@ -40,7 +40,7 @@ def test_cells_of_another_configuration_are_not_replaced(edited):
     assert edited.files("results") == before
     planned = edited.plan(*other, "--config", "results=elsewhere", "--", "cm08")
     assert planned and all(": elsewhere/" in job for job in planned)
-    # An edit is no other configuration: what it concerns is made anew.
+    # An edit makes no other configuration, so what it concerns is made again.
     edited.replace("tests/tiny.yaml", "restarts: 3", "restarts: 2")
     edited.snakemake(*TINY, "--", "results/cm08/runs/cm08_separable/nonprivate/n=100/eps=inf.csv")
 
@@ -55,7 +55,7 @@ def test_a_report_says_whose_it_is_and_follows_a_run_of_one_experiment(edited):
     assert (edited / REPORT).stat().st_mtime_ns > before
     assert STALE not in page(edited)
 
-    # The same cells, another configuration: not its page, which says so and stays as old as it was.
+    # Another configuration with the same cells: the page says that it is not its own, and keeps its age.
     other = overlay(edited, "      figure_2a: null", "      figure_2a: null\n      tuning: null")
     (edited / TABLE).unlink()
     before = (edited / REPORT).stat().st_mtime_ns

@@ -1,4 +1,4 @@
-"""A user's own data file that is missing or has changed: results of other rows never stay silently."""
+"""If a user's own data file is missing or has changed, results of other rows never stay silently."""
 
 import os
 
@@ -26,7 +26,7 @@ CELL = "results/my_study/runs/my_survey/nonprivate/n=20/eps=inf.csv"
 
 @pytest.fixture(scope="module")
 def made(fresh):
-    """A copy in which a study of own data has run; read only."""
+    """A copy in which a study of a user's own data has run. Tests only read it."""
     project = fresh("own")
     project.append("config/datasets.yaml", ENTRY)
     project.write("config/experiments/my_study.yaml", STUDY)
@@ -59,7 +59,7 @@ def test_a_report_and_a_job_elsewhere_do_not_miss_the_file(project):
     (project / "my_survey.csv").unlink()
     project.snakemake("--report", "report.zip", "--", "my_study")
     assert (project / "report.zip").stat().st_size > 0
-    # As a computing node runs a job.
+    # As a node of a cluster runs a job.
     before = (project / CELL).read_bytes()
     (project / CELL).unlink()
     words = ("--mode", "remote", "--nolock", "--force", "--allowed-rules", "run", "--", CELL)

@@ -1,4 +1,4 @@
-"""Jobs done and to do per experiment, before, while and after they are made."""
+"""Jobs done and to do per experiment, before, during and after a run."""
 
 import re
 
@@ -6,7 +6,7 @@ from project import TINY
 
 
 def counts(output):
-    """The last table of `progress.py`: name -> (done, of)."""
+    """The last table of `progress.py`: name -> (jobs done, all jobs)."""
     last = output.rpartition("done      of\n")[2]
     lines = re.findall(r"^(\S+) +(\d+) +(\d+) +(\d+) %", last, re.MULTILINE)
     assert all(int(percent) == 100 * int(done) // int(of) for _, done, of, percent in lines)
@@ -18,7 +18,7 @@ def test_all_is_done_after_a_run(finished, edited):
     assert set(found) == {"(shared)", "data", "cm08", "all"}
     assert all(done == of for done, of in found.values())
     total = int(re.search(r"^total +(\d+)", finished.output, re.MULTILINE)[1])
-    assert found["all"][1] == total - 1  # the target itself makes no file
+    assert found["all"][1] == total - 1  # the target's own rule makes no file
 
 
 def test_an_edit_counts_as_to_be_done(edited):
@@ -36,4 +36,4 @@ def test_a_run_is_watched_to_its_end(fresh):
     output = project.python("scripts/tools/progress.py", "--watch", 1, *target)
     project.finish(run)
     assert all(done == of for done, of in counts(output).values())
-    assert output.count("done      of") > 1, "nothing was seen on the way"
+    assert output.count("done      of") > 1, "no job was seen before the end"

@@ -21,7 +21,7 @@ def test_recovery_beside_a_live_run_is_refused(fresh):
     finally:
         os.killpg(run.pid, signal.SIGKILL)
         run.communicate()
-    # Killed, it is no more in the way.
+    # Once it is killed, recovery goes on.
     output = project.python("scripts/tools/recover.py", "--cores", 1, "--dry-run", *TINY)
     assert "unlocking and resuming" in output
     assert not list((project / ".snakemake/alive").glob("*"))

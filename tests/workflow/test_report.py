@@ -1,4 +1,4 @@
-"""The report of a run in which something fails: made anyway, and whole once the fault is mended."""
+"""If something fails, the report is made anyway; after the fault is repaired, it is complete."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The same bytes for any number of cores and order of jobs, and after an interruption."""
+"""Results have the same bytes for any number of cores, any order of jobs, and after an interruption."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ VARYING = ("/logs/", "timing.csv", "provenance.json", "report.html", "costs.csv"
 
 
 def results(project):
-    """Path -> content of everything that must not differ from run to run."""
+    """Path -> content, for every file that must not differ from run to run."""
     files = project.files("results")
     return {path: text for path, text in files.items() if not any(v in path for v in VARYING)}
 
@@ -20,7 +20,7 @@ def order_of_runs(project):
 
 
 def test_one_core_and_another_order_give_the_same_bytes(finished, fresh):
-    """As do forks: the jobs of the finished run had an interpreter each."""
+    """Forks do, too: in the finished run each job had its own interpreter."""
     project = fresh("one_core")
     last = order_of_runs(finished)[-1]
     project.snakemake(*TINY, "--prioritize", last, cores=1)
@@ -45,13 +45,13 @@ def test_a_killed_run_goes_on_to_the_same_bytes(finished, fresh):
     process.communicate()
     assert not (project / "results/cm08/results.csv").exists()
 
-    # What a writer leaves behind that was cut off: a file that exists and is not whole.
+    # An interrupted writer leaves such a file behind: it exists and is not whole.
     cut_off = project.incomplete()
     assert cut_off
     for path in cut_off:
         project.write(path, "fold,restart,error\n0,0,0.\n")
 
-    # A lock may stay behind, since nothing had the time to take it away: Snakemake says what to do.
+    # The killed run may leave its lock behind. Then Snakemake says what to do.
     output = project.snakemake(*TINY, ok=None)
     if "could not be locked" in output or "cannot be locked" in output:
         assert "--unlock" in output

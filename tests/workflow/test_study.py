@@ -1,4 +1,4 @@
-"""A study in a folder of its own, by the workflow's Snakefile or as a module of another workflow."""
+"""A study in its own folder, run with the workflow's Snakefile or as a module of another workflow."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ import pytest
 from project import ROOT, Project
 from reporting.page import badge_class
 
-pytestmark = pytest.mark.slow  # runs of whole studies
+pytestmark = pytest.mark.slow  # whole studies run
 
 EXPERIMENT = """
 title: "A study"
@@ -83,7 +83,7 @@ onerror:
 
 
 class Study(Project):
-    """A study's folder; `.home`: the checkout that it uses."""
+    """The folder of a study. `.home`: the checkout that it uses."""
 
     def start(self, *arguments, program=("-m", "snakemake"), **options):
         if program and not (self / "Snakefile").exists():
@@ -97,7 +97,7 @@ class Study(Project):
 
 
 def commit(folder):
-    """Make a folder a git repository of one commit; its hash."""
+    """Make a folder a git repository with one commit, and return its hash."""
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=b"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
         subprocess.run([*git, *words], check=True)
@@ -118,7 +118,7 @@ def new(folder, home):
 
 @pytest.fixture(scope="module")
 def made(fresh, tmp_path_factory):
-    """A study that has run, and its shipped toy experiment's table; read only."""
+    """A study that has run, and the table of a shipped experiment at toy size. Tests only read it."""
     home = fresh("checkout").folder
     study = new(tmp_path_factory.mktemp("study"), home)
     study.write("config/audit.yaml", "trials: 2000\n")
@@ -199,7 +199,7 @@ def test_another_workflow_takes_results_from_a_module(other):
     assert {job.partition(":")[0] for job in other.plan("--", "dp_study")} == {
         *("dp_provenance", "dp_configuration", "dp_figure", "dp_compare"),
     }
-    # Its hooks refuse what they refuse elsewhere.
+    # Its hooks refuse the same as elsewhere.
     other.write("more.yaml", "dp: {settings: {study: {restarts: 4}}}\n")
     output = other.snakemake("--configfile", "more.yaml", ok=False)
     assert "error: kept/study holds results of" in output and "Traceback" not in output
@@ -237,7 +237,7 @@ def test_a_cache_is_shared_by_a_study_and_a_module(made, other, tmp_path):
 
 
 def test_a_cluster_finds_the_workflow(made, tmp_path):
-    """Jobs and the profile's helper script by the workflow's place, from a study's folder."""
+    """From a study's folder, jobs and the profile's helper script are found at the workflow's place."""
     study = new(tmp_path / "study", made.home)
     commands = tmp_path / "commands"
     commands.mkdir()
@@ -257,12 +257,12 @@ def test_a_cluster_finds_the_workflow(made, tmp_path):
 
 
 NOISE = "draws, rng)\n"
-# One attack on the mechanism.
+# A single attack on the mechanism.
 OVERLAY = "audit: {trials: 20000, default: {opposite_corner: [1], flipped_label: null}}\n"
 
 
 def printed_commands():
-    """The commands by which workflow/README.md makes a study of the template, as printed."""
+    """The commands with which workflow/README.md makes a study from the template, as printed."""
     text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^    export DP_HOME=.*\n(?:    .*\n)+", text, flags=re.MULTILINE)
     return textwrap.dedent(block)
@@ -270,7 +270,7 @@ def printed_commands():
 
 @pytest.fixture(scope="module")
 def templated(tmp_path_factory):
-    """A study as that makes it; `.output`: what its commands said."""
+    """The study that they make. `.output`: what they printed."""
     checkout = Project.copy(tmp_path_factory.mktemp("place") / "checkout", extra=("tests",))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -321,7 +321,7 @@ def test_an_edited_mechanism_reruns_its_own_and_a_moved_one_nothing(templated, t
 
 @pytest.fixture
 def claiming(fresh, tmp_path):
-    """A study with the template's mechanism, in which the audit is all there is to do."""
+    """A study with the template's mechanism, in which only the audit is to be made."""
     study = Study(tmp_path / "claiming")
     study.home = fresh("checkout").folder
     shutil.copytree(study.home / "workflow/template", study.folder)

@@ -1,4 +1,4 @@
-"""Targets: one figure runs what it needs, every experiment's name is a target."""
+"""Targets: a figure runs only what it needs, and every experiment's name is a target."""
 
 from collections import Counter
 

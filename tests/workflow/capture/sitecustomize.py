@@ -1,6 +1,6 @@
-"""On the path of every Python that a test's workflow starts: writes down what each job imported.
+"""Every Python that a test's workflow starts imports this file, which writes down what a job imported.
 
-One JSON file per job in the folder CAPTURE: its arguments, the project's files it executed, and the
+The folder CAPTURE gets one JSON file per job: its arguments, the project's files it executed, and the
 installed packages it loaded.
 """
 

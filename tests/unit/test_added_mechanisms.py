@@ -1,4 +1,4 @@
-"""Mechanisms of a folder that DP_MECHANISMS names: registered, hashed, and stated as unproven."""
+"""Mechanisms in the folder that DP_MECHANISMS names are registered, digested, and stated as unproven."""
 
 import math
 import shutil
@@ -18,11 +18,11 @@ HELPER = "\nfrom mechanisms.helper import LARGEST\n"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A study's folder with the template's mechanism and a module that it imports."""
+    """The folder of a study, with the template's mechanism and a module that this imports."""
     shutil.copytree(ROOT / "workflow/template/mechanisms", tmp_path / "mechanisms")
     file = tmp_path / "mechanisms/noisy_mean.py"
     file.write_text(file.read_text().replace("noisy_mean", "added_mean") + HELPER)
-    file.rename(tmp_path / "mechanisms/added_mean.py")  # README's own has the template's name
+    file.rename(tmp_path / "mechanisms/added_mean.py")  # a name of its own
     (tmp_path / "mechanisms/helper.py").write_text("LARGEST = 1\n")
     monkeypatch.setenv("DP_MECHANISMS", str(tmp_path / "mechanisms"))
     monkeypatch.setattr(sys, "path", [*sys.path])

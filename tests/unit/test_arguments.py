@@ -1,4 +1,4 @@
-"""What is stated of a release and what is released have the same arguments: both know the same facts."""
+"""A release and the statement about it get the same arguments, so both know the same facts."""
 
 import csv
 import json
@@ -22,14 +22,14 @@ from study.data import origins
 from study.data.prepared import Prepared
 from study.jobs.files import read_json, write_json
 
-# What `reason` states of the noise where that is not info["scale"] itself, from info and arguments.
+# What `reason` says about the noise if that is not info["scale"] itself, from info and arguments.
 STATES = {
     "laplace_l1": lambda info, given: info["scale"] * given["epsilon"],
     "lasso_output_perturbation": lambda info, given: info["scale"] * given["epsilon"],
     "posterior_sampling": lambda info, given: info["gamma"],
     "dp_distributed_lasso": lambda info, given: info["sigma"],
 }
-STATES_NONE = {"laplace_coordinates_sum"}  # nothing is proven of its noise
+STATES_NONE = {"laplace_coordinates_sum"}  # nothing is proven about its noise
 
 OVERLAYS = {"default": None, "real": "config/real.yaml"}
 
@@ -42,7 +42,7 @@ def configuration(overlay):
 
 
 def cases():
-    """(overlay, experiment, data set, private method) of every cell, each once: in the first overlay."""
+    """(overlay, experiment, data set, private method) of every cell, once each: with its first overlay."""
     found = {}
     for overlay in OVERLAYS:
         _, experiments, _ = configuration(overlay)
@@ -58,7 +58,7 @@ CASES = cases()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the prepared data sets that need no download, and only the facts of the others."""
+    """A folder with the prepared data sets that need no download. Of the others it has only the facts."""
     import prepare
 
     folder = tmp_path_factory.mktemp("project")
@@ -76,14 +76,14 @@ def folder(tmp_path_factory):
                     prepare.main()
                 continue
             facts = origins.public_facts(datasets[name])
-            if "idx" in source:  # 28 x 28 pixels, which only the file says
+            if "idx" in source:  # 28 x 28 pixels, which only the file tells
                 facts["columns"] = [f"pixel{k}" for k in range(784)]
             write_json(meta, facts | {"private_rows": []})
     return folder
 
 
 def rows(data, meta, size):
-    """Rows of the data set, or where it needs a download rows within its bounds, of its classes."""
+    """Rows of the data set. If it needs a download, other rows within its bounds, with its classes."""
     if data.exists():
         prepared = Prepared(data)
         return prepared.floats(np.arange(size) % len(prepared.y))
@@ -104,14 +104,14 @@ def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(
     experiment = configuration(overlay)[1][name]
     mechanism = MECHANISMS[experiment.methods[label]["mechanism"]]
     cells = experiment.cells(datasets=[dataset], methods=[label])
-    # As few rows as possible. A published lambda is known only for the sweeps' sizes.
+    # As few rows as possible: published lambdas are known only for the sizes of sweeps.
     fixed = experiment.methods[label]["lambda"] == "published"
     size = min(cell.train_size for cell in cells) if fixed else 100
     meta = read_json(data_path(dataset, "json"))
     trained = experiment.trained_rows(cells[0]._replace(train_size=size))
     X, y = rows(folder / data_path(dataset), meta, trained)
     for epsilon in {cell.epsilon for cell in (cells[0], cells[-1])}:
-        # An odd epsilon makes odd numbers: none is met in the reason by chance.
+        # An odd epsilon makes odd numbers, so the reason does not contain one by chance.
         cell = Cell(dataset, label, size, epsilon * (1.0937 if epsilon < 1 else 0.9137))
         lam = experiment.regularisation(experiment.methods[label], *cell[:1], *cell[2:])
         if lam.file:
@@ -177,7 +177,7 @@ def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
 
 
 def test_the_breast_cancer_constants_describe_their_rows():
-    """What the premises of these data sets say: how far the centres are from the rows' own means."""
+    """How far the centres are from the rows' own means, as the premises of these data sets say."""
     from sklearn.datasets import load_breast_cancer
 
     datasets, data = configuration("default")[2], load_breast_cancer()
@@ -207,7 +207,7 @@ def test_the_breast_cancer_constants_describe_their_rows():
 
 
 def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
-    """Two released cells are enough, without the seed: nothing is composed."""
+    """Two released cells are enough, even without the seed: guarantees of cells do not compose."""
     X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
     mechanism = MECHANISMS["output_perturbation"]
     one, two = (
@@ -230,7 +230,7 @@ def test_only_what_is_used_is_left_out():
 
 
 def test_facts_known_before_the_preparation_are_those_it_writes(folder):
-    """They agree where the configuration names the columns, and elsewhere in bounds and classes."""
+    """They are the same if the configuration names the columns; otherwise bounds and classes are."""
     datasets = configuration("default")[2]
     seen = 0
     for name, entry in datasets.items():

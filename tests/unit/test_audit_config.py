@@ -1,4 +1,4 @@
-"""The audit's configuration: what it resolves to, and what it refuses, in one sentence."""
+"""The audit's configuration: what it resolves to, and what it refuses with one sentence."""
 
 import copy
 
@@ -31,7 +31,7 @@ def test_every_private_mechanism_is_in_the_ledger():
 
 
 def test_a_familys_bounds_hold_together():
-    """Every attack on a mechanism knows how many there are: its labels and epsilons."""
+    """Every attack on a mechanism knows how many there are: one per label and epsilon."""
     resolved = audits.load({})
     name = "output_perturbation"
     settings = {attack: resolved.attack(name, attack.label) for attack in resolved.attacks(name)}
@@ -69,7 +69,7 @@ def test_a_mechanism_without_an_entry_is_attacked_all_the_same(monkeypatch):
     assert [attack.epsilon for attack in resolved.attacks("own")] == [0.1, 1, 10, 2]
     assert resolved.attack("own", "flipped_label")["delta"] == 0
     assert resolved.attack("gaussian", "flipped_label")["delta"] == 1e-5
-    assert "large" not in resolved.mechanisms  # no pair has as many rows as it needs
+    assert "large" not in resolved.mechanisms  # no pair has enough rows for it
 
 
 def test_changes_are_merged():
@@ -147,7 +147,7 @@ def test_private_tuning_is_checked(tmp_path, monkeypatch, private, match):
 
 
 def test_an_attack_depends_on_no_other_mechanism():
-    """What a job executes decides when it is made again: its own mechanism's file, and no other's."""
+    """An attack reruns if its own mechanism's file changes, but not if another mechanism's does."""
     from dp.mechanisms import MECHANISMS
     from dp.privacy.exact_losses import OBJECTIVE
     from study.dependencies import ROOT, files_of_job

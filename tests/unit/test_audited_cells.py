@@ -1,4 +1,4 @@
-"""What attacks say about cells: never more than was attacked."""
+"""What attacks say about cells: never more than they attacked."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_the_largest_bound_with_its_attack():
     "change",
     [
         {"epsilon_claimed": "2"},  # less noise than the cell's
-        {"epsilon_proven": "inf"},  # parameters under which less holds
+        {"epsilon_proven": "inf"},  # parameters with which less holds
         {"delta": "1e-5"},
     ],
 )

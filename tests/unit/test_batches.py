@@ -18,7 +18,7 @@ ADAM = {"solver": "adam", "lam": 1e-6, "bound": 2.0}
 
 
 def by_hand(batches, rate=0.001):
-    """Adam from zero on the summed squared loss of each batch, ten lines of its paper."""
+    """Adam from zero on each batch's summed squared loss, in ten lines after its paper."""
     w, mean, square = np.zeros(3), np.zeros(3), np.zeros(3)
     for step, (X, y) in enumerate(batches, start=1):
         gradient = 2 * X.T @ (X @ w - y) + 2e-6 * len(X) * w
@@ -38,7 +38,7 @@ def test_without_noise_it_is_adam_on_shuffled_batches():
         order = rng.permutation(30)
         batches += [(ROWS[o], LABELS[o]) for o in np.split(order, [8, 16, 24])]
     assert found == pytest.approx(by_hand(batches), abs=1e-12)
-    # one batch of all rows is the solver that knows no batches
+    # with one batch of all rows it is the solver without batches
     whole = mechanism.release(ROWS, LABELS, rng=rng, **given | {"batch_size": 30}).weights
     all_rows = ADAM | {"epochs": 3, "batch_size": 30}
     assert whole == pytest.approx(mechanism.release(ROWS, LABELS, rng=rng, **all_rows).weights)
@@ -54,7 +54,7 @@ def test_noise_once_moves_all_steps_alike_and_noise_per_batch_averages_out():
         ).mean()
         for noise in ("once", "per_batch")
     }
-    # 100 steps of 0.001: with one noise they add up, with new noise they are a random walk
+    # 100 steps of 0.001: with the same noise they add up, with new noise they are a random walk
     assert size["once"] > 0.05 > 0.04 > size["per_batch"] > 0.001
 
 
@@ -106,5 +106,5 @@ def test_draws_that_folds_share_do_not_average_out():
     found = predict(draws, Protocol(5, 1, shared=True), rng, paired=True)
     low, high = found.interval
     assert high - low == pytest.approx(2 * 1.96 * 0.1, rel=0.15)
-    # folds of one draw differ only in their rows
+    # for one draw, folds differ only in their rows
     assert found.sd == pytest.approx(0.001, rel=1)

@@ -1,4 +1,4 @@
-"""Minimisers are certified on every data set, so that no release depends on whether they were."""
+"""Minimisers are certified on every data set. So no release depends on whether they were."""
 
 import math
 
@@ -19,7 +19,7 @@ CERTIFIED = (
     "laplace_l1",
     "elastic_net_output_perturbation",
 )
-# What makes minimisers hard to find; see `hard`.
+# What makes a minimiser hard to find; see `hard`.
 KINDS = (
     "separable", "duplicated", "one class", "opposed", "wide", "scales", "axes", "noise", "zeros",
     "ties",
@@ -41,7 +41,7 @@ def hard(kind, bound, rng):
         X = X[rng.integers(0, 1 + n // 8, n)]
     elif kind == "one class":
         X, y = np.abs(X), np.ones(n, dtype=int)
-    elif kind == "opposed":  # one record against copies of itself, nearly
+    elif kind == "opposed":  # one record against near copies of itself
         X, y = X[0] + 1e-3 * X, np.where(np.arange(n) > 0, 1, -1)
     elif kind == "axes":
         X = np.eye(d)[rng.integers(0, d, n)] + 0.0
@@ -57,7 +57,7 @@ def hard(kind, bound, rng):
 
 
 def settings(loss, n, d, bound, rng):
-    """(lambda, tolerance) from all of the range that is not refused; every other tolerance its edge."""
+    """(lambda, tolerance) from the whole range that is not refused; half of the tolerances at its edge."""
     lam = loss.c * bound**2 * 10.0 ** rng.uniform(-10, -1)
     least = newton.least_tolerance(n, d, lam, bound, loss)
     return lam, least * 10.0 ** (rng.choice([0, 1]) * rng.uniform(0, 4))
@@ -86,7 +86,7 @@ def test_no_data_set_keeps_the_elastic_net_from_its_certificate(kind):
         bound = 10.0 ** rng.uniform(-3, 4)
         X, y = hard(kind, bound, rng)
         lam, tolerance = settings(loss, *X.shape, bound, rng)
-        lam = max(lam, 1e-7 * bound**2)  # a smaller value takes a million steps along the same way
+        lam = max(lam, 1e-7 * bound**2)  # a smaller value takes a million steps of the same kind
         lambda1 = bound * 10.0 ** rng.uniform(-12, 0)
         w, info = FITS["elastic_net"](X, y, lam, lambda1=lambda1, tolerance=tolerance)
         assert info["status"][0] == "ok" and info["gradient_norm"][0] <= tolerance / 2
@@ -109,7 +109,7 @@ def test_kinks_of_nearly_linear_pieces_on_wide_rows(h):
 @pytest.mark.parametrize("kappa", [1.5, 1e3, 1e6])
 @pytest.mark.parametrize("l1", [0.0, 0.3])
 def test_descent_alone_keeps_its_promise(kappa, l1):
-    """A quadratic of known curvature: a proximal step after `steps` ends within the tolerance."""
+    """On a quadratic of known curvature, a proximal step after `steps` ends within the tolerance."""
     values = np.geomspace(1, kappa, 7)
     slope = 5 * generator(84).standard_normal(7)
 
@@ -143,7 +143,7 @@ def test_descent_alone_finds_the_elastic_net(monkeypatch):
 
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_neighbours_have_the_same_status(name):
-    """One of these two made the library's first-order solver fail, the other did not."""
+    """The library's first-order solver failed on one of these two, but not on the other."""
     pair = pairs.find("separable_circle")
     for X, y in pair.sides:
         release = MECHANISMS[name].release(X, y, epsilon=1.0, rng=generator(1), **pair.arguments)
@@ -158,7 +158,7 @@ def test_settings_in_which_rounding_could_decide_are_refused_before_data_are_see
         with pytest.raises(ValueError, match="double precision certifies"):
             mechanism.guarantee(20, 2, **arguments)
         with pytest.raises(ValueError, match="double precision certifies"):
-            # rows that would be refused as well, were they looked at
+            # these rows would be refused, too, but nobody looks at them
             mechanism.release(np.full((20, 2), 1e9), np.ones(20), rng=generator(1), **arguments)
     assert "a premise" in mechanism.guarantee(20, 2, epsilon=1.0, lam=0.01).reason
 
@@ -177,7 +177,7 @@ def test_what_is_not_certified_is_not_released(name):
 @pytest.mark.parametrize("name", ["output_perturbation", "objective_perturbation"])
 @pytest.mark.parametrize(("bound", "lam"), [(1e22, 1e40), (1e20, 1e32), (1e30, 1e50 / 2)])
 def test_rows_too_large_for_single_precision_are_certified(name, bound, lam):
-    """Their squares overflow in single precision, which must not decide what is released."""
+    """Their squares overflow in single precision. That must not decide what is released."""
     rng = generator(84, name)
     X, y = rng.standard_normal((3000, 5)), rng.choice([-1, 1], 3000)
     X *= bound * (1 - 1e-14) / np.linalg.norm(X, axis=1, keepdims=True)
@@ -206,7 +206,7 @@ def test_lasso_of_rows_that_the_library_refuses_is_released():
     ],
 )
 def test_a_record_has_a_bounded_share_where_margins_overflow(name, options):
-    """With weights near 1e300 a margin may be inf - inf, which must not show in the release."""
+    """With weights near 1e300 a margin may be inf - inf. The release must not show that."""
     n = 150 if name == "dp_sgd" else 40
     X = np.full((n, 64), 1e-30)
     other = X.copy()
@@ -223,7 +223,7 @@ def test_a_record_has_a_bounded_share_where_margins_overflow(name, options):
 
 
 def test_rounding_at_the_weights_is_counted_where_there_are_millions_of_columns():
-    """Weights are up to tolerance/lambda longer than the minimiser, and so is a margin's error."""
+    """Weights are up to tolerance/lambda longer than the minimiser, which adds to the margins' error."""
     for d in (10**4, 10**6):
         lam = 0.25 / newton.STEEPEST * (1 + 1e-9)
         least = newton.least_tolerance(2, d, lam)
@@ -231,5 +231,5 @@ def test_rounding_at_the_weights_is_counted_where_there_are_millions_of_columns(
             assert d == 10**6
             continue
         size = math.sqrt(2 * lam * math.log(2)) / lam + least / lam
-        error = np.finfo(float).eps / 2 * d * 0.25 * size  # of the margins alone
+        error = np.finfo(float).eps / 2 * d * 0.25 * size  # the margins' error alone
         assert error <= least / 2

@@ -1,4 +1,4 @@
-"""Checks of claims on tables made by hand, and the mapping from published values to cells."""
+"""Checks of claims, on tables made by hand; and which cell belongs to a published value."""
 
 import math
 from argparse import Namespace
@@ -57,7 +57,7 @@ def test_lower_than_counts_points():
     half = cells.lower_than(CURVES, lower="good", higher="bad", share=0.5)
     assert half.holds and half.number == 0.5
     assert "at 1 of 2 points" in half.decided_by
-    # 0.10 +- 0.01 against 0.08 +- 0.01: beyond the interval of the difference, 0.014
+    # 0.10 +- 0.01 against 0.08 +- 0.01: the difference exceeds its interval of 0.014
     assert "0.1 against 0.08, difference 0.02 [0.005858, 0.03414] at n" in half.decided_by
     assert cells.lower_than(CURVES, lower="good", higher="bad").holds is False
     assert cells.lower_than(CURVES, lower="good", higher="bad", epsilon="smallest").holds
@@ -82,7 +82,7 @@ def test_an_order_within_chance_is_open_unless_the_folds_agree(monkeypatch):
     draws = {name: folds + shift[name] + noise[name] for name in shift}
     monkeypatch.setattr(made, "draws", lambda cell, column: draws[cell.method])
     outcome = cells.lower_than(made, lower="one", higher="two")
-    assert outcome.holds  # fold by fold the folds' own spread falls out
+    assert outcome.holds  # in differences fold by fold, the folds' own spread cancels
     assert cells.lower_than(made, lower="two", higher="one").holds is False
 
 
@@ -150,7 +150,7 @@ def test_a_trend_is_the_slope_and_not_single_steps(monkeypatch):
         points = zip((0.1, 1.0, 10.0), errors, strict=True)
         return results([("a", "m", 100, epsilon, error, 0.02) for epsilon, error in points])
 
-    # against log10 the slope is half of the last point less the first: +- 0.02 / sqrt(2)
+    # against log10, the slope is half of (last point - first point): +- 0.02 / sqrt(2)
     falls = cells.monotone(curve(0.4, 0.3, 0.2), along="epsilon")
     assert falls.holds and "by [-0.1141, -0.08586] per tenfold" in falls.decided_by
     assert cells.monotone(curve(0.4, 0.2, 0.25), along="epsilon").holds  # one step rises
@@ -173,7 +173,7 @@ def test_combining_checks():
     )
     assert statements.join([yes, yes]).holds is True
     assert statements.join([yes, open_]).holds is None
-    # the number is that of the check which decided
+    # the number is the deciding check's
     assert statements.join([open_, yes, no])[:3] == (False, "undecided: x; x; fails: x", 1)
     assert statements.join([]).holds is None
 
@@ -202,7 +202,7 @@ def test_an_implied_epsilon_is_that_of_a_printed_mean(monkeypatch):
     )
     monkeypatch.setattr("study.facts.read", lambda key: SOURCE)
     found = cells.implied_below(own, comparison="t", methods=["good"], share_of=0.5)
-    # 0.30 at 0.1, and 0.12 between 0.1 and 1: no spread has an epsilon
+    # 0.30 at 0.1, and 0.12 between 0.1 and 1; a spread implies no epsilon
     assert not found.holds and found.number == pytest.approx(1.0)
     assert "0.02" not in found.decided_by
 
@@ -231,7 +231,7 @@ def test_gaussian_excess_of_known_cases():
 
 
 def test_gaussian_noise_is_not_pure():
-    """mu^2/2 + mu z exceeds epsilon where z > epsilon/mu - mu/2; by hand at mu = 1/4.8448."""
+    """mu^2/2 + mu z exceeds epsilon if z > epsilon/mu - mu/2; computed by hand at mu = 1/4.8448."""
     found = privacy.gaussian_loss_exceeds(CURVES, epsilons=[1], delta=1e-5, at_least=1e-7)
     mu = 1 / math.sqrt(2 * math.log(1.25e5))
     assert found.holds and found.number == pytest.approx(
@@ -272,7 +272,7 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
 
 
 def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
-    """What a mechanism reports of each draw is no column of results.csv; decimals are those stated."""
+    """What a mechanism reports of each draw is no column of results.csv. Decimals are as stated."""
     rng = np.random.default_rng(0)
     draws = 2 + 0.1 * rng.standard_normal((1, 48, 1))
     found = {"noise_variance": draws}
@@ -316,7 +316,7 @@ def test_published_values_beside_their_cells():
     means = [row for row in rows if not row["id"].endswith("/sd")]
     assert [row["verdict"] for row in means] == [
         "reproduced",
-        # 0.12 against 0.10 and an interval of +- 0.0176: the printed 0.02 does not widen it
+        # 0.12 against 0.10 with an interval of +- 0.0176; the printed spread 0.02 does not widen it
         "not reproduced by any of 1 reading",
         "reproduced",
         "not tested",
@@ -326,7 +326,7 @@ def test_published_values_beside_their_cells():
     assert means[0]["implied_epsilon"] == pytest.approx(0.1)
     assert means[1]["difference"] == pytest.approx(-0.02)
     assert "epsilon 7" in means[4]["reason"]
-    # nothing is said about printed standard deviations if there are no single draws
+    # without single draws, printed standard deviations have no verdict
     spreads = [row for row in rows if row["id"].endswith("/sd")]
     assert [row["published"] for row in spreads[:3]] == [0.02, 0.02, 0.01]
     assert {row["verdict"] for row in spreads} == {"not tested", "not run"}
@@ -362,7 +362,7 @@ def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):
     assert spread["published"] == 0.02 and spread["verdict"] == "reproduced"
     wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
     mean, spread = compare(CURVES, wide, {"t": spec}, {})
-    # a printed spread makes no mean inside
+    # a printed spread does not put a mean inside
     assert mean["distance"] == spread["distance"] == "off"
 
 
@@ -480,7 +480,7 @@ def test_times_are_compared_fit_by_fit_or_by_a_protocol_of_many():
 
 def test_a_spread_that_a_mean_does_not_allow(monkeypatch):
     monkeypatch.setattr(printed, "_values", lambda results, *paths: [float(p) for p in paths])
-    # 0.001 four times 0 and once 0.005: the standard deviation is sqrt(5) 0.001
+    # 0, 0, 0, 0 and 0.005 have the mean 0.001 and the standard deviation sqrt(5) 0.001
     allowed = {"mean": "0.001", "half": 0.0, "count": 5}
     assert np.std([0, 0, 0, 0, 0.005], ddof=1) == pytest.approx(math.sqrt(5) * 0.001)
     assert not printed.printed_spread(None, sd="0.00223", **allowed).holds

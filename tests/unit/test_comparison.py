@@ -32,7 +32,7 @@ def test_holm_is_statsmodels():
 
 def test_a_method_is_beaten_by_the_one_that_says_so():
     rng = np.random.default_rng(3)
-    fold = rng.normal(0, 10, 6)  # shared by all methods, and larger than every difference
+    fold = rng.normal(0, 10, 6)  # common to all methods, and larger than every difference
     means = np.array([0.0, 0.02, 1.0])
     losses = fold + means[:, None] + rng.normal(0, 0.1, (3, 6))
     p, by = comparison.beaten(losses)
@@ -44,14 +44,14 @@ def test_a_method_is_beaten_by_the_one_that_says_so():
 
 
 def test_the_best_method_is_kept_in_the_set_as_often_as_promised():
-    """Each of seven equally good methods is the best one, and 5 % of 800 sets may miss a given one."""
+    """Seven methods are equally good, so each is the best. 5 % of 800 sets may leave a given one out."""
     rng = np.random.default_rng(4)
     missed = 0
     for _ in range(800):
         p, _ = comparison.beaten(rng.normal(size=(7, 5)))
         missed += p[0] <= 0.05
     assert missed / 800 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 800)
-    assert missed > 8  # the tests are not so careful that they say nothing
+    assert missed > 8  # the tests are not so cautious that they say nothing
 
 
 def test_rows_for_a_gain():

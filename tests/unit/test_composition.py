@@ -38,7 +38,7 @@ def test_many_pure_guarantees_cost_less_at_a_delta():
         )
         return share / (1 + math.exp(epsilon)) ** k
 
-    # epsilon (k - 2i) is the total where delta(i) is reached: between two of them lies ours
+    # the total is epsilon (k - 2i) at delta(i); ours lies between two of these
     below = max(i for i in range(k // 2 + 1) if delta(i) <= 1e-6)
     assert (k - 2 * below - 2) * epsilon - 1e-6 <= total.epsilon <= (k - 2 * below) * epsilon + 0.01
     assert total.delta == 1e-6
@@ -56,7 +56,7 @@ def test_different_adjacencies_do_not_compose():
 
 @pytest.mark.parametrize("steps", [1, 10, 400])
 def test_gaussian_steps_are_one_gaussian(steps):
-    """T equal Gaussian steps are one of sqrt(T) times the sensitivity (Dong, Roth, Su, cor. 2)."""
+    """T equal Gaussian steps are one with sqrt(T) times the sensitivity (Dong, Roth, Su, cor. 2)."""
     epsilon = composition.gaussian_steps(5.0, steps, 1e-5)
     assert gaussian_delta(5.0, epsilon, 2 * math.sqrt(steps)) == pytest.approx(1e-5, rel=1e-6)
     half = composition.gaussian_steps(5.0, steps, 1e-5, adjacency="add-remove")
@@ -75,7 +75,7 @@ def test_poisson_sampling_amplifies_and_is_continuous():
 
 
 def test_published_descent_numbers():
-    """sigma of T steps by the classical formula at delta = 1e-5: claimed 15 and 150 are more, 8 is less."""
+    """sigma of T steps by the classical formula, delta = 1e-5: 15 and 150 are exceeded, 8 is not."""
     (of_15, _), (of_150, _) = reference.values("gaussian_descent", "sigma")
     for claimed, sum_sigma in ((15, of_15), (150, of_150), (8.0, None)):
         steps, n, clip = 50, 400, 1.0
@@ -98,7 +98,7 @@ def test_gaussian_epsilon_inverts_delta():
 
 
 def test_laplace_profile():
-    """One coordinate: 1 - e^((epsilon - ratio)/2). Many: nearly that of normal noise, mu = ratio."""
+    """One coordinate has 1 - e^((epsilon - ratio)/2). Many have nearly the profile of normal noise."""
     found = composition.laplace_coordinates_delta(1, 1.5, [0.5, 1.0, 1.5])
     assert found == pytest.approx([-math.expm1(-0.5), -math.expm1(-0.25), 0.0], abs=1e-4)
     for epsilon, delta in zip(
@@ -163,7 +163,7 @@ def test_exact_rows():
 
 
 def test_nothing_is_proven_of_a_whole_with_an_unproven_part():
-    """max() alone would pass over NaN, and state the proven part's epsilon of both."""
+    """max() alone would skip NaN, and state the proven part's epsilon for both."""
     unproven = accounting.unproven(guarantee(0.1, 1e-6))
     for order in ([unproven, guarantee(0.5)], [guarantee(0.5), unproven]):
         for compose in (composition.sequence, composition.disjoint):

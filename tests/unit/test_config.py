@@ -1,4 +1,4 @@
-"""Every bad configuration ends in one sentence that names file, key and the nearest valid name."""
+"""A bad configuration ends with one sentence that names the file, the key and the nearest valid name."""
 
 import copy
 import re
@@ -29,7 +29,7 @@ def update(base, changes):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A folder with the project's configuration, where `load` is called."""
+    """A folder with the project's configuration, as the current folder for `load`."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
     shutil.copytree(ROOT / "workflow/schemas", tmp_path / "workflow/schemas")
     shutil.copytree(ROOT / "workflow/rules", tmp_path / "workflow/rules")
@@ -205,7 +205,7 @@ OVERLAYS = [
         CM08 % "{figures: {figure_2a: {options: {log_error: 3}}}}",
         WHERE + "figures.figure_2a.options.log_error: must be true/false, not a number (3)",
     ),
-    # a removed entry is missed elsewhere
+    # another entry names a removed one
     (
         CM08
         % "{methods: {nonprivate: null, output_perturbation: null, objective_perturbation: null, "
@@ -437,7 +437,7 @@ def test_data_files_of_ones_own_are_looked_at(project, entry, file, content, exp
     (project / file).parent.mkdir(exist_ok=True)
     (project / file).write_text(content)
     merged, experiments, datasets = load()
-    config.check_own_files(experiments, datasets, merged["files"])  # no experiment uses it
+    config.check_own_files(experiments, datasets, merged["files"])  # although no experiment uses it
     experiments["cm08"].values["datasets"] = ["toy"]
     with pytest.raises(ConfigError) as caught:
         config.check_own_files(experiments, datasets, merged["files"])

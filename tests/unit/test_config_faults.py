@@ -1,4 +1,4 @@
-"""One change at random of one configuration file: it loads, or one sentence says what is wrong.
+"""After one random change of a configuration file, it loads, or one sentence says what is wrong.
 
 A plain run makes a sample; `-m slow` makes 1,000 changes, or as many as DP_FAULTS says.
 """
@@ -31,7 +31,7 @@ ODD = [
 
 
 def place(value, rng):
-    """The path of a value at random: few steps as often as many, where most values lie deep."""
+    """The path of a random value: short paths are as likely as long ones, although most values lie deep."""
     path = []
     while isinstance(value, (dict, list)) and len(value) and (not path or rng.random() < 0.8):
         path.append(rng.choice(list(value) if isinstance(value, dict) else range(len(value))))
@@ -40,7 +40,7 @@ def place(value, rng):
 
 
 class Twice(dict):
-    """A mapping that is written with one of its keys twice."""
+    """A mapping that is written with one key twice."""
 
     def items(self):
         found = list(super().items())
@@ -80,7 +80,7 @@ def change(values, rng):
 
 
 class Files:
-    """The configuration files in memory, and what was computed of those that stay the same."""
+    """The configuration files in memory, and what was computed from those that have not changed."""
 
     def __init__(self, monkeypatch):
         monkeypatch.chdir(ROOT)
@@ -116,7 +116,7 @@ class Files:
         return name + text + repr([entry for key, entry in datasets.items() if key in text])
 
     def remember(self, function, key):
-        """The function, which computes anew only where the key of its arguments is a new one."""
+        """The function, which computes a value only if the key of its arguments is new."""
 
         def call(*arguments):
             known = (function.__name__, key(*arguments))

@@ -56,7 +56,7 @@ def downloads(*overlays):
         update_config(merged, read_yaml(f"config/{name}.yaml"))
     values, experiments, datasets = config.load(merged)
     files = read_yaml("config/files.yaml")
-    carried = {  # by packages that are installed with the workflow
+    carried = {  # packages that are installed with the workflow have these files
         f"data/raw/{name}"
         for name, file in files.items()
         if file["urls"][0].startswith("installed:")
@@ -76,5 +76,5 @@ def test_the_default_needs_no_download_and_the_overlays_combine():
     for overlays in (["real"], ["real", "full"]):
         assert images in downloads(*overlays)["einarsson_data"]
     assert not any(downloads("smoke").values())
-    # Alone, the published protocols name the data that they are stated for.
+    # The published protocols alone name the data for which they are stated.
     assert images in downloads("full")["einarsson_logistic"]

@@ -1,4 +1,4 @@
-"""Figures and tables of the data show what independent counts, means and orders say."""
+"""Figures and tables of data agree with counts, means and orders that are computed independently."""
 
 import json
 from types import SimpleNamespace
@@ -78,7 +78,7 @@ def test_violins_have_the_classes_quartiles(digits):
     rows = ten.X[ten.y == 7].astype(float)
     distances = np.linalg.norm(rows - rows.mean(axis=0), axis=1)
     drawn = [line.get_ydata() for line in axes.lines if (np.abs(line.get_xdata() - 7) < 0.5).all()]
-    _, box, median = drawn  # and, first, a whisker of no width
+    _, box, median = drawn  # the first is a whisker without width
     np.testing.assert_allclose(box, np.quantile(distances, [0.25, 0.75]))
     assert median == pytest.approx(np.median(distances))
     assert [text.get_text() for text in axes.get_xticklabels()] == list("0123456789")
@@ -132,7 +132,7 @@ def test_boxes_are_quartiles_of_weights_and_noise(tmp_path):
     for k, (top, bottom) in enumerate(zip(fig.axes[:2], fig.axes[2:], strict=True)):
         values = [*arrays["noise"][k], arrays["weights"][k]]
         magnitudes = [np.abs(v[v != 0]) for v in values]
-        # Between two order statistics, a quartile is taken on the scale that is drawn.
+        # A quartile between two order statistics is interpolated on the drawn scale.
         for axes, shown, there, back in (
             (top, values, np.arcsinh, np.sinh),
             (bottom, magnitudes, np.log, np.exp),

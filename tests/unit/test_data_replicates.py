@@ -1,4 +1,4 @@
-"""Simulated data sets are draws: several of one law, and intervals that are over them."""
+"""Simulated data sets are draws: there may be several of one law, and intervals are over them."""
 
 import json
 import math
@@ -46,7 +46,7 @@ def test_the_first_data_set_is_what_it_was_and_others_are_of_other_separators(da
     for part in three.replicates[1:]:
         X, y = three.floats(part=part)
         assert X.shape == (40, 3) and np.linalg.norm(X, axis=1) == pytest.approx(np.ones(40))
-        # separable, but not by the first one's separator
+        # separable, but not by the separator of the first data set
         assert ((X @ three["separator"] > 0) != (y > 0)).any()
     assert not (three["X_replicate1"] == three["X_replicate2"]).any()
 
@@ -69,7 +69,7 @@ def test_folds_are_of_each_data_set_and_all_draws_are_shared_among_them(data):
 
 
 def draws(values):
-    """A run file's frame of values (data sets, folds, draws)."""
+    """The frame of a run file, from values of shape (data sets, folds, draws)."""
     at = np.indices(values.shape).reshape(3, -1)
     names = ("data_set", "fold", "restart")
     frame = pd.DataFrame(dict(zip(names, at, strict=True)) | {"error": values.ravel()})
@@ -113,5 +113,5 @@ def test_a_prediction_covers_a_run_on_another_data_set_as_often_as_it_says(sprea
     for _ in range(150):
         low, high = predict(run(5, 4), Protocol(5, 6, data_drawn=True), rng).interval
         inside += low <= run(1, 6).mean() <= high
-    # of 150, by the binomial distribution: three standard errors below 95 %, and not all
+    # of 150: at least three binomial standard errors below 95 %, but not all
     assert 0.95 - 3 * math.sqrt(0.95 * 0.05 / 150) < inside / 150 < 1

@@ -1,4 +1,4 @@
-"""What the configuration says about data sets: refused with a sentence where it cannot be meant."""
+"""What the configuration says about data sets. What makes no sense is refused with a sentence."""
 
 import gzip
 

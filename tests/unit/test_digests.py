@@ -1,4 +1,4 @@
-"""The digest that decides what reruns follows the code that runs, not how it is written down."""
+"""The digest that decides what reruns depends on the code that runs, not on how it is written."""
 
 import ast
 import hashlib
@@ -87,6 +87,6 @@ def test_summaries_count_where_they_are_shown():
 
 
 def test_every_version_of_python_finds_the_same():
-    """A value written down once: a parser that records more, or less, would change every digest."""
+    """A recorded value: a parser that records more or less would change every digest."""
     found = hashlib.sha256(code(CODE).encode()).hexdigest()
     assert found.startswith("74e0be08662706b0")

@@ -1,4 +1,4 @@
-"""What documents print runs, and their links lead somewhere."""
+"""Programs and commands in documents run, and links lead somewhere."""
 
 import re
 import shlex
@@ -32,7 +32,7 @@ def test_dp_in_ten_lines():
 
 
 def headings(path):
-    """Names by which a document's headings are linked."""
+    """The names by which links find a document's headings."""
     found = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in found}
 
@@ -52,13 +52,13 @@ def test_the_readme_is_short():
 
 
 def test_hooks_before_a_commit_are_those_of_the_checks():
-    """Each hook runs a program of .venv that .ci/run runs too, or what a test here compares."""
+    """Each hook runs a program of .venv that .ci/run runs too, or a comparison that is also a test."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     programs = {hook["id"]: " ".join(shlex.split(hook["entry"])[:2]) for hook in hooks}
     checks = (ROOT / ".ci/run").read_text(encoding="utf-8")
     for name in ("ruff", "ruff-format", "snakefmt"):
         assert f"step {programs[name]}" in checks
-    assert {hook["language"] for hook in hooks} == {"system"}  # as pinned: nothing is downloaded
+    assert {hook["language"] for hook in hooks} == {"system"}  # from .venv, with pinned versions
     remedy = "scripts/tools/explain_config.py"
     assert remedy in hooks[-1]["entry"] and (ROOT / remedy).exists()
 

@@ -1,4 +1,4 @@
-"""Downloads: the first place with the right content wins, and what was good is never lost."""
+"""Downloads: the first place with the right content wins, and a good file is never lost."""
 
 import errno
 import hashlib
@@ -15,11 +15,11 @@ from study.data.downloads import Wanted, fetch
 CONTENT = bytes(range(256)) * 40
 SHA = hashlib.sha256(CONTENT).hexdigest()
 PAGE = b"<!DOCTYPE html>\n<html><body>Log in to the network</body></html>"
-NOWHERE = "http://127.0.0.1:9/file.bin"  # the discard port: nothing listens
+NOWHERE = "http://127.0.0.1:9/file.bin"  # the discard port, where nothing listens
 
 
 class Handler(BaseHTTPRequestHandler):
-    """/file.bin and /ranges/file.bin; /cut/file.bin breaks off; /page/... is HTML; /lie/... is other."""
+    """/file.bin and /ranges/file.bin; /cut/file.bin breaks off; /page/... is HTML; /lie/... is wrong."""
 
     def do_GET(self):
         self.server.requests.append((self.path, self.headers.get("Range")))
@@ -230,7 +230,7 @@ def test_a_file_of_an_installed_package(out, tmp_path, monkeypatch):
 
 @pytest.fixture
 def wheels(tmp_path, monkeypatch):
-    """A folder of wheels in place of the package index."""
+    """A folder of wheels that takes the place of the package index."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     with zipfile.ZipFile(folder / "carrier-1.0-py3-none-any.whl", "w") as wheel:
@@ -248,10 +248,10 @@ def wheels(tmp_path, monkeypatch):
 
 
 def test_a_member_of_a_wheel(out, wheels):
-    """A wheel for any Python, without its dependencies."""
+    """The wheel may be for any Python, and its dependencies are not needed."""
     fetch(wanted("pypi:carrier==1.0#carrier/rows.bin"), out)
     assert out.read_bytes() == CONTENT and files(out) == ["file.bin"]
-    fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # the existing file is right
+    fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # the file stays
     out.unlink()
     for place, problem in (
         ("pypi:carrier==2.0#carrier/rows.bin", r"pip cannot download carrier==2.0 \(No matching"),

@@ -76,7 +76,7 @@ def test_full_configuration_is_the_published_protocol():
 
 
 def test_real_configuration_has_ten_sizes_and_eight_simulations():
-    """And of the logistic study all 50 sizes, the source's simulations, and noise of every cell's own."""
+    """The logistic study has all 50 sizes, the source's simulations, and new noise in every cell."""
     found = resolved("real")
     logistic = found["einarsson_logistic"]
     assert logistic.sweeps["as_run"]["train_sizes"] == list(range(235, 11751, 235))
@@ -87,7 +87,7 @@ def test_real_configuration_has_ten_sizes_and_eight_simulations():
         experiment = found[f"einarsson_{name}"]
         assert experiment.simulations >= 8
         for sweep, entry in experiment.sweeps.items():
-            # not along sizes, or parts of others
+            # not along sizes, or parts of other sweeps
             parts = ("first_sizes", "pca_first_sizes", "two_rates", "as_run_dimensions")
             if sweep not in ("proven_epsilons", "centres", *parts):
                 assert len(entry["train_sizes"]) >= 10, (name, sweep)
@@ -123,7 +123,7 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
     for method in ("dp_sgd", "pca_central", "pixels_central"):
         parts = found["full", method]["of_the_published_grid"].split("; ")
         assert all(a == b for a, b in (part.split()[1::2] for part in parts)), parts
-    # a thinned grid is a part of the published grid, and nothing else
+    # a thinned grid has no values beside those of the published grid
     assert not any("more" in row["of_the_published_grid"] for row in found.values())
     words = found["full", "nonprivate_sum"]["of_the_published_grid"]
     assert words == "lambda 32 of 32"

@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 ENVS = ROOT / "envs"
-# conda environments are for clusters: Linux, on the processor most of them have.
+# conda environments are for clusters: Linux, on the processor that most clusters have.
 LINUX = {
     "sys_platform": "linux",
     "platform_system": "Linux",
@@ -36,7 +36,7 @@ def environment(python):
 
 
 def requirements(lines):
-    """The requirements in a file's lines, comments left out."""
+    """The requirements in a file's lines, without comments."""
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in lines)
     return [Requirement(line) for line in lines if line]
 
@@ -46,7 +46,7 @@ def direct():
 
 
 def applicable(items, python):
-    """{canonical name: requirement} of those whose markers hold for that Python."""
+    """{canonical name: requirement}, if its markers hold for that Python."""
     there = environment(python)
     return {
         canonicalize_name(item.name): item
@@ -56,7 +56,7 @@ def applicable(items, python):
 
 
 def locked(python):
-    """{name: version} of the lock, for that Python."""
+    """{name: version} in the lock, for that Python."""
     items = requirements((ENVS / "requirements.lock").read_text().splitlines())
     return {name: pinned(item) for name, item in applicable(items, python).items()}
 
@@ -78,7 +78,7 @@ def conda():
 
 
 def closure(names, python):
-    """The names, and all that the installed packages of these names need."""
+    """The names, and the names of all packages that they need, as installed."""
     found, waiting = set(), set(names)
     while waiting:
         name = waiting.pop()
@@ -89,7 +89,7 @@ def closure(names, python):
 
 
 def imported(*folders):
-    """{distribution: a file that imports it}, of the Python and Snakemake files under the folders."""
+    """{distribution: a file that imports it}, for the Python and Snakemake files in the folders."""
     files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     snakefiles = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.smk"))]
     if "workflow" in folders and (ROOT / "Snakefile").exists():
@@ -101,11 +101,11 @@ def imported(*folders):
                 modules.update((alias.name.split(".")[0], path) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 modules[node.module.split(".")[0]] = path
-    for path in snakefiles:  # not Python: rules stand between the statements
+    for path in snakefiles:  # not Python, since rules stand between the statements
         text = path.read_text(encoding="utf-8")
         for name in re.findall(r"^\s*(?:import|from)\s+(\w+)", text, re.MULTILINE):
             modules[name] = path
-    # Modules in reach of an import without being installed: beside the script, or beside the test.
+    # Modules that can be imported without being installed: beside the script, or beside the test.
     own = {path.stem for path in files} | {
         p.name for p in (ROOT / "scripts").iterdir() if p.is_dir()
     }
@@ -163,13 +163,13 @@ def test_imports_are_direct_requirements(folders):
 
 
 def test_jobs_find_their_imports_in_the_conda_environment():
-    # Snakemake runs jobs; only what is started by hand imports it.
+    # Only programs that a person starts import Snakemake; jobs do not.
     found = {name: path for name, path in imported("scripts").items() if name != "snakemake"}
     missing = {name: path for name, path in found.items() if name not in conda()[1]}
     assert not missing, f"add to envs/environment.yaml: {missing}"
 
 
-# ---- setup.sh, without network: a stand-in for Python makes a .venv whose pip only takes notes
+# ---- setup.sh, without network: a stand-in for Python makes a .venv whose pip only records its calls
 
 STAND_IN = """\
 #!/bin/sh
@@ -188,7 +188,7 @@ TOOLS = ["sh", "cat", "cksum", "cp", "dirname", "grep", "mkdir", "rm", "sed", "t
 
 
 class Project:
-    """A copy of what setup.sh needs, and the stand-in."""
+    """A copy of the files that setup.sh needs, and the stand-in for Python."""
 
     def __init__(self, folder):
         self.root = folder / "a project"
@@ -203,7 +203,7 @@ class Project:
         path.chmod(0o755)
 
     def run(self, **variables):
-        """Run setup.sh: its exit code, its output, and what it had the stand-in do."""
+        """Run setup.sh: its exit code, its output, and the calls of the stand-in."""
         calls = self.root / "calls"
         calls.write_text("")
         result = subprocess.run(
@@ -225,7 +225,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def tools(tmp_path):
-    """A folder with the commands that setup.sh uses, and no Python."""
+    """A folder with the commands that setup.sh uses, without any Python."""
     folder = tmp_path / "tools"
     folder.mkdir()
     for name in TOOLS:
@@ -316,7 +316,7 @@ def test_setup_without_ensurepip_uses_the_pip_there_is(project):
 
 
 def test_setup_without_any_pip_trusts_only_the_known_one(project):
-    """An index whose pip has another checksum: nothing of it is run, and the advice is Debian's package."""
+    """The index has a pip with another checksum: it is not run, and the advice is Debian's package."""
     (project.root / "no-ensurepip").touch()
     (project.root / "no-pip").touch()
     wheel = re.search(r'NAME = "(.+)"', (ENVS / "setup.sh").read_text())[1]
@@ -342,7 +342,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 @pytest.mark.slow
 def test_setup_for_real(project, tmp_path):
-    """A true venv and a true pip, which finds the one package of the lock in a folder."""
+    """A real venv and a real pip, which finds the only package of the lock in a folder."""
     with zipfile.ZipFile(tmp_path / "demo-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("demo.py", "")
         wheel.writestr(

@@ -37,7 +37,7 @@ def test_classification_is_scikit_learns(n, kept, steps, rng, monkeypatch):
 
 
 def test_auc_of_ties_and_zeros():
-    """Signed zeros are equal, and all ties give a half."""
+    """Signed zeros are equal, and if all scores tie, the AUC is a half."""
     positive = np.array([True, False, True, False, True])
     scores = np.array([
         [0.0, -0.0, 0.0, -0.0, 0.0],

@@ -1,4 +1,4 @@
-"""Inseparable data as Veldhuizen (2020) makes them, and the breast-cancer rows that it uses."""
+"""Data that are not separable, made as in Veldhuizen (2020), and the breast-cancer rows of that thesis."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from study.data import readers
 
 @pytest.mark.parametrize("columns", [2, 10])
 def test_separator_has_the_largest_margin(columns):
-    """Against the quadratic programme min ||w||^2 with all margins at least 1."""
+    """It is compared with the quadratic programme: min ||w||^2 with all margins at least 1."""
     X, y, true = examples.simulate_separable(500, columns, 0.05, generator(81, columns))
     found = examples.maximum_margin_separator(X, y)
     A = X * y[:, None]
@@ -43,9 +43,9 @@ def test_labels_are_flipped_in_the_band_of_the_estimated_separator_only():
     rows = 20_000
     X, y, separator = examples.simulate_expanded_band(rows, 10, 0.03, 0.1, 0.2, generator(82))
     true = examples.simulate_separable(rows, 10, 0.03, generator(82))
-    np.testing.assert_array_equal(X, true[0])  # the same points, relabelled
+    np.testing.assert_array_equal(X, true[0])  # the same points with other labels
     assert (np.abs(X @ true[2]) >= 0.03).all()
-    assert np.linalg.norm(separator - true[2]) > 1e-4  # estimated, not the simulation's
+    assert np.linalg.norm(separator - true[2]) > 1e-4  # the estimated one, not the simulation's
     np.testing.assert_array_equal(separator, examples.maximum_margin_separator(X, true[1]))
 
     flipped = y != true[1]
@@ -95,9 +95,9 @@ def test_the_real_rows_are_the_same_in_both_forms(tmp_path):
     for record in (meta, other):
         assert record["rows"] == 565 and record["bound"] == 1 and not record["private_rows"]
         assert record["columns"][3] == "mean area"
-    # as the source prepares them: nearly parallel, because the area is by far the largest number
+    # prepared as in the source they are nearly parallel, because the area is by far the largest number
     assert (raw["X"][:, 3] > 0.9).mean() > 0.99
-    # the rows themselves, up to their norm, from another reader
+    # the same rows, but for their norm, from another reader
     from sklearn.datasets import load_breast_cancer
 
     bunch = load_breast_cancer()

@@ -1,4 +1,4 @@
-"""config/README.md is what the schemas and the code say."""
+"""config/README.md says what the schemas and the code say."""
 
 import re
 import subprocess
@@ -25,7 +25,7 @@ def test_the_configurations_readme_is_what_is_generated():
     ).stdout
     remedy = "run: python scripts/tools/explain_config.py > config/README.md"
     found = (ROOT / "config/README.md").read_text(encoding="utf-8")
-    for name in MECHANISMS:  # one of your own needs no entry
+    for name in MECHANISMS:  # a user's own mechanism needs no entry
         if f"| `{name}` |" not in found:
             made = re.sub(rf"^\| `{name}` \|.*\n", "", made, flags=re.MULTILINE)
     assert found == made, remedy
@@ -40,7 +40,7 @@ def test_every_key_mechanism_and_kind_is_explained():
             assert f"`{key}`" in text or f".{key}`" in text, f"{path.name}: {key}"
     for found in (*kinds.SECTIONS.values(), kinds.CHECKS):
         for name in found:
-            row = rf"^\| `{name}` \|.*\| `\w+`: `[\w-]+` \|$"  # an example ends it
+            row = rf"^\| `{name}` \|.*\| `\w+`: `[\w-]+` \|$"  # the last column is an example
             assert re.search(row, text, re.MULTILINE), name
 
 
@@ -56,7 +56,7 @@ def keys(schema):
 
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
 def test_schemas_hold_known_words_only(path):
-    """A comma in an unquoted description would cut it short and begin a keyword of its own."""
+    """A comma in an unquoted description would end it, and begin another keyword."""
     schema = read_yaml(path)
     jsonschema.Draft202012Validator.check_schema(schema)
     known = {*jsonschema.Draft202012Validator.VALIDATORS, "title", "description", "default"}

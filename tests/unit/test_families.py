@@ -1,4 +1,4 @@
-"""`vary`: one entry of `methods` stands for a method per combination, under labels that are told."""
+"""`vary`: an entry of `methods` stands for one method per combination, under labels that it describes."""
 
 import copy
 import itertools
@@ -145,7 +145,7 @@ def test_a_familys_name_stands_for_its_members(study):
     assert found.tables["errors"]["methods"] == MEMBERS
     assert found.figures["panels"]["options"]["panels"]["a"] == ["nonprivate", *MEMBERS]
     assert {cell.method for cell in found.cells("main")} == {"nonprivate", *MEMBERS}
-    # one search each, of its own settings
+    # each has a search of its own settings
     searches = {f"rate_{label}": label for label in MEMBERS}
     assert {name: search["method"] for name, search in found.searches.items()} == searches
     assert all(found.methods[label]["search"] == name for name, label in searches.items())
@@ -291,7 +291,7 @@ def test_overlays_change_a_family():
 
 
 def test_the_projects_families_keep_their_labels(loaded):
-    """Labels are axes of seeds and parts of paths: another label is another result."""
+    """Seeds depend on labels, and paths contain them, so another label would be another result."""
     sgd, lasso = (loaded[0][name] for name in ("einarsson_sgd", "einarsson_lasso"))
     assert [cell.method for cell in sgd.cells("dimensions") if cell[2:] == (90, 1)] == [
         *("dp_sgd_d4", "dp_sgd_d15", "dp_sgd_d50", "dp_sgd_all"),
@@ -309,7 +309,7 @@ def test_the_projects_families_keep_their_labels(loaded):
 
 
 def test_no_option_has_the_name_of_a_column():
-    """results.csv has a column per varied option beside its own; adjacency means the same in both."""
+    """results.csv has columns for varied options beside its own. `adjacency` means the same as both."""
     for name, mechanism in MECHANISMS.items():
         assert set(mechanism.options) & set(COLUMNS) <= {"adjacency"}, name
 
@@ -325,7 +325,7 @@ def selected(study, search=(), **method):
 
 def test_settings_of_a_search_are_selected(study):
     search = {"selection": {"runs": 7, "law": "geometric"}}
-    options = {"learning_rate": 2, "iterations": 3}  # the grid has another value for it
+    options = {"learning_rate": 2, "iterations": 3}  # the grid gives it another value
     experiment = selected(study, search, options=options)
     found = experiment.methods["m"]
     assert found["mechanism"] == "private_selection"

@@ -1,4 +1,4 @@
-"""Boosted AdaSSP, Iterative Hessian Mixing and TukeyEM: what is paid for, and what they compute."""
+"""Boosted AdaSSP, Iterative Hessian Mixing and TukeyEM: what they pay for, and what they compute."""
 
 import math
 
@@ -27,7 +27,7 @@ def problem(n=3000, d=4, seed=1):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_boosted_parts_compose_to_mu(adjacency):
-    """Sensitivities over the noise, from two records at right angles with opposite targets."""
+    """Sensitivities over the noise, found with two orthogonal records that have opposite targets."""
     mechanism, R, clip, steps = MECHANISMS["boosted_adassp"], 2.0, 0.3, 7
     p = mechanism.parameters(
         50, 3, epsilon=1.0, delta=1e-6, bound=R, clip=clip, iterations=steps, adjacency=adjacency
@@ -55,7 +55,7 @@ def test_boosting_without_noise_is_least_squares():
 
 
 def test_the_descent_is_stable_where_noise_exceeds_the_signal():
-    """Small epsilon, few rows, many columns: the spectral radius of P X'X stays below 2."""
+    """With a small epsilon, few rows and many columns, the spectral radius of P X'X stays below 2."""
     X, _ = problem(300, 12)
     gram, _ = quadratics.moments(X, np.ones(300))
     mechanism = MECHANISMS["boosted_adassp"]
@@ -76,7 +76,7 @@ def test_the_descent_is_stable_where_noise_exceeds_the_signal():
 
 
 def test_one_records_share_is_bounded_where_scores_overflow():
-    """Weights of both signs beyond a float's range: the residual is at most the clip."""
+    """Weights have both signs and exceed a float's range. The residual is still at most the clip."""
     moments = []
 
     def step(moment):
@@ -91,7 +91,7 @@ def test_one_records_share_is_bounded_where_scores_overflow():
 
 
 def test_what_the_released_boosting_gives():
-    """Claim 1 at delta 1e-6, 100 steps: mu 42.7 and an epsilon of 1,112; the mean of T + 2 = 102."""
+    """A claim of 1 at delta 1e-6 with T = 100: T + 2 releases give mu = 42.7, an epsilon of 1,112."""
     mechanism = MECHANISMS["boosted_adassp_released"]
     found = mechanism.guarantee(1000, 1, epsilon=1.0, delta=1e-6)
     assert found.claimed_epsilon == 1.0 and found.adjacency == "add-remove"
@@ -103,7 +103,7 @@ def test_what_the_released_boosting_gives():
 
 
 def test_the_released_boostings_noise_is_as_stated():
-    """Without data the last moment is noise of the multiplier's deviation."""
+    """Without data, the last moment is noise alone, with the multiplier's deviation."""
     mechanism, draws = MECHANISMS["boosted_adassp_released"], 20_000
     X, y = np.array([[1.0]]), np.array([0.0])
     given = {"epsilon": 1.0, "delta": 1e-6, "iterations": 1}
@@ -148,7 +148,7 @@ def test_wishart_matrices_have_their_moments():
 
 @pytest.mark.parametrize("calibration", ["analytic", "published"])
 def test_the_spectral_ridge_is_about_the_noises_norm(calibration):
-    """Without rows' help most noisy matrices are definite, and not by far: the ridge is no larger."""
+    """Even without rows, most noisy matrices become definite, but only just: the ridge is no larger."""
     X, y = np.zeros((50, 15)), np.zeros(50)
     given = {"epsilon": 1.0, "delta": 1e-6, "restarts": 300, "calibration": calibration}
     found = {
@@ -181,7 +181,7 @@ def test_volumes_and_weights_of_the_given_examples():
 
 
 def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
-    """Random neighbours: |k^ - k^'| <= 1, and where k^ >= 1 the draws differ as little as is proved."""
+    """For random neighbours |k^ - k^'| <= 1, and if k^ >= 1, the draws differ as little as is proved."""
     rng, epsilon, delta, m, t = generator(10), 1.5, 0.2, 60, 15
     seen = set()
     for _ in range(300):
@@ -210,7 +210,7 @@ def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
 
 
 def test_points_of_a_shell_are_uniform_in_it():
-    """Against rejection: coordinates' quantiles of points in R_i but not in R_{i+1}."""
+    """Rejection sampling gives the same quantiles of coordinates, in R_i but not in R_{i+1}."""
     points, i, draws = nested(), 3, 20_000
     found = tukey.shell_point(np.repeat(points, draws, axis=0), np.full(draws, i), generator(11))
     low, high, low_in, high_in = (
@@ -244,7 +244,7 @@ def test_tukey_em_refuses_what_it_must_and_answers_near_the_fit():
 
 
 def test_the_threshold_pair_is_told_by_the_probability_of_an_answer():
-    """22 against 21 of 21.64: with noise of scale 2 a ratio of e^{1/2} at most, as released e^2."""
+    """22 against 21 at 21.64: noise of scale 2 gives a ratio of at most e^{1/2}, as released e^2."""
     from dp.privacy.pairs import find
 
     tied = 1e-10 * np.linspace(0, 1, 320)[:, None]

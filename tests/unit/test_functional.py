@@ -20,7 +20,7 @@ from dp.seeds import generator
 
 
 def coefficients(x, y, loss):
-    """One record's polynomial, monomial by monomial, written out."""
+    """One record's polynomial, written out monomial by monomial."""
     d = len(x)
     if loss == "squared":
         linear = [-2 * y * x[j] for j in range(d)]
@@ -79,7 +79,7 @@ def test_the_coordinate_sensitivity_is_reached(d, loss, size):
 @pytest.mark.parametrize("loss", POLYNOMIALS)
 @pytest.mark.parametrize("radius", [0.5, 1.0, 3.0, 6.0])
 def test_the_gaussian_sensitivity_is_reached(loss, radius):
-    """Without equal coordinates in both records, so that no diagonal term changes."""
+    """The records' squared coordinates are equal, so no diagonal term changes."""
     alpha, beta, _ = POLYNOMIALS[loss]
     k = min((beta / (2 * alpha)) ** 2, radius**2)
     # With many coordinates of equal size the diagonal's share vanishes: x and x' of norm R with
@@ -97,7 +97,7 @@ def test_the_gaussian_sensitivity_is_reached(loss, radius):
 
 @pytest.mark.parametrize("d", [2, 4, 8])
 def test_the_l2_sensitivity_is_nearly_reached(d):
-    """A search over pairs on the sphere comes within 10 %: there is little left to tighten."""
+    """A search over pairs on the sphere comes within 10 %, so the bound is nearly tight."""
     from scipy.optimize import minimize
 
     def negative(z):
@@ -186,7 +186,7 @@ def test_the_noise_is_symmetric_and_has_its_law():
     )
     np.testing.assert_array_equal(Q, Q.transpose(0, 2, 1))
 
-    # Through the mechanism: on zeros the released minimiser is a function of the noise alone.
+    # On rows of zeros, the minimiser that the mechanism releases depends on the noise alone.
     X, y = np.zeros((5, 1)), np.array([1, 1, -1, 1, -1])
     for name, options, law in (
         ("functional_laplace", {}, laplace(scale=published_sensitivity(1) / scale)),
@@ -197,12 +197,12 @@ def test_the_noise_is_symmetric_and_has_its_law():
             X, y, epsilon=scale, restarts=4000, rng=generator(4), repair="none", **options
         )
         law = law or norm(scale=release.info["scale"])
-        # w = -e/(2E) for noise e, E: its sign says nothing, whether 2E > 0 does half of the time.
+        # w = -e/(2E) for noise e, E. The sign of e is symmetric, and 2E > 0 in half of the draws.
         assert abs(release.info["unbounded"].mean() - 0.5) < 0.03
         noise = mechanism.release(
             X, y, epsilon=scale, restarts=4000, rng=generator(4), lam=1e9, **options
         )
-        # lam n (squared loss: twice) swamps E: w n lam = -e/2.
+        # A large lam n (twice that for squared loss) swamps E: w n lam = -e/2.
         assert kstest(-noise.weights[:, 0] * 2 * 5e9, law.cdf).pvalue > 0.01
 
 
@@ -231,7 +231,7 @@ def test_an_unbounded_quadratic_left_alone_is_a_status():
 
 
 def test_adam_is_adam():
-    """Against the update written out for one coordinate, and at its limit against the minimum."""
+    """The update is compared with one written out for a coordinate, and its limit with the minimum."""
     A, b = np.array([[[3.0]]]), np.array([[2.0]])
     w = m = v = 0.0
     for t in range(1, 6):
@@ -243,7 +243,7 @@ def test_adam_is_adam():
 
 
 def test_few_steps_of_adam_do_not_move_between_small_epsilons():
-    """80 steps of 0.001 follow the signs of the noise: the same weights from 0.001 to 0.1."""
+    """80 steps of 0.001 follow the signs of the noise, so weights are the same from 0.001 to 0.1."""
     X, y = rows()
     weights = [
         MECHANISMS["functional_laplace"]
@@ -259,7 +259,7 @@ def test_guarantees_state_what_is_proven():
     laplace_ = MECHANISMS["functional_laplace"]
     published = laplace_.guarantee(100, 30, epsilon=1.0, bound=math.sqrt(30), coordinate_bound=1.0)
     assert (published.claimed_epsilon, published.epsilon) == (1.0, 1.0)
-    assert "0.5-DP" in published.reason  # its sensitivity is twice the tight one
+    assert "0.5-DP" in published.reason  # the published sensitivity is twice the tight one
     exact = laplace_.guarantee(
         *(100, 30), epsilon=1.0, bound=9.0, coordinate_bound=1.0, sensitivity="coordinate"
     )

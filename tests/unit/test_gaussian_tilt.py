@@ -51,7 +51,7 @@ def worst_1d(sigma, n_lambda, epsilon):
 
 
 def test_densities_in_one_dimension_are_those_of_the_solver():
-    """Integrates to 1, and the minimiser has the distribution function: the independent truth is one."""
+    """The density integrates to 1, and minimisers follow it: so it may serve as independent truth."""
     rng = np.random.default_rng(5)
     sigma, n_lambda, row = 2.0, 1.5, 1.0
     b = rng.normal(0, sigma, 4000)
@@ -85,7 +85,7 @@ def test_add_remove_is_exact_at_the_threshold_and_too_much_below(epsilon):
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 4.0])
 def test_no_density_in_one_dimension_exceeds_the_profile(row, share, epsilon):
-    """At every epsilon, also below that of the threshold, for records of all lengths."""
+    """This holds at every epsilon, even below the threshold's, and for records of all lengths."""
     sigma = gaussian_tilt.sigma_where_free(1.0, DELTA, adjacency=ADD_REMOVE)
     n_lambda = share * gaussian_tilt.least_regularisation(1.0, 1 / sigma, adjacency=ADD_REMOVE)
     both = gaussian_tilt.profile(1 / sigma, 1 / n_lambda, ADD_REMOVE)
@@ -96,7 +96,7 @@ def test_no_density_in_one_dimension_exceeds_the_profile(row, share, epsilon):
 
 
 def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
-    """delta of replacing v by v', `angle` degrees apart, others pulling by `pull` along the bisector.
+    """delta of replacing v by v', `angle` degrees apart. The others pull by `pull` along the bisector.
 
     The common density factor cancels; w runs over a rotated grid around both means.
     """
@@ -121,7 +121,7 @@ def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_replace_one_is_nearly_reached_at_179_degrees_and_never_exceeded(epsilon):
-    """A label flip (180 degrees) shows nothing; near it others pull both slopes to 1."""
+    """A label flip (180 degrees) shows nothing. Near it, the others can pull both slopes to 1."""
     sigma = gaussian_tilt.sigma_where_free(epsilon, DELTA)
     least = gaussian_tilt.least_regularisation(epsilon, 2 / sigma)
     reach = np.geomspace(100, 30_000, 4) * least
@@ -138,7 +138,7 @@ def test_replace_one_is_nearly_reached_at_179_degrees_and_never_exceeded(epsilon
 @pytest.mark.parametrize("angle", [179.0, 150.0, 90.0, 20.0])
 @pytest.mark.parametrize("share", [0.15, 1.0])
 def test_no_density_in_two_dimensions_exceeds_the_replace_one_profile(angle, share):
-    """Smaller noise, at which pairs at all angles show a delta."""
+    """The noise is smaller here, so that pairs at all angles show a delta."""
     sigma, epsilon = 2.5, 0.5
     n_lambda = share * gaussian_tilt.least_regularisation(epsilon, 2 / sigma)
     profile = gaussian_tilt.profile(1 / sigma, 1 / n_lambda)
@@ -214,10 +214,10 @@ def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=
 
 
 def test_log_cosh_adding_has_two_tails_and_removing_one():
-    """Others and a label that turn the record's slope over at w = 0 make adding reach 2 G(m).
+    """If the others and the target make the record's slope change its sign at w = 0, adding reaches 2 G(m).
 
-    The slope turns over quickly where Lambda is small against the noise, so a small Lambda shows it;
-    removing keeps one tail there.
+    The slope changes its sign quickly if Lambda is small against the noise, so a small Lambda shows it.
+    Removing keeps one tail there.
     """
     epsilon, m = 1.0, 1.0
     n_lambda = 0.02

@@ -1,4 +1,4 @@
-"""Heat maps of searches show sums and means of the searches' own files."""
+"""Heat maps of searches show sums and means from the searches' files."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ EXPERIMENT = SimpleNamespace(
 
 @pytest.fixture
 def searches(tmp_path):
-    """Cells -> files of searches over 3 x 2 values and a third option; sgd's has one value less."""
+    """Cells -> files of searches over 3 x 2 values and a third option. That of sgd has one value less."""
     rng, found = np.random.default_rng(1), {}
     for method, epsilon in (("dp_sgd", 0.1), ("dp_sgd", 1.0), ("sgd", np.inf)):
         for size in (90, 180):

@@ -1,4 +1,4 @@
-"""Standard errors and intervals that count the noise; the second release that pays for them."""
+"""Standard errors and intervals that count the noise, and the second release that they need."""
 
 import math
 
@@ -26,7 +26,7 @@ def rows(n, rng):
 
 
 def coverage(n, epsilon, replicates, draws=4, **options):
-    """(coverage, its Monte Carlo error, mean share of coarse draws) of 95 % intervals."""
+    """(coverage, its Monte Carlo error, mean share of draws that are too coarse) of 95 % intervals."""
     rng = generator(1, "coverage", n)
     lam = MECHANISM.rule_lambda(n, 6, epsilon, DELTA, **options)
     settings = {"epsilon": epsilon, "delta": DELTA, "lam": lam, "restarts": draws, "rng": rng}
@@ -52,7 +52,7 @@ def test_a_linearisation_that_is_too_coarse_says_so():
 
 
 def test_variances_of_many_releases_of_the_same_rows_are_the_noise():
-    """The sampling's part aside, the covariance is what the noise does: 600 draws on one data set."""
+    """Without its part for sampling, the covariance is that of the noise: 600 draws on one data set."""
     rng = generator(3)
     X, y = rows(20_000, rng)
     lam = MECHANISM.rule_lambda(20_000, 6, 1.0, DELTA)
@@ -89,7 +89,7 @@ def test_without_noise_and_ridge_it_is_the_textbooks_covariance():
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("robust", [False, True])
 def test_shares_of_the_budget_add_up(adjacency, robust):
-    """Tilt, output noise and matrices compose to mu where n lambda is far above the threshold."""
+    """Tilt, output noise and matrices compose to mu if n lambda is far above the threshold."""
     n, d, epsilon, bound = 4000, 3, 1.0, 1.5
     settings = {"epsilon": epsilon, "delta": DELTA, "lam": 0.2, "bound": bound}
     options = {"adjacency": adjacency, "robust": robust, "tolerance": 1e-8}
@@ -110,7 +110,7 @@ def test_shares_of_the_budget_add_up(adjacency, robust):
 
 
 def test_second_moments_move_by_at_most_their_sensitivities():
-    """Search over pairs of records: the largest found comes near the bound, none exceeds it."""
+    """A search over pairs of records comes near the bound, and never exceeds it."""
     rng = generator(6)
     largest = np.zeros(2)
     for _ in range(300):
@@ -172,7 +172,7 @@ def test_intervals_of_numbers_are_not_of_logistic_loss():
 
 @pytest.mark.parametrize("robust", [False, True])
 def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
-    """Noise is calibrated to c R^2 sqrt(2) and tau^2 R^2 sqrt(2), which orthogonal rows reach, or tau^2."""
+    """Noise is for c R^2 sqrt(2) and tau^2 R^2 sqrt(2), which orthogonal rows reach, or for tau^2."""
     tau, rng = 0.5, generator(23)
     loss = get("log_cosh", tau=tau)
     p = NUMBERS.parameters(50, 2, epsilon=1.0, delta=DELTA, lam=1.0, robust=robust, **WIDTH)
@@ -180,7 +180,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
     mu = plan.mu_output * math.sqrt(p.covariance) / NUMBERS._second(vars(p))
     limits = np.array(NUMBERS._scales(50, p, plan)) * 50 * mu
     tilt_and_output = 2 * tau / plan.scale, plan.mu_output
-    assert plan.mu_output**2 > 2 * mu**2  # both are paid for, and the weights' noise beside them
+    assert plan.mu_output**2 > 2 * mu**2  # both are paid for, beside the noise on the weights
     assert math.hypot(*tilt_and_output) < gaussian_mu(1.0, DELTA)
     largest = np.zeros(2)
     for _ in range(2000):
@@ -199,7 +199,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
 
 
 def test_one_number_stands_for_the_slopes_where_errors_do_not_depend_on_rows():
-    """At a large epsilon it is what robust intervals find; not so where errors grow with a column."""
+    """At a large epsilon it agrees with robust intervals, but not if errors grow with a column."""
     rng = generator(26)
     X, y = linear_rows(40_000, rng)
     settings = {"epsilon": 50.0, "delta": DELTA, "lam": 1e-4, **WIDTH}
@@ -215,7 +215,7 @@ def test_one_number_stands_for_the_slopes_where_errors_do_not_depend_on_rows():
     uneven = np.clip(X @ THETA / 4 + 0.5 * X[:, 0] * rng.standard_normal(len(y)), -1, 1)
     (one, _), (other, _) = errors(uneven, False), errors(uneven, True)
     assert other[0] > 1.2 * one[0]
-    settings |= {"epsilon": 0.05, "lam": 1.0}  # the number's noise is as large as the number
+    settings |= {"epsilon": 0.05, "lam": 1.0}  # the noise on the number is as large as the number
     assert errors(0 * y, False, n=2000)[1]
 
 
@@ -238,7 +238,7 @@ def test_intervals_of_numbers_cover(robust):
 
 
 def test_the_covariance_of_residuals_is_the_textbooks():
-    """statsmodels' M-estimator with sandwich covariance has no log-cosh; a numerical derivative does."""
+    """statsmodels has no log-cosh among its M-estimators, so this uses numerical derivatives."""
     X, y = linear_rows(4000, generator(25))
     loss = get("log_cosh", tau=0.25)
     (weights,), _ = minimise(X, y, 1e-9, loss=loss)

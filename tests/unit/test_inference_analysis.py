@@ -1,4 +1,4 @@
-"""The analyses of `frontier_inference`: a regression in the columns' own units, coverage by simulation."""
+"""The analyses of `frontier_inference`: a regression in the columns' own units, and simulated coverage."""
 
 from types import SimpleNamespace
 
@@ -37,14 +37,14 @@ def test_coefficients_are_those_of_the_columns_as_they_came(tmp_path):
     private = found.loc["noise_aware"].query("epsilon == 4")
     distance = (private["estimate"] - plain["estimate"]) / private["standard_error"]
     assert distance.abs().max() < 3
-    # at 0.1 linearising is too coarse, and the bootstrap finds wider intervals around the same release
+    # at 0.1 linearisation is too coarse; the bootstrap finds wider intervals around the same release
     assert (found.query("epsilon == 0.1")["coarse"] == 1).all()
     again, normal = found.loc["bootstrap"], found.loc["noise_aware"].query("epsilon == 0.1")
     assert set(again["epsilon"]) == {0.1} and again["standard_error"].isna().all()
     assert (again["estimate"] == normal["estimate"]).all()
     ratio = (again["high"] - again["low"]) / (normal["high"] - normal["low"])
     assert ratio.between(0.3, 6).all()
-    steps[2]["options"]["radius"] = 1.5  # rows are shortened: no units
+    steps[2]["options"]["radius"] = 1.5  # shortened rows have no units
     write_json(tmp_path / "d.json", facts)
     with pytest.raises(ValueError, match="rows are shortened"):
         inference.regression(experiment, spec, {"d": tmp_path / "d.npz"}, 1, out)

@@ -1,4 +1,4 @@
-"""Laplace noise per coordinate: its fits against scikit-learn, its scale, what is proven of it."""
+"""Laplace noise per coordinate: its fits against scikit-learn, its scale, and what is proven about it."""
 
 import math
 
@@ -31,7 +31,7 @@ def test_sum_intercept_is_scikit_learns_objective(data, lam, intercept, solver):
     np.testing.assert_allclose(weights[0, :-1], model.coef_[0], atol=2e-5)
     assert weights[0, -1] == pytest.approx(model.intercept_[0], abs=2e-5)
     assert info["status"][0] == "ok" and info["gradient_norm"][0] <= 1e-9
-    # The certificate, recomputed from the definition of the objective.
+    # The certificate is recomputed from the definition of the objective.
     X, y = data
     slope = -y / (1 + np.exp(y * (X @ weights[0, :-1] + weights[0, -1])))
     of_intercept = slope.mean() + lam / 80 * weights[0, -1] * (intercept == "regularised")
@@ -43,7 +43,7 @@ def test_sum_intercept_is_scikit_learns_objective(data, lam, intercept, solver):
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_a_path_of_lambdas_ends_at_the_minimisers_of_each_alone(data, loss, intercept):
-    """Down to ridges that single precision cannot resolve; certified, so within tolerance / ridge."""
+    """Even with ridges that single precision cannot resolve. Certified, so within tolerance / ridge."""
     lams = [4.0, 0.5, 0.25, 1e-3, 1e-5, 0.1]
     path = list(sum_intercept_path(*data, lams, loss=loss, intercept=intercept))
     for lam, (weights, info) in zip(lams, path, strict=True):
@@ -67,7 +67,7 @@ def test_a_search_tries_the_same_fits_as_single_releases(data):
 
 
 def test_sum_intercept_says_where_it_cannot_converge(data):
-    """From zero no row is on the bend of the Huber hinge, so that the Hessian has no intercept."""
+    """At zero no row is on the bend of the Huber hinge, so the Hessian does not see the intercept."""
     _, info = sum_intercept(*data, 0.1, loss="huber", intercept="free")
     assert info["status"][0] == "not_converged" and info["gradient_norm"][0] > 1e-9
 
@@ -132,8 +132,8 @@ def test_guarantees():
 
 @pytest.mark.parametrize("d", [16, 100])
 def test_the_published_scale_is_broken_and_the_repair_holds(d):
-    """One record in the direction (1, ..., 1)/sqrt(d): the exact privacy loss is the L1 distance
-    of the minimisers over the scale, reached where the noise has the distance's signs."""
+    """One record in direction (1, ..., 1)/sqrt(d): the exact privacy loss is the minimisers' L1 distance
+    over the scale. It is reached if the noise has the signs of the distance."""
     epsilon, lam = 0.3, 5.0
     X = np.full((1, d), 1 / math.sqrt(d)) * (1 - 1e-15)
     w, v = (l2(X, np.array([label]), lam)[0][0] for label in (1, -1))

@@ -105,7 +105,7 @@ def test_printed_shrinkage_discards_constant_columns_only(data):
 
 
 def test_coordinator_knows_the_cost_from_gradients_alone(data):
-    """Stopping by the loss threshold happens at the first iterate whose cost is below it."""
+    """The loss threshold stops the iteration at the first iterate whose cost is below it."""
     X, y = data
     lam, rate, n = 0.001, 0.5, len(X)
     costs, w = [], np.zeros(12)
@@ -159,7 +159,7 @@ def test_preparation_is_scikit_learns(data, rows):
 
 
 def test_preparation_is_fitted_on_all_rows_where_they_are_given(data):
-    """By hand: a preparation of all rows, then the lasso on the prepared subset, and back."""
+    """By hand: prepare all rows, fit the lasso on the prepared subset, and transform back."""
     X, y = data
     settings = {"lam": 0.01, "rate": 0.05, "max_iterations": 50}
     for kind in ("standardise", "pca"):
@@ -183,7 +183,7 @@ def test_preparation_is_fitted_on_all_rows_where_they_are_given(data):
 
 
 def test_private_rounds_are_those_of_the_definition(data):
-    """Without noise to speak of: clipped gradients, summed over centres, soft-thresholded steps."""
+    """With negligible noise: clipped gradients, summed over centres, and soft-thresholded steps."""
     X, y = data
     lam, clip, rate, rounds = 0.01, 0.2, 0.8, 6
     w = np.zeros(12)
@@ -202,7 +202,7 @@ def test_private_rounds_are_those_of_the_definition(data):
 
 
 def test_private_noise_is_calibrated_to_all_rounds():
-    """One round, lam tiny: w = -rate (clipped gradient + noise of m centres)/n."""
+    """With one round and a tiny lam, w = -rate (clipped gradient + noise of m centres)/n."""
     X, y = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([1, 1])
     epsilon, delta, centres, clip = 0.9, 1e-4, 2, 0.5
     release = DP_LASSO.release(
@@ -214,7 +214,7 @@ def test_private_noise_is_calibrated_to_all_rounds():
     assert (
         stats.kstest(noise.ravel(), stats.norm(scale=sigma * math.sqrt(centres)).cdf).pvalue > 1e-3
     )
-    # delta of one Gaussian mechanism, from its definition by the normal law.
+    # delta of one Gaussian mechanism, by its definition, from the normal law.
     for rounds in (1, 30):
         sigma = DP_LASSO.release(
             X, y, epsilon=epsilon, delta=delta, lam=0.1, rng=np.random.default_rng(2), rounds=rounds,
@@ -263,7 +263,7 @@ def test_guarantees_and_bad_options():
 
 
 def test_rows_without_any_varying_column_release_zeros():
-    """A single row, or equal rows, standardise to nothing: the lasso has no column to run on."""
+    """A single row, or equal rows, standardise to zeros, which leaves the lasso no column."""
     for X, y in ((np.ones((1, 1)), np.array([1])), (np.ones((2, 3)) / 2, np.array([1, -1]))):
         release = MECHANISMS["distributed_lasso"].release(X, y, lam=0.1, centres=1)
         assert release.status[0] == "ok" and not release.weights.any()

@@ -12,7 +12,7 @@ from dp.privacy.last_iterate import composition_mu, last_iterate_mu, last_iterat
 @pytest.mark.parametrize("c", [0.0, 0.3, 0.9, 0.99, 0.999])
 @pytest.mark.parametrize("steps", [1, 2, 5, 100, 1000])
 def test_a_quadratic_reaches_it(c, steps):
-    """w <- c w - s + noise: the mean moves by s sum c^i, the variance is sum c^2i."""
+    """With w <- c w - s + noise, the mean moves by s sum c^i, and the variance is sum c^2i."""
     powers = c ** np.arange(steps)
     exact = powers.sum() / math.sqrt((powers**2).sum())
     assert last_iterate_mu(steps, 1.0, c) == pytest.approx(exact, rel=1e-12)
@@ -20,7 +20,7 @@ def test_a_quadratic_reaches_it(c, steps):
 
 
 def shifts(c, visits):
-    """The proof's z_t for its a_t: at the cyclic visits (a 0/1 array) one arrives, in units of eta s."""
+    """The proof's z_t for its a_t, in units of eta s. One more arrives at each visit (a 0/1 array)."""
     steps = len(visits)
     first, last = np.flatnonzero(visits)[[0, -1]]
     assert last == steps - 1
@@ -41,7 +41,7 @@ def shifts(c, visits):
 @pytest.mark.parametrize("c", [0.5, 0.9, 0.999])
 @pytest.mark.parametrize(("batches", "epochs"), [(1, 4), (3, 2), (5, 6), (40, 3)])
 def test_the_cyclic_proof_holds_step_by_step(c, batches, epochs):
-    """Shifts that obey the proof's constraints have the formula's length."""
+    """Shifts that satisfy the proof's constraints have the formula's length."""
     visits = np.zeros(batches * epochs)
     visits[batches - 1 :: batches] = 1
     a, z = shifts(c, visits)
@@ -86,7 +86,7 @@ def test_conditions():
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
 def test_constants_hold_for_random_rows(loss):
-    """Gradients and Hessians by differences, at random weights; the bounds are nearly reached."""
+    """Gradients and Hessians, by differences at random weights, nearly reach the bounds."""
     rng = np.random.default_rng(3)
     d, classes, most, steepest = 2, 3, 0.0, 0.0
     for _ in range(300):

@@ -1,4 +1,4 @@
-"""Profiles in the ledger: what an attack writes of them, and the figure."""
+"""Profiles in the ledger: what an attack writes about them, and the figure."""
 
 import numpy as np
 import pandas as pd

@@ -42,14 +42,14 @@ def test_derivative_and_curvature_are_finite_differences(loss, z):
     low, high = np.array(z - step), np.array(z + step)
     slope = (loss.value(high) - loss.value(low)) / (2 * step)
     bend = (loss.derivative(high) - loss.derivative(low)) / (2 * step)
-    third = step**2 * max(1, getattr(loss, "tau", 1) ** -2)  # what the differences leave out
+    third = step**2 * max(1, getattr(loss, "tau", 1) ** -2)  # the error of the differences
     assert loss.derivative(z) == pytest.approx(slope, abs=1e-8 + third)
     assert loss.curvature(z) == pytest.approx(bend, abs=1e-8 + third)
 
 
 @each_loss
 def test_kappa_and_c_are_suprema(loss):
-    """On a fine grid |l'| and l'' stay at or below them, and come close to them."""
+    """On a fine grid, |l'| and l'' never exceed them, and come close to them."""
     z = np.linspace(-60, 60, 1_200_001)
     curvature = loss.curvature(z)
     assert (curvature >= 0).all()
@@ -72,7 +72,7 @@ def test_constants():
 
 @given(z=st.floats(-700, 700))
 def test_logistic_to_full_precision(z):
-    """In both tails too: e^-z far out on the right, -z far out on the left."""
+    """In both tails, too: e^-z far to the right, and -z far to the left."""
     loss = ALL["logistic"]
     value = math.log1p(math.exp(-z)) if z > 0 else -z + math.log1p(math.exp(z))
     assert loss.value(z) == pytest.approx(value, rel=1e-14)
@@ -116,7 +116,7 @@ def test_residual_losses_by_their_formulas(z, tau):
 
 @pytest.mark.parametrize("loss", RESIDUALS)
 def test_residual_losses_are_even_and_flatten(loss):
-    """What the bound on rounding takes from them: |z| l''(z) <= |l'(z)|."""
+    """The bound on rounding errors uses this: |z| l''(z) <= |l'(z)|."""
     z = np.linspace(0, 30, 100_001)
     assert (loss.value(z) == loss.value(-z)).all() and loss.value(0.0) == 0
     assert (loss.derivative(-z) == -loss.derivative(z)).all()
@@ -127,7 +127,7 @@ def test_residual_losses_are_even_and_flatten(loss):
 @pytest.mark.parametrize("loss", MARGINS)
 @pytest.mark.filterwarnings("error")
 def test_huge_margins(loss):
-    """No overflow warning and nothing undefined, infinite margins included."""
+    """There is no overflow warning and no undefined value, even at infinite margins."""
     with np.errstate(invalid="raise", divide="raise"):
         slope, curvature = loss.derivative(HUGE), loss.curvature(HUGE)
         assert np.isfinite(loss.value(HUGE[1:-1])).all()

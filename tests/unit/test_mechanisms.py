@@ -38,7 +38,7 @@ from dp.solvers.newton import minimise
 N, D = 60, 3
 LAMBDA = 0.1
 SEEDED = object()
-# Of mechanisms that may refuse to answer, an epsilon at which they hardly ever do on so few rows.
+# For mechanisms that may refuse to answer: an epsilon at which they rarely do, even on so few rows.
 ANSWERING = {"tukey_em": 50.0, "tukey_em_released": 50.0, "functional_released": 50.0}
 
 
@@ -51,7 +51,7 @@ def rows(n=N, d=D):
 
 
 def common(name, **changes):
-    """Arguments of guarantee and release under which a mechanism works."""
+    """Arguments of guarantee and release that suit a mechanism."""
     mechanism = MECHANISMS[name]
     epsilon = ANSWERING.get(name, 1.0) if mechanism.private else math.inf
     arguments = {"epsilon": epsilon, "lam": LAMBDA}
@@ -61,7 +61,7 @@ def common(name, **changes):
 
 
 def refused(name, match, X=None, y=None, rng=SEEDED, **changes):
-    """Assert that both calls refuse in one sentence; with rows, only `release`."""
+    """Assert that both calls refuse with one sentence; if rows are given, only `release`."""
     arguments = common(name, **changes)
     known = {"restarts", "fit", "all_rows", "public", "initial"} & arguments.keys()
     calls = [lambda: release(name, X, y, rng=rng, **arguments)]
@@ -187,14 +187,14 @@ def test_rows_beyond_the_bound_and_other_labels_are_refused(name, break_row, bre
 )
 @settings(max_examples=15, deadline=None)
 def test_noise_is_never_calibrated_to_a_bound_that_the_data_break(name, n, d, bound, excess, seed):
-    """Random rows within a random bound, all but one, which lies beyond it by a random excess."""
+    """Random rows within a random bound, except one, which exceeds it by a random amount."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     X *= bound * rng.random((n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
     row = rng.integers(n)
     X[row] *= bound * (1 + excess) / np.linalg.norm(X[row])
     y = np.where(np.arange(n) % 2, -1, 1)
-    arguments = common(name, bound=bound, lam=bound**2)  # some need n lambda above R^2
+    arguments = common(name, bound=bound, lam=bound**2)  # some mechanisms need n lambda above R^2
     with pytest.raises(ValueError, match=r"bound|norm"):
         MECHANISMS[name].release(X, y, rng=rng, **arguments)
     X[row] /= 2 * (1 + excess)
@@ -231,7 +231,7 @@ def test_unknown_options_are_refused(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_release_takes_every_option_that_guarantee_takes(name):
-    """A cell's options go to both; with the defaults written out nothing changes."""
+    """Both get a cell's options, and nothing changes if the defaults are written out."""
     mechanism = MECHANISMS[name]
     arguments = common(name)
     defaults = {key: value for key, value in mechanism.defaults().items() if key not in arguments}
@@ -240,12 +240,12 @@ def test_release_takes_every_option_that_guarantee_takes(name):
     np.testing.assert_array_equal(a.weights, b.weights)
 
 
-# ---- what goes in and what comes out is checked in one place
+# ---- arguments and results are checked in one place
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_public_calls_are_those_of_the_base(name):
-    """A mechanism that replaces one of them would leave its checks out."""
+    """A mechanism that replaced one of them would skip its checks."""
     for call in ("guarantee", "release", "release_many", "parameters", "of_data"):
         assert getattr(type(MECHANISMS[name]), call) is getattr(Mechanism, call), call
 
@@ -328,7 +328,7 @@ def test_bounds_that_arithmetic_does_not_survive(name, bound):
      {"bound": 1e49}],
 )  # fmt: skip
 def test_extremes_are_refused_or_told_by_the_status(name, changes):
-    """In one sentence, or by finite weights, zeros where the status is not "ok"."""
+    """Either one sentence refuses, or weights are finite, and zeros if the status is not "ok"."""
     if not MECHANISMS[name].private:
         changes = {key: value for key, value in changes.items() if key != "epsilon"}
     try:
@@ -345,7 +345,7 @@ def test_extremes_are_refused_or_told_by_the_status(name, changes):
 def test_options_take_values_of_their_kind_alone(name, junk):
     for option in MECHANISMS[name].options:
         if option == "loss" and not isinstance(junk, str):
-            continue  # a loss may be an object of one's own
+            continue  # a loss may be a user's own object
         refused(name, "no such thing" if option == "loss" else option, **{option: junk})
 
 
@@ -372,7 +372,7 @@ def test_many_releases_are_checked_alike(name):
 
 
 class Faulty(Mechanism):
-    """Releases what a test wants it to."""
+    """Releases what a test chooses."""
 
     name = "faulty"
     reports = ("steps",)
@@ -551,7 +551,7 @@ def test_kinds_of_options(option, good, bad):
     ],
 )
 def test_norms_whose_squares_underflow_are_refused(name, option):
-    """A gradient of 1e-160 has the computed norm 0, and would pass a clip below it as it is."""
+    """The computed norm of a gradient of 1e-160 is 0, so a smaller clip would let it pass unchanged."""
     with pytest.raises(
         Refused, match=rf"^{name}: {option} must be a number strictly between 1e-50 and"
     ):
@@ -565,7 +565,7 @@ def test_the_nearest_name_is_told():
         MECHANISMS["functional_laplace"].guarantee(N, D, epsilon=1.0, sensitivity="publishd")
 
 
-# ---- the first four, against formulas derived apart
+# ---- the first four, against formulas that were derived separately
 
 LOGISTIC_KAPPA, LOGISTIC_C = 1.0, 0.25
 
@@ -615,7 +615,7 @@ def test_a_loss_without_a_gradient_bound_is_refused(name):
     reference.values("objective_perturbation", "epsilon_b", "n_lambda"),
 )
 def test_cm08_true_epsilon(epsilon, n_lambda, expected):
-    """The minimiser's own epsilon, and that of the whole release, which includes the output noise's
+    """The epsilon of the minimiser alone, and of the whole release, which includes the output noise's
     share."""
     assert exact_epsilon(epsilon, n_lambda) == pytest.approx(expected, abs=5e-5)
     mechanism, settings = MECHANISMS["objective_perturbation_cm08"], {"lam": n_lambda / 1000}
@@ -657,7 +657,7 @@ SETTINGS = (
 )
 @settings(max_examples=300)
 def test_repaired_calibrations_keep_epsilon(epsilon, n, lam, bound, calibration, loss):
-    """With what `calibrate` chose, the supremum of the privacy loss is at most epsilon."""
+    """With the parameters of `calibrate`, the supremum of the privacy loss is at most epsilon."""
     epsilon_b, ridge = calibrate(epsilon, n, lam, bound, loss, calibration)
     assert 0 < epsilon_b <= epsilon and ridge >= 0
     assert exact_epsilon(epsilon_b, n * (lam + ridge), bound, loss) <= epsilon * (1 + 1e-9)
@@ -707,7 +707,7 @@ def test_huber_and_general_losses_scale_with_kappa_and_c():
             if share < 1:
                 assert release.info["scale"] == pytest.approx(2 * bound / (1 - share), rel=1e-3)
 
-    # a loss object of one's own, twice as steep as the logistic loss
+    # a user's own loss, twice as steep as the logistic loss
     class Steep(losses.Logistic):
         @property
         def kappa(self):
@@ -744,7 +744,7 @@ TILTED = ["objective_perturbation", "objective_perturbation_cm08"]
     "n, d, epsilon, tolerance", [(1000, 2, 1.0, 1e-2), (1000, 2, 10.0, 1e-3), (2000, 1, 1e5, 1e-9)]
 )
 def test_no_release_is_the_starting_point(name, n, d, epsilon, tolerance):
-    """Where the tolerance exceeds the tilt the solver returns the private fit that it was given."""
+    """If the tolerance exceeds the tilt, the solver returns the private fit that it was given."""
     mechanism, (X, y) = MECHANISMS[name], rows(n, d)
     settings = {"epsilon": epsilon, "lam": 0.01, "tolerance": tolerance}
     fit = minimise(X, y, 0.01, tolerance=tolerance)
@@ -768,7 +768,7 @@ def test_no_release_is_the_starting_point(name, n, d, epsilon, tolerance):
 def test_the_whole_epsilon_is_what_both_noises_cost(
     name, n, d, epsilon, lam, bound, tolerance, loss
 ):
-    """The tilt's epsilon and the output noise's, each recomputed from its scale."""
+    """The epsilons of the tilt and of the output noise, each recomputed from its scale."""
     arguments = {
         "epsilon": epsilon,
         "lam": lam,
@@ -799,7 +799,7 @@ def test_the_whole_epsilon_is_what_both_noises_cost(
 
 @pytest.mark.parametrize("name", TILTED)
 def test_output_noise_has_the_law_that_is_paid_for(name, monkeypatch):
-    """Seen alone, with a solver that returns zeros and is asked for half of the tolerance."""
+    """A solver that returns zeros shows it alone. The solver is asked for half of the tolerance."""
     from dp.mechanisms import objective_perturbation as module
 
     def solver(X, y, lam, linear, loss, initial, tolerance):
@@ -832,7 +832,7 @@ def test_the_share_of_the_output_noise_is_nearly_the_best(loss, tolerance):
 
 
 def test_output_noise_costs_as_little_accuracy_as_its_share_says():
-    """Excess risk beside that of the exact minimiser with all of epsilon, the same draws of the tilt."""
+    """Excess risk, compared with the exact minimiser's with all of epsilon and the same tilts."""
     X, y = rows(1000, 5)
     mechanism, lam, epsilon, tolerance = MECHANISMS["objective_perturbation_cm08"], 0.1, 5.0, 1e-5
     settings = {"epsilon": epsilon, "lam": lam}
@@ -879,7 +879,7 @@ def test_objective_perturbation_refuses_what_it_cannot_prove(name, change, match
 
 
 def test_a_lambda_that_is_not_certified_on_every_data_set_is_refused_or_raised():
-    """The repaired form's ridge, where it is needed, makes it large enough."""
+    """If the repaired form needs a ridge, that makes lambda large enough."""
     with pytest.raises(ValueError, match="larger lambda"):
         MECHANISMS["objective_perturbation_cm08"].guarantee(N, D, epsilon=1.0, lam=1e-9)
     plan = MECHANISMS["objective_perturbation"].plan(N, D, epsilon=1.0, lam=1e-9)
@@ -887,7 +887,7 @@ def test_a_lambda_that_is_not_certified_on_every_data_set_is_refused_or_raised()
 
 
 def test_a_subclass_of_the_logistic_loss_is_not_the_logistic_loss():
-    """Ten times as sharp a bend, under the name that its parent has: the parent's supremum is too low."""
+    """Its bend is ten times as sharp, under its parent's name, so the parent's supremum is too low."""
 
     class Sharp(losses.Logistic):
         kappa, c = 1.0, 2.5
@@ -906,7 +906,7 @@ def test_a_subclass_of_the_logistic_loss_is_not_the_logistic_loss():
     assert exact_epsilon(1.0, 1.0) == pytest.approx(1.0485, abs=5e-5)
     guarantee = mechanism.guarantee(10, 2, epsilon=1.0, lam=0.1, loss=Sharp())
     assert attained < 1 + math.log1p(2.5) <= guarantee.epsilon
-    assert "2 R^2" not in guarantee.reason  # a condition of the logistic loss
+    assert "2 R^2" not in guarantee.reason  # a condition for the logistic loss
     for calibration in ("cms11", "single_log", "supremum"):
         attained = audit.privacy_loss_1d(
             "objective_perturbation", 1.0, 1.0, loss=Sharp(), calibration=calibration

@@ -22,7 +22,7 @@ from dp.privacy.sensitivities import gram_and_moment
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 
-# With the options they need; all others refuse.
+# The mechanisms that take them, with the options that they need. All others refuse.
 TAKERS = {
     "functional_laplace": {},
     "functional_gaussian": {"delta": 1e-5},
@@ -91,7 +91,7 @@ def test_targets_beyond_the_public_range_release_nothing(name):
 
 @pytest.mark.parametrize(
     "name",
-    # one that is added may take numbers without an entry above
+    # an added mechanism may take numbers without an entry above
     sorted(
         name for name in set(MECHANISMS) - set(TAKERS) if not MECHANISMS[name].takes_numbers({})
     ),
@@ -118,14 +118,14 @@ def test_a_margin_loss_is_for_classes(name):
 
 
 def record(rng, d, bound):
-    """A row within the bound, most often on it, and a target, at times at an end of its range."""
+    """A row within the bound, mostly on it, and a target, sometimes at an end of its range."""
     x = rng.standard_normal(d)
     x *= bound * rng.choice([1, 1, rng.random()]) / np.linalg.norm(x)
     return x, rng.choice([-1.0, 1.0, rng.uniform(-1, 1)])
 
 
 def ascend(gap, d, bound, rng):
-    """The largest gap(record, other) that random starts and a local search find."""
+    """The largest gap(record, other) that a local search finds from random starts."""
 
     def records(theta):
         parts = []
@@ -165,7 +165,7 @@ def test_joint_sensitivity_of_sufficient_statistics(bound):
 
 
 def coefficients(x, y):
-    """Coefficients of y^2 - 2 y x.w + (x.w)^2 by monomial, without the constant, written out."""
+    """The coefficients of y^2 - 2 y x.w + (x.w)^2, written out by monomial, without the constant."""
     rows, columns = np.triu_indices(len(x))
     return np.concatenate([-2 * y * x, x[rows] * x[columns] * np.where(rows == columns, 1, 2)])
 
@@ -180,7 +180,7 @@ def test_sensitivities_of_the_functional_mechanism(bound):
     assert 0.999 * gaussian_sensitivity(bound) <= found <= gaussian_sensitivity(bound) * (1 + 1e-9)
     assert ascend(gap(1), 2, bound, rng) <= l2_sensitivity(2, bound) * (1 + 1e-9)
     worst = 0.0
-    for _ in range(4000):  # a cube of coordinates, its corners first of all
+    for _ in range(4000):  # a cube of coordinates, especially its corners
         x, x2 = (np.clip(2 * rng.standard_normal(2), -1, 1) for _ in range(2))
         y, y2 = np.clip(2 * rng.standard_normal(2), -1, 1)
         worst = max(worst, gap(1)((x, y), (x2, y2)))
@@ -217,7 +217,7 @@ def test_random_neighbours_of_a_minimiser_stay_within_its_sensitivity(loss):
 
 @pytest.mark.parametrize("reach", [0.2, 0.9, 1.0, 2.5])
 def test_range_of_what_depends_on_the_weights(reach):
-    """The range of s^2/2 - y s over scores and targets: a record's part in the posterior's density."""
+    """The range of s^2/2 - y s over scores and targets, which is a record's part in the log density."""
     s, y = np.meshgrid(np.linspace(-reach, reach, 801), np.linspace(-1, 1, 801))
     values = s * s / 2 - y * s
     assert values.max() - values.min() <= loss_range("squared", reach) * (1 + 1e-12)
@@ -265,7 +265,7 @@ def test_the_supremum_is_that_of_slopes_and_curvatures(epsilon, n_lambda, tau):
 
 
 def log_density(w, X, y, n_lambda, loss, scale):
-    """Log density of the exact minimiser at w, except for a constant, written out."""
+    """The log density of the exact minimiser at w, written out, except for a constant."""
     slope, curvature = (f(X @ w - y) for f in (loss.derivative, loss.curvature))
     tilt = n_lambda * w + slope @ X
     jacobian = (X.T * curvature) @ X + n_lambda * np.eye(len(w))
@@ -275,7 +275,7 @@ def log_density(w, X, y, n_lambda, loss, scale):
 @pytest.mark.parametrize("calibration", ["cms11", "single_log", "supremum"])
 @pytest.mark.parametrize("name", ["log_cosh", "huber_residual"])
 def test_no_neighbours_exceed_epsilon(name, calibration):
-    """By a search over records, targets and released points in two dimensions."""
+    """A search over records, targets and released points in two dimensions finds none."""
     rng, tau = generator(10, name, calibration), 0.3
     loss = losses.get(name, tau=tau)
     for epsilon, n_lambda in ((0.5, 20.0), (2.0, 0.5)):
@@ -295,16 +295,16 @@ def test_no_neighbours_exceed_epsilon(name, calibration):
 
 
 def test_the_supremum_is_approached():
-    """x' near -x, far along a direction in which x does not move: slopes kappa t and -kappa add up."""
+    """x' is near -x, and w far out in a direction orthogonal to x: slopes kappa t and -kappa add up."""
     loss, epsilon, n_lambda = losses.get("log_cosh", tau=0.3), 1.0, 0.5
     t = 0.6
     r = 0.3 * math.atanh(t)
     delta = 1e-3
-    # w.x = r with target 0, and w.x' = -r + (large): x' = -x turned a little towards u
+    # w.x = r with target 0, and w.x' = -r + (large): x' is -x, turned a little towards u
     x, other = np.array([1.0, 0.0]), np.array([-math.cos(delta), math.sin(delta)])
     w = np.array([r, 1e5])
     scale = 2 * 0.3 / epsilon
-    # One more record removes n lam w: the tilt is near 0 except for a pull along x.
+    # One more record cancels n lam w, so the tilt is near 0 except for a pull along x.
     gaps = []
     for pull in (-1.0, 1.0):
 

@@ -1,4 +1,4 @@
-"""Figures against an option show the numbers of results.csv where they stand."""
+"""Figures along an option show the numbers of results.csv at the right places."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,7 +25,7 @@ def datasets():
 
 @pytest.fixture
 def drawn(datasets, tmp_path, monkeypatch):
-    """A function that draws an experiment's figure of made-up results: (figure, the results)."""
+    """A function that draws an experiment's figure from made-up results: (figure, the results)."""
 
     def draw(methods, epsilons=(1,), **options):
         figure = {"kind": "option_curve", "title": "A title", "sweep": "main", "options": options}

@@ -1,4 +1,4 @@
-"""Which changes of verdicts between seeds chance explains."""
+"""Which changes of verdicts between seeds can be explained by chance."""
 
 import sys
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_a_value_may_change_near_the_end_of_its_interval():
     assert list(changes("published", [VALUE], [VALUE])) == []
     assert list(changes("published", [VALUE], [VALUE | {"verdict": "not run"}])) == []
     assert margin(VALUE | {"ours_low": ""}) is None
-    # a standard deviation's error is that of a run's: a quarter of 0.09
+    # the error of a standard deviation is that of a run's: a quarter of 0.09
     spread = {"quantity": "error, standard deviation over folds", "ours_low": "", "ours_high": ""}
     assert abs(margin(VALUE | spread) - 0.01 / 0.0225) < 1e-9
 

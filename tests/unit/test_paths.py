@@ -18,6 +18,6 @@ def test_no_path_of_a_cell_is_long(overlays, monkeypatch):
     experiments = load(config, ["config/config.yaml", *overlays])[1]
     paths = [e.run_path(cell) for e in experiments.values() for cell in e.cells()]
     paths += [e.fit_path(cell) for e in experiments.values() for cell in e.cells()]
-    # A job's log has the longest path of its files.
+    # Of a job's files, the log has the longest path.
     longest = max(filter(None, paths), key=len)
     assert len(longest) + len("logs/") < LONGEST, longest

@@ -38,7 +38,7 @@ def test_loss_range(name, reach):
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 @pytest.mark.parametrize(("epsilon", "radius"), [(0.5, 1.0), (20.0, 1.0), (20.0, 0.2), (5.0, 4.0)])
 def test_the_draw_in_one_dimension(name, epsilon, radius):
-    """Against the density exp(-epsilon/(2D) F) on [-radius, radius], integrated numerically."""
+    """It has the density exp(-epsilon/(2D) F) on [-radius, radius], integrated numerically."""
     X, y = rows(40, 1)
     lam = 0.05
     D = loss_range(name, radius)
@@ -64,7 +64,7 @@ def test_the_draw_in_one_dimension(name, epsilon, radius):
 
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 def test_the_draw_in_two_dimensions(name):
-    """Means, variances and correlation against sums over a fine grid of the disc."""
+    """Means, variances and the correlation agree with sums over a fine grid of the disc."""
     X, y = rows(60, 2)
     radius, epsilon, size = 1.5, 8.0, 20000
     gamma = epsilon / (2 * loss_range(name, radius))
@@ -84,7 +84,7 @@ def test_the_draw_in_two_dimensions(name):
 
 
 def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
-    """Normalised by quadrature, over the released interval: the guarantee itself, and near it."""
+    """Densities, normalised by quadrature over the interval, keep the guarantee, and come near it."""
     X, y = rows(6, 1)
     epsilon, radius = 1.0, 2.0
     grid = np.linspace(-radius, radius, 20001)
@@ -112,17 +112,17 @@ def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 def test_acceptance_at_thirty_dimensions(epsilon):
-    """About 2/sqrt(4 pi d) = 10 % where the ball cuts the posterior; without the tilt, nothing."""
+    """About 2/sqrt(4 pi d) = 10 % if the ball cuts the posterior. Without the tilt, almost none."""
     X, y = rows(400, 30, scale=math.sqrt(30))
     options = {"epsilon": epsilon, "bound": math.sqrt(30), "radius": 1.0, "restarts": 200}
     release = MECHANISM.release(X, y, rng=generator(3), **options)
     assert (release.status == "ok").all()
     assert (np.linalg.norm(release.weights, axis=1) <= 1).all()
     if epsilon == 100.0:
-        assert release.info["acceptance"] > 0.9  # the posterior lies inside: no tilt at all
+        assert release.info["acceptance"] > 0.9  # the ball holds the posterior
     else:
         assert 0.05 < release.info["acceptance"] < 0.2
-        # plain rejection from the posterior as it is, without the ball
+        # plain rejection from the posterior without the ball
         gamma = epsilon / (2 * loss_range("squared", math.sqrt(30)))
         covariance = np.linalg.inv(gamma * X.T @ X)
         plain = generator(4).multivariate_normal(covariance @ (gamma * X.T @ y), covariance, 10000)
@@ -130,7 +130,7 @@ def test_acceptance_at_thirty_dimensions(epsilon):
 
 
 def test_uniform_on_the_ball_where_the_data_say_nothing():
-    """Radii to the power d are uniform, and so is the angle of a plane's projection."""
+    """Radii to the power d are uniform, and so is the angle of the projection to a plane."""
     d, size = 5, 3000
     draws, _ = truncated_draws(np.zeros((d, d)), np.zeros(d), 2.0, size, generator(5))
     radii = np.linalg.norm(draws, axis=1)
@@ -171,13 +171,13 @@ def test_running_out_of_proposals_is_counted_and_leaves_no_guarantee():
     for call in (
         lambda: MECHANISM.guarantee(400, 12, **options),
         lambda: MECHANISM.release(np.full((400, 12), 99.0), y, rng=generator(7), **options),
-    ):  # before data are seen
+    ):  # before any data are seen
         with pytest.raises(ValueError, match="a draw for logistic loss may take"):
             call()
 
 
 def test_without_a_limit_every_draw_is_made():
-    """However rarely proposals are accepted; with a limit that is not reached the draws are the same."""
+    """However rarely proposals are accepted. With a limit that is not reached, draws are the same."""
     X, y = rows(200, 3)
     options = {"epsilon": 40.0, "loss": "logistic", "radius": 6.0, "restarts": 50}
     free = MECHANISM.release(X, y, rng=generator(8), **options)
@@ -188,7 +188,7 @@ def test_without_a_limit_every_draw_is_made():
 
 
 def extreme(kind, n, d, rng):
-    """Rows on the bound 1 that pull as one, against each other, in one direction, or nowhere."""
+    """Rows of norm 1 that pull together, against each other, in one direction, or nowhere."""
     X = rng.standard_normal((n, d))
     y = np.ones(n)
     if kind == "one direction":
@@ -205,7 +205,7 @@ def extreme(kind, n, d, rng):
 @pytest.mark.parametrize("kind", ["one direction", "one against all", "noise", "nowhere"])
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 def test_no_data_set_needs_more_proposals_than_is_said(name, kind):
-    """This number alone decides what is refused, so no data set may exceed it by much."""
+    """This number alone decides what is refused, so no data set may need many more."""
     rng, worst = generator(9, name, kind), 0.0
     for d, n in ((1, 1), (1, 400), (4, 30), (4, 1000), (20, 200)):
         for radius in (0.05, 0.5, 3.0):

@@ -1,4 +1,4 @@
-"""Preparation steps: their bounds hold for any rows, and their privacy status is honest."""
+"""Preparation steps: their bounds hold for any rows, and their privacy status is right."""
 
 import numpy as np
 import pytest
@@ -79,12 +79,12 @@ def apply(name, given, **options):
 @given(X=X_ROWS)
 @settings(max_examples=40, deadline=None)
 def test_public_steps_treat_every_row_alone(name, X):
-    """A step that claims to look at no other private row gives a row the same result without them."""
+    """If a step claims to look at no other private row, a row's result is the same without the others."""
     assert not STEPS[name].private_rows
     assert STEPS[name].row_wise
     together = apply(name, table(X), **PUBLIC[name])
     alone = apply(name, table(X[:1]), **PUBLIC[name])
-    # A matrix product may add its terms in another order for another number of rows.
+    # For another number of rows, a matrix product may add its terms in another order.
     tolerance = 1e-12 if name == "random_projection" else 0
     np.testing.assert_allclose(together.X[:1], alone.X, rtol=tolerance, atol=tolerance * 1e6)
     assert together.bound == alone.bound and together.columns == alone.columns
@@ -154,7 +154,7 @@ def test_standardise_agrees_with_scikit_learn():
     from sklearn.preprocessing import StandardScaler
 
     X = np.random.default_rng(2).normal(3, 5, (40, 4))
-    X[:, 2] = 0.1  # a constant whose mean is not exactly itself
+    X[:, 2] = 0.1  # a constant column whose computed mean is not exactly the constant
     found = STEPS["standardise"].apply(table(X)._replace(train_rows=30))
     np.testing.assert_allclose(found.X, StandardScaler().fit(X[:30]).transform(X), atol=1e-12)
     assert found.bound == np.inf and (found.X[:, 2] == 0).all()
@@ -275,7 +275,7 @@ def test_binary_refuses(options, match):
 
 
 def test_bytes_stay_bytes_until_floats_are_asked_for():
-    """Steps put off give the rows they would have given at once, whichever rows are asked for."""
+    """Steps that are put off give the same rows as at once, whichever rows are asked for."""
     rng = np.random.default_rng(4)
     X = rng.integers(0, 256, (9000, 5)).astype(np.uint8)  # more than one block
     y = rng.integers(0, 3, len(X)).astype(np.int8)
@@ -314,7 +314,7 @@ def test_a_one_hot_group_counts_once_in_the_bound():
     examples.check_rows(found.X, found.y, found.bound)
     with pytest.raises(ValueError, match="no such column: 'job=a'"):
         STEPS["scale_to_bounds"].apply(given, **{"age": [0, 100], "job=a": [0, 1]})
-    # Columns that are no longer zeros and ones count each for itself.
+    # Columns that are no longer zeros and ones each count separately.
     moved = STEPS["clip"].apply(found, radius=1)
     assert moved.groups == ()
 

@@ -1,4 +1,4 @@
-"""What each way of tuning costs: the table's differences, and what stands alone in it."""
+"""What each way of tuning costs: the table's differences, and rows without a partner."""
 
 from types import SimpleNamespace
 
@@ -34,7 +34,7 @@ def draws():
 def test_differences_are_paired_by_fold(draws):
     columns, rows = table(None, {"options": OPTIONS}, draws)
     found = pd.DataFrame(rows, columns=columns)
-    assert set(found["mechanism"]) == {"one"}  # of the other panel there is one way alone
+    assert set(found["mechanism"]) == {"one"}  # the other panel has only one way
     assert list(found["settings"]) == ["by rule", "selected"] * 2
     means = draws.groupby(["epsilon", "method", "fold"])["log_loss"].mean()
     by_fold = means.loc[2.0, "selected"] - means.loc[2.0, "rule"]
@@ -43,7 +43,7 @@ def test_differences_are_paired_by_fold(draws):
     assert row["over_rule"] == pytest.approx(by_fold.mean())
     half = t.ppf(0.975, 3) * by_fold.std(ddof=1) / 2
     assert row["over_rule_high"] - row["over_rule"] == pytest.approx(half)
-    assert half < 0.03  # the folds' own differences are not in it
+    assert half < 0.03  # it does not contain the differences between folds
     assert list(found["over_rule"][::2]) == ["", ""]
 
 

@@ -1,12 +1,12 @@
-"""Every number that a source prints is in config/published, and beside ours in published.csv.
+"""Every number that a source prints is in config/published, and stands beside ours in published.csv.
 
-tests/data/printed_<source>.yaml was made by reading the texts, not from config/published:
+A person read the texts, not config/published, to write tests/data/printed_<source>.yaml:
 
-    results:    # what the source measured or chose: these and no others are its `tables`
+    results:    # what the source measured or chose: its `tables` hold these and no others
       <place>: {at: <path in config/published>, values: [..]}     # or count: of a long table
     again:      # results that the text repeats elsewhere
       <place>: {<path of one number>: <the number>}
-    settings:   # what it set: these are among the numbers there
+    settings:   # what it set: config/published has these among others
       <place>: {at: <path>, values: [..]}
 """
 
@@ -37,7 +37,7 @@ def experiments():
 
 @pytest.fixture(params=FILES, ids=lambda path: path.stem.removeprefix("printed_"))
 def printed(request):
-    """(key of the source, what it prints)."""
+    """(key of a source, what it prints)."""
     key = request.param.stem.removeprefix("printed_")
     empty = {"results": {}, "again": {}, "settings": {}}
     return key, empty | yaml.safe_load(request.param.read_text(encoding="utf-8"))
@@ -59,7 +59,7 @@ def leaves(value, path):
 
 
 def numbers(value):
-    """How often each number occurs, including those inside texts and those that are keys."""
+    """How often each number occurs, including numbers in texts and numbers that are keys."""
     found = Counter()
     for path, leaf in leaves(value, "").items():
         if isinstance(leaf, (int, float)):
@@ -71,7 +71,7 @@ def numbers(value):
 
 
 def table_numbers(source):
-    """Paths of all numbers of a source's tables, names of columns aside."""
+    """The paths of all numbers in a source's tables, except names of columns."""
     found = leaves(source.values["tables"], "tables")
     return {path: value for path, value in found.items() if "/columns/" not in path}
 

@@ -48,7 +48,7 @@ def test_gaussian_profiles_hold_on_all_reals():
             assert Gaussian(mu).delta(epsilon) == pytest.approx(
                 gaussian_delta(1 / mu, epsilon), rel=1e-12, abs=1e-300
             )
-        # reflection: the pair is its own mirror image
+        # by reflection, the pair is its own mirror image
         there = profiles.gaussian_profile(mu, -EPSILONS)
         back = profiles.reflected(lambda e, mu=mu: profiles.gaussian_profile(mu, e), -EPSILONS)
         assert there == pytest.approx(back, rel=1e-9)
@@ -87,7 +87,7 @@ def test_gaussians_compose_exactly_in_every_form():
 
 
 def test_directions_stay_apart():
-    """A pair whose two directions differ: N(0, 1) against N(0, 1/2), with a Gaussian release beside it."""
+    """The directions of a pair differ: N(0, 1) against N(0, 1/2), composed with a Gaussian release."""
     from dp.privacy.sketches import profile
 
     one = profile(1, 2.0)
@@ -143,7 +143,7 @@ def test_approximate_dp_composes_like_dp_accounting():
 
 
 def test_renyi_conversion():
-    """For a Gaussian it is an upper bound, within a tenth."""
+    """For a Gaussian release it is an upper bound, and at most a tenth too large."""
     for mu in (0.1, 1.0):
         exact = Gaussian(mu).epsilon(1e-6)
         found = accounting.renyi_epsilon(Gaussian(mu).renyi, 1e-6)

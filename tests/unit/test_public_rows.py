@@ -1,4 +1,4 @@
-"""Public rows, mixtures, coordinate bounds: from the configuration to what a mechanism is given."""
+"""Public rows, mixtures and coordinate bounds, from the configuration to a mechanism's arguments."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_public_rows_are_not_private_ones():
 
 @pytest.mark.parametrize("share", [None, 0.4])
 def test_prepared_parts(share, tmp_path, monkeypatch):
-    """No row is in both parts, none is lost, and simulated public rows are the shifted ones."""
+    """No row is in both parts, none is lost, and simulated public rows are shifted."""
     import json
     import sys
 

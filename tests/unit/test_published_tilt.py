@@ -1,4 +1,4 @@
-"""Published calibrations of Gaussian objective perturbation, against what the exact profile says."""
+"""Published calibrations of Gaussian objective perturbation, against the exact profile."""
 
 import math
 
@@ -19,7 +19,7 @@ def test_amp_is_private_and_noisier_than_needed(epsilon):
     tilt = published_tilt.amp(epsilon, DELTA, n)
     sensitivity = (
         2 * n * tilt.gradient_norm / tilt.n_lambda
-    )  # of approximate minima, both data sets
+    )  # for approximate minima, on both data sets
     delta = gaussian_tilt.composed_delta(
         epsilon, 1 / tilt.sigma, sensitivity / tilt.sigma_output, 1 / tilt.n_lambda, REPLACE_ONE
     )
@@ -37,7 +37,7 @@ def test_amp_refuses_what_its_proof_does_not_cover():
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("n_lambda", [0.6, 3.0, 50.0])
 def test_redberg_bounds_the_exact_profile(epsilon, n_lambda):
-    """Theirs is an upper bound of the (smaller) one of one record, by both of its forms."""
+    """Both forms of their delta are upper bounds of the exact one for one record."""
     for m in (0.2, 0.6, 1.5):
         ours = gaussian_tilt.tilt_delta(epsilon, 1 / m, n_lambda, adjacency=ADD_REMOVE)
         theirs = published_tilt.redberg_delta(epsilon, 1 / m, n_lambda)
@@ -45,7 +45,7 @@ def test_redberg_bounds_the_exact_profile(epsilon, n_lambda):
 
 
 def test_redberg_delta_is_its_expectation():
-    """E (1 - e^(epsilon - j - m^2/2 - m |u|))_+, whichever branch."""
+    """It is E (1 - e^(epsilon - j - m^2/2 - m |u|))_+ in every branch."""
     for epsilon, m, n_lambda in ((1.0, 0.4, 2.0), (0.3, 0.9, 5.0), (0.2, 0.3, 0.4)):
         j = -math.log1p(-0.25 / n_lambda)
 

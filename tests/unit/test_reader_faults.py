@@ -1,4 +1,4 @@
-"""Data files damaged at random: their rows are read, or one sentence says what is wrong.
+"""Data files are damaged at random. Their rows are read, or one sentence says what is wrong.
 
 A plain run makes a sample; `-m slow` makes more, as many as DP_FAULTS says.
 """
@@ -67,7 +67,7 @@ def entry(name, folder):
 
 
 def damage(content, rng):
-    """The content with one thing wrong with it."""
+    """The content with one fault."""
     start, end = sorted(rng.randrange(len(content) + 1) for _ in range(2))
     end = min(end, start + rng.choice([1, 2, 4, 30, 10**6]))
     done = rng.choice(["cut", "flip", "odd", "odd", "cell", "gone", "twice", "random"])
@@ -77,7 +77,7 @@ def damage(content, rng):
         return (
             content[:start] + bytes([content[start] ^ 1 << rng.randrange(8)]) + content[start + 1 :]
         )
-    if done == "cell":  # everything between two commas or line ends
+    if done == "cell":  # the text between two commas or line ends
         cells = content.split(b",")
         cells[rng.randrange(len(cells))] = rng.choice(ODD)
         return b",".join(cells)
@@ -91,7 +91,7 @@ def damage(content, rng):
 
 
 def outcome(name, folder):
-    """The rows that are read, or None where they are refused as they should be."""
+    """The rows that are read, or None if they are refused as they should be."""
     given = entry(name, folder)
     try:
         table = readers.read(given, "toy")

@@ -1,4 +1,4 @@
-"""Data files: what a bad one says, by file, column and row."""
+"""Data files: the message about a bad one names file, column and row."""
 
 import csv
 import hashlib
@@ -48,7 +48,7 @@ def test_a_good_file(write):
 @pytest.mark.parametrize(
     "text",
     [
-        "\ufeff" + GOOD,  # the mark that spreadsheets write first
+        "\ufeff" + GOOD,  # the mark that spreadsheets write at the beginning
         GOOD.replace("\n", "\r\n"),
         GOOD + "\n\n",  # empty lines are no rows
         GOOD.replace(",", " , ").replace("a ,", "a,"),
@@ -224,7 +224,7 @@ CELLS = [
 
 
 def by_the_cell(text, columns, label):
-    """What a plain loop over the csv module's rows reads; None where some cell is refused."""
+    """What a plain loop over the csv module's rows reads; None if it refuses a cell."""
     rows = [row for row in csv.reader(io.StringIO(text)) if row]
     header, rows = rows[0], rows[1:]
     if not rows or any(len(row) != len(header) for row in rows):
@@ -279,7 +279,7 @@ def test_missing_cells_become_what_the_configuration_says(write):
         readers.read(source | {"missing": {"job": "unknown", "y": "drop"}}, "t")
     with pytest.raises(ValueError, match=r"t.csv: column 'y': every row has the label 'no'"):
         readers.read(source | {"missing": {"*": "drop"}, "positive": "no"}, "t")
-    # A listed category is one, whatever its name is.
+    # A listed category is a category, whatever its name.
     listed = source | {"categories": {"job": ["clerk", "?", ""]}, "missing": {"a": 2, "y": "no"}}
     np.testing.assert_array_equal(
         readers.read(listed, "t").X[:, 1:], [[0, 0, 1], [1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]]
@@ -343,7 +343,7 @@ def test_a_pickle_is_read_under_its_checksum_alone(tmp_path):
     del entry["source"]["sha256"]
     with pytest.raises(ValueError, match="is read only where its SHA-256 is configured"):
         readers.read(entry, "t")
-    # A pickle is a program: another one must not run.
+    # A pickle is a program, so another one must not run.
     path.write_bytes(b"cos\nmkdir\n(S'" + str(tmp_path / "ran").encode() + b"'\ntR.")
     entry["source"]["sha256"] = sha256
     with pytest.raises(ValueError, match="wrong checksum"):

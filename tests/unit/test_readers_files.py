@@ -1,4 +1,4 @@
-"""Readers of IDX files, archives and headerless tables: right values, and messages for bad files."""
+"""Readers of IDX files, archives and tables without a header: right values; messages for bad files."""
 
 import gzip
 import io
@@ -96,7 +96,7 @@ def archive(tmp_path, name="bank.zip", text=BANK, members=("bank/full.csv", "ban
 
 
 def entry(**changes):
-    """An entry as the configuration resolves it."""
+    """A data set's entry, as the configuration resolves it."""
     source = {"csv": "bank.zip", "member": "bank/full.csv", "delimiter": ";"}
     base = {
         "label": "y",
@@ -118,8 +118,8 @@ def test_zip_member_with_semicolons_quotes_and_categories(tmp_path):
 
 
 def test_the_categories_are_the_listed_ones_whatever_the_rows(tmp_path):
-    """Columns never depend on the rows: a category that no row has gets a column, an unlisted one is
-    refused."""
+    """Columns never depend on the rows: a category that no row has gets a column, and one that is not
+    listed is refused."""
     given = entry(categories={"job": ["admin.", "student"]})
     given["source"]["csv"] = str(archive(tmp_path))
     with pytest.raises(ValueError, match=r"column 'job', row 3: 'retired' is not among"):
@@ -153,7 +153,7 @@ def test_zip_without_the_member(tmp_path):
 
 
 def test_a_member_of_a_compressed_tar(tmp_path):
-    """As California housing is served: its columns without a header line, beside a description."""
+    """California housing comes like this: a table without a header line, beside a description."""
     path, text = tmp_path / "housing.tgz", b"-122.23,37.88,452600.0\n-118.4,34.1,500001.0\n"
     with tarfile.open(path, "w:gz") as handle:
         for name, content in (

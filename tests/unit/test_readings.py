@@ -1,4 +1,4 @@
-"""Readings of what a source leaves open: the experiments that they become, and what they decide."""
+"""Readings of what a source leaves open: the experiments that they make, and what they decide."""
 
 import math
 from argparse import Namespace
@@ -37,7 +37,7 @@ def test_a_reading_runs_what_differs_and_is_needed(experiments):
     cells = read.cells()
     assert cells and {cell.method for cell in cells} == {LASSO}
     assert set(cells) <= needs.cells(read.plain()) < set(read.plain().cells())
-    # the main experiment is none the wiser
+    # the main experiment does not change
     assert base.methods[LASSO]["options"] == {}
     assert read.methods[LASSO]["options"] == {"penalty_scale": "summed"}
     assert not read.figures and not read.tables and not read.analyses and not read.readings
@@ -74,7 +74,7 @@ def test_a_reading_may_tune_otherwise(experiments):
     assert read.tune == base.tune | {"lasso": "mean"}
     own = read.tuned_path("v20_real", "json")
     assert own != base.tuned_path("v20_real", "json")
-    # the published value's table is its own, and so is the tuning beneath
+    # a reading has its own table of tuning, and its own tuning beneath
     made = verdict_inputs.of_readings(base, [read])
     assert {
         own,
@@ -123,7 +123,7 @@ def test_faults_are_told_in_a_sentence(changes, problem):
         loaded(**changes)
 
 
-# ---- a study made by hand: two methods, one of which a reading changes
+# ---- a study made by hand, with two methods; a reading changes one of them
 
 
 def study(tmp_path, monkeypatch):
@@ -190,7 +190,7 @@ def test_what_a_reading_gives_is_its_own_cells_beside_those_it_does_not_change(
     assert table["t/0", "x: y"]["concerned"] == "yes"
     assert table["t/1", "x: y"]["concerned"] == "no"
     assert (table["c", "as stated"]["holds"], table["c", "x: y"]["holds"]) == ("no", "yes")
-    # the interval is that of the reading's own draws
+    # the interval is from the reading's own draws
     assert table["t/0", "x: y"]["prediction_high"] < 0.3
 
 
@@ -233,7 +233,7 @@ def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):
         folder = tmp_path / experiment.name / "tables"
         folder.mkdir()
         pd.DataFrame({"dataset": ["d"], "sum": [number]}).to_csv(folder / "sums.csv", index=False)
-    # a reading's table is of all its cells, not only of those that differ
+    # a reading's table has all its cells, not only those that differ
     assert [cell.method for cell in read.entry_cells(spec)] == ["a", "b"]
     assert verdict_inputs.of_readings(base, [read]) == [
         f"{tmp_path}/{name}/tables/sums.csv" for name in ("made", "made__x_y")
@@ -259,7 +259,7 @@ def test_an_analysis_is_a_readings_where_it_decides(experiments):
     assert "v20-7" not in needs.decided(experiments[NAME], [])[1]
 
 
-# ---- what readings need
+# ---- data and fits that readings need
 
 
 def prepared(tmp_path, rows):
@@ -317,7 +317,7 @@ def test_what_is_proven_of_each_scale():
         for scale in ("mean", "summed", "standardised", "lassoglm")
     }
     assert proven["mean"] == pytest.approx(100 * math.log(2))
-    # a penalty that weighs n times less lets the minimiser go n times as far
+    # with a penalty n times as small, the minimiser moves n times as far
     assert proven["summed"] == pytest.approx(100 * proven["mean"])
     assert proven["standardised"] == proven["lassoglm"] == math.inf
 
@@ -329,7 +329,7 @@ def test_the_reading_that_explains_most_is_named():
         row | {"reading": "first", "id": "a", "distance": "inside"},
         row | {"reading": "best", "id": "a", "distance": "inside"},
         row | {"reading": "best", "id": "b", "distance": "", "holds": "yes"},
-        # what a reading does not concern it does not explain
+        # a reading explains nothing that it does not concern
         row | {"reading": "first", "id": "b", "concerned": "no", "distance": "inside"},
         row | {"reading": "first", "id": "c", "concerned": "no", "distance": "inside"},
     ]

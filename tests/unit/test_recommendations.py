@@ -1,4 +1,4 @@
-"""Recommendations of a small made-up experiment, whose answers are known, and the file they are in."""
+"""Recommendations from a small made-up experiment with known answers, and the file that holds them."""
 
 import json
 import math
@@ -56,7 +56,7 @@ def experiment(tmp_path, monkeypatch):
     rows = []
     for k, cell in enumerate(experiment.cells()):
         loss = METHODS[cell.method][0][SIZES.index(cell.train_size)]
-        shared = 0.05 * noise(1000).mean(axis=1, keepdims=True)  # of the folds' rows
+        shared = 0.05 * noise(1000).mean(axis=1, keepdims=True)  # of each fold's rows
         losses = loss + shared + 0.002 * noise(k)
         status = "1 of 15 diverged" if cell.method == "broken" else "ok"
         draws = [
@@ -112,7 +112,7 @@ def test_who_competes_and_who_is_not_beaten(experiment):
     assert settings["unpaid"] == settings["later"] == "void"
     assert "not paid" in found["unpaid"]["why"] and "no finite" in found["unproven"]["why"]
     assert "diverged" in found["broken"]["why"] and found["best"]["why"] == ""
-    # beside the others stands what the void one would have won: 0.05 of a gain of log 2 - 0.4
+    # the void method's row shows what it would have won: 0.05 of a gain of log 2 - 0.4
     gain = math.log(2) - 0.4
     assert found["unpaid"]["behind"] == pytest.approx(-0.05 / gain, abs=0.01)
     assert found["unpaid"]["behind_high"] < 0 and math.isnan(found["unpaid"]["p"])
@@ -133,7 +133,7 @@ def test_scores_and_tests_are_those_of_the_draws(experiment):
     assert found["worse"]["excess"] == pytest.approx(excess.mean())
     interval = ttest_rel(losses["worse"], losses["plain"]).confidence_interval()
     assert (found["worse"]["excess_low"], found["worse"]["excess_high"]) == pytest.approx(interval)
-    # worth no less than a model that knows nothing, though its log loss is 9
+    # although its log loss is 9, it counts as no worse than a model that knows nothing
     assert found["useless"]["kept"] == 0 and found["useless"]["value"] == pytest.approx(9, rel=0.1)
 
 
@@ -210,5 +210,5 @@ def test_the_snapshot_is_what_its_schema_says(experiment):
     assert len(found["cells"]) == len(experiment.cells()) and len(found["recommendations"]) == 3
     assert found["cells"][0]["epsilon"] == "inf"
     void = next(m for m in found["recommendations"][0]["methods"] if m["standing"] == "void")
-    void["p"] = 0.5  # what does not compete has no p value
+    void["p"] = 0.5  # a method that does not compete has no p value
     assert not validator.is_valid(found)

@@ -42,7 +42,7 @@ def test_an_edit_of_what_two_configurations_share_concerns_both(cells):
 
 
 def shipped(*overlays):
-    """Run file -> digest of its settings, of every cell of a shipped configuration."""
+    """Run file -> digest of its settings, for every cell of a shipped configuration."""
     files = ["config/config.yaml", *(f"config/{name}.yaml" for name in overlays)]
     config = {}
     for file in files:
@@ -62,7 +62,7 @@ def test_what_configurations_may_share_a_folder(monkeypatch):
         common = plain.keys() & other.keys()
         assert len(common) > 100
         assert all(plain[path] == other[path] for path in common) == shares, overlays
-    # Larger, on the same data: full.yaml has its own folder.
+    # full.yaml has larger cells of the same data, and its own folder.
     real, full = shipped("real"), shipped("real", "full")
     assert any(real[path] != full[path] for path in real.keys() & full.keys())
 

@@ -1,4 +1,4 @@
-"""Curves and bands lie where the columns of a frame say, alone and in panels."""
+"""Curves and bands lie where the columns of a frame say, in a single figure and in panels."""
 
 from types import SimpleNamespace
 
@@ -27,7 +27,7 @@ SPEC = {"title": "A title", "options": OPTIONS}
 
 
 def cells(methods, along, values):
-    """Errors whose intervals are of all widths, and not symmetric."""
+    """Errors with intervals of various widths that are not symmetric."""
     rng = np.random.default_rng(1)
     rows = []
     for method in methods:
@@ -40,7 +40,7 @@ def cells(methods, along, values):
 
 
 def bands(axes):
-    """Colour -> (x, low, high) of the bands that are drawn."""
+    """Colour -> (x, low, high) of the drawn bands."""
     found = {}
     for patch in axes.patches:
         lower, upper = np.split(patch.get_path().vertices[: 2 * (len(patch.get_xy()) // 2)], 2)
@@ -213,7 +213,7 @@ def test_printed_values_stand_with_their_spread(monkeypatch, draw, along):
     levels = {
         round(float(line.get_ydata()[0]), 9) for line in axes.lines if len(line.get_ydata()) == 2
     }
-    # the axis' ends; the value itself where its epsilon is not known
+    # the axis' ends, and the value itself if its epsilon is not known
     assert {0.1, 0.6} <= levels and (0.33 in levels) == (along == "epsilon")
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert {"value published, with its sd", "ends of the source's axis"} <= {*labels}

@@ -18,7 +18,7 @@ from tables.released_code import released_code as table
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """Rows of the shipped entries, with few releases."""
+    """The rows of the shipped entries, with few releases."""
     out = tmp_path_factory.mktemp("released") / "cases.csv"
     spec = config.load({"seed": 1, "experiments": ["released_code"]})[1]["released_code"].analyses[
         "cases"

@@ -1,4 +1,4 @@
-"""Released programs' forms do what their facts say, and nothing else."""
+"""The forms of released programs do what their facts say, and nothing else."""
 
 import math
 
@@ -55,7 +55,7 @@ def test_adassp_scales_by_the_rows_own_targets_and_columns():
 
 
 def test_the_sum_of_squares_has_no_noise_and_the_moment_has():
-    """In one dimension: local epsilon 1/3, sensitivity 2 of x y."""
+    """In one dimension, with a local epsilon of 1/3 and the sensitivity 2 of x y."""
     X, y = rows(50, 1)
     weights = release("functional", X, y, 4000).weights[:, 0]
     noise = weights * (X.T @ X).item() - X[:, 0] @ y
@@ -73,9 +73,9 @@ def test_the_noise_on_least_squares_has_the_rows_own_scale():
 
 
 def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
-    """Rows so small that releases are noise: steps times its variance over the divisor's square."""
+    """Rows are so small that releases are noise: steps times its variance over the divisor's square."""
     for n, steps, sampling, divisor in ((128, 2, 1 / 2, 64), (129, 3, 1 / 3, 43), (60, 1, 1, 60)):
-        X = np.vstack([np.full((n, 4), 1e-9), np.zeros((5, 4))])  # the last are no records
+        X = np.vstack([np.full((n, 4), 1e-9), np.zeros((5, 4))])  # the last rows are no records
         found = release("poisson_sgd", X, np.ones(n + 5), 20_000).weights.std()
         sigma = gaussian_sigma(1.0, 1e-6)
         if steps > 1:
@@ -84,7 +84,7 @@ def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():
-    """A tiny row has a long exact direction, and no row has none: noisy directions are alike."""
+    """A tiny row has a long exact direction, a row of zeros none; noisy directions are alike."""
     y = np.ones(40, dtype=np.int8)
     spread = []
     for size in (0.0, 0.01):

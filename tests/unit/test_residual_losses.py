@@ -1,4 +1,4 @@
-"""Minimisers of residual losses with targets that are numbers, against independent solvers."""
+"""Minimisers of residual losses, for targets that are numbers, against independent solvers."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def test_squared_loss_is_scikit_learns_ridge(d):
 
 
 def test_huber_is_scikit_learns_at_its_scale():
-    """Given its scale s, HuberRegressor minimises 2/s times ours with tau = epsilon s, lam = alpha s/n."""
+    """At its scale s, HuberRegressor minimises 2/s times our loss with tau = epsilon s, lam = alpha s/n."""
     X, y = problem(900, 5, generator(3))
     huber = HuberRegressor(epsilon=1.35, alpha=0.9, fit_intercept=False, tol=1e-9, max_iter=2000)
     huber.fit(X, y)
@@ -114,7 +114,7 @@ def test_labels_are_targets_as_well(loss, restarts):
 
 @pytest.mark.parametrize("loss", ["log_cosh", "huber_residual"])
 def test_steps_that_lead_nowhere_are_not_the_end_of_cheap_ones(loss):
-    """Wide rows whose residuals are all beyond the bend at first: no pass with Hessians, some 13 in all."""
+    """Wide rows whose residuals start beyond the bend: no pass with Hessians, and about 13 in all."""
     rng = np.random.default_rng(2)
     X = (rng.standard_normal((3000, 60)) + 2) * np.arange(1, 61) ** -0.75
     X /= np.linalg.norm(X, axis=1, keepdims=True)

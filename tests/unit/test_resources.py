@@ -1,4 +1,4 @@
-"""Every rule states what it asks a scheduler for, and more of it for large simulated data."""
+"""Every rule states its requests to a scheduler, and asks for more for large simulated data."""
 
 import re
 from types import SimpleNamespace
@@ -37,7 +37,7 @@ def test_threads_memory_and_minutes_are_stated(name):
     ],
 )
 def test_memory_grows_with_the_rows(source, megabytes):
-    """It follows from the declared size: the file need not exist."""
+    """It follows from the declared size, so the file need not exist."""
     rules = {"DATASETS": {"mine": {"source": source} | (TABLE if "csv" in source else {})}}
     exec((ROOT / "workflow/rules/resources.smk").read_text(), rules)
     wildcards = SimpleNamespace(dataset="mine")

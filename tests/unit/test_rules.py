@@ -1,4 +1,4 @@
-"""lambda, steps and delta by rule: what a configuration writes, and what jobs and results make of it."""
+"""lambda, steps and delta by rule: what a configuration says, and what jobs and results make of it."""
 
 import math
 
@@ -72,11 +72,11 @@ def test_a_rule_takes_public_numbers_and_reaches_the_guarantee(tmp_path, monkeyp
     )
     assert lam == pytest.approx(expected) and options["radius"] == 10
     assert (stated.epsilon, stated.delta, stated.adjacency) == (EPSILON, 1e-6, "add-remove")
-    assert found.fit_path(cell) is None  # it would differ from epsilon to epsilon
+    assert found.fit_path(cell) is None  # it would differ between epsilons
 
 
 def test_rules_look_at_no_row():
-    """A rule is given the numbers of rows and columns and the public facts, and nothing of the data."""
+    """A rule gets the numbers of rows and columns and the public facts, but nothing else of the data."""
     seen = {}
 
     class Rule:

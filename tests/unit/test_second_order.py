@@ -1,4 +1,4 @@
-"""Preconditioned gradient descent and private Newton: what is paid for, and where they lead."""
+"""Preconditioned gradient descent and private Newton: what they pay for, and where they lead."""
 
 import math
 
@@ -26,7 +26,7 @@ def rows(n=400, d=3, classes=None):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 3)])
 def test_preconditioned_parts_compose_to_mu(adjacency, loss, classes):
-    """Each part's sensitivity over its noise, from the largest movement found by trying records."""
+    """Each part's sensitivity over its noise, from the largest movement found among many records."""
     n, bound, mechanism = 50, 2.0, MECHANISMS["preconditioned_gd"]
     given = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency, "loss": loss}
     given |= {"classes": classes, "share": 0.4, "iterations": 7}
@@ -57,7 +57,7 @@ def test_newtons_parts_compose_to_mu(adjacency):
 @pytest.mark.parametrize("hessian", ["upper_bound", "exact"])
 @pytest.mark.parametrize("trace", ["floored", "published"])
 def test_newton_knows_no_unit(hessian, trace):
-    """Rows of twice the norm, under twice the bound: the same draws give half the weights."""
+    """With rows of twice the norm and twice the bound, the same draws give half the weights."""
     X, y = rows()
     given = {"epsilon": 1.0, "delta": 1e-6, "restarts": 3, "hessian": hessian, "trace": trace}
     found = [
@@ -85,7 +85,7 @@ def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
 
 
 def test_noisy_traces_throw_newton_far_where_they_have_no_floor():
-    """At small n epsilon: the source's ridge falls to 1/n wherever the noise makes a trace negative."""
+    """At a small n epsilon, the source's ridge falls to 1/n if the noise makes a trace negative."""
     X, y = rows(300, 20)
     given = {"epsilon": 0.5, "delta": 1e-6, "restarts": 20}
     lengths = {
@@ -101,7 +101,7 @@ def test_noisy_traces_throw_newton_far_where_they_have_no_floor():
 
 @pytest.mark.parametrize("hessian", ["upper_bound", "exact"])
 def test_neighbours_directions_differ_by_what_their_noise_covers(hessian):
-    """Random neighbours and weights, from the definitions."""
+    """Random neighbours at random weights, from the definitions."""
     from dp.privacy.sensitivities import newton_direction
 
     rng, n, ridge, largest = generator(7, hessian), 5, 0.05, 0.0
@@ -123,7 +123,7 @@ def test_neighbours_directions_differ_by_what_their_noise_covers(hessian):
 
 
 def test_the_upper_bound_is_above_the_loss_and_touches_it():
-    """l(z) <= l(a) + l'(a)(z - a) + weight(a) (z - a)^2/2 for all z, with equality at -a too."""
+    """l(z) <= l(a) + l'(a)(z - a) + weight(a) (z - a)^2/2 for all z, with equality at a and -a."""
     logistic, z = losses.get("logistic"), np.linspace(-30, 30, 601)
     for a in (-20.0, -3.0, -0.5, 0.0, 1e-9, 0.7, 5.0):
         weight = _weights(np.array([a]), "upper_bound")[0]
@@ -161,7 +161,7 @@ def test_preconditioned_softmax_of_two_classes_is_logistic():
 
 @pytest.mark.parametrize(("n", "steps"), [(1000, 5), (10_000, 10)])
 def test_steps_by_rule(n, steps):
-    """n mu/sqrt(d) is 118 and 1184."""
+    """n mu/sqrt(d) is 118 in one case and 1184 in the other."""
     mechanism = MECHANISMS["preconditioned_gd"]
     p = mechanism.parameters(n, 4, epsilon=1.0, delta=1e-6)
     assert mechanism._scales(n, 4, p)[0] == steps
@@ -184,7 +184,7 @@ def test_noisy_inverses_are_definite_and_isotropic():
 @pytest.mark.parametrize("name", ["preconditioned_gd", "dp_newton"])
 @pytest.mark.parametrize("hessian", ["upper_bound", "exact"])
 def test_overflow_of_one_records_margin_moves_no_more_than_its_share(name, hessian):
-    """Infinite products of both signs are no number: without a bound it would be every weight."""
+    """Infinite products of both signs sum to no number. Without a bound, every weight would be that."""
     from dp.descents import full_batch
     from dp.mechanisms.second_order import gradient_norm
 

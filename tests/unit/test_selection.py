@@ -21,14 +21,14 @@ def hockey_stick(p, q, epsilon):
 
 
 def profile_of(p, q):
-    """Exact, both directions, of two distributions on the same points."""
+    """The exact profile, in both directions, of two distributions on the same points."""
     return Curve(
         symmetric(lambda e: np.maximum(hockey_stick(p, q, e), hockey_stick(q, p, e))),
     )
 
 
 def best_of(p, law, mean):
-    """The distribution of the best of K draws, points in increasing order, and of no draw at all."""
+    """The distribution of the best of K draws (points in increasing order), and of no draw."""
     F = selection.generating(law, mean, np.concatenate([[0.0], np.minimum(np.cumsum(p), 1.0)]))
     return np.append(np.diff(F), F[0])
 
@@ -48,7 +48,7 @@ def pairs(points=7, count=9):
 
 @pytest.mark.parametrize(("law", "mean"), CASES)
 def test_brute_force(law, mean):
-    """delta of the selected release, summed exactly, is within the profile bound in either direction."""
+    """delta of the selected release, summed exactly, is within the profile bound in both directions."""
     closest = 0.0
     for p, q in pairs():
         profile = profile_of(p, q)
@@ -93,13 +93,13 @@ def test_best_of_k_by_simulation():
 
 
 def test_an_exact_score_on_private_rows_is_not_covered():
-    """A base that ignores the data is 0-DP; ordered by an exact private score it gives a point away."""
+    """A base that ignores the data is 0-DP. If an exact private score orders it, it gives a point away."""
     points, law, mean = 50, "logarithmic", 500.0
     p = np.full(points, 1 / points)
     base = profile_of(p, p)
     assert selection.selection_delta(base, law, mean, 0.01) == 0
     last_best = best_of(p, law, mean)
-    first_best = np.append(last_best[:points][::-1], last_best[-1])  # the other data set's order
+    first_best = np.append(last_best[:points][::-1], last_best[-1])  # the other data set's
     assert hockey_stick(last_best, first_best, 1.0) > 0.2
 
 
@@ -120,7 +120,7 @@ def test_event_bounds_agree_between_forms():
 
 
 def test_pure_bases_cost_at_most_two_or_three_times():
-    """(2 + e) epsilon (Papernot, Steinke, corollary 3), approached by many runs."""
+    """Many runs approach (2 + e) epsilon (Papernot, Steinke, corollary 3)."""
     for law, times in (("logarithmic", 2), ("geometric", 3)):
         few, many = (
             selection.profile_epsilon(approximate(0.5), law, mean, 1e-9) for mean in (2.0, 1e4)
@@ -154,7 +154,7 @@ def test_refusals():
 
 @pytest.mark.parametrize(("law", "mean"), CASES)
 def test_what_an_exact_score_costs(law, mean):
-    """Each data set has an order of its own, here at random and reversed, and the bound still holds."""
+    """Each data set has its own order, here random and reversed, and the bound still holds."""
     rng = np.random.default_rng(4)
     cost, closest = selection.cost_of_exact_score(law, mean), 0.0
     for p, q in pairs():

@@ -1,4 +1,4 @@
-"""Sensitivities: no pair of neighbours exceeds them, and a search comes near."""
+"""Sensitivities: no pair of neighbours exceeds them, and a search comes near them."""
 
 import math
 
@@ -12,7 +12,7 @@ D = 3
 
 
 def record(rng, bound, label_bound=1.0):
-    """A row of norm at most R, mostly R; a label, mostly at an end."""
+    """A row of norm at most R, mostly equal to R; a label, mostly at an end of its range."""
     x = rng.normal(size=D)
     size = bound * (1.0 if rng.random() < 0.7 else rng.random())
     y = label_bound * (rng.choice([-1, 1]) if rng.random() < 0.7 else rng.uniform(-1, 1))
@@ -20,7 +20,7 @@ def record(rng, bound, label_bound=1.0):
 
 
 def search(distance, bound, label_bound=1.0, adjacency=REPLACE_ONE, starts=40, steps=250, seed=0):
-    """The largest distance(x, y, z, u) found by random starts and shrinking random moves."""
+    """The largest distance(x, y, z, u) that shrinking random moves find from random starts."""
     rng = np.random.default_rng(seed)
     best = 0.0
 
@@ -115,7 +115,7 @@ def test_smallest_eigenvalue_and_newton_directions(adjacency):
 
 
 def test_the_floored_inverse_comes_near_its_bound():
-    """Eigenvalues at the floor and a small record: the Lipschitz constant is reached in the limit."""
+    """With eigenvalues at the floor and a small record, the limit reaches the Lipschitz constant."""
     floor, bound = 1.0, 0.2
 
     def floored(x, y, z, u):
@@ -138,7 +138,7 @@ def test_trace_and_vectors():
 
 
 def test_spectral_ridges():
-    """The noise's edge is where it is said, and half the eigenvalue keeps the iteration stable."""
+    """The noise's edge is at the stated place, and half of the eigenvalue keeps the iteration stable."""
     rng = np.random.default_rng(0)
     d, sigma = 40, 3.0
     draws = rng.normal(0, sigma, (200, quadratics.coefficients(d)))
@@ -152,7 +152,7 @@ def test_spectral_ridges():
     gram = 0.9 * edge * np.eye(d)
 
     def unstable(ridge):
-        """How often the steps I - P X'X expand: P X'X has an eigenvalue above 2 or below 0."""
+        """How often the steps I - P X'X expand, since P X'X has an eigenvalue above 2 or below 0."""
         values = 0.9 * edge / np.linalg.eigvalsh(gram + noise + ridge * np.eye(d))
         return ((values > 2) | (values < 0)).any(axis=1).mean()
 

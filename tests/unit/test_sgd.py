@@ -84,15 +84,15 @@ def test_batches_are_disjoint_and_cover_the_rows_once():
     ("epochs", "accounting"), [(1, "composed"), (4, "composed"), (4, "as_published")]
 )
 def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
-    """One row, one step: w = -(gradient + z), so ||w + gradient|| ~ Gamma(D, scale), once per pass."""
+    """For one row and step, w = -(gradient + z): ||w + gradient|| ~ Gamma(D, scale), once per pass."""
     d, epsilon, clip = 3, 0.8, 0.5
     X, y = unit_rows(1, d)
     release = DP_SGD.release(
         X, y, epsilon=epsilon, lam=1.0, restarts=4000, rng=np.random.default_rng(5), batch=1,
         epochs=epochs, accounting=accounting, schedule="constant", clip=clip, bias=True,
     )  # fmt: skip
-    # Rate 1 and lam 1: each step forgets the last one, so w is the last step's -(gradient + z),
-    # whose clipped gradient depends on the point before: at most clip long, far below the noise.
+    # With rate 1 and lam 1, each step forgets the one before, so w is the last step's -(gradient + z).
+    # Its clipped gradient depends on the point before, but its norm is far below the noise.
     scale = 2 * clip * (epochs if accounting == "composed" else 1) / epsilon
     z = np.column_stack([release.weights, release.info["intercept"]])
     if epochs == 1:
@@ -107,7 +107,7 @@ def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
 
 
 def test_neighbours_move_the_noiseless_sums_by_at_most_twice_the_clip():
-    """The sensitivity that the scale assumes, on adversarial rows, for one pass of a fixed order."""
+    """The sensitivity that the scale assumes, on adversarial rows, for one pass in a fixed order."""
     rng = np.random.default_rng(7)
     n, d, clip = 12, 4, 0.3
     order = rng.permutation(n)[None]
@@ -120,7 +120,7 @@ def test_neighbours_move_the_noiseless_sums_by_at_most_twice_the_clip():
         other[0, i] = -rows[0, i] * rng.exponential()
         ends = []
         for data in (rows, other):
-            # The first step that sees the record: both runs still stand at the same point.
+            # At the first step that sees the record, both runs are still at the same point.
             k = int(np.flatnonzero(order[0] == i)[0]) // 4
             _, kept = stochastic.descend(
                 data, [0], [1.0], [(order, None)], plan, clip=clip, schedule="constant",
@@ -169,7 +169,7 @@ def test_projection_has_its_rank_and_learns():
     release = SGD.release(X, y, lam=1e-3, rng=rng, restarts=1, batch=5, dimensions=10, bias=False)
     w = release.weights
     assert w.shape == (1, 30)
-    # Ten dimensions of thirty keep about a third of the separator's length.
+    # Ten of thirty dimensions keep about a third of the separator's squared length.
     assert np.mean((X @ w[0] > 0) == (y > 0)) > 0.6
     full = SGD.release(X, y, lam=1e-3, rng=rng, restarts=1, batch=5)
     assert np.mean((X @ full.weights[0] + full.info["intercept"] > 0) == (y > 0)) > 0.9
@@ -224,7 +224,7 @@ def test_bad_options_are_refused(options, word):
 
 
 def test_as_run_is_the_loop_of_the_sources_program():
-    """Each coordinate's own product in the gradient, clipped as a vector; one regularising number."""
+    """The gradient has each coordinate's own product, clipped as a vector; one number regularises."""
     n, d, clip, lam = 23, 3, 0.4, 0.7
     X, y = unit_rows(n, d, 1)
     X *= np.linspace(0.2, 3, n)[:, None]
@@ -251,13 +251,13 @@ def test_noise_as_run_has_a_radius_per_coordinate():
     z = law(width, scale, 200_000, np.random.default_rng(0))
     np.testing.assert_allclose((z**2).mean(axis=0), (width + 1) * scale**2, rtol=0.03)
     np.testing.assert_allclose((z > 0).mean(axis=0), 0.5, atol=0.01)
-    # of one radius the sum of squares would be Gamma(D, s) squared
+    # with one radius, the sum of squares would be Gamma(D, s) squared
     assert stats.kstest(np.linalg.norm(z, axis=1)[:5000], stats.gamma(4, scale=1.5).cdf)[1] < 1e-6
 
 
 def test_the_density_of_noise_as_run_has_no_bounded_quotient():
-    """In two dimensions, by quadrature: moved by 1 across it, the density far out along an axis falls by
-    more than any claimed epsilon allows, and by the more the farther out."""
+    """In two dimensions, by quadrature: if a point moves by 1 off an axis, the density far out along
+    it falls by more than any claimed epsilon allows. Farther out it falls by more."""
     from scipy import integrate
 
     epsilon, clip = 1.0, 0.5

@@ -1,4 +1,4 @@
-"""Simulations in place of folds, and settings searched per cell."""
+"""Simulations in place of folds, and settings that are searched for each cell."""
 
 import json
 from argparse import Namespace
@@ -14,7 +14,7 @@ from study.jobs import folds
 
 @pytest.fixture
 def prepared(tmp_path):
-    """Writes a prepared file whose only column is the row's number."""
+    """Writes a prepared file whose only column holds the row's number."""
 
     def write(rows, test=0):
         arrays = {"X": np.arange(rows, dtype=float)[:, None], "y": np.resize([1, -1], rows)}
@@ -66,7 +66,7 @@ def test_a_simulation_does_not_depend_on_how_many_there_are(prepared):
     "split", [{"simulations": 5, "folds": None}, {"simulations": 0, "folds": 4}]
 )
 def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(tmp_path, split):
-    """The steps that were put off are applied to all rows once, where the splits ask for that many."""
+    """If splits ask for enough rows, steps that were put off are applied to all rows once."""
     rng = np.random.default_rng(3)
     X, y = rng.integers(0, 256, (60, 784), dtype=np.uint8), np.resize([1, -1], 60)
     columns = [f"pixel{k}" for k in range(784)]
@@ -77,7 +77,7 @@ def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(t
     for k, ((rows, labels), (test, _)) in enumerate(together):
         assert len(rows) == 40 and len(labels) == 40 and len(test) == 15
         assert (np.abs(np.linalg.norm(rows, axis=1) - 1) < 1e-12).all()
-        # of the smaller size no more rows are asked for than there are: prepared split by split
+        # the smaller size asks for no more rows than there are, so each split is prepared by itself
         few = list(folds.training_folds(Namespace(**given, train_size=12), first=k + 1))
         assert len(few) == k + 1
         np.testing.assert_array_equal(few[k][0][0], rows[:12])
@@ -104,7 +104,7 @@ def test_reshuffle_is_a_partition():
 
 
 def test_the_most_frequent_winner_is_chosen():
-    # candidate 2 wins twice, though candidate 1 has the lowest mean
+    # candidate 2 wins twice, although candidate 1 has the lowest mean
     wins, chosen = most_frequent_best(np.array([[9, 2, 1], [9, 2, 1], [9, 0, 9]]) / 10)
     assert wins.tolist() == [0, 1, 2] and chosen == 2
 

@@ -1,4 +1,4 @@
-"""Gaussian sketches: the exact profile against draws, Rényi against numerical integrals."""
+"""Gaussian sketches: the exact profile against draws, Rényi divergences against numerical integrals."""
 
 import math
 from itertools import pairwise
@@ -14,7 +14,7 @@ from dp.privacy.profiles import Gaussian
 
 
 def test_monte_carlo_of_whole_sketches():
-    """Rows of N(0, X'X + g^2 I) with and without a record, losses from their full densities."""
+    """Rows of N(0, X'X + g^2 I) with and without a record. Losses are from their full densities."""
     rng = np.random.default_rng(8)
     d, rows, draws, epsilon = 3, 6, 40_000, 0.6
     X = rng.normal(size=(5, d))
@@ -76,7 +76,7 @@ def test_renyi_is_the_divergence_of_the_two_normals():
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_replace_one_by_joint_diagonalisation(epsilon):
-    """Random neighbours: eigenvalues of the pair bound each direction, draws bound the profile."""
+    """For random neighbours, the pair's eigenvalues bound each direction, and draws bound the profile."""
     rng = np.random.default_rng(4)
     rows, gamma, d = 4, 2.0, 3
     profile = sketches.profile(rows, gamma, adjacency=REPLACE_ONE)
@@ -88,7 +88,7 @@ def test_replace_one_by_joint_diagonalisation(epsilon):
         if k < 4:
             x, z = np.eye(d)[0], np.eye(d)[1]
         first = base @ base.T + np.outer(x, x)
-        shift = max(0.0, gamma - np.linalg.eigvalsh(first)[0])  # P, the data set run, is >= gamma
+        shift = max(0.0, gamma - np.linalg.eigvalsh(first)[0])  # so that P >= gamma
         first = first + shift * np.eye(d)
         second = base @ base.T + np.outer(z, z) + shift * np.eye(d)
         ratios = np.sort(np.linalg.eigvals(np.linalg.solve(second, first)).real)
@@ -104,7 +104,7 @@ def test_replace_one_by_joint_diagonalisation(epsilon):
 
 
 def test_the_gaussian_approximation_is_too_small_a_gamma():
-    """sqrt(k/2)/mu, by 5 to 28 percent at delta 1e-6."""
+    """sqrt(k/2)/mu is 5 to 28 percent too small at delta 1e-6."""
     from dp.accounting import gaussian_mu
 
     for rows, epsilon in ((60, 0.1), (300, 1.0), (1000, 4.0), (60, 4.0)):
@@ -115,7 +115,7 @@ def test_the_gaussian_approximation_is_too_small_a_gamma():
 
 
 def test_the_whole_algorithm():
-    """Sketches, eigenvalue, gradients and the failure of the lower bound: more than any of them alone."""
+    """Sketches, eigenvalue, gradients and the lower bound's failure together cost more than each alone."""
     rows, steps, gamma, gradient, tau0 = 60, 3, 120.0, 0.05, 6.0
     parts = math.hypot(sketches.eigenvalue_mu(rows, gamma), math.sqrt(steps) * gradient)
     whole = sketches.total(rows, steps, gamma, gradient, tau0)

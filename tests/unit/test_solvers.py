@@ -18,7 +18,7 @@ from dp.solvers.newton import minimise
 TOLERANCE = 1e-9
 EPS = np.finfo(float).eps
 
-# l' written out anew: the tests' own formulas, not those of dp.losses
+# l', written out again: the tests have their own formulas, not those of dp.losses
 SLOPES = {
     "logistic": lambda z: -expit(-z),
     "huber": lambda z: -np.clip(1.5 - z, 0, 1),  # h = 0.5
@@ -39,7 +39,7 @@ def residuals(X, y, lam, W, linear, loss="logistic"):
 
 
 def problem(n, d, rng, decay=1.0, noise=0.3):
-    """Rows of norm 1 and labels that no linear rule gets all right."""
+    """Rows of norm 1, and labels that no linear rule predicts without error."""
     X = rng.standard_normal((n, d)) * np.geomspace(1, decay, d)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     score = X @ rng.standard_normal(d) + noise * rng.standard_normal(n)
@@ -63,14 +63,14 @@ def rng():
 @pytest.mark.parametrize("lam", [1e-4, 1e-2, 1.0])
 def test_equals_scikit_learn(n, d, lam, rng):
     X, y = problem(n, d, rng)
-    if n == 1:  # scikit-learn wants both classes: the same row with the other sign and label
+    if n == 1:  # scikit-learn needs both classes, so some rows have the other sign and label
         X, y = np.vstack([X, -X]), np.append(y, -y)
     W, info = minimise(X[:n], y[:n], lam)
     other = LogisticRegression(
         C=1 / (len(X) * lam), fit_intercept=False, solver="newton-cholesky", tol=1e-12
     ).fit(X, y)
     assert W.shape == (1, d) and list(info.status) == ["ok"]
-    # either is within its own gradient norm over lambda of the minimiser
+    # each is within its own gradient norm over lambda of the minimiser
     reached = info.gradient_norm[0] + np.linalg.norm(gradient(X, y, lam, other.coef_[0]))
     assert np.linalg.norm(W - other.coef_) <= reached / lam + 1e-13
     assert np.linalg.norm(W - other.coef_) <= 1e-5 * np.linalg.norm(W)
@@ -107,7 +107,7 @@ def test_squared_loss_is_ridge_regression(d, rng):
 
 @pytest.mark.parametrize("linear", [0.0, 0.3, -4.0])
 def test_one_row_and_one_column(linear):
-    """n = d = 1 is an equation in one unknown."""
+    """With n = d = 1, the minimiser solves an equation in one unknown."""
     W, info = minimise([[0.8]], [-1], 0.1, [linear])
     root = brentq(lambda w: 0.8 * expit(0.8 * w) + 0.1 * w + linear, -100, 100, xtol=1e-13)
     assert info.status[0] == "ok" and W[0, 0] == pytest.approx(root, abs=2e-8)
@@ -125,7 +125,7 @@ def test_duplicate_rows_and_columns_of_zeros(rng):
 @pytest.mark.parametrize("loss", SLOPES)
 @pytest.mark.parametrize("n, d", [(14000, 10), (30000, 3), (5000, 50)])
 def test_levels_end_in_a_certificate(loss, n, d, rng):
-    """Large enough for a sample and single precision, which must leave no trace in the result."""
+    """The data are large enough for a sample and single precision, which must not show in the result."""
     X, y = problem(n, d, rng)
     linear = np.concatenate([np.zeros((1, d)), 0.1 * n * directions(6, d, rng)])
     W, info = minimise(X, y, 0.01, linear, loss=loss)
@@ -147,8 +147,8 @@ def test_levels_end_in_a_certificate(loss, n, d, rng):
 def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, seed):
     """From tiny to huge lambda and linear term: never a silent value.
 
-    What is reported is the gradient's norm as plain formulas have it, up to their rounding, and it
-    is met unless the rounding of the weights alone can miss the tolerance.
+    The reported gradient norm is that of plain formulas, but for their rounding. It is within the tolerance
+    unless the rounding of the weights alone can exceed that.
     """
     rng = np.random.default_rng(seed)
     X, y = problem(n, d, rng)
@@ -166,7 +166,7 @@ def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, s
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("d", [10, 80])
 def test_separable_rows_and_a_tiny_lambda(loss, d, rng):
-    """Nearly flat far out, and steep where a row's margin is small: needs the line search."""
+    """The objective is nearly flat far out, and steep near small margins: it needs the line search."""
     X, y = problem(400, d, rng, noise=0.0)
     for norm in (0.0, 10.0):
         linear = norm * directions(3, d, rng)
@@ -201,7 +201,7 @@ def test_main_directions_are_those_of_the_singular_values(rng):
 
 @pytest.mark.parametrize("d", [20, 60])
 def test_approximate_inverses_of_a_quadratics_hessians(d, rng):
-    """All main directions give the inverse; fewer satisfy BFGS's secant equation after each step."""
+    """All main directions give the inverse. Fewer satisfy BFGS's secant equation after each step."""
     X, _ = problem(500, d, rng)
     lam = np.array([0.1, 0.3])
     hessians = [X.T @ X / len(X) + ridge * np.eye(d) for ridge in lam]
@@ -315,7 +315,7 @@ def worst_data(n, d, bound, rng):
     outlier[0] *= -1
     random, one = np.where(rng.random(n) < 0.5, 1, -1), np.ones(n, dtype=int)
     pairs = X.copy()
-    pairs[1::2] = X[::2][: n // 2] * (1 - 1e-7)  # of opposite labels
+    pairs[1::2] = X[::2][: n // 2] * (1 - 1e-7)  # with opposite labels
     every_tenth = X.copy()
     every_tenth[::10] = X[0]
     alone = np.zeros_like(X)
@@ -336,14 +336,14 @@ def worst_data(n, d, bound, rng):
     }
 
 
-@pytest.mark.parametrize("loss", ["logistic", 1.0, 1e-2, 1e-4])  # a number: h of the Huber hinge
+@pytest.mark.parametrize("loss", ["logistic", 1.0, 1e-2, 1e-4])  # if a number: h of the Huber hinge
 @pytest.mark.parametrize(
     "n, d, bound", [(1, 1, 1.0), (20, 3, 0.1), (300, 8, 1.0), (40, 41, 1.0), (3000, 3, 30.0)]
 )
 def test_what_is_not_refused_is_certified_on_the_worst_data(n, d, bound, loss, rng):
-    """At a small lambda, without tilt and with small and large ones, and in extended precision.
+    """At a small lambda, without a tilt, with a small and a large one; checked in extended precision.
 
-    Passes stay far from their limit.
+    The number of passes stays far below its limit.
     """
     loss = losses.get(loss) if loss == "logistic" else losses.get("huber", h=loss)
     lam = loss.c * bound**2 / 1e6
@@ -363,7 +363,7 @@ def test_what_is_not_refused_is_certified_on_the_worst_data(n, d, bound, loss, r
 
 
 def extended_norm(X, y, lam, w, linear, loss):
-    """The gradient's norm with 11 more bits than double precision has."""
+    """The gradient's norm, with 11 bits more than double precision."""
     X, w = X.astype(np.longdouble), w.astype(np.longdouble)
     z = y * (X @ w)
     if loss.name == "logistic":
@@ -380,7 +380,7 @@ def extended_norm(X, y, lam, w, linear, loss):
 @pytest.mark.parametrize("n, d", [(700, 6), (14000, 6), (700, 50)])
 @pytest.mark.parametrize("kind", [np.float32, np.uint8, np.int8, np.int64])
 def test_any_type_of_rows_mapped_or_not(n, d, kind, rng, tmp_path):
-    """The same bits as for the same numbers in double precision, and no write to the file."""
+    """Results have the same bits as for rows in double precision, and the file stays as it is."""
     X, y = problem(n, d, rng)
     X = np.round(X * 100 + 100 * (kind == np.uint8)).astype(kind)
     linear = 10 * directions(3, d, rng)
@@ -408,7 +408,7 @@ def test_one_lambda_per_restart(d, rng):
 
 @pytest.mark.parametrize("d", [6, 60])
 def test_starting_points(d, rng):
-    """They save passes, and change the result by no more than what is certified."""
+    """They save passes, and change the result by no more than the certificate allows."""
     X, y = problem(1500, d, rng)
     linear = 30 * directions(3, d, rng)
     cold, info = minimise(X, y, 0.01, linear)
@@ -434,7 +434,7 @@ def test_a_good_start_is_not_spoilt_by_the_sample(rng):
 @pytest.mark.parametrize("d", [5, 60])
 @pytest.mark.parametrize("restarts", [1, 6])
 def test_nested_sizes_start_near_the_one_before(d, restarts, rng):
-    """Each is certified, agrees with a fit of its own, and together they take fewer passes."""
+    """Each is certified and agrees with a separate fit, and together they take fewer passes."""
     X, y = problem(6000, d, rng, decay=0.1)
     lam, linear = 0.01, 20 * directions(restarts, d, rng)
     near, passes_near, passes_alone = None, 0, 0
@@ -450,7 +450,7 @@ def test_nested_sizes_start_near_the_one_before(d, restarts, rng):
 
 @pytest.mark.parametrize("n, d", [(300, 6), (3000, 50)])
 def test_near_what_is_unlike(n, d, rng):
-    """Another lambda, another loss, and a restart that failed cost time and no more."""
+    """Another lambda, another loss, or a restart that failed only cost time."""
     X, y = problem(n, d, rng)
     linear = 0.5 * n * directions(5, d, rng)
     other = linear.copy()
@@ -496,7 +496,7 @@ def test_a_loss_object(rng):
 
 @pytest.mark.parametrize("n", [300, 4000])
 def test_a_loss_derived_from_a_quadratic_one(n, rng):
-    """Its curvature is not taken for constant, so that it converges as others do."""
+    """Its curvature is not taken for constant, so it converges like others."""
 
     class Quartic(losses.Squared):
         def slopes(self, z):
@@ -545,12 +545,12 @@ def test_invalid_arguments_are_one_plain_sentence(changes, said):
     assert "\n" not in str(error.value)
 
 
-# ---- resources and sameness
+# ---- resources, and the same results in every way
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber", "squared"])
 def test_restarts_at_one_point_share_a_pass(loss, rng):
-    """Gradients and Hessians are those of each restart alone, and of formulas written out."""
+    """Gradients and Hessians are those of each restart alone, and those of plain formulas."""
     X, y = problem(500, 6, rng)
     w = rng.standard_normal(6)
     rows = passes.Direct(X, y, losses.get(loss), 1.0, np.float64, np.float64)
@@ -585,7 +585,7 @@ def test_more_restarts_than_are_solved_together(rng):
 
 
 def peak(function):
-    """Bytes allocated at the same time, at most, beyond those allocated before."""
+    """The most bytes allocated at one time, beyond those allocated before."""
     tracemalloc.start()
     try:
         function()
@@ -608,7 +608,7 @@ def test_memory_does_not_grow_with_rows_times_restarts(rng):
 
 
 def test_memory_of_wide_problems_is_bounded(rng, monkeypatch):
-    """Curvatures are kept for as many restarts as fit, the others take their turn."""
+    """Curvatures are kept for as many restarts as fit; the other restarts wait."""
     monkeypatch.setattr(newton, "KEPT", 1 << 16)
     monkeypatch.setattr(passes, "COPIED", 1 << 20)  # less than the rows
     n, d, restarts = 16_000, 45, 60
@@ -622,7 +622,7 @@ def test_memory_of_wide_problems_is_bounded(rng, monkeypatch):
 
 @pytest.mark.parametrize("lam", [1e-3, 0.05])
 def test_a_copy_in_single_precision_changes_nothing_but_time(lam, rng, monkeypatch):
-    """Products of the copy, or of rows converted block by block, are the same."""
+    """Products with the copy, and with rows converted block by block, are the same."""
     X, y = problem(3000, 60, rng)
     linear = 20 * directions(3, 60, rng)
     copied, info = minimise(X, y, lam, linear)
@@ -635,7 +635,7 @@ def test_a_copy_in_single_precision_changes_nothing_but_time(lam, rng, monkeypat
 @pytest.mark.parametrize("n, d", [(20000, 6), (5000, 50)])
 @pytest.mark.parametrize("restarts", [4, 12])
 def test_the_way_of_double_precision_alone_ends_at_the_same_point(n, d, restarts, rng, monkeypatch):
-    """Sample, prediction, single precision and a start: each way is certified, and they agree so far."""
+    """With a sample, prediction, single precision or a start: each is certified, and results agree."""
     X, y = problem(n, d, rng)
     lam = 0.01
     linear = n * np.geomspace(1e-4, 1, restarts)[:, None] * directions(restarts, d, rng)
@@ -644,7 +644,7 @@ def test_the_way_of_double_precision_alone_ends_at_the_same_point(n, d, restarts
         newton, "_predict", lambda *given: predicted.append(predict(*given)) or predicted[-1]
     )
     quick, info = minimise(X, y, lam, linear)
-    if d < newton.DIRECT:  # from a common centre, if there are many restarts
+    if d < newton.DIRECT:  # many restarts begin from a common centre
         near = predicted[0][1]
         assert list(np.unique(near)) == ([False] if restarts == 4 else [False, True])
     start = minimise(X[: n // 2], y[: n // 2], lam)[0][0]

@@ -1,4 +1,4 @@
-"""The published files, and what experiments say about them: what is wrong is refused in one sentence."""
+"""Published files, and what experiments say about them: one sentence refuses what is wrong."""
 
 import copy
 

@@ -25,12 +25,12 @@ def rows(n=80, d=4, *axes):
 
 
 def objective(w, X, y, l1, l2):
-    """Written out apart from the library's own functions."""
+    """The objective, written out without the library's functions."""
     return np.mean(np.log1p(np.exp(-y * (X @ w)))) + l1 * np.sum(np.abs(w)) + l2 / 2 * np.sum(w * w)
 
 
 def reference(X, y, l1, l2):
-    """The same minimum as a smooth problem with bounds: w = p - q with p, q >= 0."""
+    """The same minimum, as a smooth problem with bounds: w = p - q with p, q >= 0."""
     d = X.shape[1]
 
     def value(pq):
@@ -80,7 +80,7 @@ def test_a_large_l1_penalty_gives_zero_and_a_smaller_one_sparse_weights():
 @pytest.mark.parametrize("l1, l2", [(0.1, 0.0), (0.1, 0.3), (0.02, 0.01)])
 @pytest.mark.parametrize("w", [(0.0, 0.0), (1.5, 0.0), (0.0, -0.7), (0.4, -2.0)])
 def test_certificate_is_the_steepest_descent_rate(w, l1, l2):
-    """The norm of the smallest subgradient is the largest rate of descent over all directions."""
+    """The smallest subgradient's norm is the largest rate of descent over all directions."""
     X, y = rows(40, 2)
     w = np.array(w)
     angle = np.linspace(0, 2 * np.pi, 4001)
@@ -106,7 +106,7 @@ def test_the_certificate_bounds_the_distance_to_the_elastic_net_minimiser():
 @pytest.mark.parametrize("fit", ["l1", "elastic_net"])
 @pytest.mark.parametrize("label", [1, -1])
 def test_one_class_alone_is_fitted(fit, label):
-    """The library refuses it; every margin has the same sign, and the fit is as certain."""
+    """The library refuses it. All margins have the same sign, and the fit is certified all the same."""
     X = np.abs(rows(30, 3)[0])
     weights, info = FITS[fit](X, np.full(30, label), 0.05)
     assert info["status"][0] == "ok" and (np.sign(weights[weights != 0]) == label).all()
@@ -142,7 +142,7 @@ def test_bad_penalties_are_refused():
 
 
 def counterexample():
-    """1,000 records, one of them replaced: X, its neighbour, y, lambda."""
+    """1,000 records, and the same with one replaced: X, its neighbour, y, lambda."""
     X = np.full((1000, 2), 0.7071)
     other = X.copy()
     X[-1], other[-1] = (1, 0), (0, 1)
@@ -201,7 +201,7 @@ def test_lasso_guarantee_is_n_log_2_times_the_claim():
     for n, lam, epsilon, bound in ((1000, 0.1, 1.0, 1.0), (8000, 0.01, 0.1, 1.0), (50, 0.3, 2, 2)):
         guarantee = MECHANISMS[LASSO].guarantee(n, 7, epsilon=epsilon, lam=lam, bound=bound)
         assert guarantee.claimed_epsilon == epsilon
-        # sensitivity over scale, with the scale that is drawn
+        # sensitivity over the scale that is drawn
         scale = 2 * bound / (n * lam * epsilon)
         assert guarantee.epsilon == pytest.approx(2 * math.log(2) / lam / scale)
         assert "n log 2" in guarantee.reason and guarantee.adjacency == "replace-one"
@@ -236,7 +236,7 @@ def test_noise_has_the_stated_law_around_the_fit(name, fit):
 
 
 def test_the_lasso_is_released_whatever_the_solver_found():
-    """Within the bound that the guarantee rests on: no event of the solver is released."""
+    """Releases stay within the bound that the guarantee needs, and show nothing about the solver."""
     lam = 0.05
     norm = {"gradient_norm": np.full(1, math.inf), "status": np.array(["not_converged"])}
     direction = np.array([[3.0, 0.0, -2.0, 1.0]])

@@ -19,7 +19,7 @@ from study.jobs.summary import summarise
 
 @pytest.fixture(scope="module")
 def rows():
-    """Rows in the unit ball, the last column constant; targets with heavy tails, cut at -1 and 1."""
+    """Rows in the unit ball with a constant last column; targets with heavy tails, cut at -1 and 1."""
     rng = generator(1, "statsmodels")
     X = np.column_stack([rng.standard_normal((1500, 5)), np.ones(1500)])
     X /= np.linalg.norm(X, axis=1).max()
@@ -49,7 +49,7 @@ def test_least_squares_and_its_r2(rows):
 
 @pytest.mark.parametrize("t", [0.5, 1.345, 4.0])
 def test_huber_by_reweighting(rows, t):
-    """At a fixed scale s, RLM's losses are 1/s^2 times ours with tau = t s."""
+    """At a fixed scale s, the losses of RLM are 1/s^2 times ours with tau = t s."""
     X, y = rows
     reference = sm.RLM(y, X, M=HuberT(t)).fit(update_scale=False, tol=1e-13, maxiter=1000)
     loss = {"huber_residual": {"tau": t * reference.scale}}
@@ -67,7 +67,7 @@ def test_logistic_regression(rows):
 
 @pytest.mark.parametrize("family", [1, 7, 120])
 def test_bounds_of_a_family_are_bonferronis(family):
-    """A bound of the family refutes a claim where, and only where, Bonferroni's test of it does."""
+    """A bound of the family refutes a claim if, and only if, Bonferroni's test does."""
     level = audit.of_each(0.95, family)
     for own in (0.999 * 0.05 / family, 1.001 * 0.05 / family):
         p = np.append(own, np.full(family - 1, 0.9))
@@ -91,4 +91,4 @@ def test_intervals_are_students_over_folds():
     means = DescrStatsW(draws.groupby("fold")["r2"].mean())
     assert found["r2_mean"] == pytest.approx(means.mean)
     assert (found["r2_low"], found["r2_high"]) == pytest.approx(means.tconfint_mean())
-    assert found["r2_low"] < 0  # nothing confines it to [0, 1]
+    assert found["r2_low"] < 0  # it is not confined to [0, 1]

@@ -1,4 +1,4 @@
-"""One look per mechanism, told apart without colour."""
+"""Every mechanism has its own look, which can be recognised without colour."""
 
 import pytest
 

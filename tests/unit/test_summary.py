@@ -1,4 +1,4 @@
-"""Run files to one row per cell, against scipy.stats and by hand."""
+"""Run files become one row per cell: against scipy.stats, and by hand."""
 
 import math
 
@@ -14,7 +14,7 @@ COLUMNS = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status")
 
 
 def draws(error, status=None):
-    """A run file's frame: error (folds, restarts)."""
+    """The frame of a run file, from errors of shape (folds, restarts)."""
     error = np.asarray(error, dtype=float)
     folds, restarts = error.shape
     frame = pd.DataFrame(
@@ -38,7 +38,7 @@ def test_by_hand():
     half = 4.302652729696142 * 0.1 / math.sqrt(3)
     assert found["error_low"] == pytest.approx(0.3 - half)
     assert found["error_high"] == pytest.approx(0.3 + half)
-    # all six: squares of deviations 0.04, 0, 0.01, 0.01, 0, 0.04
+    # all six draws: squares of deviations 0.04, 0, 0.01, 0.01, 0, 0.04
     assert found["error_sd"] == pytest.approx(math.sqrt(0.10 / 5))
     assert found["excess_risk_mean"] == pytest.approx(0.03)
     assert found["gradient_norm_max"] == pytest.approx(1e-10)
@@ -59,7 +59,7 @@ def test_the_interval_covers_the_mean_of_folds_as_often_as_it_says():
     rng = np.random.default_rng(6)
     trials, covered = 400, 0
     for _ in range(trials):
-        # Folds differ far more than draws within one: draws are not independent data.
+        # Folds differ far more than draws within a fold, since draws are not independent data.
         error = np.clip(0.3 + rng.normal(0, 0.05, (5, 1)) + rng.normal(0, 0.005, (5, 20)), 0, 1)
         found = summarise(draws(error))
         covered += found["error_low"] <= 0.3 <= found["error_high"]

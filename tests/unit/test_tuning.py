@@ -1,4 +1,4 @@
-"""Private tuning: its choice, its cost, and what results state in total."""
+"""Private tuning: its choice, its cost, and the total that results state."""
 
 import json
 import math
@@ -41,7 +41,7 @@ def test_a_lasso_is_tuned_at_its_own_scale(scale):
         assert errors[k, 1] == pytest.approx(error_rate(weights, X[test], y[test])[0])
     ridge, _ = tuning.cross_validate(X, y, grid, cut)
     assert (ridge[2] < 0.1).all()
-    # a weight of 30 beside the mean loss leaves no weight, beside the sum it is 0.15
+    # lambda = 30 beside the mean loss makes all weights zero; beside the sum it acts as 0.15
     assert (errors[2] > 0.4).all() == (scale != "summed")
 
 
@@ -57,7 +57,7 @@ def test_exponential_mechanism_draws_with_the_right_probabilities():
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=8), st.floats(0.01, 5), st.data())
 @settings(max_examples=100, deadline=None)
 def test_exponential_mechanism_is_private(mistakes, epsilon, data):
-    """One record changes every count by at most 1: no probability by more than e^epsilon."""
+    """One record changes every count by at most 1, so no probability changes by more than e^epsilon."""
     change = data.draw(st.lists(st.integers(-1, 1), min_size=len(mistakes), max_size=len(mistakes)))
 
     def probabilities(counts):
@@ -70,7 +70,7 @@ def test_exponential_mechanism_is_private(mistakes, epsilon, data):
 
 
 class Recording(Mechanism):
-    """Predicts well at one lambda only, and remembers on which rows it was trained."""
+    """Predicts well at one lambda only, and records the rows on which it was trained."""
 
     name, delta = "recording", "optional"
 
@@ -95,7 +95,7 @@ def test_every_lambda_trains_on_its_own_rows_and_none_on_the_last_part():
     assert sizes == [17, 16, 16]
     together = np.concatenate(mechanism.seen)
     assert len(np.unique(together, axis=0)) == sum(sizes) == 49
-    # whole cost: the larger of the exponential mechanism's and the training's
+    # the whole cost is the larger of the exponential mechanism's and the training's
     assert choice.guarantee.epsilon == 50.0
     small = tuning.private_tuning(X, y, grid, mechanism, epsilon=0.5, rng=generator(63), delta=1e-6)
     assert (small.guarantee.epsilon, small.guarantee.delta) == (2.0, 1e-6)
@@ -146,7 +146,7 @@ def tune(tmp_path, private, holdout=False):
     return json.loads((tmp_path / "out.json").read_text())
 
 
-# As much of an experiment as a row's guarantee needs.
+# The part of an experiment that a row's guarantee needs.
 ONE_METHOD = Experiment(
     "e",
     {
@@ -175,7 +175,7 @@ ONE_METHOD = Experiment(
     ],
 )
 def test_results_state_the_total(tmp_path, monkeypatch, private, holdout, total):
-    """Free tuning on the private rows voids the guarantee; on a holdout, or by a default, it is free."""
+    """Unpaid tuning on private rows voids the guarantee. On a holdout, or by default, it costs nothing."""
     import aggregate
 
     tuned = tune(tmp_path, private, holdout)

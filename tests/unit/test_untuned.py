@@ -1,4 +1,4 @@
-"""Differences that are paired by fold, and the tables and the figure that are made of them."""
+"""Differences that are paired by fold, and the tables and the figure made from them."""
 
 import math
 
@@ -16,9 +16,9 @@ FOLDS, DRAWS = 4, 3
 
 
 def draws(levels, seed=3, failed=()):
-    """Draws of methods whose log loss is a level on top of a fold's own, large, one.
+    """Draws of methods whose log loss is a level plus a large term that the fold alone determines.
 
-    levels: (dataset, method, epsilon) -> level. failed: cells of which one draw has failed.
+    levels: (dataset, method, epsilon) -> level. failed: cells in which one draw has failed.
     """
     rng = np.random.default_rng(seed)
     of_fold = {}
@@ -37,10 +37,10 @@ def draws(levels, seed=3, failed=()):
 
 
 def test_differences_are_those_of_the_same_fold():
-    """A t test of the folds' own differences, which are small beside those among folds."""
+    """A t test of differences within folds, which are small beside differences between folds."""
     frame = draws({("a", "m", 1.0): 0.3, ("a", "other", 1.0): 0.1, ("b", "m", 1.0): 0.0})
     found = paired.differences(paired.fold_means(frame, "log_loss"), "other")
-    assert len(found) == 1  # nothing of data set b
+    assert len(found) == 1  # data set b has no row
     means = frame[frame["dataset"] == "a"].groupby(["method", "fold"])["log_loss"].mean()
     expected = (means["m"] - means["other"]).to_numpy()
     row = found.iloc[0]
@@ -60,7 +60,7 @@ def test_a_method_without_privacy_is_compared_at_every_epsilon_and_failures_ente
     assert found["mean"].to_numpy() == pytest.approx([0.3, 0.2], abs=0.05)
 
 
-LEVELS = {  # of four cells: better than both, like one, worse than one, better than both
+LEVELS = {  # four cells: better than both, like one, worse than one, better than both
     **{("a", "rule", e): v for e, v in ((1.0, 0.0), (2.0, 0.0), (4.0, 0.5), (8.0, 0.0))},
     **{("a", "x", e): v for e, v in ((1.0, 1.0), (2.0, 0.0), (4.0, 0.1), (8.0, 1.0))},
     **{("a", "y", e): v for e, v in ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0))},

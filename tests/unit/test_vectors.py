@@ -1,7 +1,8 @@
-"""Every reference value of tests/vectors, of other sources than the code that is tested.
+"""Every reference value of tests/vectors, all from other sources than the tested code.
 
-A file states a module and cases: function, or a mechanism whose proven epsilon is meant, inputs (keyword
-arguments), expected, relative tolerance and source. Other libraries can read the same files.
+A file names a module and its cases. A case has a function (or a mechanism whose proven epsilon is meant),
+inputs (keyword arguments), the expected value, a relative tolerance and the source. Other libraries can
+read the same files.
 """
 
 from importlib import import_module

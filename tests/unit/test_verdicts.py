@@ -79,7 +79,7 @@ def test_the_first_reading_that_agrees_names_the_verdict():
 
 
 def test_luck_is_what_the_intervals_cover_together():
-    # [0.1, 0.3] and [0.2, 0.4] overlap: 0.3 of the range, and what lies outside it counts for nothing
+    # [0.1, 0.3] and [0.2, 0.4] overlap and cover 0.3 of the range; what lies outside it does not count
     assert covered([(0.2, 0.4), (0.1, 0.3), (0.9, 2.0)], 0.0, 1.0) == pytest.approx(0.4)
     assert covered([], 0.0, 1.0) == 0
     assert math.isnan(covered([(0, 1)], 0.5, 0.5))
@@ -103,7 +103,7 @@ def test_predictions_cover_another_run_as_often_as_they_say(ours, theirs, spread
     for _ in range(150):
         found = predict(normal(rng, *ours, *spreads), Protocol(*theirs), rng).interval
         inside += found[0] <= normal(rng, *theirs, *spreads).mean() <= found[1]
-    # of 150, by the binomial distribution: four standard errors below 95 %
+    # of 150: at least four binomial standard errors below 95 %
     assert inside / 150 > 0.95 - 4 * math.sqrt(0.95 * 0.05 / 150)
 
 
@@ -119,7 +119,7 @@ def test_shared_draws_spread_a_mean_more_and_the_draws_sd_is_theirs():
     draws = normal(rng, 5, 400, 0.0, 0.1)
     alone = predict(draws, Protocol(5, 1), rng)
     shared = predict(draws, Protocol(5, 1, shared=True), rng)
-    # the mean of five draws against one that all five share: the spread is sqrt(5) times as large
+    # one draw that five folds share, in place of five draws: the spread is sqrt(5) times as large
     widths = [end[1] - end[0] for end in (alone.interval, shared.interval)]
     assert widths[1] / widths[0] == pytest.approx(math.sqrt(5), rel=0.1)
     assert predict(draws, Protocol(5, 200, sd="draws"), rng).sd == pytest.approx(0.1, rel=0.05)

@@ -113,7 +113,7 @@ def test_labels_are_targets_as_well(loss, restarts):
 
 
 @pytest.mark.parametrize("loss", ["log_cosh", "huber_residual"])
-def test_steps_that_lead_nowhere_are_not_the_end_of_cheap_ones(loss):
+def test_failed_steps_do_not_end_the_cheap_ones(loss):
     """Wide rows whose residuals start beyond the bend: no pass with Hessians, and about 13 in all."""
     rng = np.random.default_rng(2)
     X = (rng.standard_normal((3000, 60)) + 2) * np.arange(1, 61) ** -0.75

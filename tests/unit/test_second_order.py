@@ -56,7 +56,7 @@ def test_newtons_parts_compose_to_mu(adjacency):
 
 @pytest.mark.parametrize("hessian", ["upper_bound", "exact"])
 @pytest.mark.parametrize("trace", ["floored", "published"])
-def test_newton_knows_no_unit(hessian, trace):
+def test_newton_does_not_depend_on_the_unit_of_rows(hessian, trace):
     """With rows of twice the norm and twice the bound, the same draws give half the weights."""
     X, y = rows()
     given = {"epsilon": 1.0, "delta": 1e-6, "restarts": 3, "hessian": hessian, "trace": trace}

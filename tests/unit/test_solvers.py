@@ -449,7 +449,7 @@ def test_nested_sizes_start_near_the_one_before(d, restarts, rng):
 
 
 @pytest.mark.parametrize("n, d", [(300, 6), (3000, 50)])
-def test_near_what_is_unlike(n, d, rng):
+def test_a_start_from_another_problem_costs_only_time(n, d, rng):
     """Another lambda, another loss, or a restart that failed only cost time."""
     X, y = problem(n, d, rng)
     linear = 0.5 * n * directions(5, d, rng)

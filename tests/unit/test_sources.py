@@ -16,7 +16,7 @@ def known():
     return experiments, publications.load(), datasets
 
 
-def test_what_stands_is_valid(known):
+def test_published_files_and_their_experiments_are_valid(known):
     publications.check(known[0], known[1], known[2])
 
 

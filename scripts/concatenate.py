@@ -39,7 +39,7 @@ def refuse(attacks):
             f"{worst['mechanism']} claims epsilon {worst['epsilon_claimed']}, and the attack "
             f"{worst['attack']} shows that it is at least {worst['epsilon_audited']}: correct the claim "
             f"or the noise (this stops the audit because of `strict`; {len(refuted)} of {len(attacks)} "
-            f"attacks show such)"
+            f"attacks show one)"
         )
 
 

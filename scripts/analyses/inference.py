@@ -267,14 +267,12 @@ def _units(meta):
     columns = meta["columns"]
     if set(steps) != {"scale_to_bounds", "constant_feature", "clip"}:
         raise ValueError(
-            f"{meta['dataset']}: coefficients have units where the steps are scale_to_bounds, "
+            f"{meta['dataset']}: coefficients have units only if the steps are scale_to_bounds, "
             f"constant_feature and clip, not {', '.join(steps)}"
         )
     radius, bounds = steps["clip"]["radius"], steps["scale_to_bounds"]
     if radius < math.sqrt(len(columns)):
-        raise ValueError(
-            f"{meta['dataset']}: rows are shortened, so that coefficients have no units"
-        )
+        raise ValueError(f"{meta['dataset']}: rows are shortened, so coefficients have no units")
     T = np.zeros((len(columns), len(columns)))
     for j, column in enumerate(columns[:-1]):
         low, high = bounds[column]

@@ -42,7 +42,7 @@ def _ok(frame, column="error_mean"):
         raise Missing(f"the results have no column {column!r}")
     frame = frame[frame[column].notna()]
     if frame.empty:
-        raise Missing("this run has no cell that this is about")
+        raise Missing("this run has no cell that this check reads")
     return frame
 
 
@@ -475,7 +475,7 @@ def table(
     values = frame[column] / frame[ratio_to] if ratio_to else frame[column]
     values = values.dropna().astype(float)
     if values.empty:
-        raise Missing(f"{source} has no row that this is about")
+        raise Missing(f"{source} has no row that this check reads")
     inside = values.between(at_least, at_most)
     name = what or column.replace("_", " ") + (
         f" over {ratio_to.replace('_', ' ')}" if ratio_to else ""

@@ -68,7 +68,7 @@ def privacy_loss_1d(
         settings = {"lam": n_lambda, "bound": bound, "loss": loss, "tolerance": 0.0} | options
         scale = mechanism.scale(1, 1, SimpleNamespace(epsilon=epsilon, **settings))
         return largest_shift_1d(margin, n_lambda, bound) / scale
-    raise ValueError(f"no density in one dimension is known of {mechanism.name}")
+    raise ValueError(f"no density in one dimension is known for {mechanism.name}")
 
 
 def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):

@@ -60,7 +60,7 @@ def show(arguments):
     )
     if everything.unknown:
         print(
-            f"{everything.unknown} jobs are of rules that were never measured; they count as short."
+            f"{everything.unknown} jobs have rules that were never measured; they count as short."
         )
 
 

@@ -37,7 +37,9 @@ def main():
         files = [f"{name}/{section}.csv" for name in arguments.experiments for section in SECTIONS]
         files = [file for file in files if Path(arguments.results, file).exists()]
         if not files:
-            sys.exit(f"error: {arguments.results}/ has no verdicts of these: run them first")
+            sys.exit(
+                f"error: {arguments.results}/ has no verdicts of these experiments: run them first"
+            )
         command = [sys.executable, "-m", "snakemake", "--quiet", "--cores", arguments.cores]
         command += ["--configfile", *arguments.configfile] if arguments.configfile else []
         command += ["--config", f"seed={seed}", f"results={folder}", "--"]
@@ -50,7 +52,7 @@ def main():
             for where, before, after, why, allowed in changes(section, *rows):
                 left_over += not allowed
                 print(f"seed {seed}: {file}: {where}: {before} -> {after} ({why})")
-    print(f"{left_over} changes are more than chance near a threshold explains")
+    print(f"{left_over} changes are not explained by chance near a threshold")
     sys.exit(bool(left_over))
 
 

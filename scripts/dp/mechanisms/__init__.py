@@ -328,7 +328,7 @@ class Mechanism:
         Whole().check(f"{name}: n", n)
         Whole().check(f"{name}: d", d)
         if self.private and epsilon == math.inf:
-            raise Refused(f"{name} needs a finite epsilon; 'nonprivate' is the one without")
+            raise Refused(f"{name} needs a finite epsilon; only 'nonprivate' has none")
         if epsilon != math.inf:
             ORDINARY.check(f"{name}: epsilon", epsilon)
         if self.needs_lambda or lam not in (None, 0):
@@ -432,7 +432,7 @@ class Mechanism:
             found = value.shape if name != "weights" or value.ndim > 3 else value.shape[:2]
             if found != shape or value.dtype.kind not in kinds:
                 raise ValueError(
-                    f"it returns {name} of shape {value.shape} and type {value.dtype}, where there are "
+                    f"it returns {name} of shape {value.shape} and type {value.dtype}, not "
                     f"{' x '.join(map(str, shape))}"
                 )
         finite = np.isfinite(weights).reshape(draws, -1).all(axis=1)

@@ -68,7 +68,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(
-                "output^2 and the shares for covariances leave the tilt nothing: give less"
+                "output^2 and the shares for covariances leave nothing for the tilt: make them smaller"
             )
         plan = super()._plan(n, d, Parameters(**vars(p) | {"output": second}))
         return plan._replace(output_scale=plan.output_scale * second / p.output)
@@ -140,7 +140,7 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
 
     def _kind(self, p):
         if not losses.get(p.loss).residual:
-            raise Refused(f"{self.name} is of residuals: it needs the loss log_cosh")
+            raise Refused(f"{self.name} is for residuals: it needs the loss log_cosh")
         return kind(p.loss)
 
     def _beside(self, p):

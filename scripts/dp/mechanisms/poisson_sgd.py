@@ -38,7 +38,7 @@ class PoissonSGD(Classifier):
         if not 0.01 <= p.epsilon <= 100 and p.sampling < 1:
             raise Refused(
                 f"privacy loss distributions are composed for an epsilon of 0.01 to 100, not "
-                f"{p.epsilon:g}: take sampling 1"
+                f"{p.epsilon:g}: set sampling to 1"
             )
 
     def _noise(self, p):

@@ -100,7 +100,7 @@ class PrivateSelection(Mechanism):
             raise Refused(f"{self.name}: of is another mechanism's name, not {p.of!r}{near}")
         of = MECHANISMS[p.of]
         if not of.private or of.uses_all_rows:
-            raise Refused(f"{self.name} cannot run {p.of}, which has no privacy of its own rows")
+            raise Refused(f"{self.name} cannot run {p.of}, which gives its rows no privacy")
         if p.classes and not of.multiclass:
             raise Refused(f"{p.of} learns two classes, and there are {p.classes}")
         if p.epsilon > LARGEST:

@@ -93,7 +93,7 @@ def constants(
     largest = {"logistic": 1.0, "softmax": math.sqrt(2)}.get(loss, math.inf) * bound
     curvature = {"logistic": 0.25, "softmax": 0.5}.get(loss, 1.0)
     if loss not in ("logistic", "softmax", "squared", "huber_residual", "log_cosh"):
-        raise ValueError(f"no constants are known of the {loss} loss")
+        raise ValueError(f"no constants are known for the {loss} loss")
     return 2 * min(clip, largest), lam, lam + curvature * bound**2
 
 

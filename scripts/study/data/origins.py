@@ -46,7 +46,7 @@ def resolve(name, entry, files):
         elif "/" not in file:
             raise ValueError(
                 f"source.{kind}.{key}: no file {file!r} in {FILES}{_nearest(file, files)} "
-                f"(a file of one's own is given with its folder)"
+                f"(your own file is given with its folder)"
             )
     if "csv" in source:
         _resolve_csv(name, source, files)

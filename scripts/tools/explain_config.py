@@ -7,6 +7,7 @@ figures, analyses and checks are those that the code registers, with the first l
 import argparse
 import ast
 import inspect
+import re
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -22,12 +23,12 @@ from study.configuration.validation import SCHEMAS, in_yaml, read_yaml
 INTRODUCTION = """\
 # Configuration
 
-Written by `python scripts/tools/explain_config.py > config/README.md` from the schemas in
-`workflow/schemas`; edit those.
+`python scripts/tools/explain_config.py > config/README.md` writes this page from the schemas in
+`workflow/schemas`. Edit those.
 
 | file | what it holds |
 |---|---|
-| `config/config.yaml` | the seed and what a plain run makes; always loaded |
+| `config/config.yaml` | the seed, and what a plain run makes; always loaded |
 | `config/datasets.yaml` | data sets by name |
 | `config/experiments/<name>.yaml` | one experiment each; a file whose name begins with `_` is a template |
 | `config/files.yaml` | downloads by name: addresses and checksums |
@@ -42,16 +43,16 @@ and at the end of [`datasets.yaml`](datasets.yaml) a data set. For every kind of
 check, the last column below names an entry that uses it. [CONTRIBUTING](../.github/CONTRIBUTING.md) shows
 how to add a kind.
 
-A study in a folder of its own may have each of them in its own `config/`, none of which it needs; what is
-there adds to these or takes the place of what it names.
+A study in its own folder may have any of these files in its own `config/`, and needs none. Entries there
+add to the entries here, or take the places of those with the same names.
 
 **Overlays** are given on the command line and change `config/config.yaml`:
 
     snakemake --cores 2 --configfile config/smoke.yaml my_changes.yaml -- cm08
 
-Mappings are merged, lists and values replaced, a later overlay wins, and `null` takes an entry of an
-experiment away. An experiment's own file stays as it is; what an overlay changes of it stands under
-`settings`:
+Mappings are merged, and lists and values are replaced. A later overlay wins, and `null` takes an entry of
+an experiment away. What an overlay changes of an experiment stands under `settings`, and the experiment's
+own file stays as it is:
 
 ```yaml
 experiments: [cm08]
@@ -62,18 +63,20 @@ settings:
     figures: {figure_2a: null}
 ```
 
-Everything is checked before a job starts: an unknown key or name, a value of the wrong type or out of
-range, a data file of your own that is missing or lacks a column ends the run with one sentence that
-names file, key and the nearest valid name. YAML reads `1e-3`
-as text: write `1.0e-3` or `0.001`; and `yes`, `no`, `on`, `off` as true and false: write `"yes"`.
-In the tables below `<...>` stands for a name of your choice, *required* for a key that must be given.
+`snakemake --cores 1 -- results/cm08/configuration.json` shows what an experiment then runs with.
+
+Everything is checked before a job starts. An unknown key or name, a value of the wrong type or out of
+range, or a data file of your own that is missing or lacks a column ends the run with one sentence. It
+names file, key and the nearest valid name. YAML reads `1e-3` as text, so write `1.0e-3` or `0.001`; and
+`yes`, `no`, `on` and `off` as true and false, so write `"yes"`.
+In the tables below, `<...>` stands for a name of your choice, and a *required* key must be given.
 """
 
 CHECKS = """\
 Entries of `claims` and `defects` name them: `{kind: lower_than, options: {lower: a, higher: b}}`. An option
-without a value must be given. `sweep`, `datasets`, `methods`, `train_size` and `epsilon` choose the cells:
-each is one value or a list, and all cells are meant where it is not given; the last two may be `smallest`
-or `largest`. A check that needs an analysis names it, or a table, beside its `kind`.
+without a value here must be given. `sweep`, `datasets`, `methods`, `train_size` and `epsilon` choose the
+cells. Each is one value or a list, and if it is not given, all cells are meant. The last two may be
+`smallest` or `largest`. A check that needs an analysis names it, or a table, beside its `kind`.
 """
 
 PUBLISHED = """\
@@ -94,9 +97,9 @@ TYPES = {
 NEEDS = ("sweep", "analysis")  # keys that an entry cannot leave out, as it can `datasets`
 # What is at each place of `study.paths`, in the order in which a run makes it.
 PLACES = {
-    "DATA": "rows that mechanisms see; beside them as `.json` what was done to them",
-    "TUNED": "error of every lambda; as `.json` the chosen one",
-    "SEARCH": "settings that a search chose; as `.csv` the error of every candidate",
+    "DATA": "rows that mechanisms see; beside them, as `.json`, what was done to them",
+    "TUNED": "error of every lambda; as `.json`, the chosen one",
+    "SEARCH": "settings that a search chose; as `.csv`, the error of every candidate",
     "FIT": "fits without privacy that several methods share",
     "RUN": "one cell: a row per draw",
     "CELLS": "every cell: means, intervals, guarantees",
@@ -113,17 +116,17 @@ PLACES = {
     "ATTACKS": "all attacks on one mechanism",
     "LEDGER": "all attacks; its figure as `.png` and `.pdf`",
     "PROFILES": "delta against epsilon: proven, claimed, and found by attacks",
-    "HELD": "a study's own mechanisms, where no attack refutes a claim (`strict: true`)",
+    "HELD": "a study's own mechanisms, if no attack refutes a claim (`strict: true`)",
     "EXACT": "privacy losses from densities",
     "SPENDING_OF": "where one experiment's settings come from, and what that costs",
-    "SPENDING": "the same of all experiments",
+    "SPENDING": "the same for all experiments",
     "AUDITED_CELLS": "every cell's epsilon: claimed, proven, audited",
     "RECOMMENDATIONS": "which method to use for each question",
     "ACROSS": "the methods across questions; its figure as `.png`",
     "SNAPSHOT": "cells, guarantees, costs and recommendations, for programs",
     "COSTS": "what the jobs cost",
     "REPORT": "all of it on one page",
-    "PARTIAL_REPORT": "the same of an unfinished run, where `report.html` shows more",
+    "PARTIAL_REPORT": "the same for an unfinished run, if `report.html` shows more",
 }
 LIMITS = {
     "minimum": "≥",
@@ -143,7 +146,7 @@ class Schema:
     def table(self):
         yield from _table(self.rows(self.root, ""))
         for name, schema in self.shared.items():
-            yield f"\nOf every {name} above:\n"
+            yield f"\nEvery {name} above has these keys:\n"
             yield from _table(self.rows(schema, ""))
 
     def rows(self, schema, path):
@@ -191,7 +194,7 @@ class Schema:
         text = " or ".join([*words, *names])
         if "items" in schema and self.resolve(schema["items"]).get("items") != schema["items"]:
             inner = self.resolve(schema["items"])
-            items = self.value(inner).replace("number", "numbers").replace("mapping", "mappings")
+            items = re.sub(r"\b(number|mapping|list)\b", r"\1s", self.value(inner))
             text = text.replace("list", f"list of {items}")
         limits = [f"{sign} {schema[key]}" for key, sign in LIMITS.items() if key in schema]
         return " ".join([text, *limits])

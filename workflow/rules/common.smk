@@ -185,7 +185,7 @@ def lambda_file(wildcards, settings):
 
 
 def chosen_settings(wildcards):
-    """The same file for a cell's method. Cells without one have no input of that name: there are many."""
+    """The same file for a cell's method. Cells without one have no such input, since there are many cells."""
     file = regularisation_of(wildcards, method_of(wildcards)).file
     return {"chosen": file} if file else {}
 
@@ -223,7 +223,7 @@ def search_of(wildcards):
 
 
 def searched_data(wildcards, suffix):
-    """The prepared rows that a search is on."""
+    """The prepared rows on which a search runs."""
     dataset = wildcards.dataset
     return data_path(search_of(wildcards).get("instead", {}).get(dataset, dataset), suffix)
 
@@ -353,7 +353,7 @@ def own_mechanisms():
 
 
 def ledger_files():
-    """Every file that the audit ends with."""
+    """All final files of the audit."""
     return [
         paths.LEDGER(),
         paths.EXACT(),
@@ -403,7 +403,7 @@ def recommendation_files():
 
 
 def verdict_paths(experiment):
-    """Those of published.csv, claims.csv and defects.csv that an experiment's configuration asks for."""
+    """published.csv, claims.csv and defects.csv, if an experiment's configuration asks for them."""
     return [
         paths.VERDICTS(experiment=experiment.name, section=section)
         for section in ("published", "claims", "defects")
@@ -412,7 +412,7 @@ def verdict_paths(experiment):
 
 
 def results_of(name):
-    """Every file that an experiment ends with."""
+    """All final files of an experiment."""
     experiment = EXPERIMENTS[name]
     if "reading" in experiment.values:
         # The verdicts of the main experiment show what its cells give.

@@ -32,7 +32,7 @@ def begin(dag):
 
 
 def start_quickly():
-    """Jobs on this machine are forks of a process: see `study.jobs.fork`. DP_FORK=0 is without."""
+    """Jobs on this machine are forks of a process: see `study.jobs.fork`. DP_FORK=0 turns that off."""
     own_packages = workflow.deployment_settings.deployment_method
     if MODULE or own_packages or not workflow.local_exec or os.environ.get("DP_FORK") == "0":
         return
@@ -50,7 +50,7 @@ def start_quickly():
 
 
 def interrupt(number, frame):
-    """After Ctrl-C all that fails are the jobs that it stops: no error of theirs is news."""
+    """After Ctrl-C only the jobs that it stops fail, so their errors are not shown."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     logger.addFilter(lambda record: record.levelno < logging.ERROR)
     print("Interrupted: the same command goes on where this stops", file=sys.stderr)
@@ -74,7 +74,7 @@ def made_of(folder):
 
 
 def check_folders():
-    """Said before the first job, since each of them would fail with a traceback."""
+    """Refuse before the first job, since otherwise every job would fail with a traceback."""
     for folder in map(Path, (paths.results(), "data")):
         if folder.exists() and not os.access(folder, os.W_OK):
             sys.exit(
@@ -108,7 +108,7 @@ def announce(dag):
 
 
 def explain_kills(logs):
-    """A killed job says nothing: its log is empty. logs: paths of Snakemake's own."""
+    """Explain killed jobs, whose own logs are empty. logs: paths of Snakemake's logs."""
     there = filter(Path.is_file, map(Path, logs))
     said = "".join(path.read_text(errors="replace") for path in there)
     if re.search(r"exit status 137|Signals\.SIGKILL", said):
@@ -122,8 +122,8 @@ def explain_kills(logs):
 def refresh_report(dag, success):
     """The report shows what this run has made, or says that it does not.
 
-    After a success a report that there is is made anew, if it is this configuration's. After a failure
-    there is one in any case, of what there is.
+    After a success, an existing report of this configuration is made again. After a failure, a report of the
+    existing results is made in any case.
     """
     jobs = set(dag.needrun_jobs(exclude_finished=False))
     made = {str(path) for job in jobs for path in (*job.output, *job.log)}
@@ -148,10 +148,12 @@ def has_results(name):
 
 
 def report_what_there_is(names):
-    """A report of these experiments, of all listed ones where there are none, with their gaps shown; its
-    path, None if it could not be made."""
+    """Make a report of these experiments (or of all listed ones, if there are none) that shows their gaps.
+
+    Returns its path, or None if it could not be made.
+    """
     words = []
-    # what readings give stands with the experiment that they read
+    # results of readings are shown with the experiment that they read
     names = {EXPERIMENTS[name].axis() for name in EXPERIMENTS.keys() & set(names)}
     names = names or CONFIG["experiments"]
     for name in sorted(names, key=list_order):
@@ -173,6 +175,6 @@ def report_what_there_is(names):
 
 
 def list_order(name):
-    """Experiments stand in the order in which the configuration lists them, others after them."""
+    """Listed experiments come first, in the configuration's order, and others after them."""
     listed = CONFIG["experiments"]
     return (listed.index(name) if name in listed else len(listed), name)

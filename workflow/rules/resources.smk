@@ -22,7 +22,7 @@ def memory(peak_mb, copies=0):
 
 
 def minutes(longest=1):
-    """runtime of a rule: twice the minutes that its longest measured job took at most."""
+    """runtime of a rule: twice the minutes of its longest measured job."""
     return lambda wildcards, attempt: max(SHORTEST, 2 * longest) * 2 ** (attempt - 1)
 
 

@@ -18,7 +18,7 @@ from study.data.prepared import Prepared
 from study.jobs.files import read_json, write_csv
 
 COEFFICIENTS = np.array([2.0, -1.5, 1.0, 0.5, 0.0, 0.0])
-RIDGE = 1e-8  # of the fits without privacy: none that could be seen
+RIDGE = 1e-8  # of fits without privacy; too small to matter
 COVERAGE = (
     *("design", "train_size", "epsilon", "method", "intervals", "coverage", "coverage_error"),
     *("width", "width_ratio", "coarse"),

@@ -15,7 +15,7 @@ from study.configuration.experiment import data_name
 
 # Axis: the options that make it logarithmic.
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
-FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss are far from it even where nothing is learnt
+FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss are far from it even if nothing is learnt
 LEAST = {"r2": -1.0}  # of a metric's axis: R^2 may be arbitrarily far below 0
 
 

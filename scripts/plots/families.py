@@ -48,7 +48,7 @@ def epsilon_family(experiment, spec, frame):
 
 
 def proven_curve(experiment, spec, frame):
-    """Test error against the epsilon that is proven of each method, where one is.
+    """Test error against the epsilon that is proven for each method, if one is.
 
     A method whose proven epsilon is larger than the source's moves to the right. A method without a finite
     epsilon is not drawn but named. Methods without privacy have one value for all epsilons.

@@ -2,12 +2,12 @@
 
 A question is a task, a data set, a training size, an epsilon and an adjacency, within one experiment, whose
 methods share their folds. Only methods whose proven epsilon is at most the question's compete, with
-settings that no private row has chosen without payment; the others stand beside them as void, and so do
-settings that were chosen on public rows. A method of which a draw failed there competes with none, either.
+settings that no private row has chosen without payment. The others stand beside them as void, and so do
+settings that were chosen on public rows. A method with a failed draw does not compete, either.
 
-The score of a draw is its loss (log loss, or 1 - R^2 where the target is a number), at most that of a model
-that knows nothing: a worse model is not worth less than none. `kept` is the share that is left of what the
-model without privacy gains over knowing nothing.
+The score of a draw is its loss (log loss, or 1 - R^2 if the target is a number), but at most that of a
+model that knows nothing, since nobody needs to use a worse model. `kept` is the share that is left of what
+the model without privacy gains over knowing nothing.
 """
 
 import math

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from study import canonical, paths
 
-EMPTY = {"settings": {}, "tables": {}, "claims": [], "defects": []}  # where a file has none
+EMPTY = {"settings": {}, "tables": {}, "claims": [], "defects": []}  # if a file has none
 
 
 class Source(NamedTuple):

@@ -141,7 +141,7 @@ def validate(value, schema_name, where):
         _check_plain(value, (), where)
     validator = _validator(schema_name)
     errors = validator.iter_errors(value)
-    # A misspelt key before the key that is missing for it.
+    # A misspelt key is reported before the key that is missing because of it.
     order = [
         ([str(part) for part in e.absolute_path], e.validator != "additionalProperties", k, e)
         for k, e in enumerate(errors)

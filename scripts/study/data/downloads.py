@@ -129,9 +129,7 @@ def _bring(place, part, wanted):
         try:
             _download(place, part, resume=True)
             return _check(part, wanted)
-        except (
-            _WrongContent
-        ):  # what was there may have been of another file: once more, from nothing
+        except _WrongContent:  # the first part may be another file's: start again
             _download(place, part, resume=False)
     else:
         _download(place, part, resume=False)
@@ -196,7 +194,7 @@ def _download(url, part, resume):
     try:
         answer = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and start:  # nothing beyond what is there: whole, or of another file
+        if error.code == 416 and start:  # the part is whole, or another file's
             return
         raise _Unusable(f"the server answers {error.code} {error.reason}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:

@@ -88,7 +88,7 @@ def _places(name, file, source, files):
         if "sha256" in source:
             files[own]["sha256"] = source["sha256"]
         return [f"{paths.RAW}/{own}"]
-    # pathlib takes no absolute pattern. What matches nothing stays, to be named where it is missed.
+    # pathlib takes no absolute pattern. If nothing matches, the pattern stays, so messages can name it.
     return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
 
 

@@ -64,7 +64,7 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
             for lines in blocks:
                 while comment and names and lines.startswith(comment):
                     lines, read = lines.partition("\n")[2], read + 1
-                names = None  # comments stand at the top alone
+                names = None  # comments are only at the top
                 parts = _parts(lines, delimiter)
                 if parts is None:
                     rest = map(io.StringIO, itertools.chain([lines], blocks))

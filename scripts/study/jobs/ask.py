@@ -25,7 +25,7 @@ def main():
     asked = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         asked.connect(path)
-    except OSError:  # it is no more
+    except OSError:  # the process has ended
         os.execvp("python", ["python", *words])
     environment = (f"{key}={value}" for key, value in os.environ.items())
     body = os.fsencode("\0".join([os.getcwd(), *words, *environment]))  # noqa: PTH109 (no pathlib)

@@ -38,7 +38,7 @@ def line():
 
 
 def read(log):
-    """`Cost` of the job that wrote a log, None where it did not end well, or there is no log."""
+    """`Cost` of the job that wrote a log. None if the job did not end well, or if there is no log."""
     try:
         found = LINE.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
     except OSError:
@@ -47,7 +47,7 @@ def read(log):
 
 
 def _age():
-    """Seconds since this process was started or forked; where no /proc tells, those of the processor."""
+    """Seconds since this process was started or forked; without /proc, its processor seconds."""
     try:
         ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
         now = time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -9,9 +9,9 @@ from study.jobs import cost
 
 
 def run(main, job=True):
-    """Run a main function; what a user can mend is told in one sentence, with exit status 1.
+    """Run a main function. An error that a user can repair becomes one sentence, with exit status 1.
 
-    job: whether it is a job's, whose log is told what it took.
+    job: whether it is a job's, which writes its cost to its log.
     """
     try:
         main()

@@ -42,7 +42,7 @@ def none(claimed_epsilon: float, reason: str, adjacency: str = REPLACE_ONE) -> "
 
 
 def unproven(guarantee: "Guarantee") -> "Guarantee":
-    """The guarantee of a mechanism of which nothing is proven: no epsilon, and not that there is none."""
+    """The guarantee if nothing is proven: neither that an epsilon holds, nor that none does."""
     reason = f"claimed by its author, not proven here: {guarantee.reason}"
     return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
 

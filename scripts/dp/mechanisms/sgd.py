@@ -238,11 +238,11 @@ class _AsRun:
 class DPSGDAsRun(_AsRun, DPSGD):
     """E18's program: a uniform direction, every coordinate of it times a radius of its own.
 
-    The sum of gradients still moves by at most 2 clip. But noise (v_1 l_1, .., v_D l_D), v uniform on the
-    sphere and each l_j Gamma(D, 2 clip/epsilon), has not the density exp(-epsilon ||z||/(2 clip)) that the
-    proof is of: far out along one coordinate its density falls like exp(-epsilon/(2 clip)
-    (sum_j |z_j|^(2/3))^(3/2)), the least sum_j |z_j|/v_j, whose quotient at (t, 0) and (t, c) grows like
-    exp(t^(1/3)) without bound.
+    The sum of gradients still moves by at most 2 clip. But the noise (v_1 l_1, .., v_D l_D), with v uniform
+    on the sphere and each l_j Gamma(D, 2 clip/epsilon), does not have the density exp(-epsilon ||z||/
+    (2 clip)) for which the proof is made. Far out along one coordinate, its density falls like
+    exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), from the least sum_j |z_j|/v_j. The quotient of that
+    at (t, 0) and (t, c) grows like exp(t^(1/3)) without bound.
     """
 
     options = PROGRAM

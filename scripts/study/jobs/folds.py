@@ -106,8 +106,8 @@ def _simulations(arguments, data, *again):
 def noise_axes(fresh, train_size, epsilon):
     """Axes that the seed of a cell's noise has beside data set, method and fold.
 
-    As a rule there are none. A curve then has the same unit draws everywhere, which makes it smooth, but its
-    points are no independent evidence. fresh: every point has new draws.
+    As a rule there are none. A curve then has the same unit draws everywhere, which makes it smooth, but
+    its points are no independent evidence. fresh: every point has new draws.
     """
     return (f"n={train_size}", f"eps={canonical.epsilon(epsilon)}") if fresh else ()
 

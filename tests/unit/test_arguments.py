@@ -219,7 +219,7 @@ def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
     assert 2 * two.weights[0] - one.weights[0] == pytest.approx(minimiser, abs=1e-8)
 
 
-def test_only_what_is_used_is_left_out():
+def test_the_lists_above_name_used_mechanisms_only():
     used = {
         configuration(overlay)[1][name].methods[label]["mechanism"]
         for overlay, name, _, label in CASES

@@ -419,7 +419,7 @@ def test_bounds_are_judged_at_every_delta(monkeypatch):
             cells.bound_holds(CURVES, analysis="risk", bound="c")
 
 
-def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_said():
+def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_given():
     values = {
         "claims": [{"id": "m-1", "says": "good is better"}],
         "defects": [{"id": "d-1", "what": "bad is bad"}],

@@ -37,7 +37,7 @@ def data(tmp_path_factory):
     return *prepared(folder, "three", data_replicates=3), *prepared(folder, "one"), folder
 
 
-def test_the_first_data_set_is_what_it_was_and_others_are_of_other_separators(data):
+def test_the_first_data_set_stays_the_same_and_others_have_other_separators(data):
     three, meta, one, plain, _ = data
     assert three.replicates == ["", "replicate1", "replicate2"] and one.replicates == [""]
     assert (meta["data_replicates"], plain["data_replicates"]) == (3, 1)

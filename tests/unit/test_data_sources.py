@@ -138,7 +138,7 @@ def test_refuses_what_missing_cells_cannot_become(missing, match):
         resolve({"csv": "bank.zip"}, **READ, missing=missing)
 
 
-def test_how_many_rows_are_left_must_be_said_where_some_are_dropped():
+def test_how_many_rows_are_left_must_be_said_if_some_are_dropped():
     entry = {"source": {"csv": "bank.zip", "rows": 100}, "steps": [], "label": "y", "positive": 1}
     assert origins.prepared_rows(entry | {"missing": {"a": 1}}) == 100
     dropping = entry | {"missing": {"a": 1, "*": "drop"}}
@@ -196,7 +196,7 @@ TARGET = {"target": {"column": "visits", "bounds": [0, 20]}}
         ({"sklearn": "diabetes"}, {"positive": 1}, "learnt by regression"),
     ],
 )
-def test_targets_that_cannot_be_meant(source, entry, match):
+def test_targets_that_make_no_sense_are_refused(source, entry, match):
     with pytest.raises(ValueError, match=match):
         resolve(source, **entry)
 

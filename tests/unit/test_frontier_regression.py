@@ -243,7 +243,7 @@ def test_tukey_em_refuses_what_it_must_and_answers_near_the_fit():
         mechanism.release(X[:100], y[:100], epsilon=1.0, models=51, **given)
 
 
-def test_the_threshold_pair_is_told_by_the_probability_of_an_answer():
+def test_the_threshold_pair_differs_in_the_probability_of_an_answer():
     """22 against 21 at 21.64: noise of scale 2 gives a ratio of at most e^{1/2}, as released e^2."""
     from dp.privacy.pairs import find
 

@@ -198,7 +198,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
     assert (largest >= 0.95 * limits).all()
 
 
-def test_one_number_stands_for_the_slopes_where_errors_do_not_depend_on_rows():
+def test_one_number_stands_for_the_slopes_if_errors_do_not_depend_on_rows():
     """At a large epsilon it agrees with robust intervals, but not if errors grow with a column."""
     rng = generator(26)
     X, y = linear_rows(40_000, rng)

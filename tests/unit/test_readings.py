@@ -176,9 +176,7 @@ def study(tmp_path, monkeypatch):
     return base, read
 
 
-def test_what_a_reading_gives_is_its_own_cells_beside_those_it_does_not_change(
-    tmp_path, monkeypatch
-):
+def test_a_reading_has_its_own_cells_and_those_that_it_does_not_change(tmp_path, monkeypatch):
     base, read = study(tmp_path, monkeypatch)
     assert [cell.method for cell in read.cells()] == ["a"]
     source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
@@ -194,7 +192,7 @@ def test_what_a_reading_gives_is_its_own_cells_beside_those_it_does_not_change(
     assert table["t/0", "x: y"]["prediction_high"] < 0.3
 
 
-def test_a_claim_about_noise_is_decided_where_the_model_without_it_is_the_printed_one(
+def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_printed_one(
     tmp_path, monkeypatch
 ):
     base, read = study(tmp_path, monkeypatch)

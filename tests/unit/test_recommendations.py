@@ -169,7 +169,7 @@ def test_what_is_selected_and_paid_for_competes_apart(experiment):
     assert by_regime["selected and paid for"]["best"] == "beaten"
 
 
-def test_one_method_alone_answers_nothing_where_others_were_selected(experiment):
+def test_one_method_alone_answers_nothing_if_others_were_selected(experiment):
     chosen = {"lambda": 0.01, "private_rows": True, "guarantee": {"epsilon": 0.5}}
     write_json(experiment.tuned_path("rows", "json"), chosen)
     for label, method in experiment.methods.items():

@@ -22,7 +22,7 @@ def cells(tmp_path, monkeypatch):
     return found
 
 
-def test_only_a_cell_that_is_there_and_another_configurations_is_refused(cells):
+def test_only_existing_cells_of_another_configuration_are_refused(cells):
     first, second, third = cells
     records.keep("e", A, {first: "x", third: "x"})
     assert f"{first} among them would be replaced" in records.refusal("e", B, {first: "y"})
@@ -67,7 +67,7 @@ def test_what_configurations_may_share_a_folder(monkeypatch):
     assert any(real[path] != full[path] for path in real.keys() & full.keys())
 
 
-def test_words_call_a_configuration_wherever_the_folder_is(tmp_path, monkeypatch):
+def test_a_configuration_is_called_by_the_same_words_in_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     given = {"seed": 3, "experiments": ["cm08"], "results": "a"}
     words = records.words([tmp_path / "config/real.yaml", "/other/full.yaml"], given)

@@ -142,7 +142,7 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
     assert snapshot["cells"] and snapshot["recommendations"]
 
 
-def test_modules_are_loaded_by_name_where_it_is_known_only():
+def test_modules_are_loaded_by_name_only_in_known_places():
     """`study.dependencies` would not see an import by name anywhere else."""
     found = set()
     for path in SCRIPTS.rglob("*.py"):

@@ -1,6 +1,6 @@
 """How fast Snakemake hands out jobs, if the default run had more cores than this machine.
 
-    python tests/benchmarks/dispatch.py [cores [target ...]]         # 24, everything where not given
+    python tests/benchmarks/dispatch.py [cores [target ...]]         # 24 and everything if not given
 
 A finished run must have left its logs in results/. In a copy of the checkout in a temporary folder, every
 job sleeps for the processor seconds that it took in that run, and writes empty files. Prints the wall-clock

@@ -1,6 +1,6 @@
 """Where the time of a whole experiment goes, in a fresh copy of the project, on two cores.
 
-    python tests/benchmarks/overhead.py [experiment]        # cm08 where none is named
+    python tests/benchmarks/overhead.py [experiment]        # cm08 if none is named
 
 Prints wall-clock seconds, and processor seconds of three parts: the work of the jobs (without the imports
 that forks share: `study.jobs.fork`); Snakemake with its shells and the requests for jobs; and the rest

@@ -13,7 +13,7 @@ from dp.solvers.fits import FITS, sum_intercept
 from dp.solvers.newton import minimise
 
 TAU = 0.25
-# (value, slope) written out anew
+# (value, slope), written out again
 FORMULAS = {
     "squared": (lambda r: r * r / 2, lambda r: r),
     "huber_residual": (

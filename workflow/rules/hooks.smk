@@ -27,8 +27,19 @@ def begin(dag):
     except OSError as error:
         sys.exit(f"error: {paths.results()}/ cannot be written: {error}")
     alive.begin()
+    schedule_quickly()
     start_quickly()
     signal.signal(signal.SIGINT, interrupt)
+
+
+def schedule_quickly():
+    """On this machine the number of jobs per second has no limit.
+
+    With Snakemake's limit of 100, which is for clusters, every look at the jobs that are ready makes it
+    look again a second later, and so on: after a thousand jobs, it does little else.
+    """
+    if workflow.local_exec:
+        workflow.scheduler.job_rate_limiter = None
 
 
 def start_quickly():

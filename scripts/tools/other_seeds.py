@@ -3,21 +3,25 @@
     python scripts/tools/other_seeds.py cm08 veldhuizen [--configfile config/real.yaml] [--seeds 1 2]
 
 It computes published values and claims once per seed, each in a folder of its own, results-seed-<seed>, and
-compares them with the existing results. A value's verdict may change if the printed number is within two
-standard errors of an end of our interval. The exit status is 1 if another verdict changes.
+compares them with the existing results, under every reading. A value may change if the printed number is
+within two standard errors of an end of our interval. A claim may become undecided, or decided, but it may
+not hold with one seed and fail with another. The exit status is 1 if anything else changes.
 """
 
 import argparse
+import json
+import math
 import subprocess
 import sys
 from pathlib import Path
 
 import home  # noqa: F401, what follows is in scripts/
 
-from checks.verdicts import NOT_RUN
+from checks.verdicts import REPRODUCED, matches
 from study.jobs.files import read_csv
 
-SECTIONS = {"published": ("published_at", "dataset", "method", "quantity"), "claims": ("id",)}
+SECTIONS = ("published", "claims")
+ROW = ("section", "id", "reading", "published_at", "method", "quantity")
 
 
 def main():
@@ -46,56 +50,80 @@ def main():
         command += [f"{folder}/{file}" for file in files]
         if subprocess.run(command, check=False).returncode:
             sys.exit(f"error: the run with the seed {seed} failed")
-        for file in files:
-            section = Path(file).stem
-            rows = [read_csv(Path(root, file)) for root in (arguments.results, folder)]
-            for where, before, after, why, allowed in changes(section, *rows):
+        for name in arguments.experiments:
+            draws = draws_of(Path(arguments.results, name, "configuration.json"))
+            first, second = (decisions(Path(root, name)) for root in (arguments.results, folder))
+            for where, before, after, why, allowed in changes(first, second, draws):
                 left_over += not allowed
-                print(f"seed {seed}: {file}: {where}: {before} -> {after} ({why})")
+                print(f"seed {seed}: {name}: {where}: {before} -> {after} ({why})")
     print(f"{left_over} changes are not explained by chance near a threshold")
     sys.exit(bool(left_over))
 
 
-def changes(section, first, second):
-    """(row, its verdicts, why that may be or not, whether it may be) for the rows whose verdicts differ.
+def draws_of(path):
+    """On how many draws of the noise an experiment's intervals rest."""
+    experiment = json.loads(path.read_text(encoding="utf-8"))
+    return max(2, experiment.get("restarts") or 0, experiment.get("simulations") or 0)
 
-    first, second: rows of published.csv or claims.csv, as text.
-    """
-    keys = SECTIONS[section]
-    others = {tuple(row[key] for key in keys): row for row in second}
-    for row in first:
-        other = others[tuple(row[key] for key in keys)]
-        if row["verdict"] == other["verdict"] or NOT_RUN in (row["verdict"], other["verdict"]):
-            continue
-        near = [margin(each) for each in (row, other)] if section == "published" else []
-        known = [each for each in near if each is not None]
-        if section == "claims":
-            why, allowed = (
-                "a claim: see what decided it",
-                "undecided" in (row["decided_by"] + other["decided_by"]),
+
+def decisions(folder):
+    """Rows of readings.csv; if the experiment has no readings, the same of its values and claims."""
+    if (folder / "readings.csv").exists():
+        return read_csv(folder / "readings.csv")
+    rows = []
+    for section in SECTIONS:
+        path = folder / f"{section}.csv"
+        for row in read_csv(path) if path.exists() else []:
+            holds = {True: "yes", False: "no" if "not reproduced" in row["verdict"] else ""}
+            rows.append(
+                {"id": "", "published_at": "", "method": "", "quantity": "", "reading": "as stated"}
+                | row
+                | {"section": section, "holds": holds[row["verdict"] == REPRODUCED]}
             )
-        elif known:
-            why = f"{min(known):.2g} standard errors from the interval's end"
-            allowed = min(known) <= 2
-        else:
-            why, allowed = "no interval", False
-        yield ", ".join(row[key] for key in keys), row["verdict"], other["verdict"], why, allowed
+    return rows
 
 
-def margin(row):
-    """How many of our standard errors a printed value is from the nearer end, None if unknown.
+def decided(row):
+    """What a row says of its value or claim; "" if nothing, since it is undecided or was not run."""
+    if row["section"] == "published":
+        return ("not reproduced", "reproduced")[matches(row["distance"])] if row["distance"] else ""
+    return {"yes": "holds", "no": "fails"}.get(row["holds"], "")
 
-    A mean has its own interval. A standard deviation has none: it is estimated from about as many folds as
-    a run by the source's protocol has, so its error is taken to be that of such a run.
+
+def changes(first, second, draws):
+    """(row, what it says in each, why that may be or not, whether it may be) for the rows that differ.
+
+    first, second: rows of `decisions`. draws: as `margin` has it.
     """
-    ends = ("prediction_low", "prediction_high")
-    own = ends if "standard deviation" in row["quantity"] else ("ours_low", "ours_high")
-    names = ("published", *ends, *own)
+    others = {tuple(row[key] for key in ROW): row for row in second}
+    for row in first:
+        key = tuple(row[name] for name in ROW)
+        other = others.get(key)
+        before, after = decided(row), decided(other) if other else ""
+        if before == after or not (before and after):
+            continue
+        near = (
+            [margin(each, draws) for each in (row, other)] if row["section"] == "published" else []
+        )
+        known = [each for each in near if each is not None]
+        why = (
+            f"{min(known):.2g} standard errors from the interval's end" if known else "no interval"
+        )
+        yield ", ".join(filter(None, key)), before, after, why, bool(known) and min(known) <= 2
+
+
+def margin(row, draws):
+    """How many standard errors a printed value is from the nearer end of our interval, None if unknown.
+
+    The interval is that of one run by the source's protocol, about four standard deviations wide. Its ends
+    are estimated from so many draws: mean +- 2 sd, whose variance is sd^2 (1/draws + 4/(2 (draws - 1))).
+    """
+    names = ("published", "prediction_low", "prediction_high")
     if not all(row[name] for name in names):
         return None
-    printed, *ends, low, high = (float(row[name]) for name in names)
-    error = (high - low) / 4  # half of a 95 % interval is about two of them
-    return min(abs(printed - end) for end in ends) / error if error > 0 else None
+    printed, low, high = (float(row[name]) for name in names)
+    error = (high - low) / 4 * math.sqrt(1 / draws + 2 / (draws - 1))
+    return min(abs(printed - low), abs(printed - high)) / error if error > 0 else None
 
 
 if __name__ == "__main__":

@@ -47,11 +47,13 @@ COLUMNS += ("data_mb", "beside_data_mb", "fit_beside_data_mb")
 def job(script, *arguments):
     """(processor seconds, most bytes in memory) of one job."""
     command = [sys.executable, SCRIPTS / script, *map(str, arguments)]
-    process = subprocess.Popen(command)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"{script} ended with exit status {process.returncode}")
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stderr=said)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            said.seek(0)
+            sys.exit(f"{script} failed: {said.read().decode()}")
     return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
 

@@ -7,6 +7,7 @@ them (Mironov, CCS 2012).
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from dp.errors import Refused
@@ -118,7 +119,7 @@ def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     import numpy as np
     from scipy.special import log_ndtr
 
-    nodes, weights = np.polynomial.legendre.leggauss(8)
+    nodes, weights = legendre(8)
     epsilon = np.asarray(epsilon, dtype=float)
     middle = -epsilon / mu
     points = middle[..., None] + mu / 2 * nodes
@@ -128,6 +129,14 @@ def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
         above = np.expm1(-epsilon) * np.exp(epsilon + lower)  # where e^epsilon would overflow
         rest = np.where(epsilon > 0, above, -np.expm1(epsilon) * np.exp(lower))
     return np.maximum(0.0, between + rest)
+
+
+@cache
+def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
+    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], which take longer to find than to use."""
+    import numpy as np
+
+    return np.polynomial.legendre.leggauss(order)
 
 
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dp.accounting import NARROW, gaussian_epsilon, narrow_difference
+from dp.accounting import NARROW, gaussian_epsilon, legendre, narrow_difference
 
 FAR = 12.0  # standard deviations beyond which a normal variable's probability, 2e-33, is added as it is
 PANELS = (
@@ -76,7 +76,7 @@ def nodes(
     start: float | np.ndarray, stop: float | np.ndarray, panels: int, order: int = 8
 ) -> tuple[np.ndarray, np.ndarray]:
     """Composite Gauss-Legendre nodes and weights on [start, stop], which may be arrays (m,): (m, k)."""
-    x, weight = np.polynomial.legendre.leggauss(order)
+    x, weight = legendre(order)
     x = ((np.arange(panels)[:, None] + (x + 1) / 2) / panels).ravel()
     weight = np.tile(weight / 2 / panels, panels)
     start, width = np.asarray(start, dtype=float)[..., None], np.subtract(stop, start)[..., None]
@@ -255,12 +255,11 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
     slopes = np.concatenate([[(deltas[0] - 1) / t[0]], np.diff(deltas) / np.diff(t), [0.0]])
     # a profile is convex in t, so a negative step is rounding; 0 in its place only adds to delta
     mass = np.maximum(t * np.diff(slopes), 0.0)
+    steps, mass = points[mass > 0], mass[mass > 0]
 
     def delta(epsilon):
-        epsilon = np.asarray(epsilon, dtype=float)
-        found = np.full(epsilon.shape, deltas[-1])
-        for loss, weight in zip(points[mass > 0], mass[mass > 0], strict=True):
-            found = found + weight * gaussian_profile(mu, epsilon - loss)
+        epsilon = np.asarray(epsilon, dtype=float)[..., None]
+        found = deltas[-1] + (gaussian_profile(mu, epsilon - steps) * mass).sum(axis=-1)
         return np.minimum(found, 1.0)
 
     return Curve(delta)

@@ -98,22 +98,26 @@ def generating(law: str, mean: float, z: float | np.ndarray) -> float | np.ndarr
 
 def event_bound(profile: Profile, z: float | np.ndarray) -> np.ndarray:
     """h(z): the largest probability under a neighbour's Q' of an event of probability z under Q."""
-    z = np.asarray(z, dtype=float)
+    return _event_bounds(profile)(np.asarray(z, dtype=float))
+
+
+def _event_bounds(profile):
+    """h as a function, for which the profile is computed once."""
     if isinstance(profile, Gaussian):
         from scipy.special import ndtr, ndtri
 
-        return ndtr(ndtri(z) + profile.mu)
-    deltas = np.asarray(profile.delta(EVENTS))
-    return np.minimum(1.0, (np.exp(EVENTS) * z[..., None] + deltas).min(axis=-1))
+        return lambda z: ndtr(ndtri(z) + profile.mu)
+    slopes, deltas = np.exp(EVENTS), np.asarray(profile.delta(EVENTS))
+    return lambda z: np.minimum(1.0, (slopes * z[..., None] + deltas).min(axis=-1))
 
 
 def largest_ratio(profile: Profile, g: float) -> float:
     """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z). It is unique, and found by zooming in."""
     low, high = math.log(1e-15), 0.0
-    best = 1.0
+    best, bound = 1.0, _event_bounds(profile)
     for _ in range(8):
         z = np.exp(np.linspace(low, high, 200))
-        ratio = (g + (1 - g) * event_bound(profile, z)) / (g + (1 - g) * z)
+        ratio = (g + (1 - g) * bound(z)) / (g + (1 - g) * z)
         k = int(ratio.argmax())
         best = max(best, float(ratio[k]))
         grid = np.log(z)

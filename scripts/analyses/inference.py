@@ -30,21 +30,29 @@ REGRESSION = (
 
 
 class Design(NamedTuple):
-    """A simulated model: its mechanism, the loss of its fits, whether the loss is its own, and the truth
-    if it is known."""
+    """A simulated model: its mechanism, name -> options of its intervals, the loss of its fits without
+    privacy, whether that is the model's own, and the truth if it is known."""
 
     mechanism: str
+    ways: dict
     loss: object
     right: bool
     truth: object = None
 
 
 TAU = 0.25
-LINEAR = losses.get("log_cosh", tau=TAU)
+LOG_COSH = {"log_cosh": {"tau": TAU}}
+ROBUST = {"noise_aware": {"robust": False}, "noise_aware_robust": {"robust": True}}
+WIDTHS = {name: own | {"loss": LOG_COSH} for name, own in ROBUST.items()}
+ITERATES = {"noise_aware": {"iterates": "late"}, "noise_aware_last": {"iterates": "last"}}
+LOGISTIC = "noise_aware_logistic", ROBUST, losses.get("logistic")
+HUBER = losses.get("huber_residual", tau=TAU)
 DESIGNS = {
-    "logistic": Design("noise_aware_logistic", losses.get("logistic"), True, COEFFICIENTS),
-    "other": Design("noise_aware_logistic", losses.get("logistic"), False),
-    "linear": Design("noise_aware_log_cosh", LINEAR, False),
+    "logistic": Design(*LOGISTIC, True, COEFFICIENTS),
+    "other": Design(*LOGISTIC, False),
+    "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False),
+    # errors are symmetric, and the cut to [-1, 1] leaves more than TAU of each: clipped, they still are
+    "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, COEFFICIENTS / 4),
 }
 
 
@@ -54,7 +62,7 @@ def _rows(design, n, rng):
     freedom, cut to [-1, 1]."""
     X = clip_rows(rng.standard_normal((n, 6)), math.sqrt(6)) / math.sqrt(6)
     z = X @ COEFFICIENTS
-    if design == "linear":
+    if design in ("linear", "boosted"):
         return X, np.clip(z / 4 + 0.1 * rng.standard_t(3, n), -1, 1)
     if design == "logistic":
         p = 1 / (1 + np.exp(-z))
@@ -76,19 +84,18 @@ def _ways(X, y, design, settings, rng, draws):
     """Name -> (estimates, covariances, coarse) on one data set: noise-aware intervals, and simpler ones."""
     mechanism, found = MECHANISMS[design.mechanism], {}
     n, d = X.shape
-    loss = {"loss": {"log_cosh": {"tau": TAU}}} if design.loss.residual else {}
-    options = {"noise_aware": {"robust": False}, "noise_aware_robust": {"robust": True}}
-    for k, (name, own) in enumerate(options.items()):
-        own = own | loss
-        lam = mechanism.rule_lambda(n, d, **settings, **own)
-        release = mechanism.release(X, y, lam=lam, restarts=draws, rng=rng, **settings, **own)
-        found[name] = release.weights, release.info["covariance"], release.info["coarse"]
-        if not k:
-            weights, hessian = release.info["minimiser"], release.info["hessian"]
-            moments = hessian if release.info["scores"] is None else release.info["scores"]
+    for name, own in design.ways.items():
+        own = settings | own
+        lam = mechanism.rule_lambda(n, d, **own) if mechanism.needs_lambda else 0.0
+        release = mechanism.release(X, y, lam=lam, restarts=draws, rng=rng, **own)
+        info = release.info
+        found[name] = release.weights, info["covariance"], info["coarse"]
+        if len(found) == 1:
+            weights, hessian = info["minimiser"], info["hessian"]
+            moments = hessian if info["scores"] is None else info["scores"]
             K = np.linalg.inv(hessian + lam * np.eye(d))
-            noise = (release.info["scale"] / n) ** 2 * np.eye(d)
-            spread = release.info["output_scale"] ** 2 * np.eye(d)
+            noise = (info["scale"] / n) ** 2 * np.eye(d)
+            spread = info.get("output_scale", 0.0) ** 2 * np.eye(d)
             found["biased"] = weights, K @ (moments / n + noise) @ K + spread, None
             found["naive"] = weights, K @ moments @ K / n, None
     return found
@@ -98,10 +105,12 @@ def coverage(experiment, spec, inputs, seed, out):
     """How often intervals contain the truth, over data sets and draws, and how wide they are.
 
     design: options["design"], "logistic" (the model is right; the truth its coefficients), "other" or
-    "linear" (the truth is the best fit of a million rows, logistic or log-cosh). method:
-    "without_privacy"; "noise_aware", which takes the Hessian for the slopes' second moments (of numbers:
-    times what a number that it releases says); "noise_aware_robust", which releases these; "biased", from
-    the first one's release without undoing the ridge's pull; and "naive", from it as if it had no noise.
+    "linear" (the truth is the best fit of a million rows, logistic or log-cosh), or "boosted" (the same
+    numbers, whose coefficients are the truth of clipped residuals). method: "without_privacy";
+    "noise_aware", which takes the Hessian for the slopes' second moments (of numbers: times what a number
+    that it releases says), of boosting from the second half of the steps; "noise_aware_robust", which
+    releases these moments; "noise_aware_last", from the last step of boosting; "biased", from the first
+    one's release without undoing the pull of ridge or start; and "naive", from it as if it had no noise.
     coverage_error: standard error over the data sets. width_ratio: over the width without privacy.
     """
     options = spec["options"]

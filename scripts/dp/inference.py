@@ -1,8 +1,6 @@
-"""Confidence intervals from private releases, which include the noise and undo the ridge's shrinkage.
+"""Confidence intervals from private releases, which include the noise and undo the pull of ridge or start.
 
-All of this is post-processing of what was released and of public numbers. There are no intervals for
-boosted AdaSSP: its release has the covariance and bias of its own recursion, and does not show how
-residuals spread.
+All of this is post-processing of what was released and of public numbers.
 """
 
 from collections.abc import Callable
@@ -97,8 +95,104 @@ def linearise(
     change = np.einsum("rij,rji->r", hessian, noise)
     change = bend * np.sqrt(change + np.einsum("ri,rij,rj->r", added, hessian, added))
     wrong = change + error / np.linalg.eigvalsh(hessian)[:, 0]
-    errors = added**2 / np.diagonal(covariance, axis1=1, axis2=2)
-    return Linearised(weights + added, covariance, np.sqrt(errors.mean(axis=1)) * wrong)
+    return Linearised(weights + added, covariance, _in_errors(added, covariance) * wrong)
+
+
+class Steps(NamedTuple):
+    """T steps theta_{t+1} = theta_t + P m_t from theta_0 = 0, and what was released beside them.
+
+    m_t = X' clip(y - X theta_t, [-clip, clip]) + xi_t - ridge theta_t, xi_t ~ N(0, sigma^2 I).
+
+    thetas, moments (T, draws, d): theta_t and m_t. last (draws, d): theta_T. P (draws, d, d).
+    D (draws, d, d): the sum of x x' over the rows whose residuals are not clipped. J: that of
+    clip(residual)^2 x x'. Both are estimates, near theta. error (draws,): relative error of D. size (draws,
+    d, d): X'X/n, to measure by how much changes of theta change residuals.
+    """
+
+    thetas: np.ndarray
+    moments: np.ndarray
+    last: np.ndarray
+    P: np.ndarray
+    D: np.ndarray
+    J: np.ndarray
+    error: np.ndarray
+    size: np.ndarray
+    sigma: float
+    clip: float
+    ridge: float = 0.0
+
+    def wrong(self, theta):
+        """(T, draws): by which share the D between theta_t and theta may differ from D, at most 0.9.
+
+        Residuals change by x.(theta_t - theta). As for log-cosh, whose curvature has a log of slope 2/clip
+        at most, the share is taken as 2/clip times the root mean square of that.
+        """
+        away = self.thetas - theta
+        moved = np.sqrt(np.einsum("tri,rij,trj->tr", away, self.size, away))
+        return np.minimum(0.9, self.error + 2 / self.clip * moved)
+
+
+def last_iterate(steps: Steps) -> Linearised:
+    """`Linearised` from the last of T steps, by the recursion's own covariance and bias.
+
+    theta is the zero of the expected clipped moment: the coefficients themselves if errors are symmetric.
+    With s = X' clip(y - X theta), of covariance J, the clipped moment at theta_t is s - D (theta_t - theta)
+    to first order, and with B = I - P (D + ridge I) the recursion is linear in s and in the noise:
+
+        theta_{t+1} = B theta_t + P (D theta + s + xi_t)
+        theta_T = K D theta + K s + sum over j < T of B^j P xi_{T-1-j},  K = sum over j < T of B^j P.
+
+    P and B are made from releases, and given them everything else follows: K D theta is the mean, which
+    is theta - B^T theta without a ridge, and K J K' + sigma^2 sum B^j P P' B'^j the covariance. A = (K
+    D)^-1 undoes the bias; A theta_T is the estimate. P is taken as independent of the rows' errors: a Gram
+    matrix with noise of its own is.
+
+    bias: the first steps start where D is smaller, because more residuals are clipped. So the mean is found
+    again with D reduced in each step by what `Steps.wrong` says there.
+    """
+    T, d = len(steps.thetas), steps.last.shape[1]
+    shrink = steps.ridge * np.eye(d)
+    B = np.eye(d) - steps.P @ (steps.D + shrink)
+    power, K, spread = steps.P, 0.0, 0.0
+    for _ in range(T):
+        K, spread = K + power, spread + power @ power.transpose(0, 2, 1)
+        power = B @ power
+    A = np.linalg.inv(K @ steps.D)
+    estimate = np.einsum("rij,rj->ri", A, steps.last)
+    inner = K @ steps.J @ K.transpose(0, 2, 1) + steps.sigma**2 * spread
+    covariance = A @ inner @ A.transpose(0, 2, 1)
+    mean = np.zeros_like(estimate)
+    for wrong in steps.wrong(estimate):
+        force = np.einsum("rij,rj->ri", steps.D, estimate - mean) * (1 - wrong)[:, None]
+        mean = mean + np.einsum("rij,rj->ri", steps.P, force - steps.ridge * mean)
+    left = np.einsum("rij,rj->ri", A, mean) - estimate
+    return Linearised(estimate, covariance, _in_errors(left, covariance))
+
+
+def late_iterates(steps: Steps) -> Linearised:
+    """`Linearised` from the second half of the steps, with a fraction of the last one's noise.
+
+    All moments are released, so each gives an estimate of its own: to first order
+
+        theta_t + D^-1 (m_t + ridge theta_t) = theta + D^-1 (s + xi_t),
+
+    where the noise of earlier steps, B and the start have cancelled. The mean over k steps has the
+    covariance D^-1 (J + sigma^2/k I) D^-1, where `last_iterate` has about sigma^2 in place of sigma^2/k.
+    bias: what D^-1 adds, times the mean relative error of D.
+    """
+    half = len(steps.thetas) // 2
+    theta, moment = steps.thetas[half:].mean(axis=0), steps.moments[half:].mean(axis=0)
+    inverse, count = np.linalg.inv(steps.D), len(steps.thetas) - half
+    added = np.einsum("rij,rj->ri", inverse, moment + steps.ridge * theta)
+    noise = steps.sigma**2 / count * np.eye(theta.shape[1])
+    covariance = inverse @ (steps.J + noise) @ inverse
+    wrong = steps.wrong(theta + added)[half:].mean(axis=0)
+    return Linearised(theta + added, covariance, _in_errors(added, covariance) * wrong)
+
+
+def _in_errors(change, covariance):
+    """Root mean square of changes (draws, d) in standard errors: (draws,)."""
+    return np.sqrt((change**2 / np.diagonal(covariance, axis1=1, axis2=2)).mean(axis=1))
 
 
 def logistic_rows(

@@ -9,7 +9,8 @@ NAMES = {
     "without_privacy": "without privacy",
     "noise_aware": "noise-aware",
     "noise_aware_robust": "noise-aware, slopes released too",
-    "biased": "ridge's pull not undone",
+    "noise_aware_last": "noise-aware, last step alone",
+    "biased": "pull of ridge or start not undone",
     "naive": "noise ignored",
 }
 

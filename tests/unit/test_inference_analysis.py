@@ -73,6 +73,20 @@ def test_coverage_of_numbers(tmp_path):
     assert found.loc[aware, "width_ratio"].between(1, 1.6, inclusive="neither").all()
 
 
+def test_coverage_of_boosting_is_of_the_coefficients(tmp_path):
+    options = {"design": "boosted", "train_sizes": [4000], "epsilons": [2], "delta": 1e-6}
+    spec = {"options": options | {"replicates": 30, "draws": 1}}
+    inference.coverage(SimpleNamespace(name="e"), spec, {}, 1, tmp_path / "out.csv")
+    found = pd.read_csv(tmp_path / "out.csv").set_index("method")
+    aware = ["noise_aware", "noise_aware_last"]
+    assert set(found.index) == {"without_privacy", *aware, "biased", "naive"}
+    assert found.loc[["without_privacy", *aware], "coverage"].between(0.9, 1).all()
+    assert found.loc["naive", "coverage"] < 0.9
+    assert (
+        1 < found.loc["noise_aware", "width_ratio"] < found.loc["noise_aware_last", "width_ratio"]
+    )
+
+
 @pytest.mark.parametrize("design", ["logistic", "other"])
 def test_coverage_counts_intervals_over_data_sets_and_draws(tmp_path, design):
     options = {"design": design, "train_sizes": [500], "epsilons": [1], "delta": 1e-6}

@@ -43,6 +43,7 @@ TAKERS = {
     "dp_distributed_lasso": {"delta": 1e-5},
     "dp_gd": {"loss": "squared", "delta": 1e-5},
     "boosted_adassp": {"delta": 1e-5},
+    "noise_aware_boosted": {"delta": 1e-5},
     "boosted_adassp_released": {"delta": 1e-5, "iterations": 3},
     "iterative_hessian_mixing": {"delta": 1e-5},
     "tukey_em": {"delta": 1e-5},

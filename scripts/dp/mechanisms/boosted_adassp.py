@@ -31,11 +31,13 @@ def boost(
     draws: int,
     rng: np.random.Generator,
     clip: float | None = None,
+    steps: list | None = None,
 ) -> np.ndarray:
     """theta += P (X' clip(y - X theta, [-clip, clip]) - n lambda theta + N(0, sigma^2 I)), T times, from 0.
 
     precondition: (draws, d) -> (draws, d), multiplies each draw by its P. T = p.iterations. clip: p.clip if
-    none is given. Returns theta (draws, d).
+    none is given. steps: a list to which (theta, what P multiplies) of every step is added. Returns theta
+    (draws, d).
     """
     theta, n_lambda = np.zeros((draws, X.shape[1])), len(X) * p.lam
     clip = p.clip if clip is None else clip
@@ -47,6 +49,8 @@ def boost(
             # A score whose products overflow is not a number; its record's share must remain bounded.
             moment = np.nan_to_num(residual) @ X
         moment = moment - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
+        if steps is not None:
+            steps.append((theta, moment))
         theta = theta + precondition(moment)
     return theta
 
@@ -71,10 +75,13 @@ class BoostedAdaSSP(Mechanism):
     numbers = True
     options = {"iterations": Whole(10), "clip": Ordinary(0.25)} | ADJACENCY
 
+    def _mu(self, p):
+        """What these releases compose to."""
+        return p.mu
+
     def _scales(self, p):
         """Standard deviations on the smallest eigenvalue, on X'X and on every sum of residuals."""
-        mu = p.mu
-        eigenvalue, gram, moments = (mu * math.sqrt(share) for share in SHARES)
+        eigenvalue, gram, moments = (self._mu(p) * math.sqrt(share) for share in SHARES)
         moved = sensitivities.vector_sum(p.clip * p.bound, p.adjacency)
         return (
             sensitivities.smallest_eigenvalue(p.bound) / eigenvalue,
@@ -87,14 +94,24 @@ class BoostedAdaSSP(Mechanism):
         eigenvalue, gram, moments = self._scales(p)
         reason = (
             f"Gaussian releases of the smallest eigenvalue (standard deviation {eigenvalue:.6g}), of X'X "
-            f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g}) "
-            f"compose to Gaussian DP with mu = {p.mu:.6g}"
+            f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g})"
+            f"{self._beside(n, p)} compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        if p.lam > 0:  # n lambda is in every sum
+        if p.lam > 0 or self._beside(n, p):  # n lambda is in every sum, and means have n
             reason += public_size(p)
         return p.proven(reason, profile=Gaussian(p.mu))
 
+    def _beside(self, n, p):
+        """In words, what else is released."""
+        return ""
+
     def _release(self, X, y, p, draws, rng):
+        weights, _, _ = self._descend(X, y, p, draws, rng)
+        _, scale, sigma = self._scales(p)
+        return weights, {"scale": sigma, "matrix_scale": scale}
+
+    def _descend(self, X, y, p, draws, rng, steps=None):
+        """(weights (draws, d), the noisy X'X and P, each (draws, d, d))."""
         n, d = X.shape
         eigenvalue, scale, sigma = self._scales(p)
         gram, _ = quadratics.moments(X, y)
@@ -102,13 +119,13 @@ class BoostedAdaSSP(Mechanism):
         least = sensitivities.eigenvalue_lower_bound(noisy, eigenvalue)
         ridge = sensitivities.spectral_ridge(scale, d, least) + n * p.lam
         floor = sensitivities.eigenvalue_floor(scale, d)
-        P = quadratics.noisy_inverse(gram, scale, ridge, draws, rng, floor)
+        gram = quadratics.noisy(gram, scale, draws, rng)
+        P = quadratics.inverse(gram, ridge, floor)
 
         def precondition(moment):
             return np.einsum("rij,rj->ri", P, moment)
 
-        weights = boost(X, y, p, precondition, sigma, draws, rng)
-        return weights, {"scale": sigma, "matrix_scale": scale}
+        return boost(X, y, p, precondition, sigma, draws, rng, steps=steps), gram, P
 
 
 @register("boosted_adassp_released")

@@ -59,6 +59,27 @@ def upper_triangle(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     return E * np.where(np.eye(d) > 0, 1.0, np.sqrt(2)), e
 
 
+def noisy(A: np.ndarray, sigma: float, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """A (d, d) with isotropic noise, of standard deviation sigma on the diagonal: (draws, d, d)."""
+    d = len(A)
+    return A + isotropic(gaussian(coefficients(d), sigma, draws, rng), d)[0]
+
+
+def inverse(A: np.ndarray, ridge: float | np.ndarray, floor: float | None = None) -> np.ndarray:
+    """Inverses (draws, d, d) of noisy positive semidefinite A (draws, d, d), made definite again.
+
+    Negative eigenvalues become 0; then `ridge` > 0, one number or one per draw, is added to all. With
+    `floor` > 0 the ridge is added first, and then eigenvalues below `floor` are raised to it.
+    """
+    values, vectors = np.linalg.eigh(A)
+    ridge = np.reshape(ridge, (-1, 1))
+    if floor is None:
+        inverted = 1 / (np.maximum(values, 0.0) + ridge)
+    else:
+        inverted = 1 / np.maximum(values + ridge, floor)
+    return (vectors * inverted[:, None, :]) @ vectors.transpose(0, 2, 1)
+
+
 def noisy_inverse(
     A: np.ndarray,
     sigma: float,
@@ -67,21 +88,8 @@ def noisy_inverse(
     rng: np.random.Generator,
     floor: float | None = None,
 ) -> np.ndarray:
-    """Inverses (draws, d, d) of a positive semidefinite A with isotropic noise, made definite again.
-
-    sigma: that of the noise on the diagonal. Negative eigenvalues become 0; then `ridge` > 0, one number or
-    one per draw, is added to all. With `floor` > 0 the ridge is added first, and then eigenvalues below
-    `floor` are raised to it.
-    """
-    d = len(A)
-    E, _ = isotropic(gaussian(coefficients(d), sigma, draws, rng), d)
-    values, vectors = np.linalg.eigh(A + E)
-    ridge = np.reshape(ridge, (-1, 1))
-    if floor is None:
-        inverse = 1 / (np.maximum(values, 0.0) + ridge)
-    else:
-        inverse = 1 / np.maximum(values + ridge, floor)
-    return (vectors * inverse[:, None, :]) @ vectors.transpose(0, 2, 1)
+    """`inverse` of A (d, d) with noise: (draws, d, d)."""
+    return inverse(noisy(A, sigma, draws, rng), ridge, floor)
 
 
 def solve(

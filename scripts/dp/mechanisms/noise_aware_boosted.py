@@ -1,0 +1,83 @@
+"""Boosted AdaSSP with standard errors: one budget pays for the descent and for how residuals spread."""
+
+import math
+
+import numpy as np
+
+from dp import inference
+from dp.data.examples import slices
+from dp.mechanisms import register
+from dp.mechanisms.boosted_adassp import BoostedAdaSSP
+from dp.mechanisms.options import Between, Choice
+from dp.privacy import sensitivities
+
+
+@register("noise_aware_boosted")
+class NoiseAwareBoosted(BoostedAdaSSP):
+    """Boosted AdaSSP, and then two numbers about its residuals. Intervals follow from all its releases.
+
+    The numbers are means at the second half's mean weights: u, of (clip(residual)/clip)^2, and q, the share
+    of residuals that are not clipped. A record's (u, q) is (1, 0), or (u, 1) with u in [0, 1]. Two such
+    points are at most sqrt(2) apart, and none is longer than that. So together they move by sqrt(2)/n
+    under either adjacency, a Gaussian release that takes the share `covariance` of mu^2.
+
+    If errors are independent of x, the sum of clip(residual)^2 x x' is u clip^2 times X'X, and that over
+    residuals that are not clipped q X'X, with the noisy X'X that the descent has released. From these
+    `dp.inference` finds estimates and covariances. iterates: "late", from the second half of the steps, or
+    "last", from the last weights alone, by the recursion's own covariance and bias.
+
+    weights: without the start's bias. info["covariance"]: (draws, d, d), of sampling and noise together.
+    info["coarse"]: (draws,), whether linearising is too coarse, or u, q or 1 are not at least four times
+    the noise on u and q. info["minimiser"] (draws, d): the last weights. info["hessian"], info["scores"]
+    (draws, d, d): both sums, divided by n.
+    """
+
+    options = BoostedAdaSSP.options | {
+        "covariance": Between(0.05, low=0, high=1),
+        "iterates": Choice("late", "last"),
+    }
+    reports = ("coarse",)
+
+    def _mu(self, p):
+        return p.mu * math.sqrt(1 - p.covariance)
+
+    def _deviation(self, n, p):
+        """Standard deviation of the noise on each of the two means."""
+        return math.sqrt(2) / (n * p.mu * math.sqrt(p.covariance))
+
+    def _beside(self, n, p):
+        return f" and of two means of residuals ({self._deviation(n, p):.6g})"
+
+    def _release(self, X, y, p, draws, rng):
+        (n, d), taken = X.shape, []
+        last, gram, P = self._descend(X, y, p, draws, rng, taken)
+        thetas, moments = (np.array(each) for each in zip(*taken, strict=True))
+        _, scale, sigma = self._scales(p)
+        means = residual_means(X, y, thetas[p.iterations // 2 :].mean(axis=0), p.clip)
+        deviation = self._deviation(n, p)
+        means += deviation * rng.standard_normal(means.shape)
+        vague = np.minimum(1.0, means.min(axis=0)) < 4 * deviation
+        u, q = np.clip(means, min(deviation, 1.0), 1.0)[..., None, None]
+        norm = sensitivities.noise_norm(scale, d)
+        gram = inference.floored(gram, norm)
+        error = norm / np.linalg.eigvalsh(gram)[:, 0] + deviation / q[:, 0, 0]
+        released = thetas, moments, last, P, q * gram, u * p.clip**2 * gram, error, gram / n
+        steps = inference.Steps(*released, sigma, p.clip, n * p.lam)
+        ways = {"late": inference.late_iterates, "last": inference.last_iterate}
+        found = ways[p.iterates](steps)
+        info = {"covariance": found.covariance, "coarse": found.coarse | vague}
+        info |= {"minimiser": last, "hessian": steps.D / n, "scores": steps.J / n}
+        info |= {"scale": sigma, "matrix_scale": scale}
+        return found.estimate, info
+
+
+def residual_means(X: np.ndarray, y: np.ndarray, weights: np.ndarray, clip: float) -> np.ndarray:
+    """Means over rows of min(1, |residual|/clip)^2 and of |residual| <= clip, at each of `weights`.
+
+    weights: (draws, d). Returns (2, draws). A residual that overflows and is no number counts as clipped.
+    """
+    sums = np.zeros((2, len(weights)))
+    for part in slices(len(y)):
+        size = np.abs(y[part, None] - np.asarray(X[part], dtype=float) @ weights.T) / clip
+        sums += (np.fmin(size, 1.0) ** 2).sum(axis=0), (size <= 1).sum(axis=0)
+    return sums / len(y)

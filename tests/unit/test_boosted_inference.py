@@ -1,0 +1,128 @@
+"""Intervals after boosted AdaSSP: the recursion's covariance and bias, and the two numbers they need."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dp import inference
+from dp.accounting import gaussian_mu
+from dp.mechanisms import MECHANISMS
+from dp.mechanisms.noise_aware_boosted import residual_means
+from dp.seeds import generator
+
+MECHANISM = MECHANISMS["noise_aware_boosted"]
+THETA = np.array([0.5, -0.4, 0.25, 0.1, 0.0, 0.0])
+DELTA = 1e-6
+
+
+def rows(n, rng):
+    X = rng.standard_normal((n, 6))
+    X /= np.maximum(math.sqrt(6), np.linalg.norm(X, axis=1))[:, None]
+    return X, np.clip(X @ THETA + 0.1 * rng.standard_t(3, n), -1, 1)
+
+
+def simulated(draws, ridge=30.0, T=6, sigma=8.0):
+    """Recursions that are linear from the start, with one P and D, far from converged; s and xi vary."""
+    rng = generator(1, "recursion")
+    one = rng.standard_normal((40, 3))
+    D, P = one.T @ one, np.linalg.inv(one.T @ one * 1.5 + 40 * np.eye(3))
+    J, theta = 4 * D, np.array([1.0, -2.0, 0.5])
+    s = rng.multivariate_normal(np.zeros(3), J, draws)
+    thetas, moments = [np.zeros((draws, 3))], []
+    for _ in range(T):
+        noise = sigma * rng.standard_normal((draws, 3))
+        moments.append((theta - thetas[-1]) @ D + s - ridge * thetas[-1] + noise)
+        thetas.append(thetas[-1] + moments[-1] @ P)
+    P, D, J, size = (np.broadcast_to(M, (draws, 3, 3)) for M in (P, D, J, D / 40))
+    released = np.array(thetas[:-1]), np.array(moments), thetas[-1], P, D, J
+    return theta, inference.Steps(*released, np.zeros(draws), size, sigma, 1e6, ridge)
+
+
+@pytest.mark.parametrize("way", [inference.last_iterate, inference.late_iterates])
+def test_covariance_and_bias_are_those_of_many_recursions(way):
+    theta, steps = simulated(20_000)
+    found = way(steps)
+    error = np.sqrt(np.diag(found.covariance[0]) / 20_000)
+    assert (np.abs(found.estimate.mean(axis=0) - theta) < 4.5 * error).all()
+    pulled = np.abs(steps.last.mean(axis=0) - theta)
+    assert (pulled > 20 * error).any(), "the start and the ridge pull it elsewhere"
+    scale = np.sqrt(np.outer(np.diag(found.covariance[0]), np.diag(found.covariance[0])))
+    difference = (np.cov(found.estimate.T) - found.covariance[0]) / scale
+    assert np.abs(difference).max() < 5 * math.sqrt(2 / 20_000)
+    assert (found.bias < 1e-3).all(), "nothing is clipped, and D is exact"
+
+
+def test_a_first_step_that_is_clipped_counts_as_bias():
+    """Few steps with a small clip: the last weights are still on their way, and this is said."""
+    _, steps = simulated(50)
+    clipped = steps._replace(clip=1.0)
+    assert (inference.last_iterate(clipped).bias > inference.COARSE).all()
+    assert (inference.late_iterates(clipped).bias > inference.COARSE).all()
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_the_parts_compose_to_mu(adjacency):
+    n, bound, clip, T = 1000, 1.5, 0.3, 7
+    options = {"clip": clip, "iterations": T, "adjacency": adjacency, "covariance": 0.2}
+    p = MECHANISM.parameters(n, 3, epsilon=1.0, delta=DELTA, bound=bound, **options)
+    eigenvalue, gram, moments = MECHANISM._scales(p)
+    both = adjacency == "replace-one"
+    parts = [bound**2 / eigenvalue, bound**2 * (math.sqrt(2) if both else 1) / gram]
+    parts += [(1 + both) * clip * bound / moments] * T
+    parts.append(math.sqrt(2) / n / MECHANISM._deviation(n, p))
+    assert math.hypot(*parts) == pytest.approx(gaussian_mu(1.0, DELTA), rel=1e-9)
+    assert (parts[-1] / math.hypot(*parts)) ** 2 == pytest.approx(0.2)
+    reason = MECHANISM.guarantee(n, 3, epsilon=1.0, delta=DELTA, **options).reason
+    assert "two means of residuals" in reason and ("n is a public number" in reason) == (not both)
+
+
+def test_both_means_move_by_at_most_their_sensitivity():
+    """One record from or to nothing, and one in place of another: sqrt(2) is reached and never exceeded."""
+    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # of weights that overflow
+    each = [
+        residual_means(np.zeros((1, 1)), y[i : i + 1], np.zeros((1, 1)), 0.3) for i in range(42)
+    ]
+    each = np.array(each)[..., 0]
+    apart = np.linalg.norm(each[:, None] - each[None], axis=-1)
+    for moved in (apart, np.linalg.norm(each, axis=1)):
+        assert moved.max() <= math.sqrt(2) * (1 + 1e-12)
+    assert apart.max() == pytest.approx(math.sqrt(2))
+
+
+def test_without_noise_and_clipping_it_is_least_squares():
+    import statsmodels.api as sm
+
+    rng = generator(2)
+    X, _ = rows(3000, rng)
+    y = X @ THETA + 0.05 * rng.standard_normal(3000)
+    textbook = sm.OLS(y, X).fit()
+    for iterates in ("late", "last"):
+        release = MECHANISM.release(
+            X, y, epsilon=1e5, delta=DELTA, clip=1.0, iterates=iterates, rng=generator(3)
+        )
+        np.testing.assert_allclose(release.weights[0], textbook.params, atol=2e-4)
+        found = np.sqrt(np.diagonal(release.info["covariance"][0]))
+        np.testing.assert_allclose(found, textbook.bse, rtol=0.02)
+        assert not release.info["coarse"][0]
+
+
+def covered(n, epsilon, replicates, iterates):
+    """(coverage, its Monte Carlo error, share of coarse draws) of 95 % intervals."""
+    rng, found, coarse = generator(4, "coverage", n), [], []
+    for _ in range(replicates):
+        settings = {"epsilon": epsilon, "delta": DELTA, "restarts": 4, "rng": rng}
+        release = MECHANISM.release(*rows(n, rng), iterates=iterates, **settings)
+        ends = inference.wald(release.weights, release.info["covariance"])
+        found.append(((ends.low < THETA) & (ends.high > THETA)).mean())
+        coarse.append(release.info["coarse"].mean())
+    return np.mean(found), np.std(found) / math.sqrt(replicates), np.mean(coarse)
+
+
+@pytest.mark.parametrize("iterates", ["late", "last"])
+def test_intervals_cover_where_linearising_holds_and_say_where_not(iterates):
+    found, error, coarse = covered(5000, 1.0, 80, iterates)
+    assert error < 0.012 and coarse == 0
+    assert found == pytest.approx(0.95, abs=0.02 + 2 * error)
+    found, _, coarse = covered(300, 0.2, 40, iterates)
+    assert found < 0.9 and coarse > 0.95

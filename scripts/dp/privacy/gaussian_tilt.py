@@ -332,6 +332,7 @@ def gaussian_dp_regularisation(
     return bound**2 * (2 if adjacency == ADD_REMOVE else 8 / 3) / mu**2
 
 
+@lru_cache(maxsize=4096)
 def sigma_where_free(
     epsilon: float,
     delta: float,
@@ -349,6 +350,7 @@ def sigma_where_free(
     return vector_sum(slope * bound, adjacency) / mu
 
 
+@lru_cache(maxsize=4096)
 def tilt_delta(
     epsilon: float,
     sigma: float,

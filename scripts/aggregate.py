@@ -80,6 +80,9 @@ class Guarantees:
         chosen = self.experiment.regularisation(method, *at).facts()
         looked += ["tuning of lambda"] * chosen.get("private_rows", False)
         premises += chosen.get("premises", ())
+        premises += ["its settings, changed after results had been seen"] * method.get(
+            "after_results", False
+        )
         if "guarantee" in chosen:
             tuning = Guarantee(**chosen["guarantee"])
             spent = sequence if chosen["same_rows"] else disjoint

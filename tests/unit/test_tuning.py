@@ -196,6 +196,21 @@ def test_results_state_the_total(tmp_path, monkeypatch, private, holdout, total)
     assert ("taken as public: the holdout rows" in guarantee.reason) == free
 
 
+def test_settings_that_results_changed_are_taken_as_public(monkeypatch):
+    import aggregate
+
+    meta = {"bound": 1.0, "columns": ["a", "b", "c"], "private_rows": []}
+    monkeypatch.setattr(aggregate, "read_json", lambda name: meta)
+    cell = {"dataset": "d", "method": "output_perturbation", "train_size": 300, "epsilon": 1.0}
+    [(label, method)] = ONE_METHOD.methods.items()
+    for changed in ({}, {"after_results": True}):
+        stated = {label: method | {"lambda": 0.1} | changed}
+        experiment = Experiment("e", ONE_METHOD.values | {"methods": stated})
+        _, _, guarantee = aggregate.Guarantees(experiment).of(cell)
+        assert guarantee.epsilon == 1.0
+        assert ("changed after results had been seen" in guarantee.reason) == bool(changed)
+
+
 def test_private_tuning_is_for_replacing_a_record_alone():
     X, y = np.full((400, 2), 0.5), np.where(np.arange(400) % 2, 1, -1)
     given = {"epsilon": 1.0, "delta": 1e-5, "rng": generator(1)}

@@ -1,0 +1,89 @@
+"""Wherever this project tunes, the four ways stand side by side: rule, paid for, public rows, and void.
+
+A source's own experiments may tune as the source did, on private rows at no cost: `aggregate` voids what
+such a cell guarantees (tests/unit/test_tuning.py).
+"""
+
+from pathlib import Path
+
+import pytest
+
+from dp.mechanisms import MECHANISMS
+from study.configuration import config
+from study.configuration.validation import read_yaml
+
+OVERLAYS = {"default": None, "real": "config/real.yaml", "smoke": "config/smoke.yaml"}
+WAYS = {"rule", "selected", "public", "void"}
+
+
+@pytest.fixture(scope="module", params=OVERLAYS)
+def experiments(request):
+    changes = OVERLAYS[request.param]
+    values = read_yaml(Path("config/config.yaml"))
+    return config.load(values | read_yaml(Path(changes)) if changes else values)[1]
+
+
+def way(experiment, label):
+    """(how a method's settings are chosen, its mechanism, the grid that they are chosen from)."""
+    method = experiment.methods[label]
+    if method["lambda"] == "selected":
+        return "selected", method["options"]["of"], method["options"]["grid"]
+    if method["lambda"] == "searched":
+        search = experiment.searches[method["search"]]
+        chosen = "public" if search["rows"] == "public" else "void"
+        return chosen, method["mechanism"], search["grid"]
+    assert method["lambda"] != "tuned", "which would be a fifth way"
+    return "rule", method["mechanism"], None
+
+
+def columns(experiment, sweep):
+    """(mechanism, grid as text) -> ways of the private methods in a sweep; a rule is of every grid."""
+    found, rules = {}, set()
+    for label in sorted({cell.method for cell in experiment.cells(sweep)}):
+        if experiment.methods[label]["private"]:
+            chosen, mechanism, grid = way(experiment, label)
+            if grid is None:
+                rules.add(mechanism)
+            else:
+                found.setdefault((mechanism, str(grid)), set()).add(chosen)
+    return {key: ways | ({"rule"} if key[0] in rules else set()) for key, ways in found.items()}
+
+
+def own(experiments):
+    """Experiments that compare methods by this project's own protocol."""
+    for experiment in experiments.values():
+        if experiment.values.get("recommends") or "source" not in experiment.values:
+            yield experiment
+
+
+def test_what_is_tuned_stands_in_four_columns(experiments):
+    checked = 0
+    for experiment in own(experiments):
+        for sweep in experiment.sweeps:
+            for (mechanism, grid), ways in columns(experiment, sweep).items():
+                assert ways == WAYS, f"{experiment.name}, {sweep}: {mechanism} from {grid}: {ways}"
+                checked += 1
+    assert checked > 8
+
+
+def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
+    """A mechanism with several settings, or with one that was changed after results had been seen."""
+    tuned, mechanism = set(), MECHANISMS.__getitem__
+    tuning = experiments["frontier_tuning"]
+    for label, method in tuning.methods.items():
+        if method["private"] and way(tuning, label)[0] == "selected":
+            options = method["options"]
+            numbers = mechanism(options["of"]).takes_numbers(options["settings"])
+            tuned.add((options["of"], numbers))
+    found = set()
+    for experiment in own(experiments):
+        members = {
+            label
+            for family in experiment.values.get("families", {}).values()
+            for label in family["members"]
+        }
+        for label, method in experiment.methods.items():
+            if method["private"] and (label in members or method.get("after_results")):
+                numbers = mechanism(method["mechanism"]).takes_numbers(method["options"])
+                found.add((method["mechanism"], numbers))
+    assert found and found <= tuned

@@ -23,8 +23,9 @@ class NoiseAwareBoosted(BoostedAdaSSP):
 
     If errors are independent of x, the sum of clip(residual)^2 x x' is u clip^2 times X'X, and that over
     residuals that are not clipped q X'X, with the noisy X'X that the descent has released. From these
-    `dp.inference` finds estimates and covariances. iterates: "late", from the second half of the steps, or
-    "last", from the last weights alone, by the recursion's own covariance and bias.
+    `dp.inference` finds estimates and covariances. If errors spread more in some rows than in others, these
+    are wrong, and `noise_aware_log_cosh` with `robust` has right ones. iterates: "late", from the second
+    half of the steps, or "last", from the last weights alone, by the recursion's own covariance and bias.
 
     weights: without the start's bias. info["covariance"]: (draws, d, d), of sampling and noise together.
     info["coarse"]: (draws,), whether linearising is too coarse, or u, q or 1 are not at least four times

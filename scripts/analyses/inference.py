@@ -110,7 +110,8 @@ def coverage(experiment, spec, inputs, seed, out):
     "noise_aware", which takes the Hessian for the slopes' second moments (of numbers: times what a number
     that it releases says), of boosting from the second half of the steps; "noise_aware_robust", which
     releases these moments; "noise_aware_last", from the last step of boosting; "biased", from the first
-    one's release without undoing the pull of ridge or start; and "naive", from it as if it had no noise.
+    one's release without undoing the pull of ridge or start (of boosting: from the last weights, as if one
+    step went all the way); and "naive", from it as if it had no noise.
     coverage_error: standard error over the data sets. width_ratio: over the width without privacy.
     """
     options = spec["options"]

@@ -121,8 +121,8 @@ def covered(n, epsilon, replicates, iterates):
 
 @pytest.mark.parametrize("iterates", ["late", "last"])
 def test_intervals_cover_where_linearising_holds_and_say_where_not(iterates):
-    found, error, coarse = covered(5000, 1.0, 80, iterates)
+    found, error, coarse = covered(5000, 1.0, 60, iterates)
     assert error < 0.012 and coarse == 0
     assert found == pytest.approx(0.95, abs=0.02 + 2 * error)
-    found, _, coarse = covered(300, 0.2, 40, iterates)
+    found, _, coarse = covered(300, 0.2, 20, iterates)
     assert found < 0.9 and coarse > 0.95

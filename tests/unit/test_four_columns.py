@@ -12,7 +12,7 @@ from dp.mechanisms import MECHANISMS
 from study.configuration import config
 from study.configuration.validation import read_yaml
 
-OVERLAYS = {"default": None, "real": "config/real.yaml", "smoke": "config/smoke.yaml"}
+OVERLAYS = {"default": None, "real": "config/real.yaml"}
 WAYS = {"rule", "selected", "public", "void"}
 
 
@@ -73,7 +73,8 @@ def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
     for label, method in tuning.methods.items():
         if method["private"] and way(tuning, label)[0] == "selected":
             options = method["options"]
-            numbers = mechanism(options["of"]).takes_numbers(options["settings"])
+            first = {name: values[0] for name, values in options["grid"].items()}
+            numbers = mechanism(options["of"]).takes_numbers(options["settings"] | first)
             tuned.add((options["of"], numbers))
     found = set()
     for experiment in own(experiments):

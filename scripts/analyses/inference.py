@@ -53,17 +53,19 @@ DESIGNS = {
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False),
     # errors are symmetric, and the cut to [-1, 1] leaves more than TAU of each: clipped, they still are
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, COEFFICIENTS / 4),
+    "boosted_uneven": Design("noise_aware_boosted", ITERATES, HUBER, False, COEFFICIENTS / 4),
 }
 
 
 def _rows(design, n, rng):
     """Rows (n, 6) of norm at most 1 and labels: of a logistic model, or of one with heavier tails and a
     kink, which no logistic model is; or numbers that are linear in them with errors of three degrees of
-    freedom, cut to [-1, 1]."""
+    freedom, cut to [-1, 1], which in one design are the larger, the farther from 0 the first column is."""
     X = clip_rows(rng.standard_normal((n, 6)), math.sqrt(6)) / math.sqrt(6)
     z = X @ COEFFICIENTS
-    if design in ("linear", "boosted"):
-        return X, np.clip(z / 4 + 0.1 * rng.standard_t(3, n), -1, 1)
+    if design in ("linear", "boosted", "boosted_uneven"):
+        spread = 0.5 * np.abs(X[:, 0]) if design == "boosted_uneven" else 0.1
+        return X, np.clip(z / 4 + spread * rng.standard_t(3, n), -1, 1)
     if design == "logistic":
         p = 1 / (1 + np.exp(-z))
     else:
@@ -106,7 +108,8 @@ def coverage(experiment, spec, inputs, seed, out):
 
     design: options["design"], "logistic" (the model is right; the truth its coefficients), "other" or
     "linear" (the truth is the best fit of a million rows, logistic or log-cosh), or "boosted" (the same
-    numbers, whose coefficients are the truth of clipped residuals). method: "without_privacy";
+    numbers, whose coefficients are the truth of clipped residuals) and "boosted_uneven" (with errors that
+    depend on the rows, although boosting's intervals take them as independent). method: "without_privacy";
     "noise_aware", which takes the Hessian for the slopes' second moments (of numbers: times what a number
     that it releases says), of boosting from the second half of the steps; "noise_aware_robust", which
     releases these moments; "noise_aware_last", from the last step of boosting; "biased", from the first

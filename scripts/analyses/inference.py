@@ -73,6 +73,16 @@ def _rows(design, n, rng):
     return X, np.where(rng.random(n) < p, 1, -1)
 
 
+def _truth(name, axes):
+    """The design's coefficients (d,) if they are known, or the best fit of a million rows."""
+    design = DESIGNS[name]
+    if design.truth is not None:
+        return design.truth
+    many = _rows(name, 1_000_000, generator(*axes, "truth"))
+    (truth,), _ = minimise(*many, RIDGE, loss=design.loss)
+    return truth
+
+
 def _sandwich(X, y, weights, design):
     """Estimates (1, d) and covariances (1, d, d) without privacy."""
     n = len(y)
@@ -120,11 +130,7 @@ def coverage(experiment, spec, inputs, seed, out):
     options = spec["options"]
     name = options["design"]
     design, axes = DESIGNS[name], (seed, experiment.name, name)
-    truth = design.truth
-    if truth is None:
-        many = _rows(name, 1_000_000, generator(*axes, "truth"))
-        (truth,), _ = minimise(*many, RIDGE, loss=design.loss)
-    rows = []
+    truth, rows = _truth(name, axes), []
     for n in options["train_sizes"]:
         found = {}  # (method, epsilon) -> [covered, width, coarse] of every data set
         for k in range(options["replicates"]):
@@ -159,34 +165,43 @@ def coverage(experiment, spec, inputs, seed, out):
 def bootstrap(experiment, spec, inputs, seed, out):
     """The parametric bootstrap beside normal intervals, if a release says that linearising is too coarse.
 
-    There is one release per data set of the logistic design. Both intervals are computed for those that say
-    so. Rows of the bootstrap are simulated from the released Hessian, so it costs no privacy. width_ratio:
-    over the normal intervals. coarse: the share of releases that say so.
+    design: as for `coverage`; there is one release per data set, of its first kind. Both intervals are
+    computed for those that say so. Rows of the bootstrap are simulated from the released Hessian, and
+    numbers' errors are normal with the spread that was released, so it costs no privacy. width_ratio: over
+    the normal intervals. coarse: the share of releases that say so.
     """
-    options, rows, mechanism = spec["options"], [], MECHANISMS["noise_aware_logistic"]
+    options, rows, name = spec["options"], [], spec["options"]["design"]
+    design, own = DESIGNS[name], () if name == "logistic" else (name,)
+    mechanism, truth = MECHANISMS[design.mechanism], _truth(name, (seed, experiment.name, name))
     for n, epsilon in itertools.product(options["train_sizes"], options["epsilons"]):
-        settings = {"epsilon": epsilon, "delta": options["delta"]}
-        lam = mechanism.rule_lambda(n, len(COEFFICIENTS), **settings)
+        settings = {
+            "epsilon": epsilon,
+            "delta": options["delta"],
+            **next(iter(design.ways.values())),
+        }
+        if mechanism.needs_lambda:
+            settings["lam"] = mechanism.rule_lambda(n, len(truth), **settings)
 
-        def private(X, y, rng, settings=settings | {"lam": lam}):
+        def private(X, y, rng, settings=settings):
             return mechanism.release(X, y, rng=rng, **settings)
 
         found = {"noise_aware": [], "bootstrap": []}
         for k in range(options["replicates"]):
-            rng = generator(seed, experiment.name, n, canonical(epsilon), k, "bootstrap")
-            release = private(*_rows("logistic", n, rng), rng)
+            rng = generator(seed, experiment.name, *own, n, canonical(epsilon), k, "bootstrap")
+            release = private(*_rows(name, n, rng), rng)
             if not release.info["coarse"][0]:
                 continue
             ends = inference.wald(release.weights, release.info["covariance"])
             found["noise_aware"].append((ends.low[0], ends.high[0]))
-            at = release.info["hessian"][0], release.info["minimiser"][0]
+            simulated, draw = _simulated(release.info, design.loss, n, rng)
             found["bootstrap"].append(
                 inference.bootstrap(
                     release.weights[0],
-                    inference.logistic_rows(*at, n, 1.0, rng),
+                    simulated,
                     lambda X, y, rng: private(X, y, rng).weights[0],
                     rng,
                     options["resamples"],
+                    draw=draw,
                 )
             )
         count = len(found["bootstrap"])
@@ -195,16 +210,30 @@ def bootstrap(experiment, spec, inputs, seed, out):
         plain = np.diff(found["noise_aware"], axis=1).mean()
         for method, ends in found.items():
             low, high = np.moveaxis(np.array(ends), 1, 0)
-            covered = ((low <= COEFFICIENTS) & (high >= COEFFICIENTS)).mean(axis=1)
+            covered = ((low <= truth) & (high >= truth)).mean(axis=1)
             error = covered.std(ddof=1) / math.sqrt(count) if count > 1 else math.nan
             width = (high - low).mean()
             rows.append(
                 (
-                    *("logistic", n, canonical(epsilon), method, covered.size * len(COEFFICIENTS)),
+                    *(name, n, canonical(epsilon), method, covered.size * len(truth)),
                     *(covered.mean(), error, width, width / plain, count / options["replicates"]),
                 )
             )
     write_csv(out, COVERAGE, rows)
+
+
+def _simulated(info, loss, n, rng):
+    """Rows (n, d) as a release tells of them, and a function that draws their labels or numbers."""
+    (hessian,), (minimiser,) = info["hessian"], info["minimiser"]
+    if not loss.residual:
+        return inference.logistic_rows(hessian, minimiser, n, 1.0, rng), inference.logistic_labels
+    (scores,) = info["scores"]
+    spread, curvature = inference.normal_errors(np.trace(scores) / np.trace(hessian), loss)
+
+    def draw(z, rng):
+        return np.clip(z + spread * rng.standard_normal(len(z)), -1, 1)
+
+    return inference.normal_rows(hessian / curvature, n, 1.0, rng), draw
 
 
 def regression(experiment, spec, inputs, seed, out):

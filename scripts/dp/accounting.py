@@ -7,7 +7,7 @@ them (Mironov, CCS 2012).
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from dp.errors import Refused
@@ -139,6 +139,7 @@ def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
     return np.polynomial.legendre.leggauss(order)
 
 
+@lru_cache(maxsize=4096)
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: analytic calibration.
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp.losses import MarginLoss
+
 COARSE = 0.5  # standard errors of bias left: intervals that say 95 % cover 92 %
 
 
@@ -121,7 +123,7 @@ class Steps(NamedTuple):
     clip: float
     ridge: float = 0.0
 
-    def wrong(self, theta):
+    def wrong(self, theta: np.ndarray) -> np.ndarray:
         """(T, draws): by which share the D between theta_t and theta may differ from D, at most 0.9.
 
         Residuals change by x.(theta_t - theta). As for log-cosh, whose curvature has a log of slope 2/clip
@@ -201,21 +203,57 @@ def logistic_rows(
     n: int,
     bound: float,
     rng: np.random.Generator,
-    rounds: int = 6,
 ) -> np.ndarray:
     """Rows (n, d) of norm at most `bound`, normal before they are clipped, that give about this Hessian.
 
     They are for a parametric bootstrap without public rows: the release determines no more about rows.
     hessian: (d, d), at weights (d,).
     """
-    unit = rng.standard_normal((n, len(weights)))
-    root = np.linalg.cholesky(4 * hessian)
+
+    def curvature(X):
+        s = 1 / (1 + np.exp(-X @ weights))
+        return s * (1 - s)
+
+    return _rows_like(hessian, 4 * hessian, curvature, n, bound, rng)
+
+
+def normal_rows(moment: np.ndarray, n: int, bound: float, rng: np.random.Generator) -> np.ndarray:
+    """The same, for rows whose mean of x x' is about `moment` (d, d)."""
+    return _rows_like(moment, moment, lambda X: np.ones(len(X)), n, bound, rng)
+
+
+def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
+    """Rows for which the mean of weight(X) x x' has the trace of `matrix`. start: a first covariance."""
+    unit = rng.standard_normal((n, len(matrix)))
+    root = np.linalg.cholesky(start)
     for _ in range(rounds):
         X = unit @ root.T
         X /= np.maximum(1.0, np.linalg.norm(X, axis=1) / bound)[:, None]
-        s = 1 / (1 + np.exp(-X @ weights))
-        root *= np.sqrt(np.trace(hessian) / (np.einsum("n,nd,nd->", s * (1 - s), X, X) / n))
+        root *= np.sqrt(np.trace(matrix) / (np.einsum("n,nd,nd->", weight(X), X, X) / n))
     return X
+
+
+def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
+    """(standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, E l''(e)).
+
+    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation: it is found by
+    bisection, with e at 2,000 quantiles. Beyond 100 times the loss' width it is taken as that.
+    """
+    from scipy.special import ndtri
+
+    e = ndtri((np.arange(2000) + 0.5) / 2000)
+    low, high = 1e-6 * loss.kappa, 100 * loss.kappa
+    while high > low * (1 + 1e-9):
+        middle = np.sqrt(low * high)
+        slope, curvature = loss.slopes(middle * e)
+        small = (slope**2).mean() < ratio * curvature.mean()
+        low, high = (middle, high) if small else (low, middle)
+    return high, float(loss.slopes(high * e)[1].mean())
+
+
+def logistic_labels(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Labels in {-1, 1} of the logistic model."""
+    return np.where(rng.random(len(scores)) < 1 / (1 + np.exp(-scores)), 1.0, -1.0)
 
 
 def bootstrap(
@@ -225,17 +263,17 @@ def bootstrap(
     rng: np.random.Generator,
     replicates: int = 200,
     level: float = 0.95,
+    draw: Callable = logistic_labels,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Parametric bootstrap (Ferrando, Wang, Sheldon, AISTATS 2022), for one released estimate (d,).
 
-    `replicates` times, labels of `rows` (n, d), simulated or public, are drawn from the logistic model
-    with `estimate`, and fit(X, y, rng) -> (d,) repeats the whole private procedure on them. Returns (low,
-    high), the ends of basic intervals 2 estimate - quantile. It costs no privacy.
+    `replicates` times, draw(scores, rng) makes labels of `rows` (n, d), simulated or public, whose scores
+    are rows @ estimate, and fit(X, y, rng) -> (d,) repeats the whole private procedure on them. Returns
+    (low, high), the ends of basic intervals 2 estimate - quantile. It costs no privacy.
     """
-    p = 1 / (1 + np.exp(-rows @ estimate))
+    scores = rows @ estimate
     found = np.empty((replicates, len(estimate)))
     for k in range(replicates):
-        y = np.where(rng.random(len(p)) < p, 1.0, -1.0)
-        found[k] = fit(rows, y, rng)
+        found[k] = fit(rows, draw(scores, rng), rng)
     tails = np.quantile(found, [(1 + level) / 2, (1 - level) / 2], axis=0)
     return tuple(2 * estimate - tails)

@@ -156,6 +156,25 @@ def test_bootstrap_intervals_of_an_exact_fit_are_the_textbooks():
     np.testing.assert_allclose(np.diag(found), np.diag(hessian[0] / 2000), rtol=0.15)
 
 
+@pytest.mark.parametrize("name", ["log_cosh", "huber_residual"])
+@pytest.mark.parametrize("deviation", [0.02, 0.3, 2.0])
+def test_the_spread_of_normal_errors_is_that_of_their_slopes(name, deviation):
+    loss = get(name, tau=0.25)
+    errors = deviation * generator(9).standard_normal(400_000)
+    slope, curvature = loss.slopes(errors.copy())
+    ratio = (slope**2).mean() / curvature.mean()
+    found, flat = inference.normal_errors(ratio, loss)
+    assert found == pytest.approx(deviation, rel=0.01)
+    assert flat == pytest.approx(curvature.mean(), rel=0.01)
+
+
+def test_simulated_rows_have_the_released_moment_and_keep_the_bound():
+    moment = np.diag([0.1, 0.05, 0.01])
+    X = inference.normal_rows(moment, 50_000, 1.0, generator(10))
+    assert np.linalg.norm(X, axis=1).max() <= 1 + 1e-12
+    np.testing.assert_allclose(X.T @ X / 50_000, moment, atol=0.004)
+
+
 def linear_rows(n, rng):
     X, _ = rows(n, rng)
     return X, np.clip(X @ THETA / 4 + 0.1 * rng.standard_t(3, n), -1, 1)

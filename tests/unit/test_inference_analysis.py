@@ -50,12 +50,15 @@ def test_coefficients_are_those_of_the_columns_as_they_came(tmp_path):
         inference.regression(experiment, spec, {"d": tmp_path / "d.npz"}, 1, out)
 
 
-def test_the_bootstrap_is_of_releases_that_are_too_coarse(tmp_path):
-    options = {"train_sizes": [400, 20_000], "epsilons": [0.3], "delta": 1e-6}
+@pytest.mark.parametrize(
+    ("design", "train_sizes"), [("logistic", [400, 20_000]), ("boosted", [200, 30_000])]
+)
+def test_the_bootstrap_is_of_releases_that_are_too_coarse(tmp_path, design, train_sizes):
+    options = {"design": design, "train_sizes": train_sizes, "epsilons": [0.3], "delta": 1e-6}
     spec = {"options": options | {"replicates": 2, "resamples": 5}}
     inference.bootstrap(SimpleNamespace(name="e"), spec, {}, 1, tmp_path / "out.csv")
     found = pd.read_csv(tmp_path / "out.csv").set_index("method")
-    assert set(found["train_size"]) == {400}
+    assert set(found["train_size"]) == {train_sizes[0]}
     assert (found["coarse"] == 1).all() and (found["intervals"] == 12).all()
     assert found.loc["noise_aware", "width_ratio"] == 1
     assert found.loc["bootstrap", "width_ratio"] != 1

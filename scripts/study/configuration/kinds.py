@@ -261,6 +261,7 @@ ANALYSES = {
         "bootstrap",
         inputs=NOTHING,
         options={
+            "design": "logistic",
             "train_sizes": [500, 1000],
             "epsilons": [0.5],
             "delta": 1e-6,

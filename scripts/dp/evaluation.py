@@ -1,5 +1,7 @@
 """What a released weight vector is worth: errors and other metrics on test rows, and regularised risk."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dp import losses, metrics
@@ -8,6 +10,7 @@ from dp.data.examples import Rows, slices
 BLOCK_ELEMENTS = 1 << 13  # scores made at a time: 64 kB, which malloc does not fetch anew each time
 KEPT = 1 << 23  # scores of all rows held together: 64 MB
 CACHED = 1 << 14  # of them in the cache, with what is made of them
+BINS = 1 << 16  # of scores, where there are too many to sort
 
 
 def _blocks(rows, restarts):
@@ -64,7 +67,8 @@ def classification(
     """`metrics.CLASSES` for each of the weights, name -> (restarts,); arguments as for `error_rate`.
 
     log_loss takes scores as log-odds (for K classes, as what a softmax turns into probabilities), whatever
-    loss the weights were trained for. auc: see `auc`; NaN for K classes.
+    loss the weights were trained for. auc: see `auc`, and `binned_auc` for more rows than are KEPT; NaN for
+    K classes.
     """
     found = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
     if weights.ndim == 3:
@@ -77,15 +81,19 @@ def classification(
             )
         found["log_loss"] = total / len(X)
         return found
-    positive, sign, logistic = y > 0, np.where(y > 0, 1.0, -1.0)[:, None], losses.get("logistic")
+    positive, logistic = y > 0, losses.get("logistic")
     found["error"][:], found["log_loss"][:] = 0, 0
 
     def look(part, rows, scores):
-        found["error"][part] += ((scores > 0) != positive[rows, None]).sum(axis=0)
-        found["log_loss"][part] += logistic.total(scores * sign[rows])
+        label = positive[rows, None]
+        found["error"][part] += ((scores > 0) != label).sum(axis=0)
+        found["log_loss"][part] += logistic.total(np.where(label, scores, -scores))
 
-    for part, scores in _scores(weights, X, intercept, look):
-        found["auc"][part] = auc(scores, positive)
+    if len(X) > KEPT:
+        found["auc"] = binned_auc(weights, X, positive, intercept, look)
+    else:
+        for part, scores in _scores(weights, X, intercept, look):
+            found["auc"][part] = auc(scores, positive)
     return found | {name: found[name] / len(X) for name in ("error", "log_loss")}
 
 
@@ -117,6 +125,47 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
         other = rank.sum() - above(scores[tied], 1 - label)[0] - count * (count - 1) / 2
         found[tied] = (found[tied] + other) / 2
     return found / pairs
+
+
+def binned_auc(
+    weights: np.ndarray,
+    X: np.ndarray | Rows,
+    positive: np.ndarray,
+    intercept: float | np.ndarray = 0.0,
+    look: Callable | None = None,
+) -> np.ndarray:
+    """`auc` of the scores of weights (restarts, d) on the rows of X, in two passes and little memory.
+
+    The first pass finds each restart's smallest and largest score, the second counts both classes in BINS
+    bins of equal width between them. Pairs in one bin count half, like ties, so the result is off by at
+    most half the share of such pairs. look: as for `_scores`, of all restarts, called in the first pass.
+    """
+    restarts, count = len(weights), int(positive.sum())
+    pairs = count * (len(positive) - count)
+    low, high = np.full(restarts, np.inf), np.full(restarts, -np.inf)
+    far = np.finfo(float).max / 4  # so that differences are finite
+
+    def scored(rows):
+        return np.clip(np.nan_to_num(X[rows] @ weights.T + intercept), -far, far)
+
+    for rows in _blocks(len(X), restarts):
+        scores = scored(rows)
+        np.minimum(low, scores.min(axis=0), out=low)
+        np.maximum(high, scores.max(axis=0), out=high)
+        if look:
+            look(slice(None), rows, scores)
+    if not pairs:
+        return np.full(restarts, np.nan)
+    per_score = (BINS - 1) / np.maximum(high - low, 1e-300)
+    first, counts = BINS * np.arange(restarts), np.zeros((2, restarts * BINS), dtype=np.int64)
+    for rows in slices(len(X), max(1, (1 << 22) // restarts)):
+        bins = ((scored(rows) - low) * per_score).astype(np.int64) + first
+        for label in (0, 1):
+            of_label = bins[positive[rows] == label].ravel()
+            counts[label] += np.bincount(of_label, minlength=restarts * BINS)
+    negatives, positives = counts.reshape(2, restarts, BINS).astype(float)
+    below = negatives.cumsum(axis=1) - negatives / 2
+    return (positives * below).sum(axis=1) / pairs
 
 
 def regression(

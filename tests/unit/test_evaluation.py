@@ -13,7 +13,7 @@ def rng():
     return np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("n, kept", [(400, 1 << 23), (400, 900), (1, 1 << 23), (40, 10)])
+@pytest.mark.parametrize("n, kept", [(400, 1 << 23), (400, 900), (1, 1 << 23), (40, 40)])
 @pytest.mark.parametrize("steps", [None, 4.0])  # scores in steps of a quarter, many of them equal
 def test_classification_is_scikit_learns(n, kept, steps, rng, monkeypatch):
     monkeypatch.setattr(evaluation, "KEPT", kept)
@@ -34,6 +34,28 @@ def test_classification_is_scikit_learns(n, kept, steps, rng, monkeypatch):
             assert found["auc"][k] == pytest.approx(reference.roc_auc_score(y, scores), abs=1e-15)
         else:
             assert np.isnan(found["auc"][k])
+
+
+def test_many_scores_are_counted_in_bins(rng, monkeypatch):
+    X, y = rng.standard_normal((5000, 3)), rng.choice([-1, 1], 5000)
+    weights = np.vstack(
+        [10.0 ** rng.uniform(-9, 9, (6, 3)) * rng.choice([-1, 1], (6, 3)), np.zeros(3)]
+    )
+    exact = evaluation.classification(weights, X, y, 0.5)
+    monkeypatch.setattr(evaluation, "KEPT", 4999)
+    found = evaluation.classification(weights, X, y, 0.5)
+    assert (found["error"] == exact["error"]).all()
+    assert found["log_loss"] == pytest.approx(exact["log_loss"], rel=1e-12)
+    assert found["auc"] == pytest.approx(exact["auc"], abs=1e-5)
+    assert found["auc"][-1] == 0.5  # all scores are equal
+    X = np.round(X)  # every score of these weights has a bin of its own
+    for k, w in enumerate(np.eye(3)):
+        auc = evaluation.binned_auc(np.eye(3), X, y > 0)[k]
+        assert auc == pytest.approx(reference.roc_auc_score(y, X @ w), abs=1e-14)
+    huge = np.array([[1e308, 1e308, -1e308], [1.0, 0.0, 0.0]])
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert np.isfinite(evaluation.binned_auc(huge, X, y > 0)).all()
+    assert np.isnan(evaluation.binned_auc(weights, X, np.ones(5000, bool))).all()
 
 
 def test_auc_of_ties_and_zeros():

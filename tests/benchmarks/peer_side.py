@@ -3,10 +3,12 @@
     <the peers' python> tests/benchmarks/peer_side.py data.npz
 
 Reads one task per line from standard input, as JSON, and answers each with one line: processor `seconds`,
-and for how many `units` (fits, or steps of one simulation). The first line has the versions, or for a
+and for how many `units` (fits, or steps of one simulation); jax-privacy's also has the mean `error` of its
+releases on the rows. The first line has the versions, or for a
 library that cannot be imported the reason. Nothing of the project is imported.
 """
 
+import functools
 import importlib
 import json
 import os
@@ -15,6 +17,9 @@ import time
 import warnings
 
 import numpy as np
+
+# JAX has one thread, as the others do. It reads this when it is imported.
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
 def diffprivlib_fit(X, y, *, epsilon, lam, repetitions, seed):
@@ -68,8 +73,89 @@ def opacus_steps(X, y, *, batch, steps, lam, rate, clip, noise, seed):
     return {"seconds": time.process_time() - start, "units": steps}
 
 
-TASKS = {"diffprivlib": diffprivlib_fit, "opacus": opacus_steps}
-NEEDS = {"diffprivlib": ("diffprivlib", "sklearn"), "opacus": ("opacus", "torch")}
+@functools.cache
+def compiled(batches, steps, size, lam, rate, clip, noise):
+    """(X, y, chosen rows, keys) -> weights of one descent per key. It is compiled at its first call."""
+    jax = importlib.import_module("jax")
+    clipping = importlib.import_module("jax_privacy.clipping")
+    noises = importlib.import_module("jax_privacy.noise_addition")
+
+    def loss(w, x, label):
+        return jax.nn.softplus(-label * (x @ w))
+
+    def norm_laplace(total, key):
+        """The law of Song, Chaudhuri and Sarwate (2013), which jax-privacy does not have."""
+        key, first, second = jax.random.split(key, 3)
+        z, radius = jax.random.normal(first, total.shape), jax.random.gamma(second, total.size)
+        return total + noise * radius * z / jax.numpy.linalg.norm(z), key
+
+    gradient = clipping.clipped_grad(
+        loss, l2_clip_norm=clip, batch_argnums=(1, 2), keep_batch_dim=False
+    )
+
+    def descent(X, y, chosen, key):
+        start = jax.numpy.zeros(X.shape[1])
+        add, state = norm_laplace, key
+        if batches != "fixed":
+            gaussian = noises.gaussian_privatizer(stddev=noise, prng_key=key)
+            add, state = gaussian.update, gaussian.init(start)
+
+        def step(carry, rows):
+            w, state = carry
+            if rows is None:
+                total = gradient(w, X, y)
+            else:
+                total = gradient(w, X[rows], y[rows], is_padding_example=rows < 0)
+            total, state = add(total, state)
+            return (w - rate * (total / size + lam * w), state), None
+
+        return jax.lax.scan(step, (start, state), chosen, length=steps)[0][0]
+
+    if batches == "fixed":  # small steps are quicker together, others one descent after the other
+        return jax.jit(jax.vmap(descent, (None, None, 0, 0)))
+    return jax.jit(lambda X, y, *each: jax.lax.map(lambda one: descent(X, y, *one), each))
+
+
+def jax_privacy_steps(X, y, *, batches, steps, size, simulations, lam, rate, clip, noise, seed):
+    """Descents by jax-privacy: logistic regression, all steps and simulations in one compiled program.
+
+    batches: "fixed" (disjoint, norm-Laplace noise), "Poisson" (jax-privacy's sampling, filled up to
+    one size) or "all" rows; the last two with Gaussian noise. size: of a batch, or expected. noise: the
+    scale of that on each sum. The same arguments compile once, so the second call shows the speed.
+    """
+    jax = importlib.import_module("jax")
+    selection = importlib.import_module("jax_privacy.batch_selection")
+    jax.config.update("jax_enable_x64", True)  # double precision, as ours
+    n = len(X)
+    rows, labels = jax.numpy.asarray(X), jax.numpy.asarray(y, dtype=float)
+    descend = compiled(batches, steps, size, lam, rate, clip, noise)
+    start = time.process_time()
+    rng, chosen = np.random.default_rng(seed), None
+    if batches == "fixed":
+        used = steps * size
+        orders = [rng.permutation(n)[:used].reshape(steps, size) for _ in range(simulations)]
+        chosen = np.array(orders)
+    elif batches == "Poisson":
+        strategy = selection.CyclicPoissonSampling(size / n, steps)
+        drawn = [list(strategy.batch_iterator(n, rng=rng)) for _ in range(simulations)]
+        longest = max(len(part) for parts in drawn for part in parts)
+        chosen = np.full((simulations, steps, longest), -1)
+        for parts, into in zip(drawn, chosen, strict=True):
+            for part, row in zip(parts, into, strict=True):
+                row[: len(part)] = part
+    keys = jax.random.split(jax.random.key(seed), simulations)
+    W = np.asarray(descend(rows, labels, chosen, keys))
+    seconds = time.process_time() - start
+    error = float(np.mean(y[:, None] * (X @ W.T) <= 0))
+    return {"seconds": seconds, "units": simulations * steps, "error": error}
+
+
+TASKS = {"diffprivlib": diffprivlib_fit, "opacus": opacus_steps, "jax-privacy": jax_privacy_steps}
+NEEDS = {
+    "diffprivlib": ("diffprivlib", "sklearn"),
+    "opacus": ("opacus", "torch"),
+    "jax-privacy": ("jax_privacy", "jax"),
+}
 
 
 def about():

@@ -2,8 +2,8 @@
 
     python tests/benchmarks/peers.py [repetitions]        2 minutes
 
-diffprivlib and Opacus are timed in an environment of their own, which must be made once. If it or one of
-them is missing, the lines are left out with the reason:
+diffprivlib, Opacus and jax-privacy are timed in an environment of their own, which must be made once. If
+it or one of them is missing, the lines are left out with the reason:
 
     python3.11 -m venv .venv-peers && .venv-peers/bin/pip install -r envs/peers.txt
 
@@ -18,7 +18,8 @@ unit. The ratio is the peer's seconds over ours (below 1 for floor and reading: 
 
     fit       one minimiser, certified: gradient norm at most 1e-9. Peers are given that as their own
               tolerance; the norm that they reach stands beside, except of private results, which hide it
-    step      one step of one simulation: its batch of examples, clipped, summed, with noise
+    step      one step of one simulation: its batch of examples, clipped, summed, with noise. jax-privacy
+              has the same steps and noise as ours: the mean errors on the rows must be alike
     release   one release of one data set, made and scored
 
 Besides other libraries, these are timed:
@@ -53,6 +54,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from dp.data.examples import normalise_rows, simulate_separable
+from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS
 from dp.noise import l2_laplace
 from dp.solvers.fits import fit_each
@@ -63,9 +65,11 @@ PEERS = ROOT / ".venv-peers" / "bin" / "python"
 DIGITS = ROOT / "results" / "data" / "mnist_4_9.npz"
 LAMBDA, TOLERANCE = 0.01, 1e-9
 COLUMNS = ("task", "size", "unit", "ours", "seconds", "peer", "peer_seconds", "ratio")
-COLUMNS += ("gradient_norm", "peer_gradient_norm", "versions", "peer_versions")
+COLUMNS += ("gradient_norm", "peer_gradient_norm", "error", "peer_error")
+COLUMNS += ("versions", "peer_versions")
 SHOWN = {"task": 37, "size": 16, "unit": 7, "ours": 14, "seconds": 9, "peer": 29, "ratio": 5}
-SHOWN |= {"gradient_norm": 13, "peer_gradient_norm": 0}  # column: characters
+SHOWN |= {"gradient_norm": 13, "peer_gradient_norm": 18, "error": 6}  # column: characters
+SHOWN["peer_error"] = 0
 OURS = f"numpy {np.__version__}, scipy {scipy.__version__}"
 SKLEARN = f"scikit-learn {sklearn.__version__}"
 
@@ -101,7 +105,7 @@ class PeerProcess:
     def __init__(self, folder, problems):
         self.about = {}
         if not PEERS.exists():
-            print(f"no {PEERS.relative_to(ROOT)}: diffprivlib and Opacus are left out")
+            print(f"no {PEERS.relative_to(ROOT)}: diffprivlib, Opacus and jax-privacy are left out")
             return
         arrays = {}
         for name, (X, y) in problems.items():
@@ -342,29 +346,46 @@ def descents(problems, peers, repetitions):
         batch = 50
         steps = n // batch
 
-        def sgd(X=X, y=y, batch=batch):
-            MECHANISMS["dp_sgd"].release(
-                X, y, epsilon=1.0, lam=LAMBDA, restarts=simulations, rng=np.random.default_rng(1),
-                batch=batch, bias=False,
-            )  # fmt: skip
-
-        def gd(X=X, y=y):
-            MECHANISMS["dp_gd"].release(
-                X, y, epsilon=1.0, delta=1e-5, lam=LAMBDA, restarts=simulations, iterations=5,
-                rng=np.random.default_rng(1),
-            )  # fmt: skip
-
-        opacus = {"problem": name, "lam": LAMBDA, "rate": 0.1, "clip": 1.0, "noise": 1.0, "seed": 1}
+        fixed = {"batch": batch, "bias": False, "schedule": "constant", "rate": 0.1}
+        gaussian = {"delta": 1e-5, "learning_rate": 1.0}
+        poisson = gaussian | {"sampling": 0.05, "iterations": 100}
+        shared = {"problem": name, "lam": LAMBDA, "clip": 1.0, "seed": 1}
+        # task: (mechanism, its options, jax-privacy's batches, rows of a batch, steps, the loop's, Opacus')
         plan = {
-            f"DP-SGD, batch {batch}": (sgd, batch, steps, min(steps, 20), min(steps, 100)),
-            "DP-GD": (gd, n, 5, 1, 3),
+            f"DP-SGD, batch {batch}": (
+                *("dp_sgd", fixed, "fixed", batch, steps),
+                *(min(steps, 20), min(steps, 100)),
+            ),
+            "DP-SGD, Poisson": ("dp_sgd_poisson", poisson, "Poisson", round(n / 20), 100, 0, 0),
+            "DP-GD": ("dp_gd", gaussian | {"iterations": 5}, "all", n, 5, 1, 3),
         }
-        for task, (release, rows, taken, looped, theirs) in plan.items():
-            calls = {
-                "ours": timed(release, simulations * taken),
-                "loop": timed(loop(X, y, rows, looped, 1.0), looped),
-            } | peers.calls("Opacus", "opacus", batch=rows, steps=theirs, **opacus)
-            if rows < n:
+        for task, (mechanism, options, batches, rows, taken, looped, opacus) in plan.items():
+
+            def release(X=X, y=y, mechanism=mechanism, options=options):
+                return MECHANISMS[mechanism].release(
+                    X, y, epsilon=1.0, lam=LAMBDA, restarts=simulations,
+                    rng=np.random.default_rng(1), **options,
+                )  # fmt: skip
+
+            once = release()
+            # the noise on a sum, which gives epsilon: that of dp_sgd is stated so, others' is on the mean
+            noise = float(np.mean(once.info["scale"])) * (1 if batches == "fixed" else rows)
+            rate = options.get("rate") or options["learning_rate"]
+
+            def run(release=release):
+                release()
+
+            calls = {"ours": timed(run, simulations * taken)}
+            calls |= peers.calls(
+                "jax-privacy", "jax-privacy", batches=batches, steps=taken, size=rows, rate=rate,
+                noise=noise, simulations=simulations, **shared,
+            )  # fmt: skip
+            if looped:
+                calls["loop"] = timed(loop(X, y, rows, looped, 1.0), looped)
+                calls |= peers.calls(
+                    "Opacus", "opacus", batch=rows, steps=opacus, rate=0.1, noise=1.0, **shared
+                )
+            if rows < n and batches == "fixed":
                 calls["reading"] = timed(reading(X, rows, simulations), simulations * taken)
             found = measure(calls, repetitions)
             line = {
@@ -373,8 +394,13 @@ def descents(problems, peers, repetitions):
                 "unit": "step",
                 "ours": f"{simulations} simulations",
                 **ours(found["ours"]),
+                "error": float(np.mean(error_rate(once.weights, X, y))),
             }
-            yield line | versus("loop", found["loop"] | {"versions": f"numpy {np.__version__}"})
+            if "jax-privacy" in found:
+                peer = {"versions": peers.versions("jax-privacy")}
+                yield line | versus("jax-privacy", found["jax-privacy"] | peer)
+            if "loop" in found:
+                yield line | versus("loop", found["loop"] | {"versions": f"numpy {np.__version__}"})
             if "reading" in found:
                 yield line | versus(
                     "reading the batches alone", found["reading"] | {"versions": ""}
@@ -431,6 +457,7 @@ def versus(name, found):
         "peer": name,
         "peer_seconds": found["seconds"],
         "peer_gradient_norm": found.get("gradient_norm", ""),
+        "peer_error": found.get("error", ""),
         "peer_versions": found["versions"],
     }
 

@@ -4,9 +4,10 @@
 
 All have the same rows (20,000 x 10, norms at most 1), epsilon 1, delta 1e-6 and one thread, and take turns
 in one run. Seconds are the processor's, per release, as medians. The textbook makes one release after
-the other from the source's formulas, in numpy and scipy, since no library has these mechanisms (Opacus and
-diffprivlib are in peers.py). The floor is the arithmetic that 24 releases need at least: matrix products,
-exponentials if there are any, and the solution of linear systems. Prints a table.
+the other from the source's formulas, in numpy and scipy, since no library has most of these mechanisms
+(Opacus, diffprivlib and jax-privacy are in peers.py). The floor is the arithmetic that 24 releases need at
+least: matrix products, exponentials if there are any, and the solution of linear systems. Prints a
+table.
 """
 
 import os

@@ -9,7 +9,10 @@ import numpy as np
 
 from dp import inference, losses
 from dp.data.examples import clip_rows
-from dp.mechanisms import MECHANISMS
+from dp.mechanisms import (
+    MECHANISMS,
+    noise_aware_boosted,  # noqa: F401, which designs name: analyses depend on its file
+)
 from dp.mechanisms.noise_aware import second_moments
 from dp.seeds import generator
 from dp.solvers.newton import minimise

@@ -51,19 +51,25 @@ def main():
         if subprocess.run(command, check=False).returncode:
             sys.exit(f"error: the run with the seed {seed} failed")
         for name in arguments.experiments:
-            draws = draws_of(Path(arguments.results, name, "configuration.json"))
+            replicates = replicates_of(Path(arguments.results, name, "configuration.json"))
             first, second = (decisions(Path(root, name)) for root in (arguments.results, folder))
-            for where, before, after, why, allowed in changes(first, second, draws):
+            for where, before, after, why, allowed in changes(first, second, replicates):
                 left_over += not allowed
                 print(f"seed {seed}: {name}: {where}: {before} -> {after} ({why})")
     print(f"{left_over} changes are not explained by chance near a threshold")
     sys.exit(bool(left_over))
 
 
-def draws_of(path):
-    """On how many draws of the noise an experiment's intervals rest."""
+def replicates_of(path):
+    """On how many independent parts an experiment's intervals rest.
+
+    Another seed also splits the rows, or simulates them, anew. So these are the folds if there are fewer
+    folds than draws of the noise.
+    """
     experiment = json.loads(path.read_text(encoding="utf-8"))
-    return max(2, experiment.get("restarts") or 0, experiment.get("simulations") or 0)
+    draws = max(2, experiment.get("restarts") or 0, experiment.get("simulations") or 0)
+    folds = experiment.get("folds") or 0
+    return min(draws, folds) if folds > 1 else draws
 
 
 def decisions(folder):
@@ -90,10 +96,10 @@ def decided(row):
     return {"yes": "holds", "no": "fails"}.get(row["holds"], "")
 
 
-def changes(first, second, draws):
+def changes(first, second, replicates):
     """(row, what it says in each, why that may be or not, whether it may be) for the rows that differ.
 
-    first, second: rows of `decisions`. draws: as `margin` has it.
+    first, second: rows of `decisions`. replicates: as `margin` has it.
     """
     others = {tuple(row[key] for key in ROW): row for row in second}
     for row in first:
@@ -103,7 +109,9 @@ def changes(first, second, draws):
         if before == after or not (before and after):
             continue
         near = (
-            [margin(each, draws) for each in (row, other)] if row["section"] == "published" else []
+            [margin(each, replicates) for each in (row, other)]
+            if row["section"] == "published"
+            else []
         )
         known = [each for each in near if each is not None]
         why = (
@@ -112,17 +120,17 @@ def changes(first, second, draws):
         yield ", ".join(filter(None, key)), before, after, why, bool(known) and min(known) <= 2
 
 
-def margin(row, draws):
+def margin(row, replicates):
     """How many standard errors a printed value is from the nearer end of our interval, None if unknown.
 
     The interval is that of one run by the source's protocol, about four standard deviations wide. Its ends
-    are estimated from so many draws: mean +- 2 sd, whose variance is sd^2 (1/draws + 4/(2 (draws - 1))).
+    are estimated from m replicates: mean +- 2 sd, whose variance is sd^2 (1/m + 4/(2 (m - 1))).
     """
     names = ("published", "prediction_low", "prediction_high")
     if not all(row[name] for name in names):
         return None
     printed, low, high = (float(row[name]) for name in names)
-    error = (high - low) / 4 * math.sqrt(1 / draws + 2 / (draws - 1))
+    error = (high - low) / 4 * math.sqrt(1 / replicates + 2 / (replicates - 1))
     return min(abs(printed - low), abs(printed - high)) / error if error > 0 else None
 
 

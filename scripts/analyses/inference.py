@@ -66,7 +66,7 @@ def _rows(design, n, rng):
     freedom, cut to [-1, 1], which in one design are the larger, the farther from 0 the first column is."""
     X = clip_rows(rng.standard_normal((n, 6)), math.sqrt(6)) / math.sqrt(6)
     z = X @ COEFFICIENTS
-    if design in ("linear", "boosted", "boosted_uneven"):
+    if DESIGNS[design].loss.residual:
         spread = 0.5 * np.abs(X[:, 0]) if design == "boosted_uneven" else 0.1
         return X, np.clip(z / 4 + spread * rng.standard_t(3, n), -1, 1)
     if design == "logistic":

@@ -13,6 +13,19 @@ from study.jobs.files import write_json
 BOUNDS = {"age": [18, 98], "visits": [-2, 6]}
 
 
+@pytest.fixture
+def simulated(tmp_path):
+    """What an analysis of a simulated design finds at delta 1e-6, by method."""
+
+    def found(analysis, design, train_sizes, epsilon, **counts):
+        options = {"design": design, "train_sizes": train_sizes, "epsilons": [epsilon]}
+        spec = {"options": options | {"delta": 1e-6} | counts}
+        analysis(SimpleNamespace(name="e"), spec, {}, 1, tmp_path / "out.csv")
+        return pd.read_csv(tmp_path / "out.csv").set_index("method")
+
+    return found
+
+
 def test_coefficients_are_those_of_the_columns_as_they_came(tmp_path):
     rng = np.random.default_rng(3)
     low, high = np.array(list(BOUNDS.values()), dtype=float).T
@@ -53,11 +66,8 @@ def test_coefficients_are_those_of_the_columns_as_they_came(tmp_path):
 @pytest.mark.parametrize(
     ("design", "train_sizes"), [("logistic", [400, 20_000]), ("boosted", [200, 30_000])]
 )
-def test_the_bootstrap_is_of_releases_that_are_too_coarse(tmp_path, design, train_sizes):
-    options = {"design": design, "train_sizes": train_sizes, "epsilons": [0.3], "delta": 1e-6}
-    spec = {"options": options | {"replicates": 2, "resamples": 5}}
-    inference.bootstrap(SimpleNamespace(name="e"), spec, {}, 1, tmp_path / "out.csv")
-    found = pd.read_csv(tmp_path / "out.csv").set_index("method")
+def test_the_bootstrap_is_of_releases_that_are_too_coarse(simulated, design, train_sizes):
+    found = simulated(inference.bootstrap, design, train_sizes, 0.3, replicates=2, resamples=5)
     assert set(found["train_size"]) == {train_sizes[0]}
     assert (found["coarse"] == 1).all() and (found["intervals"] == 12).all()
     assert found.loc["noise_aware", "width_ratio"] == 1
@@ -65,22 +75,16 @@ def test_the_bootstrap_is_of_releases_that_are_too_coarse(tmp_path, design, trai
 
 
 @pytest.mark.slow
-def test_coverage_of_numbers(tmp_path):
-    options = {"design": "linear", "train_sizes": [2000], "epsilons": [4], "delta": 1e-6}
-    spec = {"options": options | {"replicates": 4, "draws": 2}}
-    inference.coverage(SimpleNamespace(name="e"), spec, {}, 1, tmp_path / "out.csv")
-    found = pd.read_csv(tmp_path / "out.csv").set_index("method")
+def test_coverage_of_numbers(simulated):
+    found = simulated(inference.coverage, "linear", [2000], 4, replicates=4, draws=2)
     aware = ["noise_aware", "noise_aware_robust"]
     assert set(found.index) == {"without_privacy", *aware, "biased", "naive"}
     assert (found.loc[aware, "coverage"] > 0.8).all()
     assert found.loc[aware, "width_ratio"].between(1, 1.6, inclusive="neither").all()
 
 
-def test_coverage_of_boosting_is_of_the_coefficients(tmp_path):
-    options = {"design": "boosted", "train_sizes": [4000], "epsilons": [2], "delta": 1e-6}
-    spec = {"options": options | {"replicates": 30, "draws": 1}}
-    inference.coverage(SimpleNamespace(name="e"), spec, {}, 1, tmp_path / "out.csv")
-    found = pd.read_csv(tmp_path / "out.csv").set_index("method")
+def test_coverage_of_boosting_is_of_the_coefficients(simulated):
+    found = simulated(inference.coverage, "boosted", [4000], 2, replicates=30, draws=1)
     aware = ["noise_aware", "noise_aware_last"]
     assert set(found.index) == {"without_privacy", *aware, "biased", "naive"}
     assert found.loc[["without_privacy", *aware], "coverage"].between(0.9, 1).all()
@@ -91,11 +95,8 @@ def test_coverage_of_boosting_is_of_the_coefficients(tmp_path):
 
 
 @pytest.mark.parametrize("design", ["logistic", "other"])
-def test_coverage_counts_intervals_over_data_sets_and_draws(tmp_path, design):
-    options = {"design": design, "train_sizes": [500], "epsilons": [1], "delta": 1e-6}
-    spec = {"options": options | {"replicates": 3, "draws": 2}}
-    inference.coverage(SimpleNamespace(name="e"), spec, {}, 1, tmp_path / "out.csv")
-    found = pd.read_csv(tmp_path / "out.csv").set_index("method")
+def test_coverage_counts_intervals_over_data_sets_and_draws(simulated, design):
+    found = simulated(inference.coverage, design, [500], 1, replicates=3, draws=2)
     assert found.loc["without_privacy", "intervals"] == 3 * 6
     assert found.loc["noise_aware", "intervals"] == 3 * 6 * 2
     assert found.loc["naive", "width"] < found.loc["noise_aware", "width"]

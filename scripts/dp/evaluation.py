@@ -10,7 +10,8 @@ from dp.data.examples import Rows, slices
 BLOCK_ELEMENTS = 1 << 13  # scores made at a time: 64 kB, which malloc does not fetch anew each time
 KEPT = 1 << 23  # scores of all rows held together: 64 MB
 CACHED = 1 << 14  # of them in the cache, with what is made of them
-BINS = 1 << 16  # of scores, where there are too many to sort
+SORTED = 1 << 20  # test rows up to which an AUC sorts their scores; more rows take longer per row
+BINS = 1 << 16  # of the scores of more rows
 
 
 def _blocks(rows, restarts):
@@ -67,8 +68,8 @@ def classification(
     """`metrics.CLASSES` for each of the weights, name -> (restarts,); arguments as for `error_rate`.
 
     log_loss takes scores as log-odds (for K classes, as what a softmax turns into probabilities), whatever
-    loss the weights were trained for. auc: see `auc`, and `binned_auc` for more rows than are KEPT; NaN for
-    K classes.
+    loss the weights were trained for. auc: see `auc`, and `binned_auc` for more rows than are SORTED; NaN
+    for K classes.
     """
     found = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
     if weights.ndim == 3:
@@ -89,7 +90,7 @@ def classification(
         found["error"][part] += ((scores > 0) != label).sum(axis=0)
         found["log_loss"][part] += logistic.total(np.where(label, scores, -scores))
 
-    if len(X) > KEPT:
+    if len(X) > SORTED:
         found["auc"] = binned_auc(weights, X, positive, intercept, look)
     else:
         for part, scores in _scores(weights, X, intercept, look):

@@ -42,7 +42,7 @@ def test_many_scores_are_counted_in_bins(rng, monkeypatch):
         [10.0 ** rng.uniform(-9, 9, (6, 3)) * rng.choice([-1, 1], (6, 3)), np.zeros(3)]
     )
     exact = evaluation.classification(weights, X, y, 0.5)
-    monkeypatch.setattr(evaluation, "KEPT", 4999)
+    monkeypatch.setattr(evaluation, "SORTED", 4999)
     found = evaluation.classification(weights, X, y, 0.5)
     assert (found["error"] == exact["error"]).all()
     assert found["log_loss"] == pytest.approx(exact["log_loss"], rel=1e-12)

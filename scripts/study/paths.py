@@ -95,6 +95,7 @@ SEARCH = Place("{experiment}", "searches", "{search}/{dataset}/n={size}/eps={eps
 ANALYSIS = Place("{experiment}", "analyses", "{name}", "{suffix}")
 TABLE = Place("{experiment}", "tables", "{name}")
 FIGURE = Place("{experiment}", "figures", "{name}", "png")
+GUARANTEES = Place("{experiment}", "", "guarantees")
 CELLS = Place("{experiment}", "", "results")
 VERDICTS = Place("{experiment}", "", "{section}")  # published, claims, defects
 READINGS = Place("{experiment}", "", "readings")
@@ -112,7 +113,6 @@ PROFILES = Place("audit", "", "profiles", "png")
 HELD = Place("audit", "claims", "held")  # of a study's own mechanisms
 EXACT = Place("audit", "", "exact")
 SPENDING = Place("audit", "", "spending")
-SPENDING_OF = Place("audit", "experiments", "{experiment}")
 AUDITED_CELLS = Place("audit", "", "cells")
 
 # Of all experiments together.

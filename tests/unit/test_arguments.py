@@ -12,9 +12,9 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from aggregate import Guarantees
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
+from guarantees import Guarantees
 from study import arguments
 from study.configuration.config import load, read_yaml
 from study.configuration.experiment import Cell, data_path
@@ -117,7 +117,7 @@ def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(
         if lam.file:
             write_json(lam.file, {"lambda": 0.137, "private_rows": False})
         guarantees = Guarantees(experiment)
-        _, _, stated = guarantees.of(cell._asdict())
+        _, _, stated = guarantees.of(cell)
         options, settings = arguments.of_cell(experiment, cell, guarantees.meta[dataset])
         given = arguments.of_release(
             mechanism, guarantees.meta[dataset], options, data_path(dataset), **settings
@@ -143,7 +143,7 @@ def test_what_is_taken_as_public_reaches_the_reason(folder, monkeypatch):
 
     def reason(name, dataset, label):
         cell = experiments[name].cells(datasets=[dataset], methods=[label])[0]
-        return Guarantees(experiments[name]).of(cell._asdict())[2].reason
+        return Guarantees(experiments[name]).of(cell)[2].reason
 
     bounds = reason("patton", "wdbc_bounds", "functional_laplace")
     assert bounds.endswith(f"; taken as public: {datasets['wdbc_bounds']['premise']}")
@@ -155,19 +155,21 @@ def test_what_is_taken_as_public_reaches_the_reason(folder, monkeypatch):
 
 
 def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
-    import spending_of_experiment
+    import guarantees
+    import spending
 
     monkeypatch.chdir(folder)
     experiment = configuration("default")[1]["patton"].to_json()
-    words = [
-        "spending_of_experiment.py",
-        "--experiment",
-        experiment,
-        "--out",
-        str(tmp_path / "spending.csv"),
-    ]
-    monkeypatch.setattr(sys, "argv", words)
-    spending_of_experiment.main()
+    given, out = str(tmp_path / "guarantees.csv"), str(tmp_path / "spending.csv")
+    for job, words in (
+        (guarantees, ["--experiment", experiment, "--out", given]),
+        (
+            spending,
+            [given, "--out", out],
+        ),
+    ):
+        monkeypatch.setattr(sys, "argv", [job.__name__, *words])
+        job.main()
     with (tmp_path / "spending.csv").open(newline="") as handle:
         found = {(row["dataset"], row["method"]): row for row in csv.DictReader(handle)}
     private = found["wdbc_bounds", "functional_laplace"]

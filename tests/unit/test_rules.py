@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import run
-from aggregate import Guarantees
 from dp.accounting import gaussian_mu, rule_delta
 from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.privacy import gaussian_tilt
+from guarantees import Guarantees
 from study import arguments, lambdas, paths
 from study.configuration import validation
 from study.configuration.config import ConfigError
@@ -66,7 +66,7 @@ def test_a_rule_takes_public_numbers_and_reaches_the_guarantee(tmp_path, monkeyp
     label = "gaussian_objective_perturbation"
     write_json(data_path("cm08_separable", "json"), META | {"private_rows": []})
     cell = Cell("cm08_separable", label, N, EPSILON)
-    lam, options, stated = Guarantees(found).of(cell._asdict())
+    lam, options, stated = Guarantees(found).of(cell)
     expected = gaussian_tilt.rule_lambda(
         N, D, EPSILON, 1e-6, 1.5, adjacency="add-remove", output=0.03, radius=10
     )

@@ -17,7 +17,7 @@ from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.seeds import generator
 from dp.solvers.lasso_scales import minimise_lasso
-from study.configuration.experiment import Experiment
+from study.configuration.experiment import Cell, Experiment
 
 
 def rows(n=600, d=3):
@@ -176,7 +176,7 @@ ONE_METHOD = Experiment(
 )
 def test_results_state_the_total(tmp_path, monkeypatch, private, holdout, total):
     """Unpaid tuning on private rows voids the guarantee. On a holdout, or by default, it costs nothing."""
-    import aggregate
+    import guarantees
 
     tuned = tune(tmp_path, private, holdout)
     if private and "default" in private:
@@ -185,9 +185,9 @@ def test_results_state_the_total(tmp_path, monkeypatch, private, holdout, total)
     meta = {"bound": 1.0, "columns": ["a", "b", "c"], "private_rows": []}
     path = str(tmp_path / "out.json")
     monkeypatch.setattr(Experiment, "tuned_path", lambda *_: path)
-    monkeypatch.setattr(aggregate, "read_json", lambda name: meta)
-    cell = {"dataset": "d", "method": "output_perturbation", "train_size": 300, "epsilon": 1.0}
-    lam, _, guarantee = aggregate.Guarantees(ONE_METHOD).of(cell)
+    monkeypatch.setattr(guarantees, "read_json", lambda name: meta)
+    cell = Cell("d", "output_perturbation", 300, 1.0)
+    lam, _, guarantee = guarantees.Guarantees(ONE_METHOD).of(cell)
     assert lam == tuned["lambda"]
     assert guarantee.epsilon == pytest.approx(total)
     if private and "epsilon" in private:
@@ -197,16 +197,16 @@ def test_results_state_the_total(tmp_path, monkeypatch, private, holdout, total)
 
 
 def test_settings_that_results_changed_are_taken_as_public(monkeypatch):
-    import aggregate
+    import guarantees
 
     meta = {"bound": 1.0, "columns": ["a", "b", "c"], "private_rows": []}
-    monkeypatch.setattr(aggregate, "read_json", lambda name: meta)
-    cell = {"dataset": "d", "method": "output_perturbation", "train_size": 300, "epsilon": 1.0}
+    monkeypatch.setattr(guarantees, "read_json", lambda name: meta)
+    cell = Cell("d", "output_perturbation", 300, 1.0)
     [(label, method)] = ONE_METHOD.methods.items()
     for changed in ({}, {"after_results": True}):
         stated = {label: method | {"lambda": 0.1} | changed}
         experiment = Experiment("e", ONE_METHOD.values | {"methods": stated})
-        _, _, guarantee = aggregate.Guarantees(experiment).of(cell)
+        _, _, guarantee = guarantees.Guarantees(experiment).of(cell)
         assert guarantee.epsilon == 1.0
         assert ("changed after results had been seen" in guarantee.reason) == bool(changed)
 

@@ -51,7 +51,7 @@ def modules_by_name(job):
     if "--experiment" not in arguments or not argument(job, "--experiment").startswith("{"):
         return []
     experiment = json.loads(argument(job, "--experiment"))
-    if job["script"] in ("aggregate.py", "spending_of_experiment.py"):
+    if job["script"] == "guarantees.py":
         return sorted(map(MECHANISMS.module, used_by(experiment)))
     if job["script"] in ("check.py", "readings.py"):
         section = argument(job, "--section") if "--section" in arguments else "claims"
@@ -124,7 +124,15 @@ def check(project):
 
 
 def test_every_file_that_a_job_executes_is_in_its_digest(finished):
-    expected = {"prepare.py", "tune.py", "fit.py", "run.py", "aggregate.py", "provenance.py"}
+    expected = {
+        "prepare.py",
+        "tune.py",
+        "fit.py",
+        "run.py",
+        "guarantees.py",
+        "aggregate.py",
+        "provenance.py",
+    }
     assert check(finished) >= expected | {"table.py", "figure.py"}
 
 

@@ -1,4 +1,28 @@
-# Puts all cells of an experiment into one file, and beside it what differs from run to run.
+# All cells of an experiment in one file, what they guarantee, and what differs from run to run.
+
+
+# This waits for no run, so it is made beside them.
+rule guarantees:
+    input:
+        meta=lambda wildcards: expand(paths.DATA("json"), dataset=experiment_of(wildcards).datasets),
+        chosen=lambda wildcards: lambda_files(experiment_of(wildcards)),
+    output:
+        paths.GUARANTEES(),
+    log:
+        paths.GUARANTEES.log(),
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(95),
+        runtime=minutes(),
+    params:
+        experiment=cells_configuration,
+        library=lambda wildcards: digest(
+            "guarantees.py", *mechanism_modules(experiment_of(wildcards))
+        ),
+    shell:
+        'python "$DP_HOME/scripts/guarantees.py" --experiment {params.experiment:q} --out {output} 2> {log}'
 
 
 rule aggregate:
@@ -6,8 +30,7 @@ rule aggregate:
         runs=lambda wildcards: map(
             experiment_of(wildcards).run_path, experiment_of(wildcards).cells()
         ),
-        meta=lambda wildcards: expand(paths.DATA("json"), dataset=experiment_of(wildcards).datasets),
-        chosen=lambda wildcards: searched_paths(experiment_of(wildcards), "json"),
+        guarantees=paths.GUARANTEES(),
     output:
         report(
             paths.CELLS(),
@@ -25,18 +48,12 @@ rule aggregate:
         mem_mb=memory(95),
         runtime=minutes(),
     params:
-        experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            *("datasets", "methods", "families", "sweeps", "searches", "lambda_published"),
-            "folds",
-            *(("subsets", "reading", "published", "claims") if is_reading(wildcards) else ()),
-        ),
+        experiment=cells_configuration,
         seed=CONFIG["seed"],
-        library=lambda wildcards: digest(
-            "aggregate.py", *mechanism_modules(experiment_of(wildcards))
-        ),
+        library=digest("aggregate.py"),
     shell:
-        'python "$DP_HOME/scripts/aggregate.py" --experiment {params.experiment:q} --seed {params.seed}'
-        " --out {output} 2> {log}"
+        'python "$DP_HOME/scripts/aggregate.py" --experiment {params.experiment:q}'
+        " --guarantees {input.guarantees} --seed {params.seed} --out {output} 2> {log}"
 
 
 rule provenance:

@@ -114,34 +114,9 @@ rule exact_losses:
         'python "$DP_HOME/scripts/exact_losses.py" --settings {params.settings:q} --out {output} 2> {log}'
 
 
-rule spending_of_experiment:
-    input:
-        meta=lambda wildcards: expand(paths.DATA("json"), dataset=experiment_of(wildcards).datasets),
-        chosen=lambda wildcards: lambda_files(experiment_of(wildcards)),
-    output:
-        paths.SPENDING_OF(),
-    log:
-        paths.SPENDING_OF.log(),
-    conda:
-        "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=memory(95),
-        runtime=minutes(),
-    params:
-        experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            *("datasets", "methods", "sweeps", "searches", "lambda_published")
-        ),
-        library=lambda wildcards: digest(
-            "spending_of_experiment.py", *mechanism_modules(experiment_of(wildcards))
-        ),
-    shell:
-        'python "$DP_HOME/scripts/spending_of_experiment.py" --experiment {params.experiment:q} --out {output} 2> {log}'
-
-
 rule spending:
     input:
-        expand(paths.SPENDING_OF(), experiment=CONFIG["experiments"]),
+        of_listed(paths.GUARANTEES),
     output:
         paths.SPENDING(),
     log:
@@ -153,19 +128,15 @@ rule spending:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=digest("concatenate.py"),
+        library=digest("spending.py"),
     shell:
-        'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/spending.py" {input} --out {output} 2> {log}'
 
 
 rule audited_cells:
     input:
         ledger=paths.LEDGER(),
-        results=[
-            paths.CELLS(experiment=name)
-            for name in CONFIG["experiments"]
-            if EXPERIMENTS[name].sweeps
-        ],
+        results=of_listed(paths.CELLS),
     output:
         paths.AUDITED_CELLS(),
     log:

@@ -101,6 +101,11 @@ def experiment_of(wildcards):
 # For several rules.
 
 
+def of_listed(place):
+    """A file of every listed experiment that has cells."""
+    return [place(experiment=name) for name in CONFIG["experiments"] if EXPERIMENTS[name].sweeps]
+
+
 def is_reading(wildcards):
     return "reading" in experiment_of(wildcards).values
 
@@ -250,15 +255,24 @@ def private_tuning_modules(wildcards):
 # aggregate.smk
 
 
-def searched_paths(experiment, suffix):
-    """Every search result that the experiment's cells and fits use, each once."""
-    found = {}
-    for cell in experiment.cells():
-        method = experiment.methods[cell.method]
-        if "search" in method:
-            key = (method["search"], *cell[:1], *cell[2:])
-            found[experiment.search_path(*key, suffix=suffix)] = None
-    return list(found)
+def cells_configuration(wildcards):
+    """What decides an experiment's cells and their guarantees."""
+    return experiment_of(wildcards).to_json(
+        *("datasets", "methods", "families", "sweeps", "searches", "lambda_published"),
+        "folds",
+        *(("subsets", "reading", "published", "claims") if is_reading(wildcards) else ()),
+    )
+
+
+def lambda_files(experiment):
+    """The files with the lambdas of an experiment's cells, if the run chooses them."""
+    found = (
+        experiment.regularisation(
+            experiment.methods[cell.method], cell.dataset, cell.train_size, cell.epsilon
+        )
+        for cell in experiment.cells()
+    )
+    return sorted({lam.file for lam in found if lam.file})
 
 
 def what_was_computed(experiment):
@@ -372,17 +386,6 @@ def attack_modules(mechanism, label):
     return (
         modules_of({"mechanism": mechanism, "options": options}) if mechanism in MECHANISMS else []
     )
-
-
-def lambda_files(experiment):
-    """The files with the lambdas of an experiment's cells, if the run chooses them."""
-    found = (
-        experiment.regularisation(
-            experiment.methods[cell.method], cell.dataset, cell.train_size, cell.epsilon
-        )
-        for cell in experiment.cells()
-    )
-    return sorted({lam.file for lam in found if lam.file})
 
 
 # report.smk: recommendations.

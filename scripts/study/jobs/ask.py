@@ -12,7 +12,7 @@ import sys
 # A fork of much memory takes longer: scripts with pandas and more have a process of their own.
 TABLES_AND_FIGURES = (
     *("aggregate", "check", "figure", "ledger_figure", "readings", "recommend", "report"),
-    *("spending_of_experiment", "table"),
+    "table",
 )
 SOCKETS = ("jobs", "figures")
 KILLED = 137  # what a shell says of a process that was killed

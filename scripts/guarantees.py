@@ -1,0 +1,85 @@
+"""What every cell of an experiment guarantees, with its preparation and tuning. It needs no run."""
+
+import argparse
+import json
+
+from dp.accounting import Guarantee, after_preparation, given_that
+from dp.mechanisms import MECHANISMS
+from dp.privacy.composition import disjoint, sequence
+from study import canonical
+from study.arguments import guarantee, of_cell
+from study.configuration.experiment import Experiment, data_path
+from study.configuration.families import shown
+from study.jobs import script
+from study.jobs.files import read_json, write_csv
+
+COLUMNS = (
+    *("experiment", "dataset", "method", "mechanism", "options", "train_size", "epsilon", "delta"),
+    *("lambda", "lambda_from", "private_steps", "epsilon_claimed", "epsilon_proven"),
+    *("delta_proven", "adjacency", "reason"),
+)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
+    parser.add_argument("--out", required=True, help=".csv, one row per cell")
+    arguments = parser.parse_args()
+
+    experiment = arguments.experiment
+    guarantees = Guarantees(experiment)
+    varied = [name for name in experiment.varied() if name not in COLUMNS]  # not lambda
+    rows = []
+    for cell in experiment.cells():
+        method = experiment.methods[cell.method]
+        name = method["mechanism"]
+        lam, options, stated = guarantees.of(cell)
+        at = cell.dataset, cell.train_size, cell.epsilon
+        taken = MECHANISMS[name].defaults() | options
+        rows.append(
+            (
+                *(experiment.name, cell.dataset, cell.method, name),
+                *(json.dumps(options, sort_keys=True), cell.train_size),
+                *(canonical.epsilon(cell.epsilon), experiment.delta(cell.method, cell.train_size)),
+                *(lam, experiment.regularisation(method, *at).origin()),
+                ", ".join(guarantees.meta[cell.dataset]["private_rows"]),
+                *stated[:5],
+                *(shown(taken[name]) if name in taken else "" for name in varied),
+            )
+        )
+    write_csv(arguments.out, (*COLUMNS, *varied), rows)
+
+
+class Guarantees:
+    """What each cell's release guarantees, counting its data's preparation and the choice of lambda."""
+
+    def __init__(self, experiment):
+        self.experiment = experiment
+        self.meta = {name: read_json(data_path(name, "json")) for name in experiment.datasets}
+
+    def of(self, cell):
+        """(lambda, options, `dp.accounting.Guarantee`) of a cell."""
+        method = self.experiment.methods[cell.method]
+        meta = self.meta[cell.dataset]
+        tuning = None
+        looked, premises = list(meta["private_rows"]), list(meta.get("premises", ()))
+        options, settings = of_cell(self.experiment, cell, meta)
+        at = cell.dataset, cell.train_size, cell.epsilon
+        chosen = self.experiment.regularisation(method, *at).facts()
+        looked += ["tuning of lambda"] * chosen.get("private_rows", False)
+        premises += chosen.get("premises", ())
+        premises += ["its settings, changed after results had been seen"] * method.get(
+            "after_results", False
+        )
+        if "guarantee" in chosen:
+            tuning = Guarantee(**chosen["guarantee"])
+            spent = sequence if chosen["same_rows"] else disjoint
+        mechanism = MECHANISMS[method["mechanism"]]
+        rows = self.experiment.trained_rows(cell)
+        alone = guarantee(mechanism, meta, rows, options, **settings)
+        total = alone if tuning is None else spent([alone, tuning])
+        return settings["lam"], options, given_that(after_preparation(total, looked), premises)
+
+
+if __name__ == "__main__":
+    script.run(main)

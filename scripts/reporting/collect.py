@@ -18,6 +18,7 @@ from study import paths
 from study.canonical import epsilon, grid, number
 from study.configuration import inputs, kinds
 from study.configuration.experiment import data_path
+from study.configuration.validation import read_yaml
 from study.jobs.files import read_json
 
 METRICS = tuple(f"{name}_mean" for name in metrics.ALL if name != "error")
@@ -171,7 +172,7 @@ class Gathered:
             partial = kind.inputs is inputs.CELLS and self._gaps_of(spec)
             path = self._at(paths.FIGURE, name=name)
             if path.exists() and not partial:
-                entry["data"] = packing.picture(path.read_bytes())
+                entry["data"] = packing.picture(path)
             elif kind.inputs is inputs.CELLS:
                 entry["data"], entry["why"] = self._redraw(spec, kind)
             else:
@@ -196,10 +197,9 @@ class Gathered:
             with tempfile.TemporaryDirectory() as folder:
                 picture = Path(folder, "figure.png")
                 style.save(figure, picture)
-                data = picture.read_bytes()
+                return packing.picture(picture), why
         except Exception as error:  # something that the kind needs is missing: the gap says so
             return None, f"{why}; it cannot be drawn from the others ({error})"
-        return packing.picture(data), why
 
     def _alt(self, spec, kind):
         """The figure in words: what its kind shows, and the ends of its curves."""
@@ -272,9 +272,7 @@ class Gathered:
         files = paths.configuration(f"experiments/{self.experiment.name}.yaml")
         if not files:
             return ""
-        import yaml
-
-        own, found = yaml.safe_load(files[-1].read_text(encoding="utf-8")), []
+        own, found = read_yaml(files[-1]), []
         for key in ("datasets", "folds", "simulations", "restarts"):
             if key in own and own[key] != self.experiment.values.get(key):
                 found.append(f"{key} {self.experiment.values.get(key)} instead of {own[key]}")

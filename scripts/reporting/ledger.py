@@ -53,8 +53,8 @@ def ledger():
         "attack_columns": (*COLUMNS, "why"),
         "attacks": [[*line(attack), why(attack)] for attack in attacks],
         "data": packing.table(path),
-        "figure": packing.picture(figure.read_bytes()) if figure.exists() else "",
-        "profiles": packing.picture(profiles.read_bytes()) if profiles.exists() else "",
+        "figure": packing.picture(figure) if figure.exists() else "",
+        "profiles": packing.picture(profiles) if profiles.exists() else "",
         "summary": summary(by_mechanism),
         "others": [
             (caption, Path(place()).name, *_named(*read_table(place())), packing.table(place()))

@@ -1,30 +1,13 @@
-"""Packs what the page contains. The files of results/ are not changed."""
+"""Files of results/ as the page contains them."""
 
 import base64
 import gzip
-import io
 from pathlib import Path
 
-COLOURS = 256
 
-
-def small(png):
-    """A PNG's bytes with at most COLOURS colours: a quarter of the size, with no visible difference."""
-    from PIL import Image
-
-    picture = Image.open(io.BytesIO(png)).convert("RGB")
-    # no dithering: its dots do not compress, and do not belong in a chart
-    few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    # white remains white; the octree would replace it by the mean of its leaf
-    few.putpalette([255 if value >= 253 else value for value in few.getpalette()])
-    written = io.BytesIO()
-    few.save(written, "png", optimize=True)
-    return min(png, written.getvalue(), key=len)
-
-
-def picture(png):
-    """base64 of the small form of a PNG's bytes."""
-    return base64.b64encode(small(png)).decode()
+def picture(path):
+    """base64 of a PNG file, which is small as `plots.style.save` writes it."""
+    return base64.b64encode(Path(path).read_bytes()).decode()
 
 
 def table(path):

@@ -162,7 +162,7 @@ def _files(paths_, figure):
     figure = Path(figure)
     return {
         "downloads": [(path.name, packing.table(path)) for path in paths_],
-        "figure": {"data": packing.picture(figure.read_bytes())} if figure.exists() else None,
+        "figure": {"data": packing.picture(figure)} if figure.exists() else None,
     }
 
 

@@ -15,7 +15,7 @@ def begin(dag):
     """Before the first job. Refuses what would replace the results of another configuration."""
     check_folders()
     jobs = list(dag.needrun_jobs(exclude_finished=False))
-    folders = {folder: made_of(folder) for folder in map(folder_of, jobs) if folder}
+    folders = {folder: made_of(folder) for folder in dict.fromkeys(map(folder_of, jobs)) if folder}
     said = [records.refusal(folder, CONFIGURATION, made) for folder, made in folders.items()]
     if any(paths.REPORT() in job.output for job in jobs):
         said.append(records.refused_page(paths.REPORT(), CONFIGURATION, CONFIG["experiments"]))

@@ -7,6 +7,7 @@ from study.data.origins import data_bytes
 
 SNAKEMAKE_MB = 300  # on a computing node Snakemake itself runs beside the job
 SHORTEST = 5  # minutes
+FEW_CORES = 4  # so few share caches and memory
 
 
 def memory(peak_mb, copies=0):
@@ -27,7 +28,8 @@ def minutes(longest=1):
 
 
 def alone(wildcards):
-    """threads of an analysis: all cores of this machine if it measures time. On a cluster, the scheduler
-    keeps other work off the core that it assigns."""
+    """threads of an analysis: all cores of a small machine if it measures time. On a larger one, as on a
+    cluster, its own core is enough: few of the others share what a core needs."""
     exclusive = entry_of(wildcards, "analyses")[1].exclusive
-    return workflow.cores if exclusive and workflow.local_exec else 1
+    small = workflow.local_exec and workflow.cores <= FEW_CORES
+    return workflow.cores if exclusive and small else 1

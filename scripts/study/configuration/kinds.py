@@ -29,9 +29,9 @@ class Kind(NamedTuple):
     An analysis is called as function(experiment, spec, inputs, seed, out) and writes the file `out`.
 
     options: name -> default of what spec["options"] may hold; `published` always names an entry of the
-    experiment's `published` section. suffix: of an analysis' file. exclusive: the job has the machine to
-    itself, because it measures time. describes_data: it also reads the .json of its prepared data sets,
-    for their names or sizes. printed: it reads the source's facts whatever its options are.
+    experiment's `published` section. suffix: of an analysis' file. exclusive: the job has a small machine
+    to itself, because it measures time. describes_data: it also reads the .json of its prepared data
+    sets, for their names or sizes. printed: it reads the source's facts whatever its options are.
     """
 
     module: str

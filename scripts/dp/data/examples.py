@@ -279,13 +279,17 @@ def check_rows(
     if X.ndim != 2 or len(X) == 0 or y.shape != (len(X),):
         raise Refused(f"data must be X (n, d) with n > 0 and y (n,), not {X.shape} and {y.shape}")
     check_labels(y, classes)
-    norms = row_norms(X)
-    if not np.isfinite(norms).all():
-        raise Refused(f"row {int(np.argmin(np.isfinite(norms)))} has a value that is not finite")
-    worst = int(norms.argmax())
-    if not norms[worst] / (1 + ROUNDING) <= bound:  # a bound may be the largest of floats
+    worst, largest = 0, 0.0
+    for part in slices(len(X)):
+        norms = row_norms(X[part])
+        if not np.isfinite(norms).all():
+            row = part.start + int(np.argmin(np.isfinite(norms)))
+            raise Refused(f"row {row} has a value that is not finite")
+        if norms.max() > largest:
+            worst, largest = part.start + int(norms.argmax()), norms.max()
+    if not largest / (1 + ROUNDING) <= bound:  # a bound may be the largest of floats
         raise Refused(
-            f"row {worst} has norm {norms[worst]:.6g}, over the public bound {bound:.6g}: "
+            f"row {worst} has norm {largest:.6g}, over the public bound {bound:.6g}: "
             f"normalise or clip the rows first"
         )
 
@@ -349,6 +353,7 @@ def reshuffle(
     test is empty if the data have a test part of their own, and else a quarter of the rows. Prefixes
     of `train` are the nested training subsets.
     """
-    order = rng.permutation(rows)
+    order = np.arange(rows, dtype=np.int32 if rows < 1 << 31 else np.int64)
+    rng.shuffle(order)
     size = simulation_rows(rows, has_test)
     return order[:size], order[size:]

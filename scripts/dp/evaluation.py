@@ -11,7 +11,7 @@ BLOCK_ELEMENTS = 1 << 13  # scores made at a time: 64 kB, which malloc does not 
 KEPT = 1 << 23  # scores of all rows held together: 64 MB
 CACHED = 1 << 14  # of them in the cache, with what is made of them
 SORTED = 1 << 20  # test rows up to which an AUC sorts their scores; more rows take longer per row
-BINS = 1 << 16  # of the scores of more rows
+BINS = 1 << 15  # of the scores of more rows
 
 
 def _blocks(rows, restarts):
@@ -143,28 +143,30 @@ def binned_auc(
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
+    largest = np.maximum(np.abs(weights).max(axis=1), np.abs(intercept))
+    size = (
+        2.0 ** np.frexp(largest)[1]
+    )  # without it scores may overflow; a power of 2 changes no digit
+    W, b = (weights / size[:, None]).T, intercept / size
     low, high = np.full(restarts, np.inf), np.full(restarts, -np.inf)
-    far = np.finfo(float).max / 4  # so that differences are finite
-
-    def scored(rows):
-        return np.clip(np.nan_to_num(X[rows] @ weights.T + intercept), -far, far)
-
     for rows in _blocks(len(X), restarts):
-        scores = scored(rows)
+        scores = X[rows] @ W + b
         np.minimum(low, scores.min(axis=0), out=low)
         np.maximum(high, scores.max(axis=0), out=high)
         if look:
-            look(slice(None), rows, scores)
+            look(slice(None), rows, scores * size)
     if not pairs:
         return np.full(restarts, np.nan)
     per_score = (BINS - 1) / np.maximum(high - low, 1e-300)
-    first, counts = BINS * np.arange(restarts), np.zeros((2, restarts * BINS), dtype=np.int64)
+    # the bins of restart 0's negatives, of its positives, of restart 1's negatives, and so on
+    first, of_label = 2 * BINS * np.arange(restarts), BINS * positive[:, None]
+    counts = np.zeros(2 * BINS * restarts, dtype=np.int64)
     for rows in slices(len(X), max(1, (1 << 22) // restarts)):
-        bins = ((scored(rows) - low) * per_score).astype(np.int64) + first
-        for label in (0, 1):
-            of_label = bins[positive[rows] == label].ravel()
-            counts[label] += np.bincount(of_label, minlength=restarts * BINS)
-    negatives, positives = counts.reshape(2, restarts, BINS).astype(float)
+        bins = (X[rows] @ W + b - low) * per_score
+        np.clip(bins, 0, BINS - 1, out=bins)  # rounding differs from that of the first pass
+        bins = bins.astype(np.int64) + first + of_label[rows]
+        counts += np.bincount(bins.ravel(), minlength=len(counts))
+    negatives, positives = counts.reshape(restarts, 2, BINS).swapaxes(0, 1).astype(float)
     below = negatives.cumsum(axis=1) - negatives / 2
     return (positives * below).sum(axis=1) / pairs
 

@@ -1,7 +1,7 @@
 """Noise with the densities that the mechanisms' proofs need.
 
 Every function scales *unit* draws, so the same generator state gives proportional noise at every
-scale. Points of a curve along epsilon therefore differ by epsilon, not by chance.
+scale. Points of a curve along epsilon therefore differ because epsilon differs, not by chance.
 """
 
 import numpy as np

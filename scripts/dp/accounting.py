@@ -133,7 +133,7 @@ def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
 
 @cache
 def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
-    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1]. To find them takes longer than to use them."""
+    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1]. They take longer to find than to use."""
     import numpy as np
 
     return np.polynomial.legendre.leggauss(order)

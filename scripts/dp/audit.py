@@ -215,7 +215,7 @@ def attack(
     mechanism, pair = find(mechanism), pairs.find(pair)
     if not 0 < confidence < 1 or not 0 <= delta < 1:
         raise ValueError(
-            f"confidence and delta lie in (0, 1) and [0, 1), not {confidence}, {delta}"
+            f"confidence must lie in (0, 1) and delta in [0, 1), not {confidence} and {delta}"
         )
     if int(trials) < 4:
         raise ValueError(f"a lower bound needs at least 4 trials, not {trials}")

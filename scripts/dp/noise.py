@@ -67,7 +67,7 @@ def gaussian_reach(dimension: int) -> float:
 
 def _check(dimension, scale):
     if not dimension >= 1 or dimension != int(dimension):
-        raise Refused(f"noise needs a whole dimension of at least 1, not {dimension}")
+        raise Refused(f"noise needs a whole number of dimensions, at least 1, not {dimension}")
     if not (np.isfinite(scale) and scale >= 0):
         raise Refused(f"a noise scale must be a finite number >= 0, not {scale}")
     return int(dimension), float(scale)

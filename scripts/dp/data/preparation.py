@@ -194,7 +194,7 @@ def scale_to_bounds(table: Table, /, **bounds) -> Table:
         if not (low < high).all():
             name = scaled[int(np.argmin(low < high))]
             raise ValueError(
-                f"scale_to_bounds: the bounds of {name!r} must be [low, high], low < high"
+                f"scale_to_bounds: the bounds of {name!r} must be [low, high] with low < high"
             )
         where = [table.columns.index(name) for name in scaled]
         X[:, where] = 2 * (np.clip(X[:, where], low, high) - low) / (high - low) - 1

@@ -195,6 +195,6 @@ def clipped_sum(X: np.ndarray, y: np.ndarray, w: np.ndarray, clip: float) -> np.
 def split_rows(n: int, centres: int) -> list[slice]:
     """Consecutive shares of n rows, one per centre, whose sizes differ by at most one."""
     if centres > n:
-        raise Refused(f"{n} rows cannot be divided among {centres} centres")
+        raise Refused(f"{n} rows cannot be divided among {centres} centres: give fewer centres")
     edges = [math.floor(n * k / centres) for k in range(centres + 1)]
     return [slice(a, b) for a, b in pairwise(edges)]

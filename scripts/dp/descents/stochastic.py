@@ -93,7 +93,7 @@ def descend(
     """
     loss = losses.get(loss)
     if loss.residual != (targets is not None):
-        raise Refused(f"targets are for residual losses, and the loss is {loss.name}")
+        raise Refused(f"residual losses need targets, and no other loss takes any: {loss.name}")
     lam = np.asarray(lam, dtype=float)
     starts, stops, _ = plan
     runs, (n, d) = len(block), rows.shape[1:]

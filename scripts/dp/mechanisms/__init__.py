@@ -340,7 +340,9 @@ class Mechanism:
         Whole().check(f"{name}: n", n)
         Whole().check(f"{name}: d", d)
         if self.private and epsilon == math.inf:
-            raise Refused(f"{name} needs a finite epsilon; only 'nonprivate' has none")
+            raise Refused(
+                f"{name} needs a finite epsilon: only mechanisms without privacy need none"
+            )
         if epsilon != math.inf:
             ORDINARY.check(f"{name}: epsilon", epsilon)
         if self.needs_lambda or lam not in (None, 0):

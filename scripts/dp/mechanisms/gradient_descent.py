@@ -49,7 +49,7 @@ class Classifier(Mechanism):
     """Learns labels -1 and 1; labels 0, .., K - 1 (softmax loss); or numbers. p.loss is an option."""
 
     needs_lambda = False
-    facts = ("classes",)  # of the softmax loss
+    facts = ("classes",)  # which only the softmax loss uses
 
     def _check_together(self, n, d, p):
         if p.classes is not None and p.loss != "softmax":

@@ -27,7 +27,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     add-remove: c R^2/n), as `sensitivities.gram` shows, and gets isotropic Gaussian noise. With `robust`,
     the mean of l'^2 x x', l'^2 in [0, kappa^2], is released too, with kappa^2 in place of c. It differs
     from the Hessian if the model is wrong. Given the weights, these are Gaussian releases. Together with
-    the output noise they count as one, with mu^2 the sum of theirs, beside the tilt.
+    the output noise they count as one Gaussian release beside the tilt, whose mu^2 is the sum of theirs.
 
     weights: without the ridge's bias (`dp.inference.linearise`). info["covariance"]: (draws, d, d), of
     sampling and noise together. info["coarse"]: (draws,), whether linearising is too coarse.

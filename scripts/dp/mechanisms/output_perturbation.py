@@ -37,7 +37,7 @@ def sensitivity(
     """
     kappa = losses.get(loss).kappa
     if not np.isfinite(kappa):
-        raise Refused(f"the {loss} loss states no gradient bound, so its minimiser has no bound")
+        raise Refused(f"the {loss} loss has no gradient bound, so no noise covers its minimiser")
     return 2 * kappa * bound / (n * lam) + 2 * tolerance / lam
 
 

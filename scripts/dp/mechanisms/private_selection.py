@@ -97,7 +97,7 @@ class PrivateSelection(Mechanism):
     def _check_together(self, n, d, p):
         if p.of not in MECHANISMS or p.of == self.name:
             near = did_you_mean(p.of, MECHANISMS)
-            raise Refused(f"{self.name}: of is another mechanism's name, not {p.of!r}{near}")
+            raise Refused(f"{self.name}: of must name another mechanism, not {p.of!r}{near}")
         of = MECHANISMS[p.of]
         if not of.private or of.uses_all_rows:
             raise Refused(f"{self.name} cannot run {p.of}, which gives its rows no privacy")
@@ -119,7 +119,9 @@ class PrivateSelection(Mechanism):
                 else:
                     of.check_options({name: value})
         if len(set(_numbers(p))) > 1:
-            raise Refused(f"{self.name}: some settings are for classes, others for numbers")
+            raise Refused(
+                f"{self.name}: some settings are for classes and others for numbers: keep one kind"
+            )
 
     def _plan(self, n, d, p):
         asked = {

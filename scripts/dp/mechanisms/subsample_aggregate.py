@@ -32,7 +32,7 @@ class SubsampleAggregate(Mechanism):
 
     def _check_together(self, n, d, p):
         if p.parts is not None and p.parts > n:
-            raise Refused(f"{n} rows cannot be cut into {p.parts} parts")
+            raise Refused(f"{n} rows cannot be cut into {p.parts} parts: give fewer parts")
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP from the L2 sensitivity 2B/k."""

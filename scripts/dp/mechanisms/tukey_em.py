@@ -33,7 +33,9 @@ class _TukeyEM(Mechanism):
 
     def _check_together(self, n, d, p):
         if p.models is not None and p.models * d > n:
-            raise Refused(f"{p.models} models of {d} rows each need more than {n} rows")
+            raise Refused(
+                f"{p.models} models of {d} rows each need more than {n} rows: give fewer models"
+            )
 
     def _models(self, n, d, p):
         return p.models or max(1, min(1000, n // d))

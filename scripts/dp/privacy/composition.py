@@ -20,7 +20,7 @@ from dp.privacy.profiles import Losses
 from dp.privacy.sensitivities import vector_sum
 
 GRID = 1e-4  # spacing of discretised privacy losses
-LEAST_MULTIPLIER = 0.3  # for sampled steps: with less noise, distributions are too long to compose
+LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise, distributions are too long to compose
 GRIDS = 20_000  # most points of a distribution: large losses get a wider spacing
 
 
@@ -92,7 +92,9 @@ def gaussian_steps(
     Shuffled or fixed batches are not Poisson samples: for them, give sampling 1 with one step per pass.
     """
     if not 0 < sampling <= 1 or not 0 < delta < 1:
-        raise ValueError(f"sampling and delta lie in (0, 1] and (0, 1), not {sampling}, {delta}")
+        raise ValueError(
+            f"sampling must lie in (0, 1] and delta in (0, 1), not {sampling} and {delta}"
+        )
     if adjacency not in (REPLACE_ONE, ADD_REMOVE):
         raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
     if sampling == 1:  # exactly one Gaussian release of sqrt(steps) times the sensitivity

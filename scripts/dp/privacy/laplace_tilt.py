@@ -12,7 +12,7 @@ def margin_loss(loss: losses.Loss) -> losses.MarginLoss:
     """The loss. Raises `Refused` if it has no gradient bound kappa, because then no noise covers it."""
     margin = losses.get(loss)
     if not np.isfinite(margin.kappa):
-        raise Refused(f"the {margin.name} loss states no gradient bound kappa: no noise covers it")
+        raise Refused(f"the {margin.name} loss has no gradient bound kappa, so no noise covers it")
     return margin
 
 

@@ -138,7 +138,7 @@ def _distances(first, second, orders=(1, 2)):
 def minimisers(pair: Pair, mechanism: object, **arguments) -> list[np.ndarray]:
     """The non-private minimisers (d,) of both sides that a mechanism adds noise to."""
     if mechanism.fit is None:
-        raise Unsuited(f"{mechanism.name} names no `fit` that it adds noise to")
+        raise Unsuited(f"{mechanism.name} does not name a `fit` to which it adds noise")
     return [shared_fit(mechanism.fit, X, y, **arguments)[0][0] for X, y in pair.sides]
 
 

@@ -68,7 +68,7 @@ def parameter(law: str, mean: float) -> float:
         return mean
     if law == "geometric":
         return 1 / mean
-    low, high = 1e-12, 1.0  # of x = log(1/g): (e^x - 1)/x increases
+    low, high = 1e-12, 1.0  # bounds of x = log(1/g), in which (e^x - 1)/x increases
     while math.expm1(high) / high < mean:
         low, high = high, 2 * high
     for _ in range(200):

@@ -122,7 +122,7 @@ def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> 
     """As `gamma_exact`, but by the authors' Rényi divergence and its conversion (`renyi_epsilon`)."""
 
     def private(gamma):
-        share = np.linspace(0, 1, 4002)[1:-1] ** 2  # of orders between 1 and gamma/R^2
+        share = np.linspace(0, 1, 4002)[1:-1] ** 2  # places of the orders between 1 and gamma/R^2
         orders = 1 + share * (gamma / bound**2 - 1)
         return renyi_epsilon(lambda a: renyi(a, rows, gamma, bound), delta, orders) <= epsilon
 

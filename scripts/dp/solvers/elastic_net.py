@@ -17,7 +17,7 @@ MAX_ITERATIONS = {"liblinear": 1_000, "saga": 20_000}  # passes over the rows
 NEWTON = 30  # most steps of Newton's method in one attempt: it ends after a dozen, or not at all
 UNCERTAIN = 1000  # most steps of descent if double precision may not certify the result
 TRIED = 100  # most steps of descent without l2, before the library is called
-BLOCK_ROWS = 4096  # as in `dp.solvers.rounding`
+BLOCK_ROWS = 4096  # rows of a block, as `dp.solvers.rounding` assumes
 
 
 def subgradient_norm(

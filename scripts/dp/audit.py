@@ -357,7 +357,8 @@ class _Side:
             self.arguments["fit"] = shared_fit(mechanism.fit, X, y, **arguments)
         self.block = max(1, BLOCK_ELEMENTS // X.shape[1])
 
-    def weights(self, restarts, rng):
+    def weights(self, restarts: int, rng: np.random.Generator) -> np.ndarray:
+        """Weights (restarts, p) of independent releases, flattened, and the intercept if there is one."""
         release = self.mechanism.release(
             self.X, self.y, restarts=restarts, rng=rng, **self.arguments
         )
@@ -366,7 +367,7 @@ class _Side:
             weights = np.column_stack([weights, release.info["intercept"]])
         return weights
 
-    def scores(self, trials, rng, statistic):
+    def scores(self, trials: int, rng: np.random.Generator, statistic: object) -> dict:
         """Name of each statistic -> its values (trials,). A release that is not a number scores -inf."""
         found = {}
         for start in range(0, trials, self.block):

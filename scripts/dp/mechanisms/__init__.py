@@ -540,11 +540,11 @@ class _Mechanisms(Mapping):
         return len(_files(added_folder()))
 
     @staticmethod
-    def module(name):
+    def module(name: str) -> str:
         """Name of the module that has a mechanism, without importing it."""
         return _files(added_folder())[name]
 
-    def added(self):
+    def added(self) -> list[str]:
         """Names of the mechanisms that are not from this package."""
         return [name for name in self if not self.module(name).startswith(f"{__name__}.")]
 

@@ -86,7 +86,7 @@ class _GaussianTilt(Tilted):
     numbers = False  # unless a subclass has a loss of residuals
     law = staticmethod(gaussian)
 
-    def check(self, n, d, **settings):
+    def check(self, n: int, d: int, **settings) -> None:
         """Make the plan, which refuses impossible settings. The profile takes longer and refuses none."""
         self._plan(n, d, self.parameters(n, d, **settings))
 

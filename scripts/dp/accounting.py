@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from dp.errors import Refused
 
-NARROW = (
-    0.1  # sensitivity over standard deviation below which `narrow_difference` is exact to rounding
-)
+# If sensitivity over standard deviation is below this, `narrow_difference` is exact to rounding.
+NARROW = 0.1
 
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-remove"
@@ -23,10 +22,10 @@ ADD_REMOVE = "add-remove"
 class Guarantee(NamedTuple):
     """A privacy statement: what the source claims, and what is proven of the mechanism as it runs.
 
-    claimed_epsilon: the source's own epsilon. epsilon, delta: what holds; an infinite epsilon is no
-    guarantee, and both are NaN if nothing is proven. adjacency: for which pairs of data sets. reason: why,
-    in a sentence. profile: if known, the whole curve delta(epsilon) that is proven, a
-    `dp.privacy.profiles.Profile`; (epsilon, delta) is a point on it.
+    claimed_epsilon: the source's own epsilon. epsilon, delta: what is proven to hold. An infinite epsilon
+    means that there is no guarantee, and both are NaN if nothing is proven. adjacency: which pairs of data
+    sets it is for. reason: why it holds, in a sentence. profile: the whole curve delta(epsilon) that is
+    proven, a `dp.privacy.profiles.Profile`, if it is known; (epsilon, delta) is a point on it.
     """
 
     claimed_epsilon: float
@@ -75,7 +74,7 @@ def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -
 
 
 def given_that(guarantee: Guarantee, premises: list[str]) -> Guarantee:
-    """The guarantee whose reason also says what it takes as public. premises: phrases."""
+    """The guarantee, with a reason that also says what is taken as public. premises: phrases."""
     if not premises or math.isinf(guarantee.epsilon):
         return guarantee
     public = ", and ".join(dict.fromkeys(premises))
@@ -86,8 +85,8 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     """Smallest delta for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
     delta = Phi(D/(2 sigma) - epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D),
-    D the L2 sensitivity (Balle, Wang, ICML 2018, theorem 8). Computed from logarithms of Phi, so
-    that neither e^epsilon nor a small tail over- or underflows first.
+    where D is the L2 sensitivity (Balle, Wang, ICML 2018, theorem 8). It is computed from logarithms
+    of Phi, so that e^epsilon does not overflow and a small tail does not underflow.
     """
     from scipy.special import log_ndtr  # 0.4 s to import: only where Gaussian noise is used
 
@@ -105,16 +104,17 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     if upper == -math.inf:
         return 0.0
     lower = epsilon + log_ndtr(-ratio / 2 - epsilon / ratio)
-    # e^upper - e^lower, by expm1 of the (negative) difference: no cancellation
+    # e^upper - e^lower, where expm1 of the (negative) difference avoids cancellation
     return float(math.exp(upper) * -math.expm1(min(lower - upper, 0.0)))
 
 
 def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1, elementwise.
 
-    Both terms nearly agree there, and their logarithms agree to the last digit for tiny epsilon. So it is
-    computed as the normal density's integral between both points, by Gauss-Legendre nodes, minus
-    (e^epsilon - 1) Phi(the lower point). epsilon: any real number, or an array of them.
+    For so small a mu both terms nearly agree, and for a tiny epsilon their logarithms agree to the last
+    digit. So the difference is computed as the integral of the normal density between the two points, by
+    Gauss-Legendre quadrature, minus (e^epsilon - 1) Phi(the lower point). epsilon: any real number, or an
+    array of them.
     """
     import numpy as np
     from scipy.special import log_ndtr
@@ -126,14 +126,14 @@ def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     between = mu / 2 / math.sqrt(2 * math.pi) * (weights * np.exp(-(points**2) / 2)).sum(axis=-1)
     lower = log_ndtr(middle - mu / 2)
     with np.errstate(over="ignore", invalid="ignore"):
-        above = np.expm1(-epsilon) * np.exp(epsilon + lower)  # where e^epsilon would overflow
+        above = np.expm1(-epsilon) * np.exp(epsilon + lower)  # e^epsilon alone might overflow
         rest = np.where(epsilon > 0, above, -np.expm1(epsilon) * np.exp(lower))
     return np.maximum(0.0, between + rest)
 
 
 @cache
 def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
-    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], which take longer to find than to use."""
+    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1]. They take longer to find than to use."""
     import numpy as np
 
     return np.polynomial.legendre.leggauss(order)
@@ -143,8 +143,8 @@ def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: analytic calibration.
 
-    The inverse of `gaussian_delta` in sigma, in which it is strictly decreasing; found by bisection
-    to a relative 1e-12, on the private side. sensitivity: L2, in the units of the result.
+    `gaussian_delta` is strictly decreasing in sigma. Bisection finds where it equals delta, to a relative
+    1e-12, and returns the larger end, which is private. sensitivity: L2, in the units of the result.
     """
     if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
         raise Refused(
@@ -170,8 +170,8 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
-    The inverse of `gaussian_delta` in epsilon, in which it decreases; by bisection to a relative
-    1e-12, on the private side. 0 where delta is at least the total variation distance.
+    `gaussian_delta` decreases in epsilon. Bisection finds where it equals delta, to a relative 1e-12, and
+    returns the larger end, which holds. The result is 0 if delta is at least the total variation distance.
     """
     if not 0 < delta < 1:
         raise Refused(f"gaussian_epsilon needs 0 < delta < 1, not {delta}")
@@ -190,7 +190,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
 
 
 def rule_delta(n: int) -> float:
-    """delta from the public number of records alone: min(1e-6, 1/(10 n)), a tenth of one record at most."""
+    """delta from the public number of records alone: min(1e-6, 1/(10 n)), so n delta is at most 0.1."""
     return min(1e-6, 1 / (10 * n))
 
 
@@ -208,7 +208,7 @@ def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None 
     epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a (Canonne, Kamath,
     Steinke, NeurIPS 2020, proposition 12; Balle et al., AISTATS 2020, theorem 21). orders: an
     increasing array to choose from; by default 4,000 orders up to 10^6. Any array gives a valid bound, and
-    a finer one a tighter bound. renyi: takes an array; it is infinite or NaN for orders not covered.
+    a finer one a tighter bound. renyi: takes an array. Orders for which it is infinite or NaN are left out.
     """
     import numpy as np
 

@@ -3,7 +3,8 @@
 A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
 neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
 density, and shows excesses of any size. A lower bound needs only releases, and sees only what happens
-often enough: with N releases, no loss above log(N / 3.7), and no event as rare as a delta of 1e-5.
+often enough: if N releases of each side are evaluated, it finds no loss above log(N / 3.7), and no event
+as rare as a delta of 1e-5.
 """
 
 import math
@@ -22,7 +23,7 @@ from dp.solvers.fits import shared_fit
 # ---- exact, one dimension
 
 GRID = 801  # points per axis of the first grid
-REACH = 9.0  # its axes are sinh-spaced: values from 1e-4 to 1e4 times the natural unit 1/R
+REACH = 9.0  # its axes are sinh-spaced, from 0.02 to 4000 times the natural unit 1/R on either side of 0
 ZOOMS = 14  # each shrinks the cells to a seventh
 
 
@@ -41,9 +42,9 @@ def privacy_loss_1d(
     mechanism: name or object, of output perturbation or of objective perturbation in any form.
     bound: R >= |x|. options: of the mechanism, such as calibration.
 
-    Returns a loss that a pair attains, or approaches as n grows, and so a lower bound of the supremum; it
-    is infinite without privacy. It is found on a sinh-spaced grid of 801 points per axis, refined 14
-    times around its best point; 401 points give the same values to 1e-6 in the tests.
+    Returns a loss that a pair attains, or approaches as n grows, which is a lower bound on the supremum. It
+    is infinite for a mechanism without privacy. It is found on a sinh-spaced grid of 801 points per axis,
+    refined 14 times around its best point; 401 points give the same values to 1e-6 in the tests.
     Minimisers are taken to be exact (tolerance 0). So no loss found here includes the noise that covers
     a solver's error, nor the share of epsilon that this noise costs.
     """
@@ -57,13 +58,13 @@ def privacy_loss_1d(
         raise ValueError(
             f"no density in one dimension is known for {margin.name}, a loss of residuals"
         )
-    # Both families depend on n and lambda only through their product: n = 1 stands for every n.
+    # Both families depend on n and lambda only through their product, so n = 1 covers every n.
     if hasattr(mechanism, "tilt"):
         pairs.check_tilts(mechanism)
         epsilon_b, ridge = mechanism.tilt(1, epsilon, n_lambda, bound, loss, **options)
         return _tilted_loss(margin, epsilon_b, n_lambda + ridge, bound)
     if hasattr(mechanism, "scale") and mechanism.fit == "l2":
-        pairs.order_of_law(mechanism)  # in one dimension all orders are one
+        pairs.order_of_law(mechanism)  # raises for other noise; the order does not matter if d = 1
         mechanism.check_options(options)
         settings = {"lam": n_lambda, "bound": bound, "loss": loss, "tolerance": 0.0} | options
         scale = mechanism.scale(1, 1, SimpleNamespace(epsilon=epsilon, **settings))
@@ -77,8 +78,8 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
     b(w) = -(n lam w + V + f(a)) with f(a) = a l'(w a), a = y x in [-R, R] the replaced record and V
     the others' sum; |db/dw| = n lam + C + g(a) with g(a) = a^2 l''(w a) and C >= 0 the others'
     curvature. Many other records with small |a| give any V with C arbitrarily close to 0. So the supremum
-    of the loss at w is that of epsilon_b |f(a) - f(a')| / (2 kappa R) + log of (n lam + g(a)) /
-    (n lam + g(a')), which splits into a maximum over a and another over a'. The symmetry (w, a, a') ->
+    of the loss at w is that of epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam + g(a)) /
+    (n lam + g(a'))), which splits into a maximum over a and another over a'. The symmetry (w, a, a') ->
     (-w, -a, -a') changes the sign of f, so one sign is enough.
     """
     rate = epsilon_b / (2 * margin.kappa * bound)
@@ -105,7 +106,7 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
 
 
 def _between(start, stop, value, points=41):
-    """A grid that contains the best value so far: curvatures may jump there, at the edge of an interval."""
+    """A grid with the best value so far as a further point, because a curvature may jump just there."""
     return np.sort(np.append(np.linspace(start, stop, points), value))
 
 
@@ -118,13 +119,15 @@ def _around(grid, value, cells=3):
 def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 1.0) -> float:
     """Largest distance of two neighbours' L2-regularised minimisers in one dimension.
 
-    n lam w + V(w) + a l'(w a) = 0 and the same at w' = w - D with a' imply n lam D <= a' l'(w' a') -
-    a l'(w a), with equality for others whose sum V is (nearly) constant. For convex decreasing l that
-    is at most G(w) + G(D - w), G(w) = max over a in [0, R] of -a l'(w a), which decreases in D. So the
-    largest D is the root of n lam D = max over w of G(w) + G(D - w). n lam D is at most 2 kappa R, the
-    bound in any dimension; for logistic loss it is little more than half of that.
+    Let V be the sum of the other records' gradients. Then n lam w + V(w) + a l'(w a) = 0, and the same
+    holds for w' = w - D and a'. As V increases, n lam D <= a' l'(w' a') - a l'(w a), with equality if V is
+    (nearly) constant. For convex decreasing l the right side is at most G(w) + G(D - w), where G(w) is the
+    maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D, and the largest D is
+    the root of n lam D = max over w of G(w) + G(D - w). n lam D is at most 2 kappa R, the bound in any
+    dimension; for logistic loss it is little more than half of that.
     """
-    # With u = w a: for w > 0, G(w) is the largest -u l'(u) up to w R, over w; for w <= 0 it is at a = R.
+    # With u = w a: for w > 0, G(w) is 1/w times the largest -u l'(u) for u up to w R. For w <= 0 the
+    # maximum is at a = R.
     u = np.linspace(0, 60, 600_001)
     largest = np.maximum.accumulate(-u * margin.derivative(u))
 
@@ -149,9 +152,9 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
 
 # ---- lower bounds by attack
 
-BLOCK_ELEMENTS = 1 << 21  # released numbers made at a time: 16 MB, and a few copies
-PILOT = 2000  # releases from which directions are learned where a pair states no statistic
-CANDIDATES = 400  # thresholds tried, densest in the tails
+BLOCK_ELEMENTS = 1 << 21  # numbers that are released at a time: 16 MB, and a few copies
+PILOT = 2000  # releases from which directions are learned if a pair states no statistic
+CANDIDATES = 400  # thresholds that are tried, densest in the tails
 
 
 def epsilon_lower_bound(
@@ -171,12 +174,12 @@ def epsilon_lower_bound(
     mechanism's, and lam and bound if the pair does not state them.
 
     The mechanism makes every release in full dimension, in blocks, of which only test statistics are
-    kept. On the first half of the releases, a statistic, a threshold, a side of it and an order of the
-    data sets are chosen. On the second half, the probabilities p and q of that event get Clopper-Pearson
-    bounds, each at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), and at least 0:
-    for any event of an (epsilon, delta)-DP mechanism, p <= e^epsilon q + delta. Scores are blurred by
-    1e-9 of their range. Otherwise the attack would find the last bits of floating-point sums, which give
-    any mechanism away.
+    kept. On the first half of the releases, the attack chooses an event (a statistic, a threshold, and a
+    side of that threshold) and an order of the data sets. On the second half, it finds Clopper-Pearson
+    bounds on the event's probabilities p and q, each at 1 - (1 - confidence)/2. The result is
+    log((p_low - delta) / q_high), and at least 0, because p <= e^epsilon q + delta for any event of an
+    (epsilon, delta)-DP mechanism. Scores are blurred by 1e-9 of their range. Otherwise the attack would
+    find the last bits of floating-point sums, which give any mechanism away.
     """
     return attack(
         mechanism, pair, epsilon, delta, trials=trials, confidence=confidence, rng=rng, **options
@@ -212,7 +215,7 @@ def attack(
     mechanism, pair = find(mechanism), pairs.find(pair)
     if not 0 < confidence < 1 or not 0 <= delta < 1:
         raise ValueError(
-            f"confidence and delta lie in (0, 1) and [0, 1), not {confidence}, {delta}"
+            f"confidence must lie in (0, 1) and delta in [0, 1), not {confidence} and {delta}"
         )
     if int(trials) < 4:
         raise ValueError(f"a lower bound needs at least 4 trials, not {trials}")
@@ -242,7 +245,7 @@ def attack(
 
 
 def _bound(scores, half, delta, confidence):
-    """The bound at one delta from the two sides' scores. Its event is chosen on the first half of them."""
+    """The bound at one delta from the two sides' scores, of which the first half chooses the event."""
     level = 1 - (1 - confidence) / 2
     best = max(
         (
@@ -292,7 +295,7 @@ def check(
     delta: float = 0.0,
     **options,
 ) -> None:
-    """Raise what `guarantee` raises, except what a mechanism's own `check` leaves to a slow guarantee."""
+    """Raise what `guarantee` raises. If the guarantee is slow, the mechanism's own `check` replaces it."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
     if type(mechanism).check is Mechanism.check:
         _guarantee(mechanism, pair, settings)
@@ -322,9 +325,10 @@ def _guarantee(mechanism, pair, settings):
 
 
 def _check_removes(pair):
-    """Raise `Refused` unless one side of the pair has a row of zeros, which is equivalent to no record.
+    """Raise `Refused` unless one side of the pair has a row of zeros in place of the changed record.
 
-    A row of zeros has no gradient and no curvature, and both sides have the same public size.
+    A row of zeros is equivalent to no record: it has no gradient and no curvature, and the size n, which
+    is public, stays the same.
     """
     (X, y), (X_other, y_other) = pair.sides
     changed = (X_other != X).any(axis=1) | (np.asarray(y) != y_other)
@@ -336,14 +340,16 @@ def _check_removes(pair):
 
 
 def _spent(mechanism, epsilon, delta):
-    """The epsilon and delta that a mechanism is given. A pure mechanism gets no delta; the attack keeps its
-    own."""
+    """The epsilon and delta that a mechanism is given.
+
+    A pure mechanism is given no delta. The attack itself still uses the one that was asked for.
+    """
     pure = getattr(mechanism, "delta", "") == "none"
     return {"epsilon": epsilon, "delta": 0.0 if pure else delta}
 
 
 class _Side:
-    """Releases on one data set, in blocks."""
+    """A data set, and releases on it in blocks."""
 
     def __init__(self, mechanism, X, y, arguments):
         self.mechanism, self.X, self.y, self.arguments = mechanism, X, y, dict(arguments)
@@ -351,7 +357,8 @@ class _Side:
             self.arguments["fit"] = shared_fit(mechanism.fit, X, y, **arguments)
         self.block = max(1, BLOCK_ELEMENTS // X.shape[1])
 
-    def weights(self, restarts, rng):
+    def weights(self, restarts: int, rng: np.random.Generator) -> np.ndarray:
+        """Weights (restarts, p) of independent releases, flattened, and the intercept if there is one."""
         release = self.mechanism.release(
             self.X, self.y, restarts=restarts, rng=rng, **self.arguments
         )
@@ -360,7 +367,7 @@ class _Side:
             weights = np.column_stack([weights, release.info["intercept"]])
         return weights
 
-    def scores(self, trials, rng, statistic):
+    def scores(self, trials: int, rng: np.random.Generator, statistic: object) -> dict:
         """Name of each statistic -> its values (trials,). A release that is not a number scores -inf."""
         found = {}
         for start in range(0, trials, self.block):
@@ -372,7 +379,7 @@ class _Side:
 
 
 def _blur(scores, half, streams):
-    """Add uniform noise of 1e-9 of each statistic's range on the first half: it costs no power."""
+    """Add uniform noise as wide as 1e-9 of each statistic's range on the first half. It costs no power."""
     for name in scores[0]:
         seen = np.concatenate([side[name][:half] for side in scores])
         seen = seen[np.isfinite(seen)]
@@ -382,15 +389,15 @@ def _blur(scores, half, streams):
 
 
 def _choose(first, second, delta, level):
-    """(estimated bound, threshold, sign): the event {sign * score >= threshold}.
+    """(estimated bound, threshold, sign) of the best event {sign * score >= threshold}.
 
-    The largest of many estimates owes something to luck. Its limits are therefore taken at an error a
-    hundred times smaller than in the evaluation, so that no threshold with a handful of releases wins.
+    The largest of many estimates owes something to luck. Therefore the confidence limits here allow a
+    hundredth of the error that the evaluation allows, so that no threshold with a handful of releases wins.
     """
     level = 1 - (1 - level) / 100
     best = (-math.inf, math.inf, 1)
     size = len(first)
-    # counts in the upper tail of the pooled scores: 1, 2, ... densely, then geometrically
+    # Thresholds have 1, 2, ... of the pooled scores above them, and then geometrically more.
     ranks = np.unique(np.geomspace(1, 2 * size, CANDIDATES).astype(int)) - 1
     for sign in (1, -1):
         a, b = np.sort(sign * first), np.sort(sign * second)
@@ -409,7 +416,7 @@ def _choose(first, second, delta, level):
 
 
 def _lower(count, trials, level):
-    """Clopper-Pearson lower confidence limit of a probability, each side at `level`."""
+    """Clopper-Pearson lower confidence limit of a probability, one-sided at `level`."""
     from scipy.special import betaincinv  # 0.4 s to import
 
     count = np.asarray(count)
@@ -418,7 +425,7 @@ def _lower(count, trials, level):
 
 
 def _upper(count, trials, level):
-    """Clopper-Pearson upper confidence limit."""
+    """Clopper-Pearson upper confidence limit of a probability, one-sided at `level`."""
     from scipy.special import betaincinv
 
     count = np.asarray(count)
@@ -430,7 +437,7 @@ def _upper(count, trials, level):
 
 
 class IgnoresData(Mechanism):
-    """Null control: only noise. An auditor that finds an epsilon here is broken."""
+    """Null control, which releases only noise. An auditor that finds an epsilon here is broken."""
 
     name = "ignores_data"
     needs_lambda = False

@@ -23,8 +23,11 @@ def greater(differences: np.ndarray | Sequence[float]) -> float:
 
 
 def holm(p: np.ndarray | Sequence[float]) -> np.ndarray:
-    """Adjusted p values (tests,): with probability 1 - alpha, none of the true hypotheses has one of at
-    most alpha (Holm, Scand. J. Stat. 1979, for any dependence)."""
+    """Adjusted p values (tests,) (Holm, Scand. J. Stat. 1979).
+
+    If every hypothesis whose adjusted p value is at most alpha is rejected, the probability that a true one
+    is among them is at most alpha, whatever the dependence between the tests is.
+    """
     p = np.asarray(p, dtype=float)
     order = np.argsort(p, kind="stable")
     steps = np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order])
@@ -37,10 +40,10 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
     """(p (methods,), by (methods,)) from losses (methods, folds) on the same folds.
 
     Each method is tested against every other, one-sided, and its p values are adjusted by Holm over
-    the others. p is the least of them, and `by` the other method that has it (-1 if there is none). The
-    method whose expected loss is truly the least has p <= alpha with probability at most alpha, whichever
-    it is. So the methods with p > alpha are a set that contains it with confidence 1 - alpha. Folds count
-    as independent; those of a cross-validation are not quite so, because they share training rows.
+    the others. p is the least of them, and `by` is the other method that it belongs to (-1 if there is no
+    other). The method whose expected loss is truly the least has p <= alpha with probability at most alpha.
+    So the set of methods with p > alpha contains it with confidence 1 - alpha. Folds are treated as
+    independent. Those of a cross-validation are not quite so, because they share training rows.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)
@@ -59,9 +62,9 @@ def rows_for(
 ) -> tuple[float, str]:
     """(rows, what) for the number of rows at which a learning curve reaches a gain.
 
-    sizes: training rows, in rising order. gains: at each size; where the curve falls, it is taken as
-    level. Between two sizes it is linear in the logarithm of the rows. what: "at most" the smallest size,
-    "interpolated", or "more than" the largest size if the gain is not reached.
+    sizes: training rows, in rising order. gains: at each size. Where the curve falls, it is replaced by its
+    largest value so far. Between two sizes it is linear in the logarithm of the rows. what: "at most" the
+    smallest size, "interpolated", or "more than" the largest size if the gain is not reached.
     """
     gains = np.maximum.accumulate(np.asarray(gains, dtype=float))
     if gains[0] >= wanted:

@@ -1,4 +1,4 @@
-"""What a released weight vector is worth: errors and other metrics on test rows, and regularised risk."""
+"""How good a released weight vector is: errors and other metrics on test rows, and regularised risk."""
 
 from collections.abc import Callable
 
@@ -7,22 +7,23 @@ import numpy as np
 from dp import losses, metrics
 from dp.data.examples import Rows, slices
 
-BLOCK_ELEMENTS = 1 << 13  # scores made at a time: 64 kB, which malloc does not fetch anew each time
-KEPT = 1 << 23  # scores of all rows held together: 64 MB
-CACHED = 1 << 14  # of them in the cache, with what is made of them
-SORTED = 1 << 20  # test rows up to which an AUC sorts their scores; more rows take longer per row
-BINS = 1 << 15  # of the scores of more rows
+BLOCK_ELEMENTS = 1 << 13  # scores computed at a time: 64 kB, so small that malloc reuses the memory
+KEPT = 1 << 23  # most scores that are held together: 64 MB
+CACHED = 1 << 14  # scores that fit the cache together with what is computed from them
+SORTED = 1 << 20  # most test rows whose scores an AUC sorts; for more, sorting takes longer per row
+BINS = 1 << 15  # number of bins for the scores of more rows
 
 
 def _blocks(rows, restarts):
-    step = max(16, BLOCK_ELEMENTS // max(1, restarts))  # at least what a matrix product needs
+    step = max(16, BLOCK_ELEMENTS // max(1, restarts))  # with fewer rows, matrix products are slow
     return slices(rows, min(step, losses.SUMMED))
 
 
 def _scores(weights, X, intercept, look):
-    """Yields (a slice of the restarts, their scores (restarts, n)): CACHED numbers, or one restart's.
+    """Yields (a slice of the restarts, their scores (restarts, n)).
 
-    look(restarts, rows, scores (rows, restarts)) is called with them first, in blocks of rows.
+    A slice has at most CACHED scores, or one restart. Before that, look(restarts, rows, scores (rows,
+    restarts)) is called with all scores, in blocks of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -67,9 +68,9 @@ def classification(
 ) -> dict[str, np.ndarray]:
     """`metrics.CLASSES` for each of the weights, name -> (restarts,); arguments as for `error_rate`.
 
-    log_loss takes scores as log-odds (for K classes, as what a softmax turns into probabilities), whatever
-    loss the weights were trained for. auc: see `auc`, and `binned_auc` for more rows than are SORTED; NaN
-    for K classes.
+    log_loss takes scores as log-odds (for K classes, as the arguments of a softmax), whatever loss the
+    weights were trained for. auc: see `auc`, or `binned_auc` if there are more than SORTED rows; NaN for K
+    classes.
     """
     found = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
     if weights.ndim == 3:
@@ -122,7 +123,7 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     found, keys = above(scores, label)
     tied = ((keys[:, 1:] ^ keys[:, :-1]) == 1).any(axis=1)
     found -= count * (count - 1) / 2
-    if tied.any():  # the other way round the bit sorts equal scores the other way round
+    if tied.any():  # with the labels swapped, the last bit sorts equal scores in the opposite order
         other = rank.sum() - above(scores[tied], 1 - label)[0] - count * (count - 1) / 2
         found[tied] = (found[tied] + other) / 2
     return found / pairs
@@ -139,7 +140,7 @@ def binned_auc(
 
     The first pass finds each restart's smallest and largest score, the second counts both classes in BINS
     bins of equal width between them. Pairs in one bin count half, like ties, so the result is off by at
-    most half the share of such pairs. look: as for `_scores`, of all restarts, called in the first pass.
+    most half the share of such pairs. look: as for `_scores`, called for all restarts in the first pass.
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -210,9 +211,10 @@ def bounded_loss(
 ) -> np.ndarray:
     """Sum over rows of a loss in [0, 1] for each of the weights: one row moves it by at most 1.
 
-    Returns (restarts,). Classes: the Brier score, half the squared distance between what came and the
-    probabilities that scores stand for, as in `classification`. numbers: (prediction - y)^2/4, both in
-    [-1, 1], where the prediction is clipped. A row whose score overflows, and is no number, counts 1.
+    Returns (restarts,). For classes the loss is the Brier score: half the squared distance between the
+    label's indicator vector and the probabilities that scores stand for, as in `classification`. For
+    `numbers` it is (prediction - y)^2/4, where the prediction is clipped to [-1, 1]. A row whose score
+    overflows to something that is not a number counts 1.
     """
     total = np.zeros(len(weights))
     if weights.ndim == 3:

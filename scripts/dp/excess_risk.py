@@ -19,10 +19,10 @@ def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
     """Objective perturbation: with probability 1 - delta over the noise, at most
     8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4).
 
-    By strong convexity the tilt b moves the minimiser by at most ||b||/(n lam) and the objective by
-    at most ||b||^2/(n^2 lam) there, with ||b|| ~ Gamma(d, 2/epsilon): 4 in place of the printed 8.
-    This is for exact minimisers. The difference leaves room for the mechanism's output noise and for the
-    share of epsilon that this noise costs.
+    By strong convexity the tilt b moves the minimiser by at most ||b||/(n lam), and this raises the
+    objective by at most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon) that gives a factor of 4 in
+    place of the printed 8. It is for exact minimisers. The difference leaves room for the mechanism's
+    output noise and for the share of epsilon that this noise costs.
     """
     _check(n, d, lam, epsilon, delta)
     return 8 * (d * math.log(d / delta)) ** 2 / (lam * (n * epsilon) ** 2)

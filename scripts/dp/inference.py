@@ -1,6 +1,7 @@
-"""Confidence intervals from private releases, which include the noise and undo the pull of ridge or start.
+"""Confidence intervals from private releases.
 
-All of this is post-processing of what was released and of public numbers.
+They include the noise, and they undo the bias that a ridge or a starting point causes. All of this is
+post-processing of what was released and of public numbers.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import numpy as np
 
 from dp.losses import MarginLoss
 
-COARSE = 0.5  # standard errors of bias left: intervals that say 95 % cover 92 %
+COARSE = 0.5  # most standard errors of bias for intervals: those at 95 % then cover 92 %
 
 
 class Intervals(NamedTuple):
@@ -43,7 +44,8 @@ def floored(A: np.ndarray, floor: float) -> np.ndarray:
 class Linearised(NamedTuple):
     """Estimates (draws, d) without the ridge's bias, their covariances (draws, d, d), and `bias` (draws,).
 
-    bias: about how much bias is left, in standard errors. coarse: whether that is too much for intervals.
+    bias: an estimate of the bias that is left, in standard errors. coarse: whether it is too large for
+    intervals.
     """
 
     estimate: np.ndarray
@@ -68,22 +70,22 @@ def linearise(
 ) -> Linearised:
     """`Linearised` from minimisers of mean loss + lam/2 ||w||^2 + b.w/n, with noise z added.
 
-    weights: (draws, d), b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I). hessian: (draws, d, d), that of the
-    mean loss at the weights, positive definite, with noise whose spectral norm is about `error`. scores:
-    (draws, d, d), the mean of psi^2 x x', where psi is a record's slope; None takes the Hessian in its
-    place, which is right for the logistic loss if the labels follow a logistic model. bend: how fast the
-    loss' curvature changes, sup |d log l''/dz|, over the root of its largest value; 2 for logistic loss.
+    weights: (draws, d), with b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I). hessian: (draws, d, d), that of
+    the mean loss at the weights, positive definite, with noise whose spectral norm is about `error`.
+    scores: (draws, d, d), the mean of psi^2 x x', where psi is a record's slope. None takes the Hessian in
+    its place, which is right for the logistic loss if the labels follow a logistic model. bend: how fast
+    the loss' curvature changes, sup |d log l''/dz|, over the square root of sup l''; 2 for logistic loss.
 
     With g the mean loss's gradient at the truth theta and K = (H + lam)^-1, to first order
 
         w - theta = -K (g + lam theta + b/n) + z,
 
-    so that w has the mean K H theta. A = I + lam H^-1, the inverse of K H, undoes that. Since A K =
-    H^-1, the estimate A w has the variance H^-1 (J/n + tilt^2/n^2) H^-1 + output^2 A A', J the `scores`.
+    so that w has the mean K H theta. The inverse of K H, A = I + lam H^-1, undoes that. Since A K = H^-1,
+    the estimate A w has the covariance H^-1 (J/n + tilt^2/n^2) H^-1 + output^2 A A', where J is `scores`.
 
     The curvature between w and theta differs from H by a factor of up to e^(sup |d log l''/dz| |change of a
-    row's z|), and H has noise. So what A adds has a relative error of about (root mean square of that
-    exponent + error/smallest eigenvalue of H).
+    row's z|), and H has noise. So the correction A w - w has a relative error of about (root mean square of
+    that exponent + error/smallest eigenvalue of H).
     """
     d = weights.shape[1]
     inverse = np.linalg.inv(hessian)
@@ -91,7 +93,7 @@ def linearise(
     moments = (hessian if scores is None else scores) / n + (tilt / n) ** 2 * np.eye(d)
     covariance = inverse @ moments @ inverse + output**2 * A @ A.transpose(0, 2, 1)
     added = lam * np.einsum("rij,rj->ri", inverse, weights)
-    # mean over rows of l'' (x.change)^2 = change' H change, and bend has the root of the largest l''
+    # The mean over rows of l'' (x.change)^2 is change' H change, and `bend` is over the root of sup l''.
     K = np.linalg.inv(hessian + lam * np.eye(d))
     noise = (tilt / n) ** 2 * K @ K + output**2 * np.eye(d)
     change = np.einsum("rij,rji->r", hessian, noise)
@@ -103,12 +105,13 @@ def linearise(
 class Steps(NamedTuple):
     """T steps theta_{t+1} = theta_t + P m_t from theta_0 = 0, and what was released beside them.
 
-    m_t = X' clip(y - X theta_t, [-clip, clip]) + xi_t - ridge theta_t, xi_t ~ N(0, sigma^2 I).
+    m_t = X' clip(y - X theta_t, [-clip, clip]) + xi_t - ridge theta_t, with xi_t ~ N(0, sigma^2 I).
 
     thetas, moments (T, draws, d): theta_t and m_t. last (draws, d): theta_T. P (draws, d, d).
-    D (draws, d, d): the sum of x x' over the rows whose residuals are not clipped. J: that of
-    clip(residual)^2 x x'. Both are estimates, near theta. error (draws,): relative error of D. size (draws,
-    d, d): X'X/n, to measure by how much changes of theta change residuals.
+    D (draws, d, d): the sum of x x' over the rows whose residuals are not clipped. J (draws, d, d): the sum
+    of clip(residual)^2 x x' over all rows. D and J are estimates for residuals near the truth theta. error
+    (draws,): relative error of D. size (draws, d, d): X'X/n, which tells how much a change of theta changes
+    residuals.
     """
 
     thetas: np.ndarray
@@ -124,10 +127,11 @@ class Steps(NamedTuple):
     ridge: float = 0.0
 
     def wrong(self, theta: np.ndarray) -> np.ndarray:
-        """(T, draws): by which share the D between theta_t and theta may differ from D, at most 0.9.
+        """(T, draws): the share by which the D between theta_t and theta may differ from D, at most 0.9.
 
-        Residuals change by x.(theta_t - theta). As for log-cosh, whose curvature has a log of slope 2/clip
-        at most, the share is taken as 2/clip times the root mean square of that.
+        Residuals change by x.(theta_t - theta). The share is `error` plus 2/clip times the root mean square
+        of these changes. 2/clip is the largest slope of the logarithm of log-cosh's curvature, which stands
+        in for the clipped loss, whose curvature jumps.
         """
         away = self.thetas - theta
         moved = np.sqrt(np.einsum("tri,rij,trj->tr", away, self.size, away))
@@ -138,19 +142,19 @@ def last_iterate(steps: Steps) -> Linearised:
     """`Linearised` from the last of T steps, by the recursion's own covariance and bias.
 
     theta is the zero of the expected clipped moment: the coefficients themselves if errors are symmetric.
-    With s = X' clip(y - X theta), of covariance J, the clipped moment at theta_t is s - D (theta_t - theta)
-    to first order, and with B = I - P (D + ridge I) the recursion is linear in s and in the noise:
+    Let s = X' clip(y - X theta), which has the covariance J. To first order, the clipped moment at theta_t
+    is s - D (theta_t - theta). With B = I - P (D + ridge I) the recursion is linear in s and in the noise:
 
         theta_{t+1} = B theta_t + P (D theta + s + xi_t)
         theta_T = K D theta + K s + sum over j < T of B^j P xi_{T-1-j},  K = sum over j < T of B^j P.
 
-    P and B are made from releases, and given them everything else follows: K D theta is the mean, which
-    is theta - B^T theta without a ridge, and K J K' + sigma^2 sum B^j P P' B'^j the covariance. A = (K
-    D)^-1 undoes the bias; A theta_T is the estimate. P is taken as independent of the rows' errors: a Gram
-    matrix with noise of its own is.
+    P and B are computed from releases, and are taken as given. Then theta_T has the mean K D theta (without
+    a ridge, theta minus the T-th power of B times theta) and the covariance K J K' + sigma^2 sum over j < T
+    of (B^j P)(B^j P)'. A = (K D)^-1 undoes the bias, so A theta_T is the estimate. P is taken as
+    independent of the rows' errors, which holds if it comes from a Gram matrix with noise of its own.
 
-    bias: the first steps start where D is smaller, because more residuals are clipped. So the mean is found
-    again with D reduced in each step by what `Steps.wrong` says there.
+    bias: the first steps start where D is smaller, because more residuals are clipped. So the mean is
+    computed again with D reduced in each step by the share that `Steps.wrong` gives for it.
     """
     T, d = len(steps.thetas), steps.last.shape[1]
     shrink = steps.ridge * np.eye(d)
@@ -172,15 +176,15 @@ def last_iterate(steps: Steps) -> Linearised:
 
 
 def late_iterates(steps: Steps) -> Linearised:
-    """`Linearised` from the second half of the steps, with a fraction of the last one's noise.
+    """`Linearised` from the second half of the steps, with less noise than from the last one alone.
 
-    All moments are released, so each gives an estimate of its own: to first order
+    All moments are released, so each step gives an estimate of its own: to first order
 
         theta_t + D^-1 (m_t + ridge theta_t) = theta + D^-1 (s + xi_t),
 
-    where the noise of earlier steps, B and the start have cancelled. The mean over k steps has the
-    covariance D^-1 (J + sigma^2/k I) D^-1, where `last_iterate` has about sigma^2 in place of sigma^2/k.
-    bias: what D^-1 adds, times the mean relative error of D.
+    which contains neither the noise of earlier steps, nor B, nor the start. The mean over k steps has the
+    covariance D^-1 (J + sigma^2/k I) D^-1. `last_iterate` has about sigma^2 in place of sigma^2/k.
+    bias: the correction by D^-1, times the mean relative error of D.
     """
     half = len(steps.thetas) // 2
     theta, moment = steps.thetas[half:].mean(axis=0), steps.moments[half:].mean(axis=0)
@@ -206,8 +210,8 @@ def logistic_rows(
 ) -> np.ndarray:
     """Rows (n, d) of norm at most `bound`, normal before they are clipped, that give about this Hessian.
 
-    They are for a parametric bootstrap without public rows: the release determines no more about rows.
-    hessian: (d, d), at weights (d,).
+    They are for a parametric bootstrap without public rows. A release tells no more about the rows than
+    their Hessian. hessian: (d, d), at weights (d,).
     """
 
     def curvature(X):
@@ -218,12 +222,12 @@ def logistic_rows(
 
 
 def normal_rows(moment: np.ndarray, n: int, bound: float, rng: np.random.Generator) -> np.ndarray:
-    """The same, for rows whose mean of x x' is about `moment` (d, d)."""
+    """Rows (n, d) as from `logistic_rows`, but with a mean of x x' of about `moment` (d, d)."""
     return _rows_like(moment, moment, lambda X: np.ones(len(X)), n, bound, rng)
 
 
 def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
-    """Rows for which the mean of weight(X) x x' has the trace of `matrix`. start: a first covariance."""
+    """Rows whose mean of weight(X) x x' has about the trace of `matrix`. start: a first covariance."""
     unit = rng.standard_normal((n, len(matrix)))
     root = np.linalg.cholesky(start)
     for _ in range(rounds):
@@ -236,8 +240,8 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """(standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, E l''(e)).
 
-    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation: it is found by
-    bisection, with e at 2,000 quantiles. Beyond 100 times the loss' width it is taken as that.
+    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation, which is found by
+    bisection, with e at 2,000 quantiles, and is at most 100 times the loss' width.
     """
     from scipy.special import ndtri
 

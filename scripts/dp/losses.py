@@ -1,11 +1,11 @@
 """Losses of margins and of residuals, with the constants that privacy proofs need.
 
 A margin loss is l(z) of z = y w.x for labels y in {-1, 1}. A residual loss is l(z) of z = w.x - y for
-targets y in [-1, 1], with l even and l(0) = 0. After the shift by y both are treated alike.
-`arguments(scores, y)` computes z from scores w.x.
+targets y in [-1, 1], with l even and l(0) = 0. `arguments(scores, y)` computes z from scores w.x. Given
+z, both kinds are treated alike.
 
-Every loss has `value(z)`, `derivative(z)` and `curvature(z)`: l, l' and l'' elementwise, safe at any
-z, infinite ones included; `name`; and two constants for rows of norm at most R = 1:
+Every loss has a `name`; `value(z)`, `derivative(z)` and `curvature(z)`, which are l, l' and l''
+elementwise, at any z, infinite ones included; and two constants for rows of norm at most R = 1:
 
     kappa  sup |l'|, the bound on a row's gradient; a row bound R multiplies it by R
     c      sup l'', the smoothness of a row's loss; a row bound R multiplies it by R^2
@@ -22,7 +22,7 @@ import numpy as np
 
 from dp.errors import Refused
 
-SUMMED = 1000  # losses that `total` adds, at most: 2^1000 is a float
+SUMMED = 1000  # most losses that `total` adds: a product of as many numbers up to 2 is a float
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class MarginLoss:
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "slopes" in vars(cls):  # new ones leave no use for what shortens a parent's
+        if "slopes" in vars(cls):  # then a parent's shortcuts would belong to another loss
             for shortcut in ("slope", "total", "quadratic"):
                 if shortcut not in vars(cls):
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
@@ -84,7 +84,8 @@ class Logistic(MarginLoss):
     def value(self, z: float | np.ndarray) -> float | np.ndarray:
         value = np.array(z, dtype=float)
         np.negative(np.abs(value, out=value), out=value)
-        np.log1p(np.exp(value, out=value), out=value)  # log(1 + e^-|z|), and -z more where z < 0
+        # log(1 + e^-|z|), to which -z is added if z < 0
+        np.log1p(np.exp(value, out=value), out=value)
         return np.subtract(value, np.minimum(z, 0.0), out=value)
 
     def total(self, z: np.ndarray) -> np.ndarray:
@@ -94,13 +95,13 @@ class Logistic(MarginLoss):
         return np.log(value.prod(axis=0)) - np.minimum(z, 0.0).sum(axis=0)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        slope = Logistic.slope(self, z)  # whatever a subclass makes of it
+        slope = Logistic.slope(self, z)  # not a subclass's own
         curvature = np.subtract(-1.0, slope)  # l'' = -l' (1 + l')
         curvature *= slope
         return slope, curvature
 
     def slope(self, z: np.ndarray) -> np.ndarray:
-        """-1/(1 + e^z): one exponential per element, and -0 where it overflows.
+        """-1/(1 + e^z), by one exponential per element; -0 if that overflows.
 
         In single precision it is (tanh(z/2) - 1)/2, which is faster, and exact to 1e-7 except in the tail.
         """
@@ -120,8 +121,8 @@ class Logistic(MarginLoss):
 class Huber(MarginLoss):
     """Huber hinge: 0 for z > 1 + h, (1 + h - z)^2/(4h) for |1 - z| <= h, 1 - z below.
 
-    |l'| <= 1 and l'' <= 1/(2h) (Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, section 3.4). At the
-    ends of the quadratic piece, where l'' jumps, the inner value is taken.
+    |l'| <= 1 and l'' <= 1/(2h) (Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, section 3.4). l'' jumps
+    at the ends of the quadratic piece; there `curvature` is that of the quadratic piece.
     """
 
     h: float = 0.5
@@ -139,7 +140,7 @@ class Huber(MarginLoss):
 
     def value(self, z: float | np.ndarray) -> float | np.ndarray:
         gap = 1 + self.h - np.asarray(z, dtype=float)
-        bent = np.clip(gap, 0.0, 2 * self.h)  # the share of the gap on the quadratic piece
+        bent = np.clip(gap, 0.0, 2 * self.h)  # the part of the gap on the quadratic piece
         return bent * (bent / (4 * self.h)) + np.maximum(gap - 2 * self.h, 0.0)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -154,7 +155,8 @@ class Huber(MarginLoss):
 class ResidualLoss(MarginLoss):
     """A convex and even loss of the residual w.x - y, which is zero at 0. l' is concave for z > 0.
 
-    So |z| l''(z) <= |l'(z)|: a relative error of z is at most one of l' (`dp.solvers.rounding`).
+    So |z| l''(z) <= |l'(z)|: a relative error of z causes at most as large a relative error of l', which
+    `dp.solvers.rounding` uses.
     """
 
     residual = True
@@ -171,7 +173,7 @@ class ResidualLoss(MarginLoss):
 
 @dataclass(frozen=True)
 class Squared(ResidualLoss):
-    """l(z) = z^2/2, for labels in {-1, 1} also (1 - y w.x)^2/2; its gradient has no bound."""
+    """l(z) = z^2/2, which for labels in {-1, 1} equals (1 - y w.x)^2/2. Its gradient has no bound."""
 
     name = "squared"
     kappa = math.inf
@@ -187,7 +189,7 @@ class Squared(ResidualLoss):
 
 @dataclass(frozen=True)
 class Robust(ResidualLoss):
-    """About z^2/2 if |z| is far below tau, with slope tau far above: |l'| <= tau and l'' <= 1."""
+    """About z^2/2 if |z| is far below tau, and of slope tau far above: |l'| <= tau and l'' <= 1."""
 
     tau: float = 0.25
 
@@ -206,7 +208,7 @@ class Robust(ResidualLoss):
 class HuberResidual(Robust):
     """z^2/2 for |z| <= tau, tau |z| - tau^2/2 beyond (Huber, Annals of Mathematical Statistics 35, 1964).
 
-    At the ends of the quadratic piece, where l'' jumps, it is taken from within.
+    l'' jumps at the ends of the quadratic piece; there `curvature` is that of the quadratic piece.
     """
 
     name = "huber_residual"
@@ -249,7 +251,7 @@ class LogCosh(Robust):
 
 
 LOSSES = {loss.name: loss for loss in (Logistic, Huber, Squared, HuberResidual, LogCosh)}
-# What stands for a loss: a name, {name: options}, or the object itself.
+# What may be given as a loss: a name, {name: options}, or the object itself.
 Loss = str | dict | MarginLoss
 
 

@@ -1,16 +1,13 @@
-"""Names and ranges of the metrics, and nothing else, so that programs that read results import little."""
+"""Names and ranges of the metrics. There is nothing else here, so that readers of results import little."""
 
 import math
 
-CLASSES = {"error": (0, 1), "log_loss": (0, math.inf), "auc": (0, 1)}  # of data with classes
-TARGETS = {
-    "mse": (0, math.inf),
-    "mae": (0, math.inf),
-    "r2": (-math.inf, 1),
-}  # with numbers as targets
+# Metric -> its range, for data with classes and for data with numbers as targets.
+CLASSES = {"error": (0, 1), "log_loss": (0, math.inf), "auc": (0, 1)}
+TARGETS = {"mse": (0, math.inf), "mae": (0, math.inf), "r2": (-math.inf, 1)}
 ALL = CLASSES | TARGETS
-RISING = ("auc", "r2")  # the larger, the better
-ENDS = ("_mean", "_low", "_high")  # of their columns in results.csv
+RISING = ("auc", "r2")  # metrics of which larger values are better
+ENDS = ("_mean", "_low", "_high")  # endings of the metrics' columns in results.csv
 TITLES = {
     "error": "test error",
     "log_loss": "test log loss",

@@ -1,7 +1,7 @@
 """Noise with the densities that the mechanisms' proofs need.
 
 Every function scales *unit* draws, so the same generator state gives proportional noise at every
-scale. Points of a curve along epsilon therefore differ by epsilon, not by chance.
+scale. Points of a curve along epsilon therefore differ because epsilon differs, not by chance.
 """
 
 import numpy as np
@@ -67,7 +67,7 @@ def gaussian_reach(dimension: int) -> float:
 
 def _check(dimension, scale):
     if not dimension >= 1 or dimension != int(dimension):
-        raise Refused(f"noise needs a whole dimension of at least 1, not {dimension}")
+        raise Refused(f"noise needs a whole number of dimensions, at least 1, not {dimension}")
     if not (np.isfinite(scale) and scale >= 0):
         raise Refused(f"a noise scale must be a finite number >= 0, not {scale}")
     return int(dimension), float(scale)

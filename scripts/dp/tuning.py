@@ -51,10 +51,10 @@ def cross_validate(
 def most_frequent_best(errors: np.ndarray) -> tuple[np.ndarray, int]:
     """The candidate that wins most simulations: this is how E18 tunes.
 
-    errors: (simulations, candidates) validation errors, preferred candidates first. The winner of a
-    simulation has its least error, and is the first of equal ones; NaN (a failed candidate) never wins.
-    If several have the most wins, the lower mean error decides, then the preference. Returns the wins
-    (candidates,) and the position of the choice.
+    errors: (simulations, candidates) validation errors, preferred candidates first. The candidate with the
+    least error of a simulation wins it, and the first one if several have that error. NaN (a failed
+    candidate) never wins. If several candidates have the most wins, the lower mean error decides, then the
+    preference. Returns the wins (candidates,) and the position of the choice.
     """
     errors = np.where(np.isnan(errors), np.inf, np.round(errors, 12))
     if not np.isfinite(errors).any(axis=1).all():
@@ -65,7 +65,7 @@ def most_frequent_best(errors: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 class PrivateChoice(NamedTuple):
-    """index: the chosen lambda's in the grid, the only thing that may be released. guarantee: its cost."""
+    """index: the chosen lambda's in the grid, which alone may be released. guarantee: what that costs."""
 
     index: int
     guarantee: Guarantee
@@ -89,7 +89,7 @@ def private_tuning(
     with grid[i] at `epsilon`; z_i counts its mistakes on the last part. i is drawn with probability
     proportional to exp(-epsilon z_i / 2).
 
-    Why that costs epsilon: a replaced record is in one part only, because sizes and shuffle do not depend
+    Why this costs epsilon: a replaced record is in one part only, because sizes and shuffle do not depend
     on the data. If it is in a training part, the mechanism covers it, whatever is done with its release.
     If it is in the last part, it changes every z_i by at most 1, for which the exponential mechanism with
     epsilon/2 is epsilon-DP (McSherry, Talwar, FOCS 2007). If the mechanism's proven epsilon is larger

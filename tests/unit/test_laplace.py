@@ -73,7 +73,7 @@ def test_sum_intercept_says_where_it_cannot_converge(data):
 
 
 def test_a_free_intercept_needs_both_classes(data):
-    with pytest.raises(ValueError, match="one class"):
+    with pytest.raises(ValueError, match="all labels are equal"):
         sum_intercept(data[0], np.ones(80), 0.1, intercept="free")
     assert sum_intercept(data[0], np.ones(80), 0.1)[1]["status"][0] == "ok"
 

@@ -241,7 +241,7 @@ def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
         ({"runs": 1.0}, "mean above 1"),
         ({"grid": {}}, "no rule for lambda"),
         ({"epsilon": 101.0}, "at most 100"),
-        ({"of": "boosted_adassp_released", "grid": {}}, "no epsilon of boosted_adassp_released's"),
+        ({"of": "boosted_adassp_released", "grid": {}}, "no epsilon for runs of boosted_adassp"),
         (
             {
                 "of": "gaussian_objective_perturbation",

@@ -11,7 +11,7 @@ import numpy as np
 
 from dp.data.examples import slices
 
-BLOCK_ROWS = 8192  # rows made floats at a time: 51 MB of 28 x 28 pixels
+BLOCK_ROWS = 8192  # rows converted to floats at a time: 51 MB of 28 x 28 pixels
 
 
 def blocks(X: np.ndarray) -> Iterator[np.ndarray]:
@@ -23,15 +23,17 @@ def blocks(X: np.ndarray) -> Iterator[np.ndarray]:
 def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation (divided by n) of every column; exactly 0 for a constant column."""
     mean = sum(block.sum(axis=0) for block in blocks(X)) / len(X)
-    # The sum of equal values, divided, may differ from them in the last place.
+    # The computed mean of equal values may differ from them in the last place.
     mean = np.where((X[0] == X).all(axis=0), X[0], mean)
     square = sum(np.square(block - mean).sum(axis=0) for block in blocks(X)) / len(X)
     return mean, np.sqrt(square)
 
 
 class Components(NamedTuple):
-    """mean, scale (d,): a row x is centred and scaled to (x - mean) / scale. variances (d,): of the
-    scores, in falling order. vectors (d, d): one component per column."""
+    """mean, scale (d,): a row x is centred and scaled to (x - mean) / scale.
+
+    variances (d,): of the scores, in falling order. vectors (d, d): one component per column.
+    """
 
     mean: np.ndarray
     scale: np.ndarray

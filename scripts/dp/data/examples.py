@@ -8,7 +8,7 @@ from dp.errors import Refused
 
 BLOCK_ROWS = 65536  # rows simulated, or converted to float64 and checked, at a time
 NUMBERS = "numbers"  # in place of a number of classes: targets are numbers in [-1, 1]
-ROUNDING = 1e-12  # relative excess of a computed norm that is rounding, not a broken bound
+ROUNDING = 1e-12  # relative excess of a computed norm that is ascribed to rounding
 
 
 def uniform_sphere(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
@@ -43,7 +43,7 @@ def simulate_separable(
         separator = uniform_sphere(1, columns, rng)[0]
     X, found = np.empty((rows, columns)), 0
     while found < rows:
-        for part in slices(rows):  # all of them: later draws depend on how many there were
+        for part in slices(rows):  # even if fewer are needed: later draws depend on their number
             points = uniform_sphere(part.stop - part.start, columns, rng)
             kept = points[np.abs(points @ separator) >= margin][: rows - found]
             X[found : found + len(kept)] = kept
@@ -108,9 +108,9 @@ def simulate_linear(
 
     X = Z diag(s) Q' with Z uniform on the unit sphere, s from 1 to 1/condition in equal ratios, and Q a
     random rotation. The weights are random. All axes have equal expected shares in the score's variance of
-    0.09, so the weights of narrow axes are large. y = score + noise t, with t standard normal or, with
-    `degrees`, Student's t. A share `outliers` of the y is -1 or 1 instead, at random. Returns X, y and the
-    weights.
+    0.09, so the weights of narrow axes are large. y = score + noise t, where t is standard normal or, if
+    `degrees` is given, Student's t. A share `outliers` of the targets is replaced by -1 or 1, at random.
+    Returns X, y and the weights.
     """
     if not condition >= 1 or not noise >= 0 or not 0 <= outliers < 1:
         raise ValueError(
@@ -182,7 +182,7 @@ def _labels(score):
 
 
 class Rows:
-    """Some rows of an array, in the order of `order`, which `apply` makes floats when X[a:b] is read.
+    """Some rows of an array. order: their row numbers. When rows a:b are read, `apply` makes them floats.
 
     This avoids a second copy of the data. Functions that read rows in blocks accept it in place of an
     array (`check_rows`, `check_coordinates`, `dp.solvers.minimise`, `dp.evaluation`); others can convert it
@@ -191,7 +191,7 @@ class Rows:
 
     ndim, dtype = 2, np.dtype(float)
 
-    def __init__(self, X, order, apply=np.asarray):
+    def __init__(self, X: np.ndarray, order: np.ndarray, apply: Callable = np.asarray) -> None:
         self.X, self.order, self.apply = X, order, apply
         self.shape = (len(order), apply(X[:1]).shape[1])
 
@@ -230,12 +230,14 @@ def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
 
 
 def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
-    """Rows longer than `bound` are scaled down to it, others are kept. Each row is treated by itself, so
-    this costs no privacy."""
+    """Every row longer than `bound` scaled down to it; the others are kept.
+
+    A row's result depends on that row alone, so the step costs no privacy.
+    """
     _check_bound(bound)
     scaled, norms, largest = _by_largest(X)
     with np.errstate(over="ignore"):
-        long = norms > bound / largest  # an infinite limit is allowed, an infinite norm is not
+        long = norms > bound / largest  # this limit may be infinite, and the norms are not
     clipped = np.where(long[:, None], scaled * (bound / norms)[:, None], X)
     return _at_most(clipped, bound)
 
@@ -248,8 +250,8 @@ def _check_bound(bound):
 def _by_largest(X):
     """(rows divided by their largest absolute value (1 for a row of zeros), their norms, that value).
 
-    Squares of values near the ends of the floating-point range under- or overflow, and so does the norm.
-    Those of the divided rows cannot. The norm of a row of zeros is given as 1.
+    For values near the ends of the floating-point range, squares and norms underflow or overflow. For the
+    divided rows they cannot. The norm of a row of zeros is given as 1.
     """
     X = np.asarray(X, dtype=float)
     largest = np.abs(X).max(axis=1, initial=0.0)
@@ -287,7 +289,7 @@ def check_rows(
             raise Refused(f"row {row} has a value that is not finite")
         if norms.max() > largest:
             worst, largest = part.start + int(norms.argmax()), norms.max()
-    if not largest / (1 + ROUNDING) <= bound:  # a bound may be the largest of floats
+    if not largest / (1 + ROUNDING) <= bound:  # a multiple of the bound might overflow
         raise Refused(
             f"row {worst} has norm {largest:.6g}, over the public bound {bound:.6g}: "
             f"normalise or clip the rows first"
@@ -336,7 +338,7 @@ def split_folds(
 
 
 def smallest_training_fold(rows: int, folds: int) -> int:
-    """The least number of rows that a fold's training part has."""
+    """The number of rows in the smallest training part of any fold."""
     return rows - -(-rows // folds)
 
 

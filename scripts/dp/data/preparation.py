@@ -32,15 +32,20 @@ class PutOff(NamedTuple):
 class Table(NamedTuple):
     """Rows on their way to a mechanism.
 
-    X: (n, d) numbers, integers until a step needs floats. y: (n,) labels -1 and 1, or the index of a class
-    in `classes`, or numbers in [-1, 1]. In that last case, target is (name, low, high) in their own units.
-    columns: d names. bound: the public bound on ||x||_2 that the steps so far ensure, infinite if there is
-    none. train_rows: the first so many rows are training rows, on which a step may be fitted; the others
-    are an official test part (None: all are training rows). classes: names of the classes, () if the labels
-    are -1 and 1. pair: names of the labels -1 and 1, if known. groups: for each one-hot categorical
-    feature, its column names; every row has a 1 in one of them and 0 in the others. later: steps still to
-    be applied to X; columns and bounds are those after these steps. coordinate_bound: the public bound on
-    every |x_j|, infinite if none is known except the one that follows from `bound`.
+    X: (n, d) numbers, integers until a step needs floats.
+    y: (n,) labels -1 and 1, or the index of a class in `classes`, or numbers in [-1, 1].
+    columns: d names.
+    bound: the public bound on ||x||_2 that the steps so far ensure, infinite if there is none.
+    train_rows: the number of training rows, which come first. Steps may be fitted on them. The other rows
+        are an official test part. None: all are training rows.
+    classes: names of the classes, () if the labels are -1 and 1.
+    pair: names of the labels -1 and 1, if known.
+    groups: for each one-hot categorical feature, its column names. Every row has a 1 in one of them and 0
+        in the others.
+    later: steps still to be applied to X. Columns and bounds are those after these steps.
+    coordinate_bound: the public bound on every |x_j|, infinite if none is known except the one that follows
+        from `bound`.
+    target: if y are numbers, (name, low, high) of the target in its own units.
     """
 
     X: np.ndarray
@@ -57,13 +62,14 @@ class Table(NamedTuple):
 
 
 class Step(NamedTuple):
-    """apply: the function. private_rows: it looks at other rows than the one it makes. what: a phrase.
+    """apply: the function. what: what it does, in a phrase.
 
-    selects: it removes rows. premise: what a guarantee for the rows after it takes as public, "" if
+    private_rows: whether a new row depends on other rows than the one that it is made from. selects:
+    whether the step removes rows. premise: what a guarantee for the rows after it takes as public, "" if
     nothing.
     """
 
-    apply: callable
+    apply: Callable
     private_rows: bool
     what: str
     selects: bool
@@ -71,13 +77,15 @@ class Step(NamedTuple):
 
     @property
     def row_wise(self) -> bool:
-        """Whether every new row is made from one old row alone, so that any part of the rows may be
-        prepared at any time."""
+        """Whether every new row is made from one old row alone.
+
+        If so, any part of the rows may be prepared at any time.
+        """
         return not self.private_rows and not self.selects
 
     @property
     def random(self) -> bool:
-        """Whether the step draws random numbers: then it is called with `rng`."""
+        """Whether the step draws random numbers. If so, it is called with `rng`."""
         return "rng" in inspect.signature(self.apply).parameters
 
 
@@ -175,7 +183,7 @@ def scale_to_bounds(table: Table, /, **bounds) -> Table:
     """Each column clipped to its public bounds and mapped to [-1, 1]: column name -> [low, high].
 
     The name "*" stands for every column that is not named. One-hot columns take no bounds and stay 0
-    and 1: of each group one is 1, so a group counts like a single column in the bound on the norm.
+    and 1. One column of each group is 1, so a group counts like a single column in the bound on the norm.
     """
     one_hot = {name for group in table.groups for name in group}
     scaled = [name for name in table.columns if name not in one_hot]
@@ -186,7 +194,7 @@ def scale_to_bounds(table: Table, /, **bounds) -> Table:
         if not (low < high).all():
             name = scaled[int(np.argmin(low < high))]
             raise ValueError(
-                f"scale_to_bounds: the bounds of {name!r} must be [low, high], low < high"
+                f"scale_to_bounds: the bounds of {name!r} must be [low, high] with low < high"
             )
         where = [table.columns.index(name) for name in scaled]
         X[:, where] = 2 * (np.clip(X[:, where], low, high) - low) / (high - low) - 1
@@ -260,7 +268,7 @@ def standardise(table: Table) -> Table:
 def min_max(table: Table) -> Table:
     """Each column mapped to [-1, 1] by its smallest and largest value in the training rows.
 
-    Test rows outside are clipped; a constant column becomes zeros.
+    Values of test rows outside of that range are clipped; a constant column becomes zeros.
     """
     low, high = _train(table).min(axis=0), _train(table).max(axis=0)
     middle, half = (low + high) / 2, (high - low) / 2
@@ -275,9 +283,9 @@ def max_norm(table: Table) -> Table:
     largest = np.abs(_train(table)).max(initial=0.0)
     if not largest > 0:
         raise ValueError("max_norm: every training row is zero")
-    X = table.X / largest  # first, so that no square under- or overflows
+    X = table.X / largest  # so that no square underflows or overflows
     X /= examples.row_norms(X[: table.train_rows]).max()
-    long = np.flatnonzero(examples.row_norms(X[: table.train_rows]) > 1)  # by rounding alone
+    long = np.flatnonzero(examples.row_norms(X[: table.train_rows]) > 1)  # because of rounding
     X[long] = examples.clip_rows(X[long])
     return table._replace(X=X, bound=1.0, groups=(), coordinate_bound=np.inf)
 
@@ -354,10 +362,10 @@ def prepare(
 ) -> tuple[Table, list[dict]]:
     """Apply steps in order.
 
-    steps: a list of (name, options). rng_of: (number, name) -> the generator of a step that draws.
-    put_off: rows of integers remain integers, and the last steps that treat every row by itself become
-    `Table.later`, for whoever needs floats (`apply_row_wise`). overwrite: the caller's table.X may be
-    overwritten, so that steps which keep its type and shape need no second copy.
+    steps: a list of (name, options). rng_of: (number, name) -> the generator for a step that draws.
+    put_off: rows of integers remain integers. The last steps, if they treat every row by itself, become
+    `Table.later`, and are applied when floats are needed (`apply_row_wise`). overwrite: the caller's
+    table.X may be overwritten, so that steps which keep its type and shape need no second copy.
 
     Returns the table and, per step, a dictionary of its name, what it does, whether it looked at
     private rows, its premise if it has one, and its options. Raises if the rows end up without a bound.

@@ -22,7 +22,7 @@ def soft_threshold(v: np.ndarray, lam: float | np.ndarray, rate: float | np.ndar
 def printed_threshold(
     v: np.ndarray, lam: float | np.ndarray, rate: float | np.ndarray
 ) -> np.ndarray:
-    """sign(v) (|v| - lam), as E18 prints it: without a clip at zero or a step size. Only 0 becomes 0."""
+    """sign(v) (|v| - lam), as E18 prints it: no clip at zero, and no step size. Only 0 becomes 0."""
     return v - lam * np.sign(v)
 
 
@@ -32,10 +32,10 @@ SHRINKAGES = {"soft": soft_threshold, "as_printed": printed_threshold}
 class Centre:
     """A data centre: it keeps its rows to itself and returns the gradient of its *summed* loss.
 
-    The gradient X'X w - X'y is formed from the rows, or from X'X if that is less work.
+    The gradient X'X w - X'y is formed from the rows, or from X'X if that is less work. X: (n, d). y: (n,).
     """
 
-    def __init__(self, X, y):
+    def __init__(self, X: np.ndarray, y: np.ndarray) -> None:
         self.rows, columns = np.shape(X)
         self._moment = y @ X
         self._X = X if 2 * self.rows < columns else None
@@ -56,8 +56,9 @@ def _added_means(gradients, centres):
     return sum(g / centre.rows for g, centre in zip(gradients, centres, strict=True))
 
 
-# The mean over all rows; the sum over them, as E18 prints it; or the sum of the centres' own means, as its
-# program has it: of m equal centres m times the mean, so that a rate stands for m times itself.
+# How gradients of centres are combined: the mean over all rows; the sum over all rows, as E18 prints it; or
+# the sum of the centres' own means, as E18's program computes it. If m centres have equal sizes, that is m
+# times the mean, so a step is m times as long as its rate says.
 GRADIENTS = {
     "mean": _mean,
     "sum": lambda gradients, centres: sum(gradients),
@@ -88,17 +89,19 @@ def proximal_gradient(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Iterative shrinkage: w <- shrink(w - rate * gradient), for many (lam, rate) at once.
 
-    centres: objects with `rows` and `gradient(w)`, and nothing else. gradients: how theirs are combined,
-    see `GRADIENTS`. lam, rate: (values,). Iteration begins at zero. It ends when the cost changes by at
-    most `cost_difference`, when it falls below `loss_threshold`, after `max_iterations`, or when it is no
-    longer finite (or has grown 1e12 times). The start matters: with a small step, `max_iterations` ends
-    the iteration far from the minimiser, and the step size regularises. So no value of lambda starts from
-    the result of another.
+    centres: objects with `rows` and `gradient(w)`, and nothing else. gradients: how their gradients are
+    combined, see `GRADIENTS`. lam, rate: (values,). Iteration begins at zero. It ends when the cost changes
+    by at most `cost_difference`, when the cost falls below `loss_threshold`, after `max_iterations`, or
+    when the cost is no longer finite (or has grown 1e12 times). The start matters: with a small step,
+    `max_iterations` ends the iteration far from the minimiser, and the step size regularises. So no value
+    of lambda starts from the result of another.
 
-    The coordinator needs no loss from the centres. The loss is quadratic and every y_i^2 is 1, so gradients
-    are enough: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2.
+    The coordinator needs no loss from the centres. The loss is quadratic, and y_i^2 is 1 for every label,
+    so gradients are enough: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For targets that are
+    numbers, the right side is larger by the constant sum_i (1 - y_i^2) / 2. This moves no minimiser, but
+    the cost may then never fall below `loss_threshold`.
 
-    Returns weights (values, d), iterations (values,) and which rule stopped each, from `STOPPED`.
+    Returns weights (values, d), iterations (values,) and the rule that stopped each, one of `STOPPED`.
     """
     lam, rate = (np.asarray(a, dtype=float) for a in np.broadcast_arrays(lam, rate))
     shrink = SHRINKAGES[shrinkage]
@@ -145,13 +148,12 @@ class Preparation:
     """Standardises columns, and projects on principal components, both fitted on training rows.
 
     kind: "none", "standardise" (a constant column becomes zeros), or "pca" (standardised, then
-    `components` principal components). `apply` maps rows (n, d) to (n, k); `unapply` maps weights
-    (values, k) to weights (values, d) of the original columns and an intercept (values,).
+    `components` principal components). X: the training rows (n, d).
     """
 
     KINDS = ("none", "standardise", "pca")
 
-    def __init__(self, X, kind, components=None):
+    def __init__(self, X: np.ndarray, kind: str, components: int | None = None) -> None:
         n, d = np.shape(X)
         self.mean, self.scale, self.basis = np.zeros(d), np.ones(d), None
         if kind == "none":
@@ -161,7 +163,7 @@ class Preparation:
         self.scale = np.where(varies, X.std(axis=0), np.inf)
         if kind == "pca":
             Z = (X - self.mean) / self.scale
-            if n < d:  # the same right singular vectors from the smaller Gram matrix
+            if n < d:  # the smaller Gram matrix gives the same right singular vectors
                 values, left = np.linalg.eigh(Z @ Z.T)
                 keep = slice(None, -min(components, n - 1) - 1, -1)
                 self.basis = Z.T @ (left[:, keep] / np.sqrt(np.maximum(values[keep], 1e-300)))
@@ -169,28 +171,30 @@ class Preparation:
                 self.basis = np.linalg.eigh(Z.T @ Z)[1][:, : -components - 1 : -1]
 
     def apply(self, X: np.ndarray) -> np.ndarray:
+        """Prepared rows (n, k), from rows (n, d)."""
         if np.all(self.scale == 1) and not self.mean.any():
             return X
         Z = (X - self.mean) / self.scale
         return Z if self.basis is None else Z @ self.basis
 
     def unapply(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (values, d) of the original columns and an intercept (values,), from w (values, k)."""
         w = (w if self.basis is None else w @ self.basis.T) / self.scale
         return w, -w @ self.mean
 
 
 def clipped_sum(X: np.ndarray, y: np.ndarray, w: np.ndarray, clip: float) -> np.ndarray:
-    """sum_i of (w.x_i - y_i) x_i, each shortened to norm `clip`, at the points w (values, d)."""
+    """sum_i of (w.x_i - y_i) x_i, each clipped to norm `clip`, at the points w (values, d)."""
     slope = w @ X.T - y
     length = np.abs(slope) * np.sqrt(np.einsum("ij,ij->i", X, X))
     slope *= clip / np.maximum(length, clip)
-    # If w.x overflows, the slope is not a number; the record's share must remain bounded all the same.
+    # If w.x overflows, the slope may not be a number. The record's share must stay bounded all the same.
     return np.nan_to_num(slope, copy=False) @ X
 
 
 def split_rows(n: int, centres: int) -> list[slice]:
     """Consecutive shares of n rows, one per centre, whose sizes differ by at most one."""
     if centres > n:
-        raise Refused(f"{n} rows cannot be divided among {centres} centres")
+        raise Refused(f"{n} rows cannot be divided among {centres} centres: give fewer centres")
     edges = [math.floor(n * k / centres) for k in range(centres + 1)]
     return [slice(a, b) for a, b in pairwise(edges)]

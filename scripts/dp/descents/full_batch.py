@@ -1,4 +1,4 @@
-"""Full-batch gradient descent of linear models, with clipping and noise if asked for.
+"""Full-batch gradient descent of linear models, with clipping and noise if they are asked for.
 
 All restarts descend at once. Logistic loss: labels in {-1, 1}, weights (restarts, d). Softmax loss:
 labels 0, .., K - 1, weights (restarts, d, K). Losses of residuals: targets that are numbers in [-1, 1],
@@ -13,8 +13,8 @@ from dp import losses
 from dp.data.examples import NUMBERS, slices
 from dp.errors import Refused
 
-BLOCK_ELEMENTS = 1 << 14  # scores at a time: 128 kB, in the cache with what is made of them
-LEAST_ROWS = 256  # of a block, where there are many classes and restarts
+BLOCK_ELEMENTS = 1 << 14  # scores at a time: 128 kB, which the cache holds with what follows
+LEAST_ROWS = 256  # fewest rows of a block, however many classes and restarts there are
 
 LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() if loss.residual))
 
@@ -29,13 +29,15 @@ def classes_of(loss: str, classes: int | None) -> int | str | None:
 
 
 def _residuals(X, y, W, loss, valued):
-    """Per-example loss (n, restarts), or None unless valued, and its derivative by the scores
-    (n, restarts, K)."""
+    """(per-example loss (n, restarts), or None unless `valued`; its derivative by the scores).
+
+    The derivative is (n, restarts, K). y: None if the rows are already multiplied by their labels.
+    """
     restarts, d, K = W.shape
     scores = (X @ W.transpose(1, 0, 2).reshape(d, restarts * K)).reshape(len(X), restarts, K)
     if loss != "softmax":
         loss, z = losses.get(loss), scores[:, :, 0]
-        if y is None:  # rows times labels: nothing to multiply
+        if y is None:
             value = loss.value(z) if valued else None
             return value, loss.slope(z)[:, :, None]
         y = y[:, None]
@@ -53,10 +55,11 @@ def _residuals(X, y, W, loss, valued):
 
 
 def _clip(residual, norms, clip, kappa):
-    """Residuals (n, restarts, K), in place, of gradients of norm `clip` at most. norms: (n,), of the rows.
+    """Shorten residuals (n, restarts, K) in place, so that gradients have norm at most `clip`.
 
-    An example's gradient is the outer product of x and its residual, so its norm is the product of
-    theirs: clipping scales residuals and never forms the gradients. kappa: what no residual exceeds.
+    An example's gradient is the outer product of x and its residual, so its norm is the product of their
+    norms. So clipping scales residuals and never forms the gradients. norms: (n,), of the rows. kappa: a
+    bound that no residual exceeds.
     """
     with np.errstate(divide="ignore"):
         most = clip / norms
@@ -85,9 +88,9 @@ def mean_gradient(
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K), block by block.
 
-    y: None where the rows are multiplied by labels -1 and 1, of losses of a margin.
-    clip: the norm that every example's gradient is clipped to; norms: `row_norms`, where they are known.
-    Without `valued` the loss is not found.
+    y: None if the loss is of margins and the rows are already multiplied by their labels -1 and 1.
+    clip: the norm that every example's gradient is clipped to. norms: `row_norms`, if they are known.
+    Without `valued` the loss is not computed, and NaN is returned for it.
     """
     restarts, d, K = W.shape
     value, total = 0.0 if valued else np.nan, 0.0
@@ -104,16 +107,17 @@ def mean_gradient(
         residual = residual.reshape(len(part), restarts * K)
         gradient = part.T @ residual
         if clip is not None and not np.isfinite(gradient).all():
-            # A score whose products overflow is no number; its record's share must stay bounded.
+            # If its products overflow, a score is not a number. The record's share must stay bounded.
             gradient = part.T @ np.nan_to_num(residual, posinf=0.0, neginf=0.0)
         total = total + gradient
     return value / len(X), total.reshape(d, restarts, K).transpose(1, 0, 2) / len(X)
 
 
 def clipped_mean(gradient: np.ndarray, clip: float) -> np.ndarray:
-    """Mean gradients (restarts, d, K), each of norm `clip` at most as a whole.
+    """Mean gradients (restarts, d, K), each clipped as a whole to norm `clip`.
 
-    Rows without a bound may overflow it: what is no number is left out, what is infinite is clipped to 0.
+    If rows have no bound, gradients may overflow. An entry that is not a number becomes 0, and so does a
+    gradient whose norm is infinite.
     """
     gradient = np.nan_to_num(gradient)
     with np.errstate(over="ignore"):
@@ -133,7 +137,7 @@ def sampled_gradient(
     """The sum of clipped gradients over a Poisson batch, divided by the batch's *expected* size.
 
     Each restart has its own batch. Every example is in it independently with probability `sampling`. The
-    actual size is a secret; the expected size, sampling times n, is public.
+    actual size is secret; the expected size, sampling times n, is public.
     """
     gradient = np.zeros(W.shape)
     for r in range(len(W)):
@@ -168,9 +172,10 @@ def descend(
 
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient,
     drawn from rng. mean_clip: norm to which the mean gradient is clipped as a whole. initial: (d,) or
-    (d, K), the same for all restarts; zeros if not given. precondition: (restarts, d, d), multiplies the
-    gradients. sampling: if given, steps take Poisson batches (`sampled_gradient`) in place of all rows,
-    and nothing is traced.
+    (d, K), the same for all restarts; zeros if it is not given. precondition: (restarts, d, d), multiplies
+    the step. sampling: if it is given, steps take Poisson batches (`sampled_gradient`) in place of all
+    rows, and nothing is traced.
+
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
     at the start and after every step, all NaN unless `traced`.
     """
@@ -184,7 +189,7 @@ def descend(
             raise Refused(f"initial weights must have shape {shape}, not {np.shape(initial)}")
         W += np.reshape(initial, shape)
     if loss != "softmax" and not losses.get(loss).residual:
-        X, y = X * y[:, None], None  # signs change no rounding
+        X, y = X * y[:, None], None  # a change of sign rounds nothing
     trace = np.full((restarts, iterations + 1), np.nan)
     norms = row_norms(X) if clip is not None and sampling is None else None
     for step in range(iterations):

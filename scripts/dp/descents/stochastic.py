@@ -1,8 +1,8 @@
 """Mini-batch stochastic gradient descent on many problems at once, clipped per example.
 
 A *run* is one descent with its own rows, order of rows and noise. Runs of equal size advance together.
-Each may carry several values of lambda that share its rows, order and noise. So a step is a handful of
-array operations, whatever the number of simulations is.
+Each run may have several values of lambda, which share its rows, order and noise. So a step is a handful
+of array operations, whatever the number of simulations is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,11 +46,11 @@ def learning_rate(step: int, schedule: str, rate: float, lam: np.ndarray) -> np.
 
 
 def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.ndarray:
-    """Sum over examples of what E18's program takes for the logistic loss' gradient, at weights w.
+    """Sum over examples of what E18's program uses as the logistic loss' gradient, at weights w.
 
-    w (runs, values, d), examples (runs, rows, d), each times its label. Coordinate j of example x has
-    -x_j/(1 + exp(w_j x_j)), its own product in place of w.x: the gradient of d logistic regressions on one
-    feature each. The whole vector is then shortened to Euclidean norm `clip`.
+    w: (runs, values, d). examples: (runs, rows, d), each times its label. Coordinate j of example x gives
+    -x_j/(1 + exp(w_j x_j)), with its own product w_j x_j in place of w.x. This is the gradient of d
+    logistic regressions on one feature each. The whole vector is then clipped to Euclidean norm `clip`.
     """
     total = np.empty_like(w)
     for k in range(w.shape[1]):
@@ -77,7 +77,7 @@ def descend(
 ) -> tuple[np.ndarray, np.ndarray]:
     """w <- w - eta (lam w + (sum of clipped gradients + noise) / b), from w = 0.
 
-    as_run: `program_gradient` is the sum of gradients, and lam sum_j w_j, one number, is added to every
+    as_run: the sum of gradients is `program_gradient`, and lam sum_j w_j, one number, is added to every
     coordinate in place of lam w.
 
     rows: (blocks, n, d), each row already multiplied by its label, so that margins are rows . w. For a
@@ -93,7 +93,7 @@ def descend(
     """
     loss = losses.get(loss)
     if loss.residual != (targets is not None):
-        raise Refused(f"targets are for residual losses, and the loss is {loss.name}")
+        raise Refused(f"residual losses need targets, and no other loss takes any: {loss.name}")
     lam = np.asarray(lam, dtype=float)
     starts, stops, _ = plan
     runs, (n, d) = len(block), rows.shape[1:]
@@ -109,7 +109,7 @@ def descend(
             for k, (start, stop, divisor) in enumerate(zip(*plan, strict=True)):
                 step += 1
                 chosen = (first + order[:, start:stop]).ravel()
-                # "clip" never has to: it spares a second copy
+                # all indices are in range; mode "clip" spares a second copy
                 examples = np.take(rows, chosen, 0, gathered[: len(chosen)], mode="clip")
                 examples = examples.reshape(runs, -1, d)
                 if as_run:
@@ -121,7 +121,7 @@ def descend(
                     slope = loss.derivative(scores)
                     length = np.abs(slope) * norms[chosen].reshape(runs, 1, -1)
                     slope *= clip / np.maximum(length, clip)
-                    # A margin whose products overflow is no number; its record's share must stay bounded.
+                    # If its products overflow, a margin is not a number. Its share must stay bounded.
                     np.nan_to_num(slope, copy=False)
                     total = slope @ examples
                 if noise is not None:

@@ -66,8 +66,11 @@ class Release(NamedTuple):
 
 
 class Parameters(SimpleNamespace):
-    """What a mechanism is given, after checks: p.epsilon, p.delta, p.lam, p.bound; and by their names every
-    option, every fact of `Mechanism.facts` and, in `_release`, the inputs that it declares to use."""
+    """What a mechanism is given, after checks.
+
+    It has p.epsilon, p.delta, p.lam and p.bound; by their names, every option and every fact of
+    `Mechanism.facts`; and in `_release` also the inputs that the mechanism declares to use.
+    """
 
     adjacency = REPLACE_ONE  # unless it is an option
 
@@ -85,7 +88,7 @@ class Parameters(SimpleNamespace):
 
 
 def repeated(release: Release, draws: int) -> Release:
-    """Each row of a release, with everything that info has per row, `draws` times: draws without noise."""
+    """A release with every row, and all that info has per row, `draws` times: draws without noise."""
     rows = len(release.weights)
     info = release.info.items()
     return Release(
@@ -96,8 +99,10 @@ def repeated(release: Release, draws: int) -> Release:
 
 
 def join(releases: list[Release]) -> Release:
-    """Several releases as one, with the restarts of the first one first. Of info, what is per restart is
-    kept."""
+    """Several releases as one, with the restarts of the first one first.
+
+    Only what info has per restart is kept.
+    """
     restarts = [len(release.weights) for release in releases]
     info = {}
     for key, value in releases[0].info.items():
@@ -111,17 +116,18 @@ def join(releases: list[Release]) -> Release:
 
 
 class Mechanism:
-    """Base of all mechanisms, which are stateless and have one instance each. Declarations with defaults
-    come first.
+    """Base of all mechanisms, which are stateless and have one instance each.
 
     In all calls `bound` is the public bound R on ||x||_2, and `lam` multiplies ||w||^2 / 2 beside the
-    *mean* loss. A subclass gets both in p, its `Parameters`.
+    *mean* loss. A subclass gets both in p, its `Parameters`. Its declarations, with their defaults, come
+    first here.
     """
 
     name: str
     # Option name -> its kind (`dp.mechanisms.options`), which has the default.
     options: dict = {}
-    # "none": pure, refuses one. "needed": Gaussian noise. "optional": pure at delta = 0, else Gaussian.
+    # "none": it is pure and refuses a delta. "needed": its noise is Gaussian. "optional": it is pure at
+    # delta = 0, and otherwise its noise is Gaussian.
     delta = "none"
     # Whether lambda must be a number > 0; otherwise it may be 0 or None, and p.lam is 0 for None.
     needs_lambda = True
@@ -139,7 +145,7 @@ class Mechanism:
     # Name of the non-private fit (`dp.solvers.fits`) that the mechanism perturbs, starts from or is
     # compared with, if any. If `release` is given it, as `fit` = (weights, info), it is not computed again.
     fit: str | None = None
-    # Names of further results per restart in `Release.info`, which become columns of a run's file.
+    # Names of further results per restart, in `Release.info`. They become columns of a run's file.
     reports: tuple = ()
     # Whether it reads X only in blocks, so that X may be `dp.data.examples.Rows`, or numbers of any
     # precision.
@@ -153,21 +159,24 @@ class Mechanism:
     # ---- what a subclass defines
 
     def _guarantee(self, n, d, p):
-        """For public size n and d released coordinates: a sentence that says why what was asked for holds,
-        or (for a mechanism without privacy) why nothing does. If something else holds, a
-        `dp.accounting.Guarantee`.
+        """What holds for public size n and d released coordinates.
+
+        It is a sentence that says why the (epsilon, delta) asked for holds or, for a mechanism without
+        privacy, why nothing does. If something else holds, it is a `dp.accounting.Guarantee`.
         """
         raise NotImplementedError
 
     def _release(self, X, y, p, draws, rng):
-        """Independent draws: weights (draws, d) or (draws, d, classes), alone or as (weights, info), if
-        every status is "ok"; otherwise a `Release`."""
+        """Independent draws: weights (draws, d) or (draws, d, classes), alone or as (weights, info).
+
+        If a status is not "ok", it is a `Release`.
+        """
         raise NotImplementedError
 
     def _release_many(self, tasks, draws):
         """What `_release` returns for each of `tasks` in turn, with all candidates joined.
 
-        tasks: an iterator of (X, y, one p per candidate, rng), which makes each when it is asked for.
+        tasks: an iterator of (X, y, one p per candidate, rng). It makes a task only when that is asked for.
         Mechanisms that compute many releases faster together override this in place of `_release`.
         """
         for X, y, candidates, rng in tasks:
@@ -181,7 +190,7 @@ class Mechanism:
         """Raise `Refused` for values that are each valid, but not together, or not with this n and d."""
 
     def _by_rule(self, n, d, p):
-        """Option name -> value, for options that a rule finds from public numbers and other options."""
+        """Option name -> value, for options that a rule derives from public numbers and other options."""
         return {}
 
     def _classes(self, p):
@@ -210,7 +219,7 @@ class Mechanism:
         return 0.0
 
     def _alike(self, candidates, *but):
-        """(first, positions) of the groups of candidates that differ only in lambda and options `but`."""
+        """(first candidate, positions) of each group of candidates that differ only in lambda and `but`."""
         groups = {}
         for position, p in enumerate(candidates):
             key = repr([getattr(p, name) for name in self.options if name not in but])
@@ -220,8 +229,11 @@ class Mechanism:
     # ---- public calls
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Raise `Refused` for settings (those of `guarantee`) that it cannot run with. Every cell is
-        checked in this way before anything runs. A mechanism with a slow guarantee may check less here."""
+        """Raise `Refused` for settings (those of `guarantee`) with which the mechanism cannot run.
+
+        Every cell is checked in this way before anything runs. A mechanism with a slow guarantee may check
+        less here.
+        """
         self.guarantee(n, d, **settings)
 
     def guarantee(
@@ -276,9 +288,9 @@ class Mechanism:
     ) -> Iterator[Release]:
         """Yields one `Release` per data set of `trains`, an iterable of (X, y), in their order.
 
-        rngs, fits, all_rows: one per data set. candidates: settings to try on each, mappings of "lam"
-        and options that override `arguments`, all with the same draws; the release then holds the
-        restarts of the first candidate, those of the second, and so on.
+        rngs, fits, all_rows: one per data set. candidates: settings to try on each data set. They are
+        mappings of "lam" and options, which override `arguments`, and all get the same draws. The release
+        holds the restarts of the first candidate, then those of the second, and so on.
         """
         rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
         fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))
@@ -328,7 +340,9 @@ class Mechanism:
         Whole().check(f"{name}: n", n)
         Whole().check(f"{name}: d", d)
         if self.private and epsilon == math.inf:
-            raise Refused(f"{name} needs a finite epsilon; only 'nonprivate' has none")
+            raise Refused(
+                f"{name} needs a finite epsilon: only mechanisms without privacy need none"
+            )
         if epsilon != math.inf:
             ORDINARY.check(f"{name}: epsilon", epsilon)
         if self.needs_lambda or lam not in (None, 0):
@@ -399,7 +413,7 @@ class Mechanism:
     def _releases(self, tasks, draws, candidates):
         """A checked `Release` for each task. Overflow gives no warning: the draw's status says so."""
         Whole().check(f"{self.name}: restarts", draws)
-        columns = deque()  # tasks that were taken and are not answered yet
+        columns = deque()  # of the tasks that were taken and are not answered yet
 
         def taken():
             for task in tasks:
@@ -526,11 +540,11 @@ class _Mechanisms(Mapping):
         return len(_files(added_folder()))
 
     @staticmethod
-    def module(name):
+    def module(name: str) -> str:
         """Name of the module that has a mechanism, without importing it."""
         return _files(added_folder())[name]
 
-    def added(self):
+    def added(self) -> list[str]:
         """Names of the mechanisms that are not from this package."""
         return [name for name in self if not self.module(name).startswith(f"{__name__}.")]
 

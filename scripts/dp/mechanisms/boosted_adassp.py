@@ -35,9 +35,9 @@ def boost(
 ) -> np.ndarray:
     """theta += P (X' clip(y - X theta, [-clip, clip]) - n lambda theta + N(0, sigma^2 I)), T times, from 0.
 
-    precondition: (draws, d) -> (draws, d), multiplies each draw by its P. T = p.iterations. clip: p.clip if
-    none is given. steps: a list to which (theta, what P multiplies) of every step is added. Returns theta
-    (draws, d).
+    precondition: (draws, d) -> (draws, d), multiplies each draw by its P. T is p.iterations. clip: p.clip
+    if none is given. steps: a list to which every step adds (theta, the vector that P multiplies). Returns
+    theta (draws, d).
     """
     theta, n_lambda = np.zeros((draws, X.shape[1])), len(X) * p.lam
     clip = p.clip if clip is None else clip
@@ -46,7 +46,7 @@ def boost(
         np.clip(np.subtract(y, residual, out=residual), -clip, clip, out=residual)
         moment = residual @ X
         if not np.isfinite(moment).all():
-            # A score whose products overflow is not a number; its record's share must remain bounded.
+            # If its products overflow, a score is not a number. The record's share must stay bounded.
             moment = np.nan_to_num(residual) @ X
         moment = moment - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
         if steps is not None:
@@ -59,11 +59,16 @@ def boost(
 class BoostedAdaSSP(Mechanism):
     """Boosted AdaSSP, calibrated exactly, with a ridge under which the descent is stable.
 
-    The smallest eigenvalue of X'X (of sensitivity R^2), X'X (sqrt(2) R^2 in Frobenius norm, isotropic noise
-    of standard deviation s) and T sums of x times a residual in [-clip, clip] (2 clip R) take 10, 30 and
-    60 % of mu^2; under add-remove the sums move by half of that and X'X by R^2. With l 1.96 standard
-    deviations below the noisy eigenvalue, the ridge is max(0, s sqrt(2d) - l/2), and eigenvalues are at
-    least 1.2 s sqrt(2d): see `sensitivities.spectral_ridge`.
+    There are three kinds of Gaussian releases:
+
+        released                                          sensitivity                     share of mu^2
+        smallest eigenvalue of X'X                        R^2                             10 %
+        X'X, isotropic noise of standard deviation s      sqrt(2) R^2 (add-remove: R^2)   30 %
+        T sums of x times a residual in [-clip, clip]     2 clip R (clip R)               60 % together
+
+    Let l be the noisy eigenvalue minus 1.96 standard deviations, at least 0. The ridge is
+    max(0, s sqrt(2d) - l/2), and eigenvalues of X'X with noise and ridge are raised to at least
+    1.2 s sqrt(2d): see `sensitivities.spectral_ridge`.
 
     clip: for residuals of targets in [-1, 1]. With one step and a small clip, hardly anything is learnt.
     With 30 steps and a clip of 1, the descent diverges at a small epsilon. 3 to 10 steps and a clip of
@@ -76,7 +81,7 @@ class BoostedAdaSSP(Mechanism):
     options = {"iterations": Whole(10), "clip": Ordinary(0.25)} | ADJACENCY
 
     def _mu(self, p):
-        """What these releases compose to."""
+        """Gaussian-DP parameter that is left for these releases together."""
         return p.mu
 
     def _scales(self, p):
@@ -97,7 +102,7 @@ class BoostedAdaSSP(Mechanism):
             f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g})"
             f"{self._beside(n, p)} compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        if p.lam > 0 or self._beside(n, p):  # n lambda is in every sum, and means have n
+        if p.lam > 0 or self._beside(n, p):  # every sum contains n lambda, and a mean divides by n
             reason += public_size(p)
         return p.proven(reason, profile=Gaussian(p.mu))
 
@@ -133,11 +138,12 @@ class BoostedAdaSSPReleased(Mechanism):
     """Boosted AdaSSP as its authors' program does it, described from its facts and written anew.
 
     The program uses the Gaussian-DP parameter mu of (epsilon, delta) as the noise *multiplier*, although
-    1/mu is needed, and each of the T + 2 releases gets the whole of it. The standard deviations are mu R^2
-    on the smallest eigenvalue and on the upper triangle of X'X, and mu R Y on every X' residual. So they
-    compose to Gaussian DP with sqrt(T + 2)/mu (add-remove, for which its sensitivities are right). The
-    claim is the epsilon asked for; what that noise gives is proven. The ridge is
-    max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are clipped to Y = 1.
+    1/mu is needed, and uses it for each of the T + 2 releases, although they share one budget. The standard
+    deviations are mu R^2 on the smallest eigenvalue and on the upper triangle of X'X, and mu R Y on every
+    X' residual. So the releases compose to Gaussian DP with the parameter sqrt(T + 2)/mu (under add-remove,
+    for which the program's sensitivities are right). The claim is the epsilon that was asked for, and the
+    epsilon that this noise gives is proven. The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in
+    `boosted_adassp`. Residuals are clipped to Y = 1.
     """
 
     delta = "needed"

@@ -9,11 +9,11 @@ beta-part linear and alpha-part quadratic,
 (its constant, y^2 or log 2, moves no minimiser and is not released). The sum over records has one
 coefficient per distinct monomial, and each coefficient gets one draw of noise.
 
-Two records x, x' with M = xx' - x'x'' (the difference of their outer products) and L = yx - y'x'
-change the coefficients by alpha sum_jk |M_jk| + beta ||L||_1 in L1, whatever signs: w_j w_k, j < k,
-has coefficient 2 alpha x_j x_k, which is the two entries of M. For squared loss targets may be numbers
-in [-1, 1]: M and L are affine in y and in y', so that a norm of the change is convex in either and
-largest at -1 or 1, and the sensitivities for labels are those for numbers.
+Let (x, y) be replaced by (x', y'), let M be the difference of the outer products of x and of x' with
+themselves, and L = yx - y'x'. The coefficients change by alpha sum_jk |M_jk| + beta ||L||_1 in L1: for
+j < k, the coefficient of w_j w_k is 2 alpha x_j x_k, and M has two such entries. For squared loss, targets
+may be numbers in [-1, 1]. M and L are affine in y and in y', so any norm of the change is convex in either
+and largest at -1 or 1. So the sensitivities for labels hold for numbers too.
 """
 
 import math
@@ -28,7 +28,7 @@ from dp.mechanisms.options import Choice, Positive, Whole
 from dp.noise import gaussian, laplace
 from dp.privacy import quadratics
 
-# loss: (alpha, beta, how often the mean loss of dp.losses goes into the polynomial's mean)
+# loss: (alpha, beta, by how much the polynomial's mean is a multiple of the mean loss of `dp.losses`)
 POLYNOMIALS = {"squared": (1.0, 2.0, 2.0), "logistic": (0.125, 0.5, 1.0)}
 
 
@@ -51,11 +51,12 @@ def published_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "sq
 def coordinate_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "squared") -> float:
     """The exact L1 sensitivity under replace-one for |x_j| <= B and labels in {-1, 1}.
 
-    With p = x + x', q = x - x': M = (pq' + qp')/2, so sum |M_jk| <= PQ, P = ||p||_1, Q = ||q||_1, and
-    L is +-q for equal labels, +-p for different ones. |p_j| + |q_j| <= 2B, so P + Q <= 2S, S = dB.
-    The supremum of alpha PQ + beta max(P, Q) is at max = S + t, t = beta/(2 alpha), where it is
-    alpha (S + t)^2 (for t <= S; otherwise at max = 2S, 2 beta S). It is reached: x' = (B, .., B),
-    y' = 1, y = -1 and x = (tB/S, .., tB/S). Squared loss: (1 + dB)^2, half of the published one.
+    With p = x + x' and q = x - x', M = (pq' + qp')/2 (here q' and p' are transposes). So sum |M_jk| <= PQ
+    with P = ||p||_1 and Q = ||q||_1, and L is +-q for equal labels and +-p for different ones. Since
+    |p_j| + |q_j| <= 2B, P + Q <= 2S with S = dB. Let t = beta/(2 alpha). If t <= S, the supremum of
+    alpha PQ + beta max(P, Q) is alpha (S + t)^2, at max(P, Q) = S + t; otherwise it is 2 beta S, at
+    max(P, Q) = 2S. It is reached by x' = (B, .., B), y' = 1, y = -1 and x = (tB/S, .., tB/S) (with S in
+    place of a larger t). Squared loss: (1 + dB)^2, half of the published one.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     s, t = d * coordinate_bound, beta / (2 * alpha)
@@ -65,11 +66,13 @@ def coordinate_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "s
 def l2_sensitivity(d: int, bound: float = 1.0, loss: str = "squared") -> float:
     """An L1 sensitivity under replace-one for ||x||_2 <= R and labels in {-1, 1}.
 
-    By Cauchy-Schwarz sum |M_jk| <= d ||M||_F and ||L||_1 <= sqrt(d) ||L||_2. With r, s the norms of
-    x, x' and k = -y y' x.x': ||M||_F^2 = r^4 + s^4 - 2 k^2 and ||L||_2^2 = r^2 + s^2 + 2 k. For fixed
-    k both grow with r and s, so r = s = R, and k = R^2 cos 2u, 0 <= u <= pi/4, gives
-    cos u (a sin u + b) with a = 2 sqrt(2) alpha d R^2 and b = 2 beta sqrt(d) R; its maximum over
-    s = sin u solves 2 a s^2 + b s - a = 0. Never more than 2 (1 + sqrt(d) R)^2 for squared loss.
+    By Cauchy-Schwarz sum |M_jk| <= d ||M||_F and ||L||_1 <= sqrt(d) ||L||_2. Let r and r' be the norms of
+    x and x', and k = -y y' x.x'. Then ||M||_F^2 = r^4 + r'^4 - 2 k^2 and ||L||_2^2 = r^2 + r'^2 + 2 k. For
+    fixed k both grow with r and r', so the worst case has r = r' = R. It has k >= 0 too, because -k in
+    place of a negative k leaves ||M||_F as it is and raises ||L||_2. With k = R^2 cos 2u, 0 <= u <= pi/4,
+    the change is at most cos u (a sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2 beta sqrt(d) R. The
+    maximum is at the s = sin u that solves 2 a s^2 + b s - a = 0. For squared loss it is at most
+    2 (1 + sqrt(d) R)^2.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     a, b = 2 * math.sqrt(2) * alpha * d * bound**2, 2 * beta * math.sqrt(d) * bound
@@ -80,10 +83,11 @@ def l2_sensitivity(d: int, bound: float = 1.0, loss: str = "squared") -> float:
 def gaussian_sensitivity(bound: float = 1.0, loss: str = "squared") -> float:
     """L2 sensitivity of the coefficients under replace-one for ||x||_2 <= R, labels in {-1, 1}.
 
-    Distinct monomials: alpha^2 (2 ||M||_F^2 - sum M_jj^2) + beta^2 ||L||_2^2, at most (k as in
-    `l2_sensitivity`, r = s = R) 4 alpha^2 (R^4 - k^2) + 2 beta^2 (R^2 + k), whose maximum is at
-    k = t^2, t = beta/(2 alpha): 2 alpha (R^2 + t^2); for t > R at k = R^2: 2 beta R. Coordinates in
-    [-B, B] have R = sqrt(d) B: squared loss 2 (d + 1) for B = 1.
+    The squared change of the distinct monomials' coefficients is alpha^2 (2 ||M||_F^2 - sum M_jj^2) +
+    beta^2 ||L||_2^2. With k as in `l2_sensitivity` and both norms R, it is at most 4 alpha^2 (R^4 - k^2) +
+    2 beta^2 (R^2 + k). Let t = beta/(2 alpha). If t <= R, the maximum is at k = t^2, and the sensitivity is
+    2 alpha (R^2 + t^2); otherwise it is at k = R^2, and the sensitivity is 2 beta R. Coordinates in [-B, B]
+    have R = sqrt(d) B, which for squared loss and B = 1 gives 2 (d + 1).
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     t = beta / (2 * alpha)
@@ -98,8 +102,10 @@ BATCHES = {"batches": Choice("all", "shuffled"), "noise": Choice("once", "per_ba
 
 
 class _Functional(Mechanism):
-    """Noise on the coefficients (Gaussian with a delta, Laplace without), and the minimiser of the noisy
-    polynomial."""
+    """The minimiser of the polynomial with noise on its coefficients.
+
+    The noise is Gaussian if there is a delta, and otherwise Laplace.
+    """
 
     needs_lambda = False
     facts = ("coordinate_bound",)
@@ -114,7 +120,7 @@ class _Functional(Mechanism):
         }
 
     def _scale(self, d, p):
-        """(scale of the noise on every coefficient, the sensitivity that it is for), both public."""
+        """(scale of the noise on every coefficient, the sensitivity that it covers), both public."""
         if not p.delta:
             size = self._l1_sensitivities(d, p)[p.sensitivity]
             return size / p.epsilon, size
@@ -130,7 +136,7 @@ class _Functional(Mechanism):
         if not p.delta:
             known = self._l1_sensitivities(d, p)
             least = min(known["coordinate"], known["l2"])
-            # The epsilon asked for is stated, although a sensitivity that is not tight gives more privacy.
+            # The epsilon that was asked for is stated. If the sensitivity is not tight, privacy is better.
             reason = (
                 f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
                 f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
@@ -145,7 +151,7 @@ class _Functional(Mechanism):
             reason += ", proved for epsilon < 1"
         elif times == 1:
             return reason
-        # k releases with this noise are one with 1/sqrt(k) of it (Dong, Roth, Su 2022)
+        # k releases with this noise are equivalent to one with 1/sqrt(k) of it (Dong, Roth, Su 2022)
         proven = gaussian_epsilon(scale / math.sqrt(times), p.delta, size)
         return p.proven(f"{reason}{how}: by the exact curve it gives {proven:.6g}", proven)
 
@@ -179,7 +185,7 @@ class _Functional(Mechanism):
             _, unbounded = quadratics.solve(A, b, repair="none")
             weights = quadratics.adam(A, b, steps, p.learning_rate)
         else:
-            # A mechanism without the option has no noise, and takes the shortest of several minimisers.
+            # Without noise there is no option `repair`, and the shortest of several minimisers is taken.
             repair = p.repair if self.private else "trim"
             weights, unbounded = quadratics.solve(A, b, 2 * deviation, repair)
         failed = ~np.isfinite(weights).all(axis=1)
@@ -189,8 +195,8 @@ class _Functional(Mechanism):
     def _in_batches(self, X, y, p, noise, rng):
         """Weights (draws, d) after a step of Adam per batch, whose sums give the polynomial's coefficients.
 
-        Rows are shuffled anew for every epoch, in the same way for all draws. noise: on the coefficients,
-        (draws, ..): the same for every batch, or that of the first batch.
+        Rows are shuffled anew for every epoch, in the same way for all draws. noise: (draws, coefficients),
+        for every batch, or for the first one if each batch gets its own.
         """
         n, d = X.shape
         alpha, beta, times = POLYNOMIALS[self.loss]
@@ -210,7 +216,7 @@ class _Functional(Mechanism):
         return quadratics.descend(objectives(), (len(noise), d), p.learning_rate)
 
     def _composed(self, p):
-        """(number of releases of the coefficients that a record is in, or None without a bound; words).
+        """(how many releases of coefficients a record affects, or None if privacy has no bound; words).
 
         The batches of an epoch are disjoint and drawn independently of the rows. So an epoch with new noise
         for every batch is one release (parallel composition), and epochs compose. If all batches have the
@@ -285,8 +291,8 @@ class TruncatedLogistic(_Functional):
 class NoiselessLinear(TruncatedLogistic):
     """Without privacy: linear regression itself, by the same solvers as the functional mechanism.
 
-    With solver "adam" it is the source's own optimiser on the exact objective, which shows how far its
-    few steps get without any noise.
+    With the solver "adam" it runs the source's own optimiser on the exact objective, which shows how far
+    the optimiser's few steps get without any noise.
     """
 
     numbers = True

@@ -1,4 +1,4 @@
-"""Objective perturbation with a Gaussian tilt: with the best accounting that is known, and as published.
+"""Objective perturbation with a Gaussian tilt, with the tightest known accounting and as published.
 
 Losses are logistic, and log-cosh for targets that are numbers. `dp.privacy.gaussian_tilt` proves what an
 exact minimiser costs. Gaussian output noise pays for the difference between the solver's point and the
@@ -34,13 +34,16 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-MOST_NOISE = 50  # times what a free Jacobian needs: a release with more noise would be useless
+MOST_NOISE = 50  # times what a free Jacobian needs; a release with more noise would be useless
 
 
 class Plan(NamedTuple):
-    """The noise of a release. scale: standard deviation of the tilt b beside the sum of the losses.
-    output_scale: that of the output noise, which has the Gaussian parameter mu_output. ridge: added to
-    lam. tolerance: the certified one."""
+    """The noise of a release.
+
+    scale: standard deviation of the tilt b beside the sum of the losses. output_scale: that of the output
+    noise, whose Gaussian parameter is mu_output. ridge: added to lam. tolerance: the gradient norm to which
+    minimisers are certified.
+    """
 
     scale: float
     output_scale: float
@@ -72,7 +75,7 @@ LOGISTIC = kind("logistic")
 
 
 def moved(n: int, lam: float, tolerance: float, adjacency: str) -> float:
-    """How much the errors of two neighbours' certified points can differ: see the module's docstring."""
+    """How far apart the errors of two neighbours' certified points can be: see the module's docstring."""
     return (2 + (adjacency == ADD_REMOVE) / n) * tolerance / lam
 
 
@@ -83,16 +86,18 @@ class _GaussianTilt(Tilted):
     numbers = False  # unless a subclass has a loss of residuals
     law = staticmethod(gaussian)
 
-    def check(self, n, d, **settings):
-        """Make the plan, which refuses impossible settings. The profile takes longer, and refuses none."""
+    def check(self, n: int, d: int, **settings) -> None:
+        """Make the plan, which refuses impossible settings. The profile takes longer and refuses none."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
         return LOGISTIC
 
     def _checked_plan(self, n, d, p, plan):
-        """The plan, if every data set's minimiser is certified for tilts of a norm that is exceeded with
-        probability e^-60 at most."""
+        """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
+
+        That is for all tilts up to a norm that is exceeded with probability at most e^-60.
+        """
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
             check_certifiable(n, d, lam, p.bound, self._kind(p).loss, plan.tolerance, tilt=reach)
@@ -126,20 +131,21 @@ class _GaussianTilt(Tilted):
 
 @register("gaussian_objective_perturbation")
 class GaussianObjectivePerturbation(_GaussianTilt):
-    """With a large enough n lambda the Jacobian is free, and it costs what Gaussian noise costs.
+    """The tilt costs what Gaussian noise costs if n lambda is so large that the Jacobian is free.
 
     If n lambda is at least R^2/(epsilon/2 + mu^2/4) (replace-one; add-remove: R^2/(epsilon + mu^2/2)), the
-    tilt has the Gaussian mechanism's own standard deviation, 2R/mu (R/mu). With a smaller n lambda it is
-    raised to what the profile needs. `dp.privacy.gaussian_tilt` has the proofs.
+    tilt has the Gaussian mechanism's own standard deviation, 2R/mu (R/mu). If n lambda is smaller, the
+    standard deviation is raised to what the profile needs. `dp.privacy.gaussian_tilt` has the proofs.
 
-    loss: "logistic", or "log_cosh" of residuals, for targets that are numbers: t^2 log cosh(residual/t)
-    with t the loss' option `tau`. Its slopes are at most t for any target, and have both signs. So the
+    loss: "logistic", or "log_cosh" of residuals, for targets that are numbers: t^2 log cosh(residual/t),
+    where t is the loss' option `tau`. Its slopes are at most t for any target, and have both signs. So the
     tilt is t times the Gaussian mechanism's noise at delta/2, and the threshold is about twice that of
     logistic loss.
 
     output: share of the Gaussian parameter mu that the output noise takes. A share s raises the tilt's
     standard deviation by about s^2/2 of itself.
-    radius: only for the rule for lambda; B over R. The larger it is, the smaller is lambda.
+    radius: used only by the rule for lambda, with which the tilt moves the minimiser by about radius/R at
+    most. A larger radius gives a smaller lambda.
     """
 
     numbers = True
@@ -168,7 +174,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         over = gaussian_tilt.tilt_delta(p.epsilon, MOST_NOISE * free, n * p.lam, **settings)
         if over > p.delta:
             raise Refused(
-                f"at n lambda = {n * p.lam:.3g} the Jacobian asks for more than {MOST_NOISE} times the "
+                f"at n lambda = {n * p.lam:.3g} the Jacobian needs more than {MOST_NOISE} times the "
                 f"Gaussian mechanism's noise: give a larger lambda, such as that of the rule"
             )
         sigma, mu_output = gaussian_tilt.with_output_noise(
@@ -193,10 +199,10 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
 
 class _Published(_GaussianTilt):
-    """Lambda is the source's own, or n lam if that is larger. What is proven is found as above."""
+    """Lambda is the source's own, or n lam if that is larger. The proven guarantee is found as above."""
 
     needs_lambda = False
-    fit = None  # which would need a lambda
+    fit = None  # a fit would need a lambda
 
     def _published(self, n, p):
         """(`published_tilt.Tilt`, with the gradient norm of the mean objective; the adjacency)."""
@@ -223,7 +229,7 @@ class _Published(_GaussianTilt):
 
 @register("amp")
 class AMP(_Published):
-    """Approximate minima perturbation as published (Iyengar et al., IEEE S&P 2019), nothing to tune."""
+    """Approximate minima perturbation as published (Iyengar et al., IEEE S&P 2019). It needs no tuning."""
 
     def _published(self, n, p):
         found = published_tilt.amp(p.epsilon, p.delta, n, p.bound)

@@ -41,15 +41,15 @@ STEPS = {
 
 
 def gradient_norm(p: Parameters, loss: str = "logistic") -> float:
-    """The largest norm of a record's gradient. Clipping to it changes gradients only if scores overflow."""
+    """The largest norm of a record's gradient. To clip to it matters only if scores overflow."""
     return last_iterate.constants(loss, 0.0, p.bound)[0] / 2
 
 
 class Classifier(Mechanism):
-    """Learns labels -1 and 1, with softmax loss labels 0, .., K - 1, or numbers. p.loss is an option."""
+    """Learns labels -1 and 1; labels 0, .., K - 1 (softmax loss); or numbers. p.loss is an option."""
 
     needs_lambda = False
-    facts = ("classes",)  # of the softmax loss
+    facts = ("classes",)  # which only the softmax loss uses
 
     def _check_together(self, n, d, p):
         if p.classes is not None and p.loss != "softmax":
@@ -72,8 +72,8 @@ class Classifier(Mechanism):
 class _Descent(Classifier):
     """If `initial` is given, it takes the place of pre-training.
 
-    info["loss"], the mean training loss of every iterate where the option `traced` asks for it, and
-    info["train_error"] are diagnostics that no guarantee covers.
+    info["train_error"] and, with the option `traced`, info["loss"], the mean training loss of every
+    iterate, are diagnostics that no guarantee covers.
     """
 
     uses_public_rows = True
@@ -97,13 +97,13 @@ class _Descent(Classifier):
     def _release(self, X, y, p, draws, rng):
         noise = self._noise(len(X), p)
         start = self._start(p) if p.initial is None and p.pretrain else p.initial
-        descents = draws if noise else 1  # without noise they are all the same
-        # with an analysis of the last iterate, nothing else is released
+        descents = draws if noise else 1  # without noise all draws are the same
+        # if only the last iterate is accounted for, nothing else may be released
         traced = p.traced and getattr(p, "accounting", "composition") == "composition"
         weights, trace = self._descend(
             X, y, p, restarts=descents, rng=rng, initial=start, traced=traced, **noise
         )
-        error = np.full(descents, np.nan)  # of classes
+        error = np.full(descents, np.nan)  # only classes have one
         if self._classes(p) != NUMBERS or np.isin(y, (-1, 1)).all():
             error = error_rate(weights, X, y)
         info = {"train_error": error, "scale": noise.get("sigma", 0.0)}
@@ -129,8 +129,8 @@ class DPGradientDescent(_Descent):
                       of the data sets to contract: the one with n records.
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
-      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), with the claimed epsilon, and the
-                   one that the exact curve gives, which is larger unless epsilon is small
+      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)). That epsilon is claimed. The epsilon
+                   that the exact curve gives is proven, and is larger unless the claim is small
 
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..; `classes` of the data), or a loss of
     residuals for targets in [-1, 1]. Clipping bounds an example's gradient for any of them.
@@ -174,7 +174,7 @@ class DPGradientDescent(_Descent):
         }
 
     def _unit(self, n, p):
-        """mu at a standard deviation of 1, and how it was found if not by composition."""
+        """(mu at a standard deviation of 1; how it was found, "" if by composition)."""
         composed = math.sqrt(p.iterations) * vector_sum(p.clip, p.adjacency) / n
         if p.accounting == "composition":
             return composed, ""
@@ -208,23 +208,23 @@ class DPGradientDescent(_Descent):
 
 @register("dp_gd_mean_clip")
 class MeanClippedDescent(_Descent):
-    """T steps on the mean gradient, clipped to norm C as a whole, Gaussian noise on each.
+    """T steps on the mean gradient, clipped to norm C as a whole, with Gaussian noise on each.
 
-    As Hoseinpour et al. (2023) print it in algorithm 2: they bound the clipped mean by C, so that it
-    moves by at most 2C, and then divide that by n as if single gradients were clipped. What one
-    replaced record does:
+    This is algorithm 2 as Hoseinpour et al. (2023) print it. They bound the clipped mean by C, so that it
+    moves by at most 2C, and then divide that by n as if single gradients were clipped. How far one
+    replaced record moves the clipped mean:
 
     rows:
       "unbounded"  it may outweigh all others and turn the mean around: 2C, whatever n is
-      "bounded"    gradients have norm at most kappa R, kappa = 1 of logistic and sqrt(2) of softmax loss:
-                   the mean moves by at most 2 kappa R/n, the clipped mean by no more, because clipping is
-                   the projection onto a ball, which brings no two points farther apart. So the smaller of
-                   2 kappa R/n and 2C; a loss without a bounded gradient has 2C alone.
+      "bounded"    gradients have norm at most kappa R, where kappa is 1 for logistic and sqrt(2) for
+                   softmax loss. So the mean moves by at most 2 kappa R/n. The clipped mean moves by no
+                   more, because clipping is the projection onto a ball, which increases no distance. So
+                   the bound is the smaller of 2 kappa R/n and 2C, or 2C if gradients have no bound.
     noise:
       "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta))
-      "analytic"   sigma = sqrt(T)/mu times what one record does, mu (epsilon, delta)-DP exactly
+      "analytic"   sigma = sqrt(T)/mu times that distance, with the mu that is (epsilon, delta)-DP exactly
 
-    T steps compose as in dp_gd. pretrain: as there.
+    T steps compose as in dp_gd. pretrain: as in dp_gd.
     """
 
     delta = "needed"
@@ -236,11 +236,11 @@ class MeanClippedDescent(_Descent):
     )
 
     def moved(self, n: int, p: Parameters) -> float:
-        """How far one replaced record moves the clipped mean gradient, at most."""
+        """The largest distance by which one replaced record moves the clipped mean gradient."""
         return min(2 * p.clip, 2 * self._each(p) / n)
 
     def _each(self, p):
-        """Norm of one record's gradient, at most: infinite where nothing bounds it."""
+        """The largest norm of one record's gradient; infinite if nothing bounds it."""
         return gradient_norm(p, p.loss) if p.rows == "bounded" else math.inf
 
     def sigma(self, n: int, p: Parameters) -> float:
@@ -264,8 +264,8 @@ class MeanClippedDescent(_Descent):
         return p.proven(reason, proven, Gaussian(mu))
 
     def _noise(self, n, p):
-        # Records' gradients are clipped to the norm that bounds them anyway: a score that overflows is no
-        # number, and would take the whole mean with it.
+        # Each record's gradient is clipped to the norm that bounds it anyway. Otherwise a score that
+        # overflows to something that is not a number would spoil the whole mean.
         each = self._each(p)
         clip = each if math.isfinite(each) else None
         return {"clip": clip, "mean_clip": p.clip, "sigma": self.sigma(n, p)}
@@ -276,9 +276,8 @@ class GradientDescent(_Descent):
     """Without privacy: the same steps as `dp_gd`, without clipping and noise."""
 
     private = False
-    options = (
-        LOSS | STEPS | {"iterations": Whole(100, least=0)}
-    )  # none: what public rows alone give
+    # With 0 iterations it releases what public rows alone give.
+    options = LOSS | STEPS | {"iterations": Whole(100, least=0)}
 
     def _guarantee(self, n, d, p):
         return "gradient descent without noise"

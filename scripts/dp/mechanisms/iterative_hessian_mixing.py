@@ -16,7 +16,7 @@ from dp.mechanisms.options import ADJACENCY, Between, Ordinary, Whole, public_si
 from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
-EPSILONS = 1e-3, 30.0  # range in which gamma and the gradients' noise can be found
+EPSILONS = 1e-3, 30.0  # range of epsilon in which gamma and the gradients' noise can be found
 PRIVATE_SIDE = 1e-3  # relative width of the search for them
 
 
@@ -27,8 +27,8 @@ def calibrate(
     """(gamma, every gradient's mu, profile) at R = 1 for about the least noise that is (epsilon, delta)-DP.
 
     It finds the largest Gaussian parameter m whose exact total is private. `share` of m^2 goes to the
-    gradients, and the rest to the sketches, which are approximated as Gaussian with parameter
-    sqrt(k T/2)/gamma (times sqrt(2) under replace-one).
+    gradients, and the rest to the sketches, which count as Gaussian with parameter sqrt(k T/2)/gamma
+    (times sqrt(2) under replace-one). This is an approximation, so m is checked by the exact total.
     """
     both = vector_sum(1.0, adjacency)
 
@@ -37,7 +37,7 @@ def calibrate(
         gradient = m * math.sqrt(share / steps)
         return gamma, gradient, sketches.total(rows, steps, gamma, gradient, tau0, 1.0, adjacency)
 
-    low, high = 0.0, gaussian_mu(epsilon, delta)  # the approximation gives too little noise
+    low, high = 0.0, gaussian_mu(epsilon, delta)  # at `high` there is too little noise
     m, best = 0.9 * high, None
     while high - low > PRIVATE_SIDE * high:
         found = at(m)
@@ -45,7 +45,7 @@ def calibrate(
         low, high, best = (m, high, found) if over <= 0 else (low, m, best)
         if -0.01 < over <= 0:
             break
-        # log delta falls about as (epsilon/m)^2/2 does: a step of Newton's, and a little on
+        # log delta is about -(epsilon/m)^2/2 plus a constant: Newton's step for that, and a little more
         step = over * m * m / max(epsilon / m, 2.0) ** 2 / m
         m -= step + math.copysign(PRIVATE_SIDE / 2 * m, over)
         if not low < m < high:
@@ -57,11 +57,16 @@ def calibrate(
 class IterativeHessianMixing(Mechanism):
     """T steps theta += H^-1 (X' clip(y - X theta, [-clip, clip]) + noise), H = X~'X~/k from sketched rows.
 
-    X~ has k = 6 max(d, log(4 T/rho)) rows of N(0, X'X + g^2 I), drawn anew for every step, rho = delta/10;
-    g^2 = max(0, gamma - l), l = max(0, smallest eigenvalue - (gamma/sqrt k)(tau0 - N(0, 1))), tau0 = sqrt(2
-    log max(3/delta, 2/rho)). gamma and the noise follow from the exact total of all sketches, the
-    eigenvalue and the gradients, not from the authors' Renyi bound. share: of the approximate
-    Gaussian parameter squared, for gradients.
+    X~ has k = 6 max(d, log(4 T/rho)) rows of N(0, X'X + g^2 I), drawn anew for every step, where
+
+        rho  = delta/10
+        g^2  = max(0, gamma - l)
+        l    = max(0, smallest eigenvalue of X'X - (gamma/sqrt k)(tau0 - N(0, 1)))
+        tau0 = sqrt(2 log max(3/delta, 2/rho)).
+
+    gamma and the noise follow from the exact total of all sketches, the eigenvalue and the gradients, not
+    from the authors' Renyi bound. share: the part of the squared Gaussian parameter that gradients get, as
+    `calibrate` approximates it.
     """
 
     delta = "needed"
@@ -74,9 +79,8 @@ class IterativeHessianMixing(Mechanism):
         **ADJACENCY,
     }
 
-    check = (
-        Mechanism.parameters
-    )  # its guarantee searches among compositions of sketches, which takes a second
+    # The guarantee searches among compositions of sketches, which takes a second.
+    check = Mechanism.parameters
 
     def _check_together(self, n, d, p):
         if p.delta and not EPSILONS[0] <= p.epsilon <= EPSILONS[1]:
@@ -109,13 +113,13 @@ class IterativeHessianMixing(Mechanism):
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
-        """H is drawn as A^1/2 W A^1/2 with W a Wishart matrix: gradients need no more of a sketch."""
+        """H is drawn as A^1/2 W A^1/2 with a Wishart matrix W, because a step needs no more of a sketch."""
         n, d = X.shape
         rows, tau0, gamma, sigma, _ = self._plan(d, p)
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
         noisy = values[0] - gamma / math.sqrt(rows) * (tau0 - rng.standard_normal(draws))
         added = np.maximum(0.0, gamma - np.maximum(0.0, noisy))
-        # on the event that the proof needs, all are at least gamma: this is only for rounding
+        # in the event that the proof assumes, all are at least gamma: this is only against rounding
         root = np.sqrt(np.maximum(values + added[:, None], 1e-9 * gamma))
         half = vectors * root[:, None, :]
 

@@ -29,7 +29,7 @@ class _Coordinates(Perturbed):
     reports = ("noise_variance", "weights_mean", "weights_variance")
     options = OutputPerturbation.options
 
-    def scale(self, n, d, p):
+    def scale(self, n: int, d: int, p: Parameters) -> float:
         return sensitivity(n, p.lam, p.bound, p.loss) / p.epsilon
 
     def _statistics(self, weights, noise):
@@ -42,14 +42,14 @@ class LaplaceCoordinates(_Coordinates):
     """E18 as written: lambda beside the mean loss, Laplace 2 kappa R/(n lambda epsilon) per weight.
 
     The scale is the L2 sensitivity over epsilon. Independent Laplace coordinates need the L1
-    sensitivity, which the L2 bound allows to be sqrt(d) times as large.
+    sensitivity, which may be sqrt(d) times as large.
     """
 
     numbers = True
     fit = "l2"
 
     def _guarantee(self, n, d, p):
-        """sqrt(d) epsilon: ||v||_1 <= sqrt(d) ||v||_2, and the certified minimiser paid for."""
+        """sqrt(d) epsilon, because ||v||_1 <= sqrt(d) ||v||_2, and what a solver's tolerance adds."""
         scale = self.scale(n, d, p)
         size = math.sqrt(d) * sensitivity(n, p.lam, p.bound, p.loss, p.tolerance)
         return p.proven(
@@ -75,7 +75,7 @@ class LaplaceCoordinatesSum(_Coordinates):
     certified = False  # there is no guarantee
 
     def _guarantee(self, n, d, p):
-        """No guarantee, since the intercept is exact. The weights alone would have sqrt(d) n epsilon."""
+        """None, since the intercept has no noise. The weights alone would have sqrt(d) n epsilon."""
         reason = (
             "the intercept is released without noise, and one record changes it; the weights' own bound "
             "would be 2 kappa R/lambda in L2 without an intercept, n times the one the noise has, and "
@@ -88,7 +88,7 @@ class LaplaceCoordinatesSum(_Coordinates):
 
 @register("laplace_l1")
 class LaplaceL1(_Coordinates):
-    """The repair: lambda beside the mean loss, no free intercept, and the L1 sensitivity paid for."""
+    """The repair: lambda beside the mean loss, no free intercept, and noise for the L1 sensitivity."""
 
     numbers = True
     fit = "l2"

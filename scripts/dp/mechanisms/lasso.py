@@ -21,7 +21,7 @@ class _OverCentres(Mechanism):
 class DistributedLasso(_OverCentres):
     """The squared loss with an L1 penalty over `centres` that return only their gradients.
 
-    centres: 1 is all data in one place. part: "all", or "one" for the rows of a single centre.
+    centres: 1 means that all data are in one place. part: "all", or "one" for the rows of a single centre.
     preparation, components: see `dp.descents.distributed_lasso.Preparation`. It is fitted on `all_rows` if
     these are given, as in the source, whose subsets of any size have the same columns and components.
     rate: the step size, None for the reciprocal of the gradient's Lipschitz constant. shrinkage: "soft", or
@@ -30,9 +30,9 @@ class DistributedLasso(_OverCentres):
     the others, as in the source's program. max_iterations, cost_difference, loss_threshold: the source's
     three stopping rules.
 
-    info: intercept; discarded, the number of the lasso's features whose weight is below 1e-100;
-    smallest_weight, the magnitude of their smallest weight; iterations; stopped, the rule that ended it;
-    each (restarts,).
+    info, each (restarts,): intercept; discarded, the number of features whose weight is below 1e-100 in
+    magnitude; smallest_weight, the least magnitude of a weight; iterations; stopped, the rule that ended
+    the iteration.
     """
 
     private = False
@@ -57,7 +57,7 @@ class DistributedLasso(_OverCentres):
         return "exact gradients of the private rows leave each centre"
 
     def _release_many(self, tasks, draws):
-        """Candidates that differ in lam and rate iterate together. All `draws` are the same."""
+        """Candidates that differ only in lam and rate iterate together. All `draws` are the same."""
         all_rows, fitted = None, {}  # preparations of all rows, by their options
         for X, y, settings, _ in tasks:
             if settings[0].all_rows is not all_rows:
@@ -66,7 +66,7 @@ class DistributedLasso(_OverCentres):
             yield repeated(found, draws)
 
     def _preparation(self, rows, p, fitted):
-        """The preparation, fitted once on all rows, or on the problem's own rows if there are no others."""
+        """The preparation, fitted once on `all_rows` or, if there are none, on the given rows."""
         options = p.preparation, p.components
         if p.all_rows is None:
             return distributed_lasso.Preparation(rows, *options)
@@ -142,8 +142,8 @@ class DPDistributedLasso(_OverCentres):
         """(epsilon, delta)-DP, exactly composed.
 
         Replacing one record changes one centre's sum by at most 2 clip in L2, whatever its target is, and
-        does not change the others. `rounds` adaptive Gaussian releases with that sensitivity are together
-        exactly one of sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 2), and
+        does not change the others. `rounds` adaptive Gaussian releases with that sensitivity together are
+        exactly one of sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3), and
         sigma is the analytic calibration of that one. It covers everything that the centres ever send.
         """
         return (

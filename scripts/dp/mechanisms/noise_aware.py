@@ -27,14 +27,14 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     add-remove: c R^2/n), as `sensitivities.gram` shows, and gets isotropic Gaussian noise. With `robust`,
     the mean of l'^2 x x', l'^2 in [0, kappa^2], is released too, with kappa^2 in place of c. It differs
     from the Hessian if the model is wrong. Given the weights, these are Gaussian releases. Together with
-    the output noise they count as one, with mu^2 the sum of theirs, beside the tilt.
+    the output noise they count as one Gaussian release beside the tilt, whose mu^2 is the sum of theirs.
 
     weights: without the ridge's bias (`dp.inference.linearise`). info["covariance"]: (draws, d, d), of
-    sampling and noise together; info["coarse"]: (draws,), whether linearising is too coarse;
+    sampling and noise together. info["coarse"]: (draws,), whether linearising is too coarse.
     info["minimiser"] (draws, d), info["hessian"] (draws, d, d) and, with `robust`, info["scores"]: the
-    releases that both follow from.
+    releases from which weights and covariance follow.
 
-    covariance: share of mu^2 for the Hessian; what else is released gets the same share.
+    covariance: share of mu^2 for the Hessian. What is released beside weights and Hessian gets as much.
     """
 
     numbers = False
@@ -74,8 +74,10 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return plan._replace(output_scale=plan.output_scale * second / p.output)
 
     def _scales(self, n, p, plan):
-        """Standard deviations (on a matrix's diagonal) of the noise on the Hessian and on what else is
-        released."""
+        """Standard deviations of the noise on the Hessian and on what is released beside it.
+
+        For a matrix it is that on the diagonal.
+        """
         mu = plan.mu_output * math.sqrt(p.covariance) / self._second(vars(p))
         moved = sensitivities.gram(p.bound, plan.adjacency)
         loss = self._kind(p).loss
@@ -116,8 +118,10 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return Release(np.where(failed, 0.0, found.estimate), release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
-        """(the mean of l'^2 x x' if it is not released, None if it equals the Hessian; whether that is too
-        vague for intervals, per draw)."""
+        """(the mean of l'^2 x x', None if it equals the Hessian; whether it is too vague for intervals).
+
+        It is for releases without `robust`. The second part is (draws,).
+        """
         return None, np.zeros(len(weights), dtype=bool)
 
 
@@ -129,10 +133,10 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
     symmetric about x.theta.
 
     Without `robust`, only the slopes' mean square v is released beside the Hessian, a number in
-    [0, tau^2] that one record moves by tau^2/n at most (either adjacency). If errors are independent of
-    x, the mean of l'^2 x x' is v times that of x x', and the Hessian is 1 - v/tau^2 times that, because
-    l'' = 1 - l'^2/tau^2: the one is v/(1 - v/tau^2) times the other. If v's noise is more than a quarter of
-    v or of tau^2 - v, the covariance is unknown, and info["coarse"] says so.
+    [0, tau^2] that one record moves by at most tau^2/n (either adjacency). If errors are independent of
+    x, the mean of l'^2 x x' is v times that of x x'. The Hessian is 1 - v/tau^2 times the mean of x x',
+    because l'' = 1 - l'^2/tau^2. So the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. If v's
+    noise is more than a quarter of v or of tau^2 - v, the covariance is unknown, which info["coarse"] says.
     """
 
     numbers = True

@@ -16,21 +16,24 @@ from dp.privacy import sensitivities
 class NoiseAwareBoosted(BoostedAdaSSP):
     """Boosted AdaSSP, and then two numbers about its residuals. Intervals follow from all its releases.
 
-    The numbers are means at the second half's mean weights: u, of (clip(residual)/clip)^2, and q, the share
-    of residuals that are not clipped. A record's (u, q) is (1, 0), or (u, 1) with u in [0, 1]. Two such
-    points are at most sqrt(2) apart, and none is longer than that. So together they move by sqrt(2)/n
-    under either adjacency, a Gaussian release that takes the share `covariance` of mu^2.
+    The numbers are means over rows, at the mean weights of the second half of the steps: u, the mean of
+    (clip(residual)/clip)^2, and q, the share of residuals that are not clipped. One record's (u, q) is
+    (1, 0), or (u, 1) with u in [0, 1]. Two such points are at most sqrt(2) apart, and none is longer than
+    that. So the pair of means moves by at most sqrt(2)/n under either adjacency. Its Gaussian release takes
+    the share `covariance` of mu^2.
 
-    If errors are independent of x, the sum of clip(residual)^2 x x' is u clip^2 times X'X, and that over
-    residuals that are not clipped q X'X, with the noisy X'X that the descent has released. From these
-    `dp.inference` finds estimates and covariances. If errors spread more in some rows than in others, these
-    are wrong, and `noise_aware_log_cosh` with `robust` has right ones. iterates: "late", from the second
-    half of the steps, or "last", from the last weights alone, by the recursion's own covariance and bias.
+    If errors are independent of x, the sum of clip(residual)^2 x x' is about u clip^2 X'X, and the sum of
+    x x' over the residuals that are not clipped is about q X'X. The noisy X'X that the descent has released
+    takes the place of X'X. From these sums `dp.inference` finds estimates and covariances. If errors spread
+    more in some rows than in others, these are wrong, and `noise_aware_log_cosh` with `robust` gives right
+    ones. iterates: "late" uses the second half of the steps. "last" uses the last weights alone, with the
+    recursion's own covariance and bias.
 
     weights: without the start's bias. info["covariance"]: (draws, d, d), of sampling and noise together.
-    info["coarse"]: (draws,), whether linearising is too coarse, or u, q or 1 are not at least four times
-    the noise on u and q. info["minimiser"] (draws, d): the last weights. info["hessian"], info["scores"]
-    (draws, d, d): both sums, divided by n.
+    info["coarse"]: (draws,), whether linearising is too coarse, or the standard deviation of the noise on u
+    and q is more than a quarter of u, of q or of 1. info["minimiser"] (draws, d): the last weights.
+    info["hessian"], info["scores"] (draws, d, d): the sum over unclipped residuals and the sum of
+    clip(residual)^2 x x', divided by n.
     """
 
     options = BoostedAdaSSP.options | {

@@ -13,7 +13,7 @@ from dp.solvers.lasso_scales import SCALES
 class NonPrivate(Mechanism):
     """The regularised minimiser itself.
 
-    penalty: "l2" (lam/2 ||w||^2), "l1" (lam ||w||_1) or "elastic_net" (both); the last two for the
+    penalty: "l2" (lam/2 ||w||^2), "l1" (lam ||w||_1) or "elastic_net" (both). The last two are for the
     logistic loss only. penalty_scale: the meaning of lam for the penalty "l1", see
     `dp.solvers.lasso_scales`.
     """

@@ -27,8 +27,12 @@ MOST = 0.999  # largest share of epsilon that output noise may take
 
 
 class Plan(NamedTuple):
-    """The noise of a release: b ~ Gamma(d, scale) for `epsilon` = (1 - share) times the whole epsilon,
-    calibrated as `epsilon_b` with a `ridge` added to lam; and output noise ~ Gamma(d, output_scale)."""
+    """The noise of a release.
+
+    share: of the whole epsilon, for the output noise, whose norm is ~ Gamma(d, output_scale). epsilon: the
+    rest of it, for the tilt b, whose norm is ~ Gamma(d, scale). epsilon_b, ridge: what `Tilted.tilt` makes
+    of that epsilon. tolerance: the gradient norm to which minimisers are certified.
+    """
 
     share: float
     epsilon: float
@@ -45,7 +49,7 @@ class Tilted(Mechanism):
     numbers = True
     fit = "l2"
     in_blocks = True
-    law = staticmethod(l2_laplace)  # of the tilt and of the output noise
+    law = staticmethod(l2_laplace)  # distribution of the tilt and of the output noise
 
     def tilt(
         self,
@@ -66,10 +70,11 @@ class Tilted(Mechanism):
         """s: the share of epsilon that the output noise takes.
 
         To second order around the minimiser without tilt, where the Hessian is H, tilt and output noise
-        raise the objective by a multiple of tr(H^-1) (scale/n)^2 + tr(H) output_scale^2. Since
-        tr(H^-1) >= d^2 / tr(H) and tr(H) <= d lam + c R^2, this is at most (1 - s)^-2 + (q/s)^2
-        times what an exact minimiser released with all of epsilon costs, where
-        q = n tau (1 + c R^2/(d lam)) / (kappa R). It is least, (1 + q^(2/3))^3, at s/(1 - s) = q^(2/3).
+        raise the objective by a multiple of tr(H^-1) (scale/n)^2 + tr(H) output_scale^2. An exact
+        minimiser that is released with all of epsilon costs only the first term. Since
+        tr(H^-1) >= d^2 / tr(H) and tr(H) <= d lam + c R^2, the ratio of both is at most
+        (1 - s)^-2 + (q/s)^2 with q = n tau (1 + c R^2/(d lam)) / (kappa R). This is least,
+        (1 + q^(2/3))^3, at s/(1 - s) = q^(2/3).
         """
         q = n * tolerance * (1 + loss.c * bound * bound / (d * lam)) / (loss.kappa * bound)
         return q ** (2 / 3) / (1 + q ** (2 / 3))
@@ -88,7 +93,8 @@ class Tilted(Mechanism):
         loss, tolerance = margin_loss(p.loss), p.tolerance
         calibration = {"calibration": p.calibration} if "calibration" in self.options else {}
         settings = {"lam": p.lam, "bound": p.bound, "loss": loss, **calibration}
-        _, ridge = self.tilt(n, p.epsilon, **settings)  # less epsilon makes it no smaller
+        # The ridge for the whole epsilon. The ridge for the tilt's part of it is no smaller.
+        _, ridge = self.tilt(n, p.epsilon, **settings)
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
         share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)
         if not share <= MOST:
@@ -117,8 +123,8 @@ class Tilted(Mechanism):
     def _release(self, X, y, p, draws, rng):
         """The solver starts from the given fit.
 
-        It is asked for half of the tolerance, and rounding stays below the other half. If a restart were
-        not certified nevertheless, it would release zeros, with its status.
+        It is asked for half of the tolerance, and rounding stays below the other half. If a restart is
+        not certified nevertheless, its weights are zeros and its status says so.
         """
         n, d = X.shape
         plan = self._plan(n, d, p)
@@ -172,7 +178,7 @@ class ObjectivePerturbation(Tilted):
 
 @register("objective_perturbation_cm08")
 class ObjectivePerturbationCM08(Tilted):
-    """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), no account of the Jacobian.
+    """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), without an account of the Jacobian.
 
     epsilon here is what the output noise's share leaves of the whole epsilon. The source claims privacy
     only for losses of margins, so targets that are numbers are refused.

@@ -1,6 +1,8 @@
 """Kinds of options. Each knows its default and the values that it takes.
 
-options = {"clip": Ordinary(1.0), "noise": Choice("analytic", "published"), "parts": Optional(Whole())}
+A mechanism declares, for example:
+
+    options = {"clip": Ordinary(1.0), "noise": Choice("exact", "published"), "parts": Optional(Whole())}
 """
 
 import math
@@ -28,14 +30,15 @@ class Option:
 
     what = ""
 
-    def __init__(self, default=None):
+    def __init__(self, default: object = None) -> None:
         self.default = default
 
     def takes(self, value: object) -> bool:
+        """Whether the value is allowed."""
         raise NotImplementedError
 
     def check(self, name: str, value: object) -> None:
-        """Raise `Refused` unless the option, which has that name, takes the value."""
+        """Raise `Refused` unless the option, which is called `name` in messages, takes the value."""
         if not self.takes(value):
             raise Refused(f"{name} must be {self.what}, not {value!r}")
 
@@ -43,7 +46,7 @@ class Option:
 class Between(Option):
     """A number strictly between two others."""
 
-    def __init__(self, default=None, *, low, high):
+    def __init__(self, default: float | None = None, *, low: float, high: float) -> None:
         super().__init__(default)
         self.low, self.high = low, high
         self.what = f"a number strictly between {low:g} and {high:g}"
@@ -53,12 +56,12 @@ class Between(Option):
 
 
 class Ordinary(Between):
-    """A number whose fourth power and its reciprocal are far from a float's limits.
+    """A number whose fourth power, and the reciprocal of that, are far from a float's limits.
 
-    Beyond them, squares under- or overflow, and vectors would pass a clip to such a norm unchanged.
+    For other numbers squares may underflow or overflow. Then clipping to such a norm would change nothing.
     """
 
-    def __init__(self, default=None):
+    def __init__(self, default: float | None = None) -> None:
         super().__init__(default, low=1e-50, high=1e50)
 
 
@@ -83,7 +86,7 @@ class NonNegative(Option):
 class Whole(Option):
     """A whole number of at least `least`."""
 
-    def __init__(self, default=None, *, least=1):
+    def __init__(self, default: int | None = None, *, least: int = 1) -> None:
         super().__init__(default)
         self.least, self.what = least, f"a whole number of at least {least}"
 
@@ -104,7 +107,7 @@ class Flag(Option):
 class Choice(Option):
     """One of some names. The first is the default unless another is given."""
 
-    def __init__(self, *names, default=None):
+    def __init__(self, *names: str, default: str | None = None) -> None:
         super().__init__(names[0] if default is None else default)
         self.names, self.what = names, f"one of {', '.join(map(repr, names))}"
 
@@ -115,9 +118,9 @@ class Choice(Option):
 
 
 class Optional(Option):
-    """A value of another kind, or none, which is the default."""
+    """A value of another kind, or none. None is the default."""
 
-    def __init__(self, kind):
+    def __init__(self, kind: Option) -> None:
         super().__init__(None)
         self.kind, self.what = kind, f"{kind.what}, or none"
 
@@ -137,7 +140,7 @@ class Name(Option):
 class Settings(Option):
     """A mapping from names of options to values that a mechanism takes; with `lists`, to lists of these."""
 
-    def __init__(self, default, *, lists=False):
+    def __init__(self, default: dict, *, lists: bool = False) -> None:
         super().__init__(default)
         self.lists = lists
         self.what = "a mapping of names to " + ("lists of values" if lists else "values")
@@ -152,7 +155,7 @@ class Settings(Option):
 class Loss(Option):
     """A loss of `dp.losses`: a name, {name: options}, or an object."""
 
-    def __init__(self, default="logistic"):
+    def __init__(self, default: losses.Loss = "logistic") -> None:
         super().__init__(default)
 
     def check(self, name: str, value: object) -> None:
@@ -164,7 +167,7 @@ ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
 
 
 def public_size(p: object) -> str:
-    """The end of a reason if a mechanism uses the number of records, which adjacency would hide.
+    """The end of a reason. Under add-remove it says that the number of records, which is used, is public.
 
     p: the mechanism's `Parameters`.
     """

@@ -14,7 +14,7 @@ from dp.solvers.newton import check_certifiable
 
 
 def certificate(p: Parameters, norm: str = "gradient norm") -> str:
-    """What a reason says about tau."""
+    """What a guarantee's reason says about tau. norm: what tau bounds."""
     return (
         f"tau = {p.tolerance:g} the {norm} that the solver certifies on every data set (in real numbers by "
         f"its rate of convergence; that rounding does not prevent it is a premise, and settings in which "
@@ -28,21 +28,21 @@ def sensitivity(
     """L2 sensitivity of the L2-regularised minimiser under replace-one.
 
     The objective is lam-strongly convex, and replacing one record changes its gradient by at most
-    2 kappa R / n, so the exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri,
-    Monteleoni, Sarwate, JMLR 12, 2011, corollary 8), whatever the signs of the two records' slopes are.
-    So it holds for residuals of numbers as for margins of labels. A point whose gradient norm is at most
-    tau is within tau/lam of the minimiser, so two such points differ by another 2 tau/lam.
+    2 kappa R / n. So the exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri, Monteleoni,
+    Sarwate, JMLR 12, 2011, corollary 8), whatever the signs of the two records' slopes are. So it holds for
+    residuals of numbers as well as for margins of labels. A point whose gradient norm is at most tau is
+    within tau/lam of the minimiser, which adds 2 tau/lam to the distance of two such points.
 
     tolerance: tau, the gradient norm to which the minimiser is certified on every data set.
     """
     kappa = losses.get(loss).kappa
     if not np.isfinite(kappa):
-        raise Refused(f"the {loss} loss states no gradient bound, so its minimiser has no bound")
+        raise Refused(f"the {loss} loss has no gradient bound, so no noise covers its minimiser")
     return 2 * kappa * bound / (n * lam) + 2 * tolerance / lam
 
 
 class Perturbed(Mechanism):
-    """w + z: the minimiser that `fit` names in `dp.solvers.fits`, plus noise at a subclass' scale.
+    """w + z: the minimiser that `fit` names in `dp.solvers.fits`, plus noise of a subclass' scale.
 
     If the minimiser is not certified to `tolerance`, nothing is released: the weights are zeros, with
     the status "not_converged". A finite guarantee is for settings in which no data can cause this.
@@ -53,7 +53,7 @@ class Perturbed(Mechanism):
     # Whether the guarantee rests on the fit's certificate. If so, settings in which data could prevent the
     # certificate are refused.
     certified = True
-    law = staticmethod(l2_laplace)  # of the noise
+    law = staticmethod(l2_laplace)  # distribution of the noise
 
     def scale(self, n: int, d: int, p: Parameters) -> float:
         """Scale of the noise for public size n and d coordinates."""
@@ -114,7 +114,7 @@ class OutputPerturbation(Perturbed):
         return sensitivity(n, p.lam, p.bound, p.loss, p.tolerance) / p.epsilon
 
     def _guarantee(self, n, d, p):
-        """epsilon-DP (CM08 theorem 1; CMS11 theorem 6, with the certified minimiser paid for)."""
+        """epsilon-DP (CM08 theorem 1; CMS11 theorem 6), with noise for the solver's tolerance too."""
         scale = self.scale(n, d, p)
         return (
             f"the minimiser's L2 sensitivity is at most 2 kappa R/(n lambda) + 2 tau/lambda = "
@@ -126,9 +126,9 @@ class OutputPerturbation(Perturbed):
 class GaussianOutputPerturbation(OutputPerturbation):
     """w + z, z Gaussian: the minimiser's L2 sensitivity over the Gaussian-DP parameter mu.
 
-    Under add-remove, Lambda = n lambda beside the sum of the losses is a public number, the same with and
-    without a record. The record moves the minimiser by at most kappa R / Lambda. Certified points for n
-    and n + 1 records are within n tau/Lambda and (n + 1) tau/Lambda of their minimisers.
+    Under add-remove, Lambda = n lambda beside the sum of the losses is a public number, which is the same
+    with and without a record. The record moves the minimiser by at most kappa R / Lambda. Certified points
+    for n and n + 1 records are within n tau/Lambda and (n + 1) tau/Lambda of their minimisers.
     """
 
     delta = "needed"

@@ -12,7 +12,7 @@ from dp.mechanisms.options import Optional, Positive, Whole
 from dp.noise import gaussian
 from dp.privacy.profiles import Gaussian
 
-TOGETHER = 1 << 20  # most numbers in a step's batches of all draws: 8 MB
+TOGETHER = 1 << 20  # most numbers in one step's batches, over all draws: 8 MB
 
 
 @register("output_sgd")
@@ -23,13 +23,13 @@ class OutputSGD(Mechanism):
     lambda-strongly convex and smooth with c R^2 + lambda, c = 1/4. So a step brings two points to at most
     rho = max(|1 - eta lambda|, |1 - eta (c R^2 + lambda)|) times their distance. An eta with rho > 1 is
     refused. The order does not depend on the rows. With the same order, neighbours take the same steps
-    except for one batch per pass, where gradients differ by 2 kappa R/b. So the last weights move by at
-    most
+    except for one batch per pass, where their gradients differ by at most 2 kappa R/b. So the last weights
+    move by at most
 
         2 eta kappa R/b (1 + rho^m + .. + rho^((k-1) m)), k passes of m batches,
 
-    where in the worst case the record is in the last batch of every pass. At lambda = 0 this is k times the
-    first factor, as in the source. The noise's standard deviation is this bound over mu.
+    which is for the worst case, a record in the last batch of every pass. At lambda = 0 this is k times
+    the first factor, as in the source. The noise's standard deviation is this bound over mu.
 
     learning_rate: eta; by default 1/sqrt(n), as in the source, and at most 1/(c R^2 + lambda).
     """

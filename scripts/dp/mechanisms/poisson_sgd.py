@@ -18,8 +18,8 @@ class PoissonSGD(Classifier):
     Every record is in a step's batch independently with probability q = `sampling`. The sum is divided by
     the expected size q n, which is public, and never by the actual size, which is not. One step is the
     Poisson-subsampled Gaussian mechanism with noise of standard deviation C times `multiplier`. All
-    steps compose by privacy loss distributions (`dp.privacy.composition.sampled_multiplier`), exactly if
-    q = 1. Shuffled batches are different: no such amplification is proven for them.
+    steps are composed by privacy loss distributions (`dp.privacy.composition.sampled_multiplier`), or
+    exactly if q = 1. Shuffled batches are different: no such amplification is proven for them.
     """
 
     delta = "needed"
@@ -31,7 +31,7 @@ class PoissonSGD(Classifier):
         **ADJACENCY,
     }
 
-    check = Classifier.parameters  # its guarantee composes distributions, which takes a second
+    check = Classifier.parameters  # the guarantee composes distributions, which takes a second
 
     def _check_together(self, n, d, p):
         super()._check_together(n, d, p)
@@ -42,7 +42,7 @@ class PoissonSGD(Classifier):
             )
 
     def _noise(self, p):
-        """(standard deviation over C, of the noise on a batch's sum; the profile of all steps)."""
+        """(standard deviation of the noise on a batch's sum, over C; the profile of all steps)."""
         if p.sampling >= 1:
             return vector_sum(1.0, p.adjacency) * math.sqrt(p.iterations) / p.mu, Gaussian(p.mu)
         return composition.sampled_multiplier(

@@ -1,12 +1,12 @@
 """Posterior sampling: one exact draw from a tempered posterior on a public ball.
 
-The density exp(-gamma (F(w) + n lam/2 ||w||^2)) on ||w|| <= rho, F the summed loss, is the
-exponential mechanism: replacing a record changes F(w) by at most D = sup |l - l'| over records and
-the ball, hence the density by at most e^(gamma D), and its integral by as much again. With
-gamma = epsilon/(2D) the draw is epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg, Smola, ICML
-2015). The draw must be exact: a sampler t away in total variation would add (1 + e^epsilon) t to
-delta. So this is a rejection sampler that continues until it accepts, since giving up would be an event
-that distinguishes data sets.
+The density is exp(-gamma (F(w) + n lam/2 ||w||^2)) on ||w|| <= rho, where F is the summed loss. This is
+the exponential mechanism. Replacing a record changes F(w) by at most D = sup |l - l'| over records and
+the ball. So the density before normalisation changes by a factor of at most e^(gamma D), and so does its
+integral. With gamma = epsilon/(2D) the draw is epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg,
+Smola, ICML 2015). The draw must be exact: a sampler that is t away in total variation would add
+(1 + e^epsilon) t to delta. So this is a rejection sampler that continues until it accepts. To give up
+would be an event that distinguishes data sets.
 """
 
 import math
@@ -19,7 +19,7 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Optional, Ordinary, Whole
 from dp.privacy import posterior
 
-MOST = 1e8  # most proposals per draw that any data set may need on average: minutes
+MOST = 1e8  # most proposals per draw that any data set may need on average, which take minutes
 
 
 @register("posterior_sampling")
@@ -28,8 +28,8 @@ class PosteriorSampling(Mechanism):
 
     Restarts are independent single draws. The guarantee is for each by itself.
 
-    proposals: None continues until a draw is accepted; settings in which that might take an absurd time
-    are refused. A number limits the proposals per restart, on average. A restart without a draw then gets
+    proposals: None continues until a draw is accepted; settings in which that might take too long are
+    refused. A number limits the proposals per restart, on average. A restart without a draw then gets
     the status "not_sampled". The probability of that depends on the data, so there is no guarantee.
     """
 

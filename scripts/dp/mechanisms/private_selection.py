@@ -1,4 +1,4 @@
-"""Settings that runs of a mechanism on the private rows choose, where the whole choice is paid for."""
+"""Settings chosen by runs of a mechanism on the private rows, with a guarantee for the whole choice."""
 
 import itertools
 import json
@@ -17,18 +17,18 @@ from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords
 
-# Points of a profile that is not Gaussian: few if only the events' bound needs it, many if delta is read.
-POINTS = np.concatenate(
-    [np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26]
-)  # times the total epsilon
+# Points of a profile that is not Gaussian, in units of the total epsilon. There are few where only the
+# events' bound needs the profile, and many where delta is read.
+POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
 CLOSE = 2e-3  # share of the total epsilon that the runs may leave unspent
-LARGEST = 100  # total epsilon, so that e^epsilon of what is tried stays far from a float's limits
+LARGEST = 100  # total epsilon. So e^epsilon of all that is tried stays far from a float's limits
 
 
 class Plan(NamedTuple):
     """One run: (epsilon, delta) of the mechanism, mu of its score, and the settings to draw from.
 
-    candidates: a dictionary of arguments each. total: epsilon of the whole choice at the asked delta.
+    candidates: per setting, a dictionary of arguments. total: epsilon of the whole choice at the delta that
+    was asked for. adjacency, reason: of the first setting's guarantee.
     """
 
     epsilon: float
@@ -50,12 +50,12 @@ class PrivateSelection(Mechanism):
     1/mu. So the score is a release with Gaussian parameter mu, composed with that of the weights. The
     settings are drawn independently of the data. Setting, weights and noisy score together are what
     `dp.privacy.selection` calls Q, with the largest of the settings' profiles. By its theorems, the run
-    with the least score may be released. epsilon of the runs is the largest for which the total, the
-    better of the profile and the Rényi bound, is the epsilon asked for. Under the Poisson law, K may be
-    0: then a fixed default is released, weights of 0.
+    with the least score may be released. The epsilon of a run is the largest for which the total, by the
+    better of the profile bound and the Rényi bound, is at most the epsilon asked for. Under the Poisson
+    law, K may be 0. Then a fixed default, weights of 0, is released.
 
-    score: "exact" compares runs by the score without noise. This is often done in the belief that it costs
-    nothing more, but it does: `selection.cost_of_exact_score`.
+    score: "exact" compares runs by the score without noise. This is often believed to cost nothing more,
+    but it does: see `selection.cost_of_exact_score`.
 
     settings: options of `of` that do not vary. grid: name -> values to draw from. If "lambda" is not one of
     the names, lambda is `lam` or, without that, found by the rule. share: the share of one run's mu^2 that
@@ -66,7 +66,7 @@ class PrivateSelection(Mechanism):
 
     delta = "needed"
     needs_lambda = False
-    uses_public_rows = True  # of mechanisms that do
+    uses_public_rows = True  # if the mechanism `of` does
     facts = tuple(FACTS)
     reports = ("setting",)
     options = {
@@ -89,7 +89,7 @@ class PrivateSelection(Mechanism):
         return of._classes(SimpleNamespace(**options, classes=p.classes))
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Check every setting at the whole epsilon, because the runs' own epsilon takes long to find."""
+        """Check every setting, at the whole epsilon because it takes long to find the epsilon of a run."""
         p = self.parameters(n, d, **settings)
         for arguments in _candidates(n, d, p, p.epsilon, p.delta):
             MECHANISMS[p.of].check(n, d, **arguments)
@@ -97,7 +97,7 @@ class PrivateSelection(Mechanism):
     def _check_together(self, n, d, p):
         if p.of not in MECHANISMS or p.of == self.name:
             near = did_you_mean(p.of, MECHANISMS)
-            raise Refused(f"{self.name}: of is another mechanism's name, not {p.of!r}{near}")
+            raise Refused(f"{self.name}: of must name another mechanism, not {p.of!r}{near}")
         of = MECHANISMS[p.of]
         if not of.private or of.uses_all_rows:
             raise Refused(f"{self.name} cannot run {p.of}, which gives its rows no privacy")
@@ -119,7 +119,9 @@ class PrivateSelection(Mechanism):
                 else:
                     of.check_options({name: value})
         if len(set(_numbers(p))) > 1:
-            raise Refused(f"{self.name}: some settings are for classes, others for numbers")
+            raise Refused(
+                f"{self.name}: some settings are for classes and others for numbers: keep one kind"
+            )
 
     def _plan(self, n, d, p):
         asked = {
@@ -149,7 +151,7 @@ class PrivateSelection(Mechanism):
         public = {"public": p.public, "initial": p.initial} if of.uses_public_rows else {}
         law, noise, *rngs = rng.spawn(2 + len(plan.candidates))
         counts = [selection.draw(p.law, p.runs, law) for _ in range(draws)]
-        draw = np.repeat(np.arange(draws), counts)  # whose run it is
+        draw = np.repeat(np.arange(draws), counts)  # the draw that each run belongs to
         setting = law.integers(len(plan.candidates), size=len(draw))
         runs = Release(
             np.zeros((len(draw), X.shape[1], *([p.classes] if p.classes else []))),
@@ -209,9 +211,9 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The total grows nearly in proportion to epsilon of the runs. So scaling that epsilon, starting from the
-    value for a Gaussian mechanism, finds it in a few steps. If that leaves the interval between two known
-    values, its middle is tried.
+    The total grows nearly in proportion to the epsilon of a run. So a few steps that scale this epsilon
+    find it, starting from the value for a Gaussian mechanism. If a step leaves the interval between two
+    known values, the middle of that interval is tried.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))
@@ -229,9 +231,12 @@ def _plan(n, d, text):
         inner *= (1 - CLOSE / 4) * p.epsilon / plan.total
         if not low < inner < high:
             inner = (low + high) / 2 if high < math.inf else 2 * low
-        if inner < 1e-9 * p.epsilon:  # of a mechanism that gives no less away if less is asked for
+        if inner < 1e-9 * p.epsilon:  # what is proven does not fall with the epsilon asked for
             break
-    raise Refused(f"private_selection found no epsilon of {p.of}'s runs for {p.epsilon:g} in all")
+    raise Refused(
+        f"private_selection finds no epsilon for runs of {p.of} that costs {p.epsilon:g} in all: give a "
+        f"larger epsilon, or another mechanism"
+    )
 
 
 def _at(n, d, p, epsilon, delta):
@@ -253,7 +258,7 @@ def _at(n, d, p, epsilon, delta):
 
 
 def _with_exact_score(n, d, p, plan):
-    """The same runs with scores without noise, which cost what `selection` says."""
+    """The same runs with scores without noise, at the cost that `selection` gives for these."""
     _, stated = _stated(n, d, p, plan.epsilon, plan.delta)
     one = max(
         profile.epsilon(p.delta / p.runs) if p.delta < p.runs else 0.0
@@ -263,13 +268,13 @@ def _with_exact_score(n, d, p, plan):
 
 
 def _stated(n, d, p, epsilon, delta):
-    """(arguments of every setting, the mechanism's guarantee with it)."""
+    """(arguments of every setting, the mechanism's guarantee with each)."""
     candidates = _candidates(n, d, p, epsilon, delta)
     stated = [MECHANISMS[p.of].guarantee(n, d, **arguments) for arguments in candidates]
     if not all(math.isfinite(each.epsilon) for each in stated):
         raise Refused(f"private_selection needs a proven epsilon of each run, and {p.of} has none")
     if len({each.adjacency for each in stated}) > 1:
-        raise Refused("private_selection needs all settings under one adjacency")
+        raise Refused("private_selection needs one adjacency for all settings: change the grid")
     return candidates, stated
 
 

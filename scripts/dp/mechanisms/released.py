@@ -1,7 +1,8 @@
 """What some released programs do, described from their facts and written anew. Claims are the programs'.
 
-config/experiments/released_code.yaml names repositories and commits. Two more are in the files of their
-repaired forms: `boosted_adassp_released`, `tukey_em_released`. Nothing here is about the papers' theorems.
+config/experiments/released_code.yaml names repositories and commits. Two more programs are in the files of
+their repaired forms: `boosted_adassp_released`, `tukey_em_released`. Nothing here is about the theorems of
+the papers.
 """
 
 import math
@@ -17,13 +18,13 @@ from dp.privacy import composition, quadratics
 
 
 class _SeededByAByte:
-    """Normal draws; each row is from NumPy's legacy generator with one of 256 seeds, which `rng` draws."""
+    """Normal draws. Each row is from NumPy's legacy generator, with one of 256 seeds, drawn by `rng`."""
 
-    def __init__(self, rng, draws):
+    def __init__(self, rng: np.random.Generator, draws: int) -> None:
         seeds, self.which = np.unique(rng.integers(256, size=draws), return_inverse=True)
         self.states = [np.random.RandomState(seed) for seed in seeds]
 
-    def standard_normal(self, shape):
+    def standard_normal(self, shape: tuple[int, int]) -> np.ndarray:
         return np.array([state.standard_normal(shape[1]) for state in self.states])[self.which]
 
 
@@ -32,8 +33,9 @@ class AMPReleased(AMP):
     """AMP as a program whose generator gets one random byte as its seed before it draws the noise.
 
     So there are 256 pairs of tilt and output noise, and 256 possible releases of a data set. Whoever knows
-    all records but one can compute them for every candidate for that record. (Besides, if the solver stops
-    early, the program searches again with a doubled bound on the gradient, which depends on the data too.)
+    all records but one can compute these releases for every candidate for that record. (Besides, if the
+    solver stops early, the program searches again with a doubled bound on the gradient, which also depends
+    on the data.)
     """
 
     def _guarantee(self, n, d, p):
@@ -50,7 +52,7 @@ class AMPReleased(AMP):
 
 @register("adassp_released")
 class AdaSSPReleased(Mechanism):
-    """The program of AdaSSP's experiments, from rows as they come: its own scaling, then the algorithm.
+    """The program of AdaSSP's experiments: its own scaling of the rows, then the algorithm.
 
     It subtracts the targets' mean and divides them by their largest size, standardises columns, and
     divides each row by its norm. Then it releases the smallest eigenvalue of X'X + I, that matrix and X'y,
@@ -115,7 +117,8 @@ class FunctionalReleased(Mechanism):
         n, d = X.shape
         count = quadratics.coefficients(d)
         noise = laplace(count, (1 + count) / p.epsilon, draws, rng)
-        # sensitivities: 2R of x y, 0 of x^2, R^2 of a product, which stands on both sides of the diagonal
+        # Sensitivities: 2R for x y, 0 for x^2, and R^2 for a product of two columns, which `unpack` halves
+        # because it stands on both sides of the diagonal.
         rows, columns = np.triu_indices(d)
         noise[:, :d] *= 2 * p.bound
         noise[:, d:] *= np.where(rows == columns, 0.0, 2 * p.bound**2)
@@ -164,10 +167,10 @@ class LeastSquaresReleased(Mechanism):
 class PoissonSGDReleased(Mechanism):
     """Opacus' DP-SGD, given a batch size and a target epsilon; logistic loss.
 
-    The number of batches is n/batch rounded up. A record is in each with the probability 1 over that
-    number, and a sum of clipped gradients with noise is divided by the whole part of n times that
-    probability. All three follow from n. Its accounting is for add-remove, under which n is private. A
-    row of 0 stands for no record.
+    The number of batches is n/batch, rounded up. A record is in each batch with a probability of 1 over
+    that number. A sum of clipped gradients with noise is divided by n times that probability, rounded down.
+    All three follow from n. The program's accounting is for add-remove, under which n is private. A row of
+    zeros is treated as no record.
     """
 
     delta = "needed"
@@ -208,14 +211,14 @@ class PoissonSGDReleased(Mechanism):
         return Release(w, np.full(draws, "ok"), {"scale": p.clip * sigma / divisor})
 
 
-REGULARISATION = 1e-8  # beside the mean loss
+REGULARISATION = 1e-8  # the ridge of `NewtonReleased`, beside the mean loss
 
 
 def zero_concentrated(epsilon: float, delta: float) -> float:
     """rho with epsilon = rho + sqrt(4 rho log(sqrt(pi rho)/delta)): Bun, Steinke (TCC 2016), lemma 3.6."""
     from scipy.optimize import brentq
 
-    def over(root):  # of rho; below delta/sqrt(pi) the logarithm is none
+    def over(root):  # root = sqrt(rho); a negative logarithm counts as 0
         room = math.log(max(math.sqrt(math.pi) * root / delta, 1.0))
         return root**2 + 2 * root * math.sqrt(room) - epsilon
 
@@ -226,11 +229,11 @@ def zero_concentrated(epsilon: float, delta: float) -> float:
 class NewtonReleased(Mechanism):
     """The damped private Newton method that is a baseline in DP-Newton's program; logistic loss.
 
-    It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of rho, the
-    Hessian for the rest of it, each divided by T; eigenvalues below 1e-5 are raised to 1e-5. The step along
-    the noisy direction has the length min(log(1 + s)/s, 1), where s is the size of the direction *without
-    noise*. (The program also resets weights that exceed a multiple of the norm of the minimiser without
-    privacy. That is not described here.)
+    It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of rho/T, and
+    the Hessian for the rest of rho/T. Eigenvalues below 1e-5 are raised to 1e-5. The step is the
+    noisy direction times min(log(1 + s)/s, 1), where s is the norm of the direction *without noise*. (The
+    program also resets weights that exceed a multiple of the norm of the minimiser without privacy. That is
+    not described here.)
     """
 
     delta = "needed"

@@ -19,11 +19,11 @@ from dp.privacy import sensitivities
 from dp.privacy.profiles import Gaussian
 from dp.privacy.quadratics import noisy_inverse
 
-CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # of a loss at most, times R^2
+CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # largest curvature of a record's loss, over R^2
 
 
 def gradient_sum(p: Parameters, loss: str = "logistic") -> float:
-    """L2 sensitivity of a sum of gradients."""
+    """L2 sensitivity of the sum of the records' gradients."""
     return sensitivities.vector_sum(gradient_norm(p, loss), p.adjacency)
 
 
@@ -31,11 +31,12 @@ def gradient_sum(p: Parameters, loss: str = "logistic") -> float:
 class PreconditionedGradientDescent(Classifier):
     """Gradient descent preconditioned by one noisy majorant of all Hessians.
 
-    c X'X/n, c = 1/4 (softmax: 1/2), is at least the Hessian everywhere (Boehning, Lindsay, 1988;
-    Boehning, 1992), so with its inverse every step without noise descends. It is released once, with
+    c X'X/n with c = 1/4 (softmax: 1/2) is at least the Hessian everywhere (Boehning, Lindsay, 1988;
+    Boehning, 1992). So with its inverse every step without noise descends. It is released once, with
     isotropic noise of standard deviation s for a Frobenius sensitivity of sqrt(2) c R^2/n (add-remove: c
-    R^2/n). Its negative eigenvalues are set to 0; s sqrt(2d), about the noise's largest eigenvalue, and
-    lambda are added. Then there are T steps w <- w - P (gradient + lambda w + noise).
+    R^2/n). Negative eigenvalues of the result are set to 0. Then s sqrt(2d), about the noise's largest
+    eigenvalue, and lambda are added to all. P is the inverse of this. T steps follow:
+    w <- w - P (gradient + lambda w + noise).
 
     share: of mu^2 for the matrix. iterations: T, by default 5 if n mu/sqrt(d) < 150, and else 10.
     """
@@ -48,7 +49,7 @@ class PreconditionedGradientDescent(Classifier):
     )
 
     def _scales(self, n, d, p):
-        """(T, standard deviation on the matrix, on every mean gradient)."""
+        """(T, standard deviation of the noise on the matrix, that on every mean gradient)."""
         mu = p.mu
         steps = p.iterations or (5 if n * mu / math.sqrt(d) < 150 else 10)
         matrix = CURVATURE[p.loss] * sensitivities.gram(p.bound, p.adjacency) / n
@@ -89,10 +90,11 @@ class DPNewton(Mechanism):
     """Newton's method with noise on gradients and on directions (Ganesh et al., NeurIPS 2023), logistic.
 
     In each step, the mean gradient g and the trace of the Hessian H are released with noise. The ridge l =
-    max((c tr/(n^2 rho))^(1/3), 1/n), c = 1/2, rho half of the direction's mu^2, follows from the noisy
-    trace. The direction (H + (l + lambda) I)^-1 g for the noisy g moves by at most |g| D when one record
-    changes, with D from `dp.privacy.sensitivities.newton_direction`. It is released with noise |g| D/mu.
-    The source has R = 1; here, everything is computed as for rows within 1, with weights in units of 1/R.
+    max((c tr/(n^2 rho))^(1/3), 1/n) follows from the noisy trace; c = 1/2, and rho is half of the
+    direction's mu^2. The direction (H + (l + lambda) I)^-1 g for the noisy g moves by at most |g| D when
+    one record changes, with D from `dp.privacy.sensitivities.newton_direction`. It is released with noise
+    of standard deviation |g| D/mu. The source has R = 1; here, everything is computed as for rows within
+    1, with weights in units of 1/R.
 
     hessian: "upper_bound", weights tanh(z/2)/(2z), the tightest quadratic upper bound of the loss that
     touches it at the margin z: steps do not diverge; or "exact", s(1-s), whose noisy step v is
@@ -100,9 +102,9 @@ class DPNewton(Mechanism):
     for traces, 27 % for directions, each over T = `iterations`.
 
     trace: "floored" raises the noisy trace to at least the standard deviation of its noise, a public
-    number; "published" raises it to at least 0. If n epsilon is small, noise makes traces negative. Then
-    the ridge falls to 1/n, D grows as 1/l^2, and one such step throws weights to lengths of 10^5. (The
-    source's program then starts again, at a length that it takes from the exact minimiser.) With the
+    number; "published" raises it to at least 0. If n epsilon is small, noise may make a trace negative.
+    Then the ridge falls to 1/n, and since D grows as 1/l^2, a single step can make weights as long as 10^5.
+    (The source's program then starts again, at a length that it takes from the exact minimiser.) With the
     floor, |g| D/mu is at most 0.28 |g|/l.
     """
 
@@ -115,7 +117,7 @@ class DPNewton(Mechanism):
     } | ADJACENCY
 
     def _scales(self, n, p):
-        """Standard deviations on every mean gradient and mean trace, and every direction's mu."""
+        """(standard deviation on every mean gradient, that on every mean trace, every direction's mu)."""
         gradient, trace, direction = (
             p.mu * math.sqrt(share / p.iterations) for share in (0.70, 0.03, 0.27)
         )
@@ -168,8 +170,8 @@ class DPNewton(Mechanism):
 
 
 def _weights(z, hessian):
-    """Weights of the records in the Hessian, or in its upper bound, at margins z: in [0, 1/4]."""
-    z = np.nan_to_num(z)  # if products overflow, so that a record's share remains bounded
+    """Weights in [0, 1/4] of the records in the Hessian, or in its upper bound, at margins z."""
+    z = np.nan_to_num(z)  # if products overflow, a record's share must stay bounded
     if hessian == "exact":
         s = (1 + np.tanh(z / 2)) / 2
         return s * (1 - s)

@@ -14,7 +14,7 @@ from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positi
 from dp.noise import l2_laplace
 
 CHUNK_BYTES = 1 << 29  # rows and noise held at a time
-EXAMPLES_BYTES = 1 << 22  # of a step's batches of all runs that descend together: the L3 cache
+EXAMPLES_BYTES = 1 << 22  # one step's batches, over all runs that descend together: the L3 cache
 OPTIONS = {
     "batch": Whole(50),
     "epochs": Whole(1),
@@ -51,7 +51,7 @@ class _SGD(Mechanism):
 
     needs_rng = True
     law = staticmethod(l2_laplace)
-    as_run = False  # the updates of E18's program in place of its formulas'
+    as_run = False  # whether updates are those of E18's program in place of those of its formulas
 
     def _scale(self, p):
         """Scale of the norm-Laplace noise on each batch's sum of gradients; 0 without noise."""
@@ -85,7 +85,8 @@ class _SGD(Mechanism):
             intercepts = np.zeros((len(candidates), len(runs)))
             *others, last = self._alike(candidates)
             for p, chosen in (*others, last):
-                # candidates share their draws; to copy generators takes longer than a short descent
+                # Candidates share their draws, so each group but the last needs copies of the
+                # generators. To copy them takes longer than a short descent.
                 again = runs if chosen is last[1] else copy.deepcopy(runs)
                 lams = [candidates[k].lam for k in chosen]
                 weights[chosen], intercepts[chosen] = self._descend(trains, again, lams, cache, p)
@@ -99,7 +100,7 @@ class _SGD(Mechanism):
     def _descend(self, trains, runs, lams, cache, p):
         """Weights (values of lambda, runs, d) and intercepts (values, runs).
 
-        cache: the latest rows, for other settings of the same runs.
+        cache: the latest rows, which other settings of the same runs may use again.
         """
         n, d = trains[0][0].shape
         scale = self._scale(p)
@@ -107,7 +108,7 @@ class _SGD(Mechanism):
         width = (p.dimensions or d) + p.bias
         projected = p.dimensions is not None
         residual = losses.get(p.loss).residual
-        held = 8 * width * (len(plan[0]) + n * projected)  # noise of a pass, and rows of its own
+        held = 8 * width * (len(plan[0]) + n * projected)  # bytes of noise, and of projected rows
         step = min(CHUNK_BYTES // held, EXAMPLES_BYTES // (8 * width * int(plan[2].max())))
         parts = []
         for j in range(0, len(runs), max(1, step)):
@@ -220,41 +221,43 @@ PROGRAM = {key: kind for key, kind in OPTIONS.items() if key not in ("loss", "ba
 
 
 class _AsRun:
-    """The updates of E18's program (github.com/IngvarBjarki/master_thesis), which are not its formulas'.
+    """The updates of E18's program (github.com/IngvarBjarki/master_thesis), which differ from its formulas.
 
     Gradients are `dp.descents.stochastic.program_gradient`, and lambda multiplies the sum of the weights,
-    one number for all coordinates. The logistic loss alone.
+    one number for all coordinates. The only loss is logistic.
     """
 
     numbers = False
     as_run = True
 
     def _by_rule(self, n, d, p):
-        """What the program has no options for."""
+        """Values for which the program has no options."""
         return {"loss": "logistic", "batch_final": None}
 
 
 @register("dp_sgd_as_run")
 class DPSGDAsRun(_AsRun, DPSGD):
-    """E18's program: a uniform direction, every coordinate of it times a radius of its own.
+    """E18's program: the noise is a uniform direction, each coordinate of which has its own radius.
 
     The sum of gradients still moves by at most 2 clip. But the noise (v_1 l_1, .., v_D l_D), with v uniform
-    on the sphere and each l_j Gamma(D, 2 clip/epsilon), does not have the density exp(-epsilon ||z||/
-    (2 clip)) for which the proof is made. Far out along one coordinate, its density falls like
-    exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), from the least sum_j |z_j|/v_j. The quotient of that
-    at (t, 0) and (t, c) grows like exp(t^(1/3)) without bound.
+    on the sphere and each l_j ~ Gamma(D, 2 clip/epsilon), does not have the density
+    exp(-epsilon ||z||/(2 clip)) that the proof needs. Far out along one coordinate, its density falls like
+    exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), which comes from the v with the least
+    sum_j |z_j|/|v_j|. The quotient of densities at (t, 0) and (t, c) grows without bound: its logarithm
+    grows like t^(1/3).
     """
 
     options = PROGRAM
 
     @staticmethod
     def law(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Noise (size, dimension) as the program draws it."""
         direction = rng.standard_normal((size, dimension))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         return direction * rng.gamma(dimension, scale, (size, dimension))
 
     def _guarantee(self, n, d, p):
-        """None from two coordinates on: the privacy loss of this noise has no bound."""
+        """None for two coordinates or more, because the privacy loss of this noise has no bound."""
         if (p.dimensions or d) + p.bias == 1:
             reason = f"one coordinate has Laplace noise of scale {self._scale(p):.6g} in each pass"
             return p.proven(reason, p.epochs * p.epsilon)

@@ -15,14 +15,14 @@ def lasso_sensitivity(lam: float) -> float:
     """An upper bound on the L2 sensitivity of the L1-regularised logistic minimiser, for any n.
 
     The loss is positive and log 2 at w = 0, so a minimiser w has lam ||w||_1 <= F(w) <= F(0) = log 2.
-    Two of them, each on its own data, are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam apart. A much
+    The minimisers of two data sets are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam apart. A much
     smaller bound is not possible: the L1 penalty has no curvature, and one record of n can move the
     minimiser from one corner of the L1 ball to another.
     """
     return 2 * math.log(2) / lam
 
 
-DATA_DEPENDENT = ("standardised", "lassoglm")  # scales that look at the rows
+DATA_DEPENDENT = ("standardised", "lassoglm")  # penalty scales that depend on the rows
 
 
 @register("lasso_output_perturbation")
@@ -31,11 +31,11 @@ class LassoOutputPerturbation(Perturbed):
 
     This is algorithm 1 as Veldhuizen (2020) runs it. The noise is that of output perturbation, whose
     sensitivity bound needs the curvature of an L2 penalty. `elastic_net_output_perturbation` is the
-    repaired form. The point at which the solver ended is scaled to ||w||_1 <= log 2 / lam, where all
-    minimisers are, so that the guarantee holds for every data set, certified or not.
+    repaired form. The point that the solver found is scaled to ||w||_1 <= log 2 / lam, where all minimisers
+    are. So the guarantee holds for every data set, whether the point was certified or not.
 
-    penalty_scale: the meaning of lam in the fit, see `dp.solvers.lasso_scales`; the source leaves it open.
-    The noise is always calibrated as if lam stood beside the mean loss.
+    penalty_scale: the meaning of lam in the fit, see `dp.solvers.lasso_scales`. The source does not say it.
+    The noise is always calibrated as if lam multiplied the penalty beside the mean loss.
     """
 
     fit = "l1"
@@ -81,7 +81,7 @@ class ElasticNetOutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2.
 
     z ~ Gamma(d, sensitivity / epsilon) as in output perturbation, because lam (here lambda2) alone makes
-    the objective strongly convex. There is no free intercept, for the same reason as there.
+    the objective strongly convex. As there, no intercept is free.
 
     lambda1: weight of ||w||_1; None means lam. It costs no privacy.
     """
@@ -96,10 +96,10 @@ class ElasticNetOutputPerturbation(Perturbed):
     def _guarantee(self, n, d, p):
         """epsilon-DP, as output perturbation.
 
-        The proof of `dp.mechanisms.output_perturbation.sensitivity` uses that the objectives of
-        neighbours are lam-strongly convex and differ by a function with gradient at most 2R/n; the
-        convex term lambda1 ||w||_1 is in both. A point with a subgradient of norm tau is within
-        tau/lam of the minimiser, because subgradients of a lam-strongly convex function are
+        The proof of `dp.mechanisms.output_perturbation.sensitivity` needs that the objectives of
+        neighbours are lam-strongly convex and differ by a function with gradient at most 2R/n. This still
+        holds, because both contain the convex term lambda1 ||w||_1. A point with a subgradient of norm tau
+        is within tau/lam of the minimiser, because subgradients of a lam-strongly convex function are
         lam-strongly monotone.
         """
         scale = self.scale(n, d, p)

@@ -32,7 +32,7 @@ class SubsampleAggregate(Mechanism):
 
     def _check_together(self, n, d, p):
         if p.parts is not None and p.parts > n:
-            raise Refused(f"{n} rows cannot be cut into {p.parts} parts")
+            raise Refused(f"{n} rows cannot be cut into {p.parts} parts: give fewer parts")
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP from the L2 sensitivity 2B/k."""
@@ -56,7 +56,7 @@ class SubsampleAggregate(Mechanism):
         blocks = np.array_split(np.arange(n), k)
         fits = [minimise(X[rows], y[rows], p.lam, loss=p.loss)[0] for rows in blocks]
         fits = np.concatenate(fits)
-        # A fit that failed is replaced by the centre; clipping would let it through.
+        # A fit that failed is not a number, which clipping would keep. The centre replaces it.
         fits = np.where(np.isfinite(fits).all(axis=1)[:, None], fits, 0.0)
         clipped = np.linalg.norm(fits, axis=1) > p.radius
         noise = (gaussian if p.delta else l2_laplace)(d, scale, draws, rng)

@@ -1,8 +1,8 @@
 """Linear regression from noisy sufficient statistics X'X and X'y (SSP, and AdaSSP).
 
 `dp.privacy.sensitivities.gram_and_moment` proves how far a record moves both together, for labels and for
-targets that are numbers in [-1, 1]; `dp.privacy.sensitivities.smallest_eigenvalue` how far it moves the
-smallest eigenvalue of X'X.
+targets that are numbers in [-1, 1]. `dp.privacy.sensitivities.smallest_eigenvalue` proves how far it moves
+the smallest eigenvalue of X'X.
 """
 
 import math
@@ -22,7 +22,7 @@ class SufficientStatistics(Mechanism):
     """w solves (X'X + E + n lam I) w = X'y + e for one symmetric draw of Gaussian noise (E, e).
 
     E is isotropic in the Frobenius norm (`dp.privacy.quadratics.isotropic`), so one standard deviation
-    serves the joint sensitivity. repair: as in `dp.privacy.quadratics.solve`.
+    covers the joint sensitivity. repair: as in `dp.privacy.quadratics.solve`.
     """
 
     delta = "needed"
@@ -41,7 +41,7 @@ class SufficientStatistics(Mechanism):
         )
 
     def _release(self, X, y, p, draws, rng):
-        """A quadratic without a minimum that `repair: none` does not mend has the status "unbounded"."""
+        """With `repair: none`, a quadratic without a minimum has the status "unbounded"."""
         n, d = X.shape
         sigma = gaussian_sigma(p.epsilon, p.delta, gram_and_moment(p.bound))
         gram, moment = quadratics.moments(X, y)
@@ -67,10 +67,10 @@ class AdaSSP(Mechanism):
       "analytic"   (epsilon, delta) exactly: a third of the squared Gaussian-DP parameter for the
                    eigenvalue, two thirds for the joint release of X'X and X'y (isotropic)
     ridge:
-      "published"  max(0, s sqrt(d log(2 d^2/rho)) - l), s the noise on the diagonal, l a lower bound on the
-                   smallest eigenvalue: a union bound
-      "spectral"   max(0, the norm that the noise about has - l): s sqrt(2d) if it is isotropic, 2 s sqrt(d)
-                   as published, the semicircle's edge
+      "published"  max(0, s sqrt(d log(2 d^2/rho)) - l), where s is the noise on the diagonal and l a lower
+                   bound on the smallest eigenvalue: a union bound
+      "spectral"   max(0, e - l), where e is about the norm of the noise, the edge of its semicircle law:
+                   s sqrt(2d) for isotropic noise, 2 s sqrt(d) for the published noise
     failure_probability: rho, with which the published ridge may be too small for its utility bound.
     """
 
@@ -113,9 +113,10 @@ class AdaSSP(Mechanism):
     def _mus(self, p):
         """Gaussian-DP parameters under replace-one of the eigenvalue's and of the joint release.
 
-        As published, X'X and X'y have different deviations in units of (R^2, R). With x/R for x, the
-        pair moves by at most sqrt(2 - 2 k^2 + 2 + 2 k), k in [-1, 1], which is largest at k = 1/2:
-        sqrt(9/2) for any R. The upper triangle alone moves by no more than the Frobenius norm.
+        As published, X'X and X'y have different standard deviations, in the ratio of R^2 to R. So R
+        cancels: with x/R for x, the pair moves by at most sqrt(2 - 2 k^2 + 2 + 2 k) with k in [-1, 1]. This
+        is largest at k = 1/2: sqrt(9/2) for any R. The upper triangle alone moves by no more than the whole
+        matrix in the Frobenius norm.
         """
         eigenvalue, matrix, _ = self._deviations(p)
         published = p.calibration == "published"
@@ -130,8 +131,8 @@ class AdaSSP(Mechanism):
         gram, moment = quadratics.moments(X, y)
         noise = gaussian(1 + quadratics.coefficients(d), 1.0, draws, rng)
         E, e = (quadratics.isotropic if analytic else quadratics.upper_triangle)(noise[:, 1:], d)
-        # A lower bound on the smallest eigenvalue. It holds with probability 1 - delta/6 if the logarithm
-        # has its factor 2, which the printed algorithm leaves out.
+        # A lower bound on the smallest eigenvalue. It holds with probability at least 1 - delta/6 if the
+        # logarithm has the factor 2, which the printed algorithm leaves out.
         times = math.sqrt((2 if analytic else 1) * math.log(6 / p.delta))
         least = np.linalg.eigvalsh(gram)[0] + eigenvalue * (noise[:, 0] - times)
         least = np.maximum(least, 0.0)

@@ -1,4 +1,4 @@
-"""TukeyEM: a point deep among the least-squares fits of many parts of the rows, which needs no bounds.
+"""TukeyEM: a point deep among the least-squares fits of many parts of the rows. It needs no bounds.
 
 Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023): `dp.privacy.tukey` has the mathematics and the proof.
 """
@@ -13,16 +13,17 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Optional, Whole
 from dp.privacy import tukey
 
-WELL = 1e10  # conditions below it leave an inverse some digits
-CHUNK = 2**22  # most numbers in the models of draws that are held together
+WELL = 1e10  # matrices with smaller condition numbers have an inverse with some correct digits
+CHUNK = 2**22  # most numbers in the models of all draws that are held together
 
 
 class _TukeyEM(Mechanism):
-    """m least-squares fits on disjoint parts of a random partition; the test; a draw by depth.
+    """m least-squares fits on disjoint parts of a random partition; then the test; then a draw by depth.
 
-    models: m, by default min(1000, n // d). With fewer, the test hardly ever passes; with more, each fit
-    has fewer rows. If the test fails, the draw has the status "refused" and weights 0, which is part of the
-    release. If X'X of a part is singular, its shortest fit is taken. Rows left over by n/m are not used.
+    models: m, by default min(1000, n // d). With fewer models, the test hardly ever passes; with more, each
+    fit has fewer rows. If the test fails, the draw has the status "refused" and weights 0, which is part of
+    the release. If X'X of a part is singular, its shortest fit is taken. The rows that remain when n is
+    divided by m are not used.
     """
 
     delta = "needed"
@@ -32,13 +33,15 @@ class _TukeyEM(Mechanism):
 
     def _check_together(self, n, d, p):
         if p.models is not None and p.models * d > n:
-            raise Refused(f"{p.models} models of {d} rows each need more than {n} rows")
+            raise Refused(
+                f"{p.models} models of {d} rows each need more than {n} rows: give fewer models"
+            )
 
     def _models(self, n, d, p):
         return p.models or max(1, min(1000, n // d))
 
     def _plan(self, p):
-        """(scale of the test's noise, k^ if no k satisfies it, rate of depths)."""
+        """(scale of the test's noise; k^ if no k satisfies the test; rate, for weights e^(rate i))."""
         raise NotImplementedError
 
     def _tested(self, volumes):
@@ -46,7 +49,7 @@ class _TukeyEM(Mechanism):
         return volumes
 
     def _points(self, X, y, m, lam, draws, rng):
-        """Models (draws, m, d), sorted per coordinate, each with uniform noise below 1e-10 against ties."""
+        """Models (draws, m, d), sorted per coordinate. Uniform noise below 1e-10 avoids ties."""
         n, d = X.shape
         size = n // m
         points = np.empty((draws, m, d))
@@ -76,7 +79,8 @@ class _TukeyEM(Mechanism):
             volumes = tukey.log_volumes(points)
             test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
             test = test + rng.laplace(scale=scale, size=len(points))
-            # no neighbour of a data set that is likely to be answered has an empty region
+            # An empty region cannot be drawn from. If a data set is likely to be answered, neither it nor
+            # a neighbour has one.
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):
@@ -87,7 +91,7 @@ class _TukeyEM(Mechanism):
 
 
 def _inverses(gram):
-    """Of symmetric matrices (m, d, d); pseudoinverses, which take five times as long, of singular ones."""
+    """Inverses of symmetric matrices (m, d, d); pseudoinverses of singular ones, which take longer."""
     try:
         found = np.linalg.inv(gram)
     except np.linalg.LinAlgError:  # one of them is exactly singular
@@ -102,8 +106,8 @@ def _inverses(gram):
 class TukeyEM(_TukeyEM):
     """TukeyEM as proved: the test's noise has scale 2/epsilon, and depth i the weight e^{epsilon i/4}.
 
-    k^ is 0 if no k satisfies the test's condition, as the proof needs it. It is not -1, because from 1, one
-    record away, that would be a step of 2.
+    If no k satisfies the test's condition, k^ is 0, as the proof needs it. It is not -1, because a
+    neighbour may have a k^ of 1, and k^ may differ by at most 1 between neighbours.
     """
 
     def _plan(self, p):
@@ -125,8 +129,8 @@ class TukeyEMReleased(_TukeyEM):
 
     The test's noise has scale epsilon/2 in place of 2/epsilon. The test leaves the deepest depth out, and
     its distance is -1 if no k satisfies the condition. Depth i has the weight e^{epsilon i/2}. A depth i is
-    drawn, but the point is from the shell of depth i + 1, and not uniform in it: the lengths after the
-    first outside coordinate are those of R_{i+2}.
+    drawn, but then the point comes from the shell of depth i + 1. It is not uniform in that shell: the
+    lengths after the first outside coordinate are those of R_{i+2}.
     """
 
     def _plan(self, p):

@@ -20,7 +20,7 @@ from dp.privacy.profiles import Losses
 from dp.privacy.sensitivities import vector_sum
 
 GRID = 1e-4  # spacing of discretised privacy losses
-LEAST_MULTIPLIER = 0.3  # for sampled steps: with less noise, distributions are too long to compose
+LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise, distributions are too long to compose
 GRIDS = 20_000  # most points of a distribution: large losses get a wider spacing
 
 
@@ -31,12 +31,12 @@ def _spacing(largest_loss):
 def sequence(guarantees: list[Guarantee], delta: float = 0.0) -> Guarantee:
     """The guarantee of releasing all of these from the same records, where each may depend on the others.
 
-    With delta = 0, epsilons and deltas add up, which is tight for pure guarantees. With delta > 0, it is
-    the optimal composition of any mechanisms that have these guarantees, at that total delta.
+    If delta is 0, epsilons and deltas add up, which is tight for pure guarantees. If delta > 0, the
+    result is the optimal composition of any mechanisms that have these guarantees, at that total delta.
     """
     guarantees = list(guarantees)
     if len({guarantee.adjacency for guarantee in guarantees}) != 1:
-        raise ValueError("only guarantees for the same adjacency compose")
+        raise ValueError("guarantees compose only if they have the same adjacency")
     claimed = sum(guarantee.claimed_epsilon for guarantee in guarantees)
     epsilon = sum(guarantee.epsilon for guarantee in guarantees)
     total_delta = sum(guarantee.delta for guarantee in guarantees)
@@ -71,7 +71,7 @@ def disjoint(guarantees: list[Guarantee]) -> Guarantee:
     """The guarantee of releases from disjoint records with public sizes: the largest (McSherry 2009)."""
     guarantees = list(guarantees)
     if len({guarantee.adjacency for guarantee in guarantees}) != 1:
-        raise ValueError("only guarantees for the same adjacency compose")
+        raise ValueError("guarantees compose only if they have the same adjacency")
     largest = map(largest_bound, list(zip(*guarantees, strict=True))[:3])
     reasons = "; ".join(guarantee.reason for guarantee in guarantees)
     return Guarantee(*largest, guarantees[0].adjacency, f"from disjoint records: {reasons}")
@@ -92,7 +92,9 @@ def gaussian_steps(
     Shuffled or fixed batches are not Poisson samples: for them, give sampling 1 with one step per pass.
     """
     if not 0 < sampling <= 1 or not 0 < delta < 1:
-        raise ValueError(f"sampling and delta lie in (0, 1] and (0, 1), not {sampling}, {delta}")
+        raise ValueError(
+            f"sampling must lie in (0, 1] and delta in (0, 1), not {sampling} and {delta}"
+        )
     if adjacency not in (REPLACE_ONE, ADD_REMOVE):
         raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
     if sampling == 1:  # exactly one Gaussian release of sqrt(steps) times the sensitivity
@@ -130,11 +132,11 @@ def sampled_multiplier(
 ) -> tuple[float, Losses]:
     """(multiplier, profile): about the least sigma/C with which `sampled_steps` is (epsilon, delta)-DP.
 
-    It is on the private side of a root found to a relative 1e-4, with distributions as coarse as epsilon
-    allows.
+    The search is for the least multiplier to a relative 1e-4, and returns a private one. Its distributions
+    are as coarse as epsilon allows.
     """
     spacing = max(GRID, min(1e-2, epsilon / 1000))
-    # without sampling no less noise is needed, except for what a coarse distribution adds
+    # The noise that is needed without sampling is enough, except for what a coarse distribution adds.
     high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
     found = sampled_steps(high, steps, sampling, adjacency, spacing)
@@ -161,9 +163,9 @@ def laplace_coordinates_delta(
 ) -> list[float]:
     """delta(epsilon) of independent Laplace noise on a vector that moves by `ratio` scales in L2.
 
-    Along the diagonal: every one of the d coordinates moves by ratio/sqrt(d) scales, so the loss is a
-    sum of d independent losses of one-dimensional Laplace mechanisms, at most sqrt(d) ratio. Returns a
-    list of deltas, upper bounds of the diagonal's profile.
+    The shift is along the diagonal: each of the d coordinates moves by ratio/sqrt(d) scales. So the loss
+    is a sum of d independent losses of one-dimensional Laplace mechanisms, and at most sqrt(d) ratio.
+    Returns a list of deltas, upper bounds on the profile of this shift.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -9,10 +9,10 @@ from dp.errors import Refused
 
 
 def margin_loss(loss: losses.Loss) -> losses.MarginLoss:
-    """The loss. Raises `Refused` unless it has a gradient bound kappa, without which no noise covers it."""
+    """The loss. Raises `Refused` if it has no gradient bound kappa, because then no noise covers it."""
     margin = losses.get(loss)
     if not np.isfinite(margin.kappa):
-        raise Refused(f"the {margin.name} loss states no gradient bound kappa: no noise covers it")
+        raise Refused(f"the {margin.name} loss has no gradient bound kappa, so no noise covers it")
     return margin
 
 
@@ -21,22 +21,25 @@ def exact_epsilon(
 ) -> float:
     """Supremum of the privacy loss when b ~ Gamma(d, 2 kappa R / epsilon_b) tilts the objective.
 
-    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z_i = y_i w.x_i,
-    and w has density proportional to exp(-epsilon_b ||b(w)|| / (2 kappa R)) |det db/dw|. Replacing (x,
-    y) by (x', y') moves ||b|| by at most R(|l'| + |l'*|), l'* at the new record. By the determinant of a
-    rank-one update, it multiplies the Jacobian by at most 1 + l'' R^2 / (n lam) and at least 1 / (1 +
-    l''* R^2 / (n lam)). The worst new record has |l'*| = kappa and l''* = 0, so the loss is at most sup
-    over z of epsilon_b/2 (1 + |l'(z)|/kappa) + log(1 + l''(z) R^2 / (n lam)), which is reached in the
-    limit for d >= 2 (for d = 1 it is an upper bound).
+    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z_i = y_i w.x_i. So
+    w has a density proportional to exp(-epsilon_b ||b(w)|| / (2 kappa R)) |det db/dw|. Replacing (x, y)
+    by (x', y') moves ||b|| by at most R(|l'| + |l'*|), where l'* is at the new record. By the
+    determinant of a rank-one update, the ratio of the Jacobian with the old record to that with the new
+    one is at most 1 + l'' R^2 / (n lam), and at least 1 / (1 + l''* R^2 / (n lam)). The worst new record
+    has |l'*| = kappa and l''* = 0. So the loss is at most the supremum over z of
 
-    Logistic loss: |l'| = s, l'' = s (1 - s), s in [0, 1]. Huber hinge: l'' = c wherever 0 < |l'| < 1,
-    so the supremum is at |l'| = 1. Other losses: the same expression with sup l'' is an upper bound.
-    A subclass of either counts as another loss.
+        epsilon_b/2 (1 + |l'(z)|/kappa) + log(1 + l''(z) R^2 / (n lam)).
+
+    For d >= 2 this is reached in the limit; for d = 1 it is an upper bound.
+
+    Logistic loss: |l'| = s and l'' = s (1 - s) with s in [0, 1]. Huber hinge: l'' = c if 0 < |l'| < 1, so
+    the supremum is at |l'| = 1. Other losses: the same expression with sup l'' is an upper bound. A
+    subclass of either counts as another loss.
 
     Losses of residuals have slopes of either sign, but the bound needs only their sizes and the same two
     determinants. So it is the same expression, reached in the same limit (x' near -x, w.x' far beyond).
-    Log-cosh: |l'| = kappa t, l'' = 1 - t^2, t in [0, 1); it is epsilon_b if n lam epsilon_b >= 4 R^2.
-    Huber's: l'' = 1 up to |l'| = kappa, as for the hinge.
+    Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t in [0, 1). The supremum is epsilon_b if
+    n lam epsilon_b >= 4 R^2. Huber's loss: l'' = 1 up to |l'| = kappa, as for the hinge.
     """
     margin = margin_loss(loss)
     ratio = bound * bound / n_lambda
@@ -67,16 +70,18 @@ def calibrate(
     loss: losses.Loss = "logistic",
     calibration: str = "cms11",
 ) -> tuple[float, float]:
-    """(epsilon_b, ridge): the repaired calibration. b ~ Gamma(d, 2 kappa R / epsilon_b), and
-    ridge/2 ||w||^2 is added to the objective. With c = R^2 sup l'':
+    """(epsilon_b, ridge): the repaired calibration.
 
-    "cms11"       epsilon_b = epsilon - 2 log(1 + c/(n lam)); where that is <= 0, epsilon_b =
-                  epsilon/2 and ridge = c / (n (e^(epsilon/4) - 1)) - lam (Chaudhuri, Monteleoni,
-                  Sarwate, JMLR 12, 2011, algorithm 2 and theorem 9).
-    "single_log"  one logarithm instead of two, and e^(epsilon/2): the Jacobians of neighbours differ
-                  by two rank-one updates of a common matrix, of which only one raises the ratio.
-    "supremum"    the largest epsilon_b whose `exact_epsilon` is epsilon; where log(1 + sup l'' ...)
-                  alone exceeds epsilon/2, ridge first brings it down to epsilon/2.
+    b ~ Gamma(d, 2 kappa R / epsilon_b), and ridge/2 ||w||^2 is added to the objective. Let c = R^2 sup l''.
+
+    "cms11"       epsilon_b = epsilon - 2 log(1 + c/(n lam)). If that is <= 0, epsilon_b = epsilon/2 and
+                  ridge = c / (n (e^(epsilon/4) - 1)) - lam (Chaudhuri, Monteleoni, Sarwate, JMLR 12,
+                  2011, algorithm 2 and theorem 9).
+    "single_log"  the same with one logarithm instead of two, and with e^(epsilon/2). The Jacobians of
+                  neighbours are two rank-one updates of a common matrix, of which only one raises their
+                  ratio.
+    "supremum"    the largest epsilon_b whose `exact_epsilon` is at most epsilon. If log(1 + c/(n lam))
+                  alone exceeds epsilon/2, the ridge first brings it down to epsilon/2.
     """
     c = margin_loss(loss).c * bound * bound
     if calibration == "supremum":

@@ -1,39 +1,40 @@
 """Noisy gradient descent that releases only its last iterate.
 
-w <- w - eta (grad F(w) + N(0, sigma^2 I)), F the mean objective, from a public start. Composition
-counts every iterate: mu = sqrt(T) s/sigma, s the largest distance of neighbours' gradients. Where a
-step is a contraction, what early steps gave away fades (Bok, Su, Altschuler, "Shifted interpolation
-for differential privacy", ICML 2024, arXiv 2403.00278).
+The descent is w <- w - eta (grad F(w) + N(0, sigma^2 I)) from a public start, where F is the mean
+objective. Composition counts every iterate: mu = sqrt(T) s/sigma, where s is the largest distance of
+neighbours' gradients. If a step is a contraction, what early steps gave away fades (Bok, Su, Altschuler,
+"Shifted interpolation for differential privacy", ICML 2024, arXiv 2403.00278).
 
-Proof. A step without noise is c-Lipschitz, c = max(|1 - eta m|, |1 - eta M|), if F is m-strongly
-convex and M-smooth on one of the two data sets at least: phi(w) = w - eta grad F(w), phi' for the
-other, |phi - phi'| <= eta s. Let W, W' be the two processes, driven by the same noise Z, and V one
-between them: V_0 = W'_0 = W_0,
+Proof. Let phi(w) = w - eta grad F(w) be a step without noise on one data set, and phi' that on the other,
+so |phi - phi'| <= eta s. If F is m-strongly convex and M-smooth on at least one of the two, the step on
+that one is c-Lipschitz with c = max(|1 - eta m|, |1 - eta M|). Let W and W' be the two processes, driven
+by the same noise Z, and V a process between them: V_0 = W'_0 = W_0 and
 
     V_t = phi'(V_t-1) + l_t (phi(W_t-1) - phi'(V_t-1)) + Z_t,   0 <= l_t <= 1, l_T = 1, so V_T = W_T.
 
-z_t = |W_t - V_t| <= (1 - l_t)(c z_t-1 + eta s); with a_t = l_t (c z_t-1 + eta s) these bounds obey
-z_t = c z_t-1 + eta s - a_t. Given V_t-1, V_t is phi'(V_t-1) plus a shift of at most a_t plus noise,
-and W'_t is phi'(W'_t-1) plus noise: V_t against W'_t is no easier to tell apart than V_t-1 against
-W'_t-1 composed with a Gaussian release of parameter a_t/(eta sigma) (post-processing; a mixture of
-shifts is no easier than the largest). So W_T against W'_T is mu-GDP with mu^2 = sum of a_t^2/(eta
-sigma)^2, for any a_t that leave z_t >= 0 and z_T = 0, that is sum c^(T-t) a_t = eta s sum c^(T-t).
-By Cauchy-Schwarz the least has a_t proportional to c^(T-t):
+Then |W_t - V_t| <= (1 - l_t)(c |W_t-1 - V_t-1| + eta s). Let z_t be the bounds on |W_t - V_t| that follow
+from this, and a_t = l_t (c z_t-1 + eta s). So z_t = c z_t-1 + eta s - a_t. Given V_t-1, V_t is
+phi'(V_t-1) plus a shift of at most a_t plus noise, and W'_t is phi'(W'_t-1) plus noise. So it is no easier
+to tell V_t from W'_t than to tell V_t-1 from W'_t-1 together with a Gaussian release of parameter
+a_t/(eta sigma) (post-processing; a mixture of shifts is no easier than the largest one). So W_T against
+W'_T is mu-GDP with mu^2 = sum of a_t^2/(eta sigma)^2, for any a_t that leave z_t >= 0 and z_T = 0. The
+latter is sum c^(T-t) a_t = eta s sum c^(T-t). By Cauchy-Schwarz the least mu has a_t proportional to
+c^(T-t):
 
-    mu = s/sigma (sum c^i)/sqrt(sum c^2i) = s/sigma sqrt((1 - c^T)/(1 + c^T) (1 + c)/(1 - c)),
+    mu = s/sigma (sum c^i)/sqrt(sum c^2i) = s/sigma sqrt((1 - c^T)/(1 + c^T) (1 + c)/(1 - c)).
 
-and z_t >= 0 because eta s - a_t falls from positive to negative. a_t = eta s is allowed too: never
-worse than composition. A quadratic with all curvatures equal reaches it.
+z_t >= 0, because eta s - a_t falls from positive to negative. a_t = eta s is allowed too, and gives
+composition, so this mu is never larger. A quadratic with all curvatures equal reaches it.
 
-*Cyclic batches*: l batches of size b in a fixed order, E epochs; a record enters one step in l,
-with s = L/b. Any later step only contracts further, so the last batch's records are the worst: a_T
-= eta s for the last visit, and the E - 1 earlier ones, at t = l, 2l, .., are paid for from t = l to
-T - 1 with a_t proportional to c^(T-1-t) as above:
+*Cyclic batches*: there are l batches of size b in a fixed order, and E epochs. A record enters one step in
+l, with s = L/b. Any later step only contracts further, so the records of the last batch are the worst.
+For their last visit a_T = eta s. Their E - 1 earlier visits, at t = l, 2l, .., are paid for from t = l to
+T - 1, with a_t proportional to c^(T-1-t) as above:
 
     mu = L/(b sigma) sqrt(1 + c^(2l-2) (1-c^2)/(1-c^l)^2 (1 - c^(l(E-1)))/(1 + c^(l(E-1)))).
 
-z_t >= 0: up to just before visit e+1 what has been paid is a share (q+1)/(q^(E-1)+1) of
-(q+1)/(q^e+1), q = c^-l > 1.
+z_t >= 0, because up to just before visit e+1 what has been paid is at most what the e visits need: its
+share of that is (q^e + 1)/(q^(E-1) + 1) with q = c^-l > 1.
 """
 
 import math
@@ -55,7 +56,10 @@ def composition_mu(steps: int, ratio: float) -> float:
 
 
 def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
-    """mu of the last of full-batch steps. ratio: s/sigma for the mean gradient. Composition if c >= 1."""
+    """mu of the last of several full-batch steps. ratio: s/sigma of the mean gradient.
+
+    If c >= 1, it is that of composition.
+    """
     if c >= 1:
         return composition_mu(steps, ratio)
     power = c**steps
@@ -65,7 +69,10 @@ def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
 
 
 def last_iterate_mu_cyclic(batches: int, epochs: int, ratio: float, c: float) -> float:
-    """mu of epochs over `batches` batches in a fixed order. ratio: L/(b sigma). Composition if c >= 1."""
+    """mu of the last iterate after epochs over `batches` batches in a fixed order. ratio: L/(b sigma).
+
+    If c >= 1, it is that of composition.
+    """
     if c >= 1 or epochs == 1:
         return composition_mu(epochs, ratio)
 
@@ -80,15 +87,17 @@ def last_iterate_mu_cyclic(batches: int, epochs: int, ratio: float, c: float) ->
 def constants(
     loss: str, lam: float, bound: float = 1.0, clip: float | None = math.inf
 ) -> tuple[float, float, float]:
-    """(n s, m, M) of a mean objective for rows of norm at most R, under replace-one: n times the largest
-    distance of gradients, strong convexity, smoothness.
+    """(n s, m, M) of a mean objective for rows of norm at most R, under replace-one.
 
-    Logistic: 2R, lam, lam + R^2/4. Softmax: a record's gradient has norm at most sqrt(2) R, which gives
-    2 sqrt(2) R, and curvature at most 1/2, which gives lam + R^2/2. Squared, Huber and log-cosh: curvature
-    is at most 1, which gives lam + R^2; only clipping, or the scale of the last two (give it as clip/R),
-    bounds the gradient. clip: norm to which a record's gradient is clipped. If there is one derivative per
-    record, that derivative is clipped, and it is again that of a convex loss with no more curvature (Song,
-    Steinke, Thakkar, Thakurta, AISTATS 2021).
+    n s is n times the largest distance of gradients, m the strong convexity, M the smoothness. Logistic:
+    2R, lam, lam + R^2/4. Softmax: a record's gradient has norm at most sqrt(2) R, which gives 2 sqrt(2) R,
+    and curvature at most R^2/2, which gives lam + R^2/2. Squared, Huber and log-cosh: curvature is at most
+    R^2, which gives lam + R^2. Only clipping bounds their gradients here; for the last two, whose slope is
+    at most tau, clip = tau R changes nothing and states that bound.
+
+    clip: norm to which a record's gradient is clipped. If a record has a single derivative, clipping acts
+    on that derivative, and the result is again the derivative of a convex loss with no more curvature
+    (Song, Steinke, Thakkar, Thakurta, AISTATS 2021).
     """
     largest = {"logistic": 1.0, "softmax": math.sqrt(2)}.get(loss, math.inf) * bound
     curvature = {"logistic": 0.25, "softmax": 0.5}.get(loss, 1.0)
@@ -112,11 +121,11 @@ def dp_gd_mu(
 ) -> tuple[float, str]:
     """(mu, reason): the smaller of composition and last iterate for full-batch descent, replace-one.
 
-    sigma: that of the noise on the mean gradient. The last iterate's theorem needs: only w_T is released
-    (no losses, no iterates, no early stopping); no momentum; rows within R; a convex, smooth objective
-    (after norm clipping, this holds only if a record has a single derivative: a clipped softmax gradient
-    is no gradient of such an objective); and lam's gradient is part of the step that contracts, neither
-    clipped nor left out.
+    sigma: that of the noise on the mean gradient. The theorem for the last iterate has five conditions.
+    Only w_T is released (no losses, no iterates, no early stopping). There is no momentum. Rows are within
+    R. The objective is convex and smooth; after norm clipping this holds only if a record has a single
+    derivative, because a clipped softmax gradient is no gradient of such an objective. lam's gradient is
+    part of the step that contracts, neither clipped nor left out.
     """
     size, m, M = constants(loss, lam if regulariser_in_step else 0.0, bound, clip)
     if not math.isfinite(size):
@@ -137,5 +146,5 @@ def dp_gd_mu(
 
 
 def rule_steps(n: int, d: int, mu: float, largest: int = 1000) -> int:
-    """T = min(1000, n mu/sqrt(d)), at least 1, without a look at the data."""
+    """T = min(1000, n mu/sqrt(d)), at least 1, from public numbers alone."""
     return max(1, min(largest, round(n * mu / math.sqrt(d))))

@@ -24,9 +24,10 @@ class Pair(NamedTuple):
 
     sides: ((X, y), (X', y')), or `LazySides`. arguments: those of guarantee and release that the reason
     assumes (lam, bound, options). statistic: (pair, mechanism, **arguments) -> a function from weights
-    (m, p) to {name: scores (m,)}, which are larger if the first side is likelier; None learns directions
-    from pilot releases. exact: (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair,
-    from densities. Both raise `Unsuited` if they do not apply to a mechanism.
+    (m, p) to {name: scores (m,)}. A score is larger if the first side is likelier. If statistic is None,
+    the attack learns directions from pilot releases. exact: (pair, mechanism, **arguments) -> supremum
+    of the privacy loss on this pair, from densities. Both raise `Unsuited` if they do not apply to a
+    mechanism.
     """
 
     sides: tuple
@@ -42,12 +43,12 @@ class Pair(NamedTuple):
 
 
 class LazySides:
-    """Sides that are made when they are first used; their size (n, d) is known before.
+    """Sides that are made when they are first used. Their size (n, d) is known before.
 
-    Every run checks the audit's configuration, which should not need tens of megabytes.
+    Every run checks the audit's configuration, which should not need tens of megabytes. make: () -> sides.
     """
 
-    def __init__(self, size, make):
+    def __init__(self, size: tuple[int, int], make: Callable) -> None:
         self.size, self.make = size, cache(make)
 
     def __iter__(self):
@@ -85,7 +86,7 @@ def find(pair: str | tuple | Pair) -> Pair:
     if X.shape != X_other.shape or y.shape != y_other.shape:
         raise ValueError("replace-one neighbours have the same size")
     if ((X_other != X).any(axis=1) | (y != y_other)).sum() > 1:
-        raise ValueError("replace-one neighbours differ in one record, these in more")
+        raise ValueError("replace-one neighbours differ in one record, and these differ in more")
     return Pair(((X, y), (X_other, y_other)), {}, "given by the caller")
 
 
@@ -95,8 +96,8 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    These are the projection on the difference of means; its distance from their middle (for a difference
-    of spread); and differences of the L1 and L2 distances to the two means.
+    They are the projection on the difference of the two sides' medians; its distance from their middle,
+    which shows a difference of spread; and differences of the L1 and L2 distances to the two medians.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -116,7 +117,7 @@ def _distances(first, second, orders=(1, 2)):
 
     def farther(weights, order):
         """||w - second|| - ||w - first|| without the cancellation of two large norms."""
-        if order == 1:  # coordinates on which the centres agree add nothing
+        if order == 1:  # coordinates in which the centres agree add nothing
             weights = weights if len(moved) == len(shift) else weights[:, moved]
             gap = weights - first[moved]
             near = np.abs(gap)
@@ -137,7 +138,7 @@ def _distances(first, second, orders=(1, 2)):
 def minimisers(pair: Pair, mechanism: object, **arguments) -> list[np.ndarray]:
     """The non-private minimisers (d,) of both sides that a mechanism adds noise to."""
     if mechanism.fit is None:
-        raise Unsuited(f"{mechanism.name} names no `fit` that it adds noise to")
+        raise Unsuited(f"{mechanism.name} does not name a `fit` to which it adds noise")
     return [shared_fit(mechanism.fit, X, y, **arguments)[0][0] for X, y in pair.sides]
 
 
@@ -171,11 +172,10 @@ def order_of_law(mechanism: object) -> int:
 
 
 def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
-    """Exact loss of a minimiser plus noise with density exp(-||z|| / scale): the minimisers' distance over
-    the scale.
+    """Exact loss of a minimiser plus noise with density exp(-||z|| / scale).
 
-    The norm is that of the mechanism's `law`. For Gaussian noise, it is epsilon at the given delta of a
-    Gaussian release with mu = distance / scale.
+    It is the minimisers' distance over the scale, in the norm of the mechanism's `law`. For Gaussian noise,
+    it is epsilon at the given delta of a Gaussian release with mu = distance / scale.
     """
     normal = getattr(mechanism, "law", None) is gaussian and arguments.get("delta", 0.0) > 0
     order, d = 2 if normal else order_of_law(mechanism), pair.size[1]
@@ -188,7 +188,7 @@ def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
 
 
 def released_column(column: int) -> Callable:
-    """One released number, with a sign such that it is larger for the first side's noiseless fit."""
+    """One released number, with the sign with which it is larger for the first side's fit without noise."""
 
     def factory(pair, mechanism, **arguments):
         first, second = minimisers(pair, mechanism, **arguments)
@@ -217,7 +217,7 @@ def check_tilts(mechanism: object, laws: Iterable[Callable] = (l2_laplace,)) -> 
 
 
 def for_tilts(function: Callable) -> Callable:
-    """Decorator of a statistic or loss that is only for mechanisms which pass `check_tilts`."""
+    """Decorator of a statistic or loss. It raises `Unsuited` for mechanisms that have none of `TILTS`."""
 
     @wraps(function)
     def checked(pair, mechanism, *rest, **arguments):
@@ -237,9 +237,9 @@ def tilt_plan(pair: Pair, mechanism: object, delta: float = 0.0, **arguments) ->
 def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
     """Objective perturbation: log densities at w (m, d) of both sides' exact minimisers, up to a constant.
 
-    The release approaches these densities, except for its output noise. The tilt that makes w the minimiser
-    is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z as in `dp.losses` (without y_i for a residual loss). Its
-    density is in `TILTS`, and |det db/dw| = det(n lam I + sum_i l'' x_i x_i').
+    Except for its output noise, the release has nearly these densities. The tilt that makes w the
+    minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), with z as in `dp.losses` (without y_i for a
+    residual loss). The density of b is in `TILTS`, and |det db/dw| = det(n lam I + sum_i l'' x_i x_i').
     """
     n, d = pair.size
     plan = tilt_plan(pair, mechanism, **arguments)
@@ -268,9 +268,12 @@ def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
 
 
 def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
-    """In one dimension, the largest log density ratio of minimisers on a fine grid, plus the share of
-    epsilon that the output noise takes and may add. For Gaussian tilts, epsilon at the given delta of exact
-    minimisers: the larger of both directions' integrals on the grid."""
+    """The privacy loss of objective perturbation in one dimension, on a fine grid of minimisers.
+
+    It is the largest log density ratio, plus the share of epsilon that the output noise takes and may add.
+    For Gaussian tilts, it is epsilon at the given delta of exact minimisers, from integrals in both
+    directions.
+    """
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
     first, second = densities(w)
@@ -375,19 +378,19 @@ def saturated_diagonal_l2() -> Pair:
 
 
 def answered(pair: Pair, mechanism: object, **arguments) -> Callable:
-    """Whether a mechanism answers that may refuse, which shows as weights 0."""
+    """Whether a mechanism that may refuse answers. If it refuses, its weights are 0."""
     return lambda weights: {"answered": weights.any(axis=1).astype(float)}
 
 
 def _clusters(below, above, inner=()):
-    """Rows at 1. Each is a part whose model is its target: some at -1, some at 1, and a few between."""
+    """Rows at 1. Each is a part of its own, whose model is its target: -1, 1, or one of a few between."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
 
 @pair
 def tukey_threshold() -> Pair:
-    """320 models, one of which goes from the smaller of two clusters to the larger."""
+    """320 models in two clusters. One goes from the smaller cluster to the larger."""
     X, y = _clusters(161, 159)
     return Pair(
         sides=_replace(X, y, -1, label=-1.0),
@@ -414,8 +417,10 @@ def tukey_shell() -> Pair:
 
 
 def repeats(pair: Pair, mechanism: object, epsilon: float, **arguments) -> Callable:
-    """Whether a release equals one that the first side has made before. 20,000 releases repeat often only
-    if few different ones are possible."""
+    """Whether a release equals one of 20,000 that the first side has made before.
+
+    Releases repeat often only if few different ones are possible.
+    """
     X, y = pair.sides[0]
     made = mechanism.release(X, y, epsilon=epsilon, restarts=20_000, rng=generator(0), **arguments)
     known = np.sort(made.weights.sum(axis=1))
@@ -431,7 +436,7 @@ def repeats(pair: Pair, mechanism: object, epsilon: float, **arguments) -> Calla
 
 @pair
 def repeated() -> Pair:
-    """Four records in two dimensions, the first one's label flips: do releases repeat?"""
+    """Four records in two dimensions, of which the first one's label flips: do releases repeat?"""
     sides, arguments, _, *_ = flipped_label()
     return Pair(
         sides,
@@ -444,7 +449,7 @@ def repeated() -> Pair:
 
 @pair
 def own_scale() -> Pair:
-    """4,000 records in one dimension with small targets, except one with the largest target, or 0."""
+    """4,000 records in one dimension with small targets. One record has the largest target, or is 0."""
     X = np.where(np.arange(4000) % 2, -1.0, 1.0)[:, None]
     y = 0.01 * X[:, 0]
     y[0] = 1.0
@@ -476,7 +481,7 @@ def least_eigenvalue() -> Pair:
 
 @pair
 def one_batch_more() -> Pair:
-    """129 tiny records in eight dimensions, or 128, which is two batches of 64."""
+    """129 tiny records in eight dimensions, or 128, which make two batches of 64."""
     X = np.full((129, 8), 1e-6)
     return Pair(
         sides=_replace(X, np.ones(129, dtype=np.int8), 0, row=np.zeros(8)),
@@ -503,13 +508,13 @@ def starting_point() -> Pair:
 
 @pair
 def curvature() -> Pair:
-    """One record at 1, or at 0, in one dimension, n lambda = 0.01."""
+    """One record in one dimension, at 1 or at 0, with n lambda = 0.01."""
     return _curvature(0.01)
 
 
 @pair
 def curvature_strong() -> Pair:
-    """The same at n lambda = 1."""
+    """The same with n lambda = 1."""
     return _curvature(1.0)
 
 
@@ -526,7 +531,7 @@ def _curvature(n_lambda):
 
 @pair
 def pulled() -> Pair:
-    """One record at 1, or at 0, in one dimension, and 60 that pull its margin far below 0."""
+    """One record in one dimension, at 1 or at 0, and 60 others that pull its margin far below 0."""
     X = np.full((61, 1), -0.5)
     X[0] = 1
     return Pair(
@@ -563,7 +568,7 @@ def lasso_jump() -> Pair:
 
 @pair
 def separable_circle() -> Pair:
-    """20 records on a circle, separable or all but one, and hardly any penalty."""
+    """20 records on a circle, of which all, or all but one, are separable, with hardly any penalty."""
     angle = 2 * math.pi * np.arange(20) / 20 + 0.1
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     return Pair(
@@ -626,7 +631,7 @@ def opposite_class() -> Pair:
 
 
 def _unpenalised():
-    """400 records at 0 that carry no weight, half of either class, and one more at 1."""
+    """One record at 1, whose label flips, beside 399 at 0 with labels of both signs."""
     X = np.zeros((400, 1))
     X[0] = 1
     sides = _replace(X, np.where(np.arange(400) % 2, -1, 1), 0, label=-1)
@@ -635,7 +640,7 @@ def _unpenalised():
 
 @pair
 def sum_regularised() -> Pair:
-    """One label flips under a summed loss, of 400."""
+    """One of 400 labels flips under a summed loss."""
     return Pair(
         *_unpenalised(),
         reason="beside the summed loss one record moves its weight as if it were alone, whatever n is; "
@@ -657,7 +662,7 @@ def released_intercept() -> Pair:
 
 @pair
 def flipped_label() -> Pair:
-    """Four records in two dimensions, the first one's label flips."""
+    """Four records in two dimensions, of which the first one's label flips."""
     X = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, -0.8], [-0.6, -0.8]])
     return Pair(
         sides=_replace(X, [1, -1, 1, -1], 0, label=-1),

@@ -13,11 +13,12 @@ BATCH = 4096  # proposals at a time
 def loss_range(loss: str, reach: float) -> float:
     """D = sup |l(z) - l(z')| over margins z, z' in [-reach, reach], reach = rho R.
 
-    Squared loss (1 - z)^2/2 is at most (1 + reach)^2/2, and at least 0 if z = 1 is reached and
-    (1 - reach)^2/2 otherwise. For targets y that are numbers in [-1, 1], (s - y)^2/2 with s = w.x has a
-    larger range. But y^2/2 does not depend on w and plays no part in the density. The difference of two
-    records' remaining s^2/2 - y s is affine in either target, so it is largest for targets -1 and 1: the
-    same D.
+    Squared loss: (1 - z)^2/2 is at most (1 + reach)^2/2. It is at least 0 if reach >= 1, and otherwise
+    at least (1 - reach)^2/2. If targets y are numbers in [-1, 1], the loss (s - y)^2/2 with s = w.x has a
+    larger range. But y^2/2 does not depend on w and plays no part in the density. The rest,
+    s^2/2 - y s, is affine in y. So the difference of two records' rests is largest for targets -1 and 1,
+    which gives the same D.
+
     Logistic loss: l(-reach) - l(reach) = reach.
     """
     if loss == "logistic":
@@ -28,16 +29,17 @@ def loss_range(loss: str, reach: float) -> float:
 def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> float:
     """About the largest mean number of proposals per draw, over all data sets; reach = rho R.
 
-    Proposals for a Gaussian cut by the ball are accepted with a probability of the order of
-    1/sqrt(d + gamma n reach), as by `truncated_draws`: gamma n reach bounds the pull of the data, rho
-    times the gradient at 0.
+    For a Gaussian cut by the ball, `truncated_draws` accepts a proposal with a probability of the order of
+    1/sqrt(d + gamma n reach). gamma n reach bounds the pull of the data, which is rho times the gradient
+    at 0.
 
-    Logistic loss multiplies it by the ratio of the integrals of exp(-gamma F) and of its envelope
-    exp(-gamma Q) on the ball, which is at least cosh(reach/2)^-d: with u = w - w0, Q is g.u + u'Hu/2
-    but for a constant, g.u >= 0 because w0 is the minimiser on the ball, and F is at most
-    g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4], c = cosh(reach/2)^2. At u/sqrt(c) that is at
-    most Q(u), and the ball shrunk so towards w0 lies in the ball. The ratio is also at least exp(-gamma
-    n (1/4 - 1/(4c)) (2 reach)^2/2), from the largest F - Q. (w0 is found up to a few Newton steps.)
+    For logistic loss this is multiplied by the ratio of the integrals over the ball of exp(-gamma F) and
+    of its envelope exp(-gamma Q). The ratio is at least cosh(reach/2)^-d, for the following reason. Let
+    u = w - w0 and c = cosh(reach/2)^2. Except for a constant, Q is g.u + u'Hu/2, and g.u >= 0 because w0
+    is the minimiser on the ball. F is at most g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4].
+    At u/sqrt(c) this is at most Q(u), and the ball shrunk in that way towards w0 lies in the ball. The
+    ratio is also at least exp(-gamma n (1/4 - 1/(4c)) (2 reach)^2/2), from the largest F - Q. (w0 is
+    found up to the error of a few Newton steps.)
     """
     pull = epsilon / (2 * loss_range(loss, reach)) * n * reach
     found = math.log(4 * math.sqrt(d + pull))
@@ -63,12 +65,12 @@ def truncated_draws(
     (m, d) points that is at most 0 (None: 0, a truncated Gaussian). Returns draws (at most size, d)
     and the number of proposals that were needed.
 
-    On the ball exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0, so the density is at most that
-    of a Gaussian with precision P + kI times a constant: proposals from it are accepted with
-    probability exp(log_excess(w) - k (radius^2 - ||w||^2)/2) inside the ball and never outside. The
-    acceptance is largest where the proposal's mean of ||w||^2 is radius^2; then the norm's excess
-    over the boundary is of the order of its fluctuation, which costs a factor of order sqrt(d), not
-    one that is exponential in d. Any k gives the same law of the draws, so k may depend on the data.
+    On the ball exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So the density is at most a constant
+    times that of a Gaussian with precision P + kI. Proposals from this Gaussian are accepted with
+    probability exp(log_excess(w) - k (radius^2 - ||w||^2)/2) inside the ball, and never outside. They are
+    accepted most often if the proposal's mean of ||w||^2 is radius^2. Then the norm's distance from the
+    boundary is of the order of its fluctuation, which costs a factor of order sqrt(d), and not one that is
+    exponential in d. The draws have the same law for any k, so k may depend on the data.
     """
     values, vectors = np.linalg.eigh(precision)
     values = np.maximum(values, 0.0)
@@ -94,12 +96,12 @@ def truncated_draws(
 
 
 def _tilt(values, b, radius):
-    """k >= 0 with E ||w||^2 = radius^2 under the proposal, or 0 where it is already at most that."""
+    """k >= 0 with E ||w||^2 = radius^2 under the proposal, or 0 if it is at most that at k = 0."""
     return _root(lambda k: np.sum((b / (values + k)) ** 2 + 1 / (values + k)) - radius**2)
 
 
 def _root(excess):
-    """The k >= 0 at which a decreasing function falls to 0; 0 where it is at most 0 already."""
+    """The k >= 0 at which a decreasing function falls to 0; 0 if it is at most 0 there."""
     with np.errstate(divide="ignore", invalid="ignore"):
         if excess(0.0) <= 0:
             return 0.0
@@ -125,19 +127,24 @@ def _minimiser_on_ball(A, b, radius):
 def squared_envelope(
     X: np.ndarray, y: np.ndarray, gamma: float, ridge: float, radius: float
 ) -> tuple:
-    """The density itself is Gaussian: gamma (||y - Xw||^2/2 + ridge ||w||^2/2)."""
+    """(precision, linear, log_excess) of `truncated_draws` for squared loss, whose density is Gaussian.
+
+    It is exp(-gamma (||y - Xw||^2/2 + ridge ||w||^2/2)), so there is no excess.
+    """
     return gamma * (X.T @ X + ridge * np.eye(X.shape[1])), gamma * (X.T @ y), None
 
 
 def logistic_envelope(
     X: np.ndarray, y: np.ndarray, gamma: float, ridge: float, radius: float
 ) -> tuple:
-    """A Gaussian above exp(-gamma F): the quadratic below F that touches it at a point w0.
+    """(precision, linear, log_excess) of `truncated_draws` for logistic loss.
 
-    On the ball |w.x_i| <= m_i = radius ||x_i||, and the logistic curvature is at least
-    s(1 - s) at s = 1/(1 + e^m_i): F(w) >= F(w0) + F'(w0)(w - w0) + (w - w0)'H(w - w0)/2 with
-    H = sum_i s_i (1 - s_i) x_i x_i'. w0 is the minimiser on the ball, up to a few Newton steps; the
-    law of the accepted draws does not depend on it. The acceptance falls exponentially with d.
+    The Gaussian is above exp(-gamma F): its quadratic is below F and touches F at a point w0. On the
+    ball |w.x_i| <= m_i = radius ||x_i||, and the logistic curvature is at least s_i (1 - s_i), where
+    s_i = 1/(1 + e^m_i). So F(w) >= F(w0) + F'(w0)(w - w0) + (w - w0)'H(w - w0)/2, where
+    H = sum_i s_i (1 - s_i) x_i x_i'. w0 is the minimiser on the ball, up to the error of a few Newton
+    steps. The law of the accepted draws does not depend on w0. The share of accepted draws falls
+    exponentially with d.
     """
     d = X.shape[1]
     margins = radius * row_norms(X)
@@ -150,7 +157,7 @@ def logistic_envelope(
         curvature = (X.T * (s * (1 - s))) @ X + (ridge + 1e-9) * np.eye(d)
         start = _minimiser_on_ball(curvature, curvature @ start - gradient, radius)
     s = 1 / (1 + np.exp(y * (X @ start)))
-    gradient = -X.T @ (s * y)  # of F alone: the ridge is quadratic already
+    gradient = -X.T @ (s * y)  # of F alone, because the ridge is quadratic already
     touched = np.logaddexp(0.0, -y * (X @ start)).sum()
 
     def log_excess(points):

@@ -1,12 +1,12 @@
 """Privacy profiles: the whole curve delta(epsilon) of a mechanism, and that of several together.
 
 delta(epsilon) is the supremum over neighbours and events of P(E) - e^epsilon Q(E), a hockey-stick
-divergence. For real epsilon it is convex and decreasing in e^epsilon, between 1 and 0, and
-exchanging P and Q reflects it: delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta_QP(epsilon).
+divergence. For real epsilon it is convex and decreasing in e^epsilon, and between 1 and 0. Exchanging P
+and Q reflects it: delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta_QP(epsilon).
 
-Three forms, each with `delta(epsilon)` and `epsilon(delta)`: `Gaussian`, `Curve` and `Losses`.
-`compose` returns the simplest form that is exact. A curve may be an upper bound; then so is everything
-composed from it.
+A profile has one of three forms, `Gaussian`, `Curve` or `Losses`, each with `delta(epsilon)` and
+`epsilon(delta)`. `compose` returns the simplest form that is exact. A curve may be an upper bound; then
+everything composed from it is an upper bound too.
 """
 
 import math
@@ -18,18 +18,14 @@ import numpy as np
 
 from dp.accounting import NARROW, gaussian_epsilon, legendre, narrow_difference
 
-FAR = 12.0  # standard deviations beyond which a normal variable's probability, 2e-33, is added as it is
-PANELS = (
-    24,
-    96,
-    384,
-    1536,
-    6144,
-)  # of the integral over a Gaussian loss, 8 Gauss-Legendre nodes each
+# The integral over a Gaussian loss goes this many standard deviations to either side. The probability
+# beyond, 2e-33 per side, is added to it.
+FAR = 12.0
+PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels for that integral, each with 8 nodes
 AGREE = 1e-7  # relative difference of two such integrals that ends their refinement; it is added
-SPACING = 1e-4  # of discretised losses
-POINTS = 4000  # that a distribution should have at most on either side of 0
-TAIL = 1e-15  # probability of larger losses, counted as infinite ones
+SPACING = 1e-4  # least spacing of discretised losses
+POINTS = 4000  # most points that a distribution should have on either side of 0
+TAIL = 1e-15  # largest probability of the losses beyond a grid, which count as infinite
 
 
 def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> float | np.ndarray:
@@ -84,13 +80,14 @@ def nodes(
 
 
 class Profile:
-    """A profile. delta(epsilon) is elementwise; epsilon(delta) is the smallest epsilon >= 0, on the private
-    side."""
+    """A profile, in a form that a subclass defines."""
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
+        """delta at any real epsilon, elementwise."""
         raise NotImplementedError
 
     def epsilon(self, delta: float) -> float:
+        """The smallest epsilon >= 0 at delta, rounded up."""
         if not 0 < delta < 1:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
         if self.delta(0.0) <= delta:
@@ -119,6 +116,7 @@ class Gaussian(Profile):
         return gaussian_epsilon(1 / self.mu, delta) if self.mu else 0.0
 
     def renyi(self, order: float | np.ndarray) -> np.ndarray:
+        """Rényi divergence of this order, elementwise."""
         return np.asarray(order) * self.mu**2 / 2
 
     @property
@@ -153,20 +151,21 @@ class Losses(Profile):
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
-        # one by one: the library sums for one number with numpy, for several in a loop of Python's
+        # one by one, because for one number the library sums with numpy, and for several in Python
         found = [self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()]
         return np.reshape(found, epsilon.shape)[()]
 
     def epsilon(self, delta: float) -> float:
-        # slightly above, because the library sums in another order here than for `delta`
+        # slightly larger, because here the library sums in another order than for `delta`
         return float(self.distribution.get_epsilon_for_delta(delta)) * (1 + 1e-12)
 
 
 def tabulated(epsilons: np.ndarray, deltas: np.ndarray) -> Curve:
     """The `Curve` through upper bounds of delta at increasing epsilons, for both directions.
 
-    delta is convex in e^epsilon. So between two points it is below their chord, before the first point
-    below the chord from (0, 1), and after the last point below that point.
+    delta is convex in t = e^epsilon and decreases. So between two points it is at most their chord in t,
+    before the first point at most the chord from t = 0, delta = 1, and after the last point at most the
+    last delta.
     """
     epsilons, deltas = np.asarray(epsilons, dtype=float), np.asarray(deltas, dtype=float)
     if epsilons.ndim != 1 or epsilons.shape != deltas.shape or (np.diff(epsilons) <= 0).any():
@@ -187,7 +186,7 @@ def tabulated(epsilons: np.ndarray, deltas: np.ndarray) -> Curve:
 
 
 def approximate(epsilon: float, delta: float = 0.0) -> Curve:
-    """The `Curve` of every (epsilon, delta)-DP mechanism.
+    """The `Curve` that bounds every (epsilon, delta)-DP mechanism.
 
     delta(x) = delta + (1-delta)(e^epsilon - e^x)_+/(1 + e^epsilon) for x >= 0.
 
@@ -203,7 +202,7 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
 
 
 def with_failure(profile: Profile, probability: float) -> Curve:
-    """The `Curve` of a mechanism that has `profile` except with this probability, on either data set."""
+    """The `Curve` of a mechanism that has `profile` except in an event of this probability on any data."""
     return Curve(
         *((lambda x, f=f: np.asarray(f(x)) + probability) for f in _directions(profile)),
     )
@@ -214,12 +213,12 @@ def _directions(profile):
 
 
 def _with_gaussian(delta, mu):
-    """epsilon -> E delta(epsilon - L), L ~ N(mu^2/2, mu^2) the loss of a Gaussian release under P.
+    """epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the loss of a Gaussian release under P.
 
     Losses of releases from the same records add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+
-    under P. Given the Gaussian release's loss L, the other's part is delta(epsilon - L). If one release is
-    chosen after the other, in either order, the same holds with suprema inside (L does not depend on the
-    data).
+    under P. Given the Gaussian release's loss L, the other release contributes delta(epsilon - L). If one
+    release is chosen after the other, in either order, the same holds with suprema inside the expectation,
+    because the law of L does not depend on the data.
     """
 
     def composed(epsilon):
@@ -237,13 +236,13 @@ def _with_gaussian(delta, mu):
 
 
 def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) -> Curve:
-    """The `Curve` of a Gaussian release together with a release that has any one of `profiles` (upper
-    bounds for both directions).
+    """The `Curve` of a Gaussian release together with a release that has any one of `profiles`.
 
-    epsilons: an increasing array of numbers > 0. Between them, the largest of the profiles is replaced by
-    chords in t = e^epsilon. Such a profile is that of losses at these points only (with weights w_i, the
-    steps of its slope in t, times t); the other losses are infinite. So the result is a sum of the Gaussian
-    release's profile at epsilon minus each loss.
+    profiles: upper bounds for both directions. epsilons: an increasing array of numbers > 0. Between them,
+    the largest of the profiles is replaced by chords in t = e^epsilon. A profile of chords belongs to
+    finitely many losses, at the ends of the chords; the probability of each is t times the change of slope
+    there, and the rest is an infinite loss. So the result is a sum, over these losses, of their probability
+    times the Gaussian release's profile at epsilon minus the loss.
     """
     at = np.max([np.asarray(symmetric(each.delta)(epsilons)) for each in profiles], axis=0)
     zero = max(float(each.delta(0.0)) for each in profiles)
@@ -253,7 +252,7 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
     deltas = np.minimum.accumulate(deltas)
     t = np.exp(points)
     slopes = np.concatenate([[(deltas[0] - 1) / t[0]], np.diff(deltas) / np.diff(t), [0.0]])
-    # a profile is convex in t, so a negative step is rounding; 0 in its place only adds to delta
+    # A profile is convex in t, so a negative change of slope is rounding. 0 instead only raises delta.
     mass = np.maximum(t * np.diff(slopes), 0.0)
     steps, mass = points[mass > 0], mass[mass > 0]
 
@@ -268,9 +267,10 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
 def integral(
     integrand: Callable, start: float, stop: float, panels: Iterable[int] = PANELS
 ) -> float:
-    """An upper estimate of an integral. It is refined until two estimates agree; their difference is added.
+    """An upper estimate of an integral, refined until two estimates agree. Their difference is added.
 
-    A profile may have kinks. At these, the error falls by 16 if the number of panels grows by 4.
+    panels: numbers of panels, one per estimate. At a kink of the integrand, four times as many panels have
+    a sixteenth of the error.
     """
     before = None
     for count in panels:
@@ -285,7 +285,7 @@ def integral(
 
 
 def _reach(profile):
-    """A loss that is exceeded with probability TAIL at most (or with the least possible probability)."""
+    """A loss that is exceeded with probability at most TAIL; if there is none below 64, one above 64."""
     reach = 1.0
     while reach < 64 and profile.delta(reach) > TAIL:
         reach *= 1.25
@@ -320,9 +320,9 @@ def losses(profile: Profile, spacing: float | None = None) -> object:
 def compose(*profiles) -> Profile:
     """The profile of releases from the same records, where each may depend on the others.
 
-    Gaussians give exactly a Gaussian (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). With one curve
-    beside them, the result is exactly an integral. More curves are composed as privacy loss
-    distributions, pessimistically.
+    Gaussians give exactly a Gaussian (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). One curve beside
+    them gives exactly an integral. Several curves are composed as privacy loss distributions,
+    pessimistically.
     """
     mu = math.hypot(0.0, *(p.mu for p in profiles if isinstance(p, Gaussian)))
     others = [p for p in profiles if not isinstance(p, Gaussian)]

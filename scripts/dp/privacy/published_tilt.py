@@ -15,9 +15,11 @@ from dp.privacy.profiles import gaussian_profile
 
 
 class Tilt(NamedTuple):
-    """n_lambda: beside the *sum* of losses. sigma: that of b beside the sum. sigma_output: that of the
-    noise on the weights. gradient_norm: tau, at which the search for the minimum of the *mean* objective
-    may stop.
+    """A published calibration.
+
+    n_lambda: the ridge beside the *sum* of losses. sigma: standard deviation of b beside that sum.
+    sigma_output: standard deviation of the noise on the weights. gradient_norm: tau, at which the search
+    for the minimum of the *mean* objective may stop.
     """
 
     n_lambda: float
@@ -27,7 +29,7 @@ class Tilt(NamedTuple):
 
 
 def amp_share(epsilon: float) -> float:
-    """The share of epsilon for the tilt, which leaves nothing to tune (their appendix).
+    """The share of epsilon for the tilt, by the paper's rule without tuning (its appendix).
 
     max(min(.88671 + .0186607 epsilon^-.372906, .99), 1 - 1/epsilon + .001).
     """
@@ -44,11 +46,14 @@ def amp(
 ) -> Tilt:
     """Approximate minima perturbation (Iyengar et al., IEEE S&P 2019, algorithm 1), replace-one.
 
-    epsilon_out = .01 epsilon, delta_out = .01 delta, epsilon_p = share (epsilon - epsilon_out); the
-    Jacobian of rank r = 2 gets the rest: Lambda = 2 curvature/(epsilon_obj - epsilon_p), where that
-    difference must be below 1. The noise on the mean gradient is (2 slope/n)(1 + sqrt(2
-    log(1/delta_obj)))/epsilon_p, that on the weights (n tau/Lambda)(1 + sqrt(2
-    log(1/delta_out)))/epsilon_out, tau = 1/n^2. curvature: slope^2 by default, as in the paper.
+    epsilon_out = .01 epsilon, delta_out = .01 delta, epsilon_obj and delta_obj are what these leave, and
+    epsilon_p = share epsilon_obj. The Jacobian of rank r = 2 gets the rest, which must be below 1:
+
+        Lambda                      2 curvature/(epsilon_obj - epsilon_p)
+        noise on the mean gradient  (2 slope/n)(1 + sqrt(2 log(1/delta_obj)))/epsilon_p
+        noise on the weights        (n tau/Lambda)(1 + sqrt(2 log(1/delta_out)))/epsilon_out, tau = 1/n^2
+
+    curvature: slope^2 by default, as in the paper.
     """
     curvature = slope**2 if curvature is None else curvature
     epsilon_out, delta_out = 0.01 * epsilon, 0.01 * delta
@@ -56,7 +61,10 @@ def amp(
     epsilon_p = (amp_share(epsilon) if share is None else share) * epsilon_obj
     rest = epsilon_obj - epsilon_p
     if not 0 < rest < 1:
-        raise Refused(f"AMP leaves {rest:.6g} for the Jacobian; its proof needs 0 to 1")
+        raise Refused(
+            f"AMP leaves an epsilon of {rest:.6g} for the Jacobian, and its proof needs one between 0 and "
+            f"1: choose another epsilon"
+        )
     n_lambda = 2 * curvature / rest
     gradient_norm = 1 / n**2
 
@@ -76,9 +84,9 @@ def redberg_delta(
 ) -> float:
     """delta of the exact minimiser (Redberg, Koskela, Wang, NeurIPS 2023, theorem 1), add/remove.
 
-    j = |log(1 - curvature/Lambda)|, m = slope/sigma. Where epsilon >= j + m^2/2: 2 G(m)(epsilon -
-    j); below, with e = epsilon - j - m^2/2: 1 - e^e + 2 e^e G(m)(m^2/2). This needs Lambda > curvature;
-    otherwise delta is 1.
+    Let j = |log(1 - curvature/Lambda)| and m = slope/sigma. If epsilon >= j + m^2/2, delta is
+    2 G(m)(epsilon - j). If not, it is 1 - e^e + 2 e^e G(m)(m^2/2) with e = epsilon - j - m^2/2. This needs
+    Lambda > curvature; otherwise delta is 1.
     """
     if n_lambda <= curvature:
         return 1.0
@@ -99,9 +107,10 @@ def redberg_renyi(
     slope: float = 1.0,
     curvature: float = 0.25,
 ) -> float | np.ndarray:
-    """Their Rényi divergence: j + m^2/2 + log E e^((a-1) |N(0, m^2)|)/(a-1), add/remove.
+    """Their bound on the Rényi divergence: j + m^2/2 + log E e^((a-1) |N(0, m^2)|)/(a-1), add/remove.
 
-    The folded normal's moment generating function at t is 2 e^(t^2 m^2/2) Phi(t m).
+    j and m are as in `redberg_delta`. The folded normal's moment generating function at t is
+    2 e^(t^2 m^2/2) Phi(t m).
     """
     from scipy.special import log_ndtr
 
@@ -143,9 +152,10 @@ def redberg(
 ) -> Tilt:
     """Their calibration, add/remove: the least Lambda on a grid with sigma <= 1.3 times the Gaussian one.
 
-    The grid goes from 2 curvature/epsilon upwards by 5 %. Tilt and output noise (sensitivity 2 tau/Lambda,
-    where tau, `gradient_norm` here, is the gradient norm of the *summed* objective) are composed by Rényi
-    divergences. Their constants are for rows of norm 1 and an intercept.
+    The grid goes from 2 curvature/epsilon upwards in steps of 5 %. Tilt and output noise are composed by
+    Rényi divergences. The output noise is for a sensitivity of 2 tau/Lambda, where tau, here
+    `gradient_norm`, is the gradient norm of the *summed* objective. The default constants are theirs, for
+    rows of norm 1 and an intercept.
     """
     gauss = gaussian_sigma(epsilon, delta, slope)
     start = n_lambda = 2 * curvature / epsilon
@@ -166,5 +176,5 @@ def redberg(
         n_lambda *= 1.05
     raise Refused(
         f"at epsilon = {epsilon:g} the calibration of Redberg, Koskela and Wang finds no Lambda for output "
-        f"noise of standard deviation {sigma_output:g}: give more of it"
+        f"noise of standard deviation {sigma_output:g}: give a larger sigma_output"
     )

@@ -42,7 +42,7 @@ def unpack(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
 def isotropic(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Unit normals as a vector and a symmetric matrix that is isotropic in the Frobenius norm.
 
-    Diagonal entries have variance 1, the others 1/2: then <E, S>_F is standard normal for every
+    Diagonal entries have variance 1, and the others 1/2. So <E, S>_F is standard normal for every
     symmetric S of unit norm, and Gaussian noise sigma E protects a Frobenius sensitivity exactly as
     independent noise protects a Euclidean one. values: (restarts, d + d(d+1)/2).
     """
@@ -54,7 +54,7 @@ def isotropic(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def upper_triangle(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same, but all entries of the upper triangle have variance 1."""
+    """As `isotropic`, but all entries of the upper triangle have variance 1."""
     E, e = isotropic(values, d)
     return E * np.where(np.eye(d) > 0, 1.0, np.sqrt(2)), e
 
@@ -68,8 +68,8 @@ def noisy(A: np.ndarray, sigma: float, draws: int, rng: np.random.Generator) -> 
 def inverse(A: np.ndarray, ridge: float | np.ndarray, floor: float | None = None) -> np.ndarray:
     """Inverses (draws, d, d) of noisy positive semidefinite A (draws, d, d), made definite again.
 
-    Negative eigenvalues become 0; then `ridge` > 0, one number or one per draw, is added to all. With
-    `floor` > 0 the ridge is added first, and then eigenvalues below `floor` are raised to it.
+    Negative eigenvalues become 0. Then `ridge` > 0, one number or one per draw, is added to all. If
+    `floor` > 0 is given, the ridge is added first, and then eigenvalues below `floor` are raised to it.
     """
     values, vectors = np.linalg.eigh(A)
     ridge = np.reshape(ridge, (-1, 1))
@@ -102,16 +102,16 @@ def solve(
     given quadratic has no minimum.
 
     repair:
-      "ridge"  sqrt(d) deviation is added to every eigenvalue (the order of the noise's spectral
-               norm, which makes most quadratics bounded), and an eigenvalue that is still below
-               deviation is moved there (which makes all of them so)
-      "trim"   directions with eigenvalues that are not positive are left out: w has no part in them
-               (Zhang et al., PVLDB 5, 2012, section 6.2)
-      "none"   a quadratic without a minimum has no weights: NaN
+      "ridge"  sqrt(d) deviation, the order of the noise's spectral norm, is added to every eigenvalue.
+               This makes most quadratics bounded. An eigenvalue that is still below deviation is then
+               raised to deviation, which makes all of them bounded
+      "trim"   directions with eigenvalues that are not positive are left out, so w is orthogonal to
+               them (Zhang et al., PVLDB 5, 2012, section 6.2)
+      "none"   the weights are NaN if the quadratic has no minimum
     """
     d = A.shape[-1]
     values, vectors = np.linalg.eigh(A)
-    # What rounding cannot tell from zero is no minimum.
+    # An eigenvalue that rounding cannot tell from zero does not count as positive.
     least = d * np.finfo(float).eps * np.abs(values).max(axis=1, initial=0.0, keepdims=True)
     positive = values > least
     unbounded = ~positive.all(axis=1)
@@ -127,7 +127,7 @@ def solve(
 
 
 def adam(A: np.ndarray, b: np.ndarray, steps: int, learning_rate: float = 0.001) -> np.ndarray:
-    """Adam from zero on w'Aw/2 - b.w, a given number of steps; returns weights (restarts, d)."""
+    """Weights (restarts, d) after a number of steps of Adam on w'Aw/2 - b.w, from zero."""
     return descend(itertools.repeat((A, b), steps), b.shape, learning_rate)
 
 
@@ -139,11 +139,12 @@ def descend(
     beta2: float = 0.999,
     stabiliser: float = 1e-8,
 ) -> np.ndarray:
-    """Adam (Kingma, Ba, ICLR 2015) from zero, a step on each w'Aw/2 - b.w of the objectives (A, b).
+    """Adam (Kingma, Ba, ICLR 2015) from zero, with one step on w'Aw/2 - b.w for each of the objectives.
 
-    A step moves no coordinate by much more than the learning rate, however steep the objective is:
-    where steps x learning_rate is short, the result is set by the signs of the first gradients.
-    A: (restarts, d, d) or (d, d); b: (restarts, d). Returns weights of the shape (restarts, d).
+    objectives: pairs (A, b) with A (restarts, d, d) or (d, d), and b (restarts, d). A step moves no
+    coordinate by much more than the learning rate, however steep the objective is. So if steps x
+    learning_rate is short, the signs of the first gradients determine the result. Returns weights of
+    `shape`, (restarts, d).
     """
     weights, mean, square = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for step, (A, b) in enumerate(objectives, start=1):

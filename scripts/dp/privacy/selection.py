@@ -6,32 +6,33 @@ Papernot, Steinke (ICLR 2022); Koskela, Redberg, Wang (ICML 2024).
 
 **What "best" may depend on.** Q's release must contain what runs are compared by, and Q's guarantee
 must cover it. A noisy score on the private rows is one more release of Q. A score on public rows, or of the
-weights alone, is free. An *exact* score on the private rows is not covered: with Q uniform on N
-points whatever the data are, 0-DP, the score 1(point = p(data)) would release p(data) with
-probability close to 1. What still holds of it: u = Q(worse than y) and u' = Q'(worse than y) are then
-of two different events, and F'(u)/F'(u') is at most F'(1)/F'(0), so that below log C becomes log(1/g),
-and m TV becomes m. That cost, `cost_of_exact_score`, does not fall with epsilon.
+weights alone, is free. An *exact* score on the private rows is not covered. For example, let Q be uniform
+on N points whatever the data are, which is 0-DP. Then the score 1(point = p(data)) would release p(data)
+with probability close to 1. A weaker bound still holds for exact scores. u = Q(worse than y) and
+u' = Q'(worse than y) are then probabilities of two different events, and F'(u)/F'(u') is at most
+F'(1)/F'(0). So below, log C becomes log(1/g), and m TV becomes m. That cost, `cost_of_exact_score`, does
+not fall with epsilon.
 
-Profile bound, derived here. Runs are ordered by a fixed total order of Q's releases (ties by an
-independent uniform). With F(z) = E z^K and Q(<y) the probability of a worse release than y, the
-best has the density q(y) F'(Q(<y)).
+**Profile bound**, derived here. Runs are ordered by a fixed total order of Q's releases (ties by an
+independent uniform). Let F(z) = E z^K, and let Q(<y) be the probability of a worse release than y. Then
+the best run has the density a(y) = q(y) F'(Q(<y)).
 
 * Logarithmic, P(K=k) = (1-g)^k/(k log(1/g)), and geometric, P(K=k) = g (1-g)^(k-1): F'(z) = E[K]
-(g/(1 - (1-g) z))^(e+1), e = 0, 1.
-  For a neighbour's Q', with z = Q(>=y) and z' = Q'(>=y) <= h(z), where h bounds any event's
-  probability under Q' by that under Q, F'(Q(<y))/F'(Q'(<y)) = ((g + (1-g) z')/(g + (1-g) z))^(e+1)
-  <= C^(e+1), C = max over z in [0, 1] of (g + (1-g) h(z))/(g + (1-g) z). So (a - e^x a')_+ <=
-  F'(Q(<y)) (q - e^x C^-(e+1) q')_+ and, F' <= E K,
+  (g/(1 - (1-g) z))^(e+1) with e = 0 and e = 1.
+  Let Q' be a neighbour's, z = Q(>=y), and z' = Q'(>=y) <= h(z), where h bounds any event's probability
+  under Q' by that under Q. Then F'(Q(<y))/F'(Q'(<y)) = ((g + (1-g) z')/(g + (1-g) z))^(e+1) <= C^(e+1),
+  where C is the maximum over z in [0, 1] of (g + (1-g) h(z))/(g + (1-g) z). So (a - e^x a')_+ <=
+  F'(Q(<y)) (q - e^x C^-(e+1) q')_+ and, because F' <= E K,
 
       delta(x) <= E[K] delta_Q(x - (e+1) log C).
 
-  h(z) = min over e1 of min(1, e^e1 z + delta_Q(e1)); for a Gaussian profile Phi(Phi^-1(z) +
-  mu). Both are concave, so the ratio, concave over affine, has one maximum.
-* Poisson(m): F'(z) = m e^(m (z-1)), F'(Q(<y))/F'(Q'(<y)) <= e^(m TV), TV = delta_Q(0): delta(x) <=
-m delta_Q(x - m TV), x >= 0.
+  h(z) is the minimum over e1 of min(1, e^e1 z + delta_Q(e1)); for a Gaussian profile it is
+  Phi(Phi^-1(z) + mu). Both are concave, so the ratio, concave over affine, has one maximum.
+* Poisson(m): F'(z) = m e^(m (z-1)), so F'(Q(<y))/F'(Q'(<y)) <= e^(m TV) with TV = delta_Q(0). Hence
+  delta(x) <= m delta_Q(x - m TV) for x >= 0.
   K = 0 releases a fixed default, with the same probability on both data sets.
 
-Rényi bound (Papernot, Steinke, theorems 2 and 6), where Q's Rényi divergences are known.
+**Rényi bound** (Papernot, Steinke, theorems 2 and 6), if Q's Rényi divergences are known.
 
 delta_Q is that of the given adjacency, the larger of both directions.
 """
@@ -43,10 +44,8 @@ import numpy as np
 from dp.accounting import gaussian_mu, renyi_epsilon
 from dp.privacy.profiles import Gaussian, Profile
 
-EXTRA = {
-    "logarithmic": 0,
-    "geometric": 1,
-}  # e of the module's docstring: eta of the truncated negative binomial
+# e of the module's docstring, which is eta of the truncated negative binomial distribution
+EXTRA = {"logarithmic": 0, "geometric": 1}
 LAWS = (*EXTRA, "poisson")
 _STEPS = np.geomspace(1e-6, 20.0, 1500)
 EVENTS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])  # values of e1 that are tried in h
@@ -54,7 +53,7 @@ EVENTS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])  # values of e1 that are
 
 def _check(law, mean):
     if law not in LAWS:
-        raise ValueError(f"the number of runs has a law among {', '.join(LAWS)}, not {law!r}")
+        raise ValueError(f"the number of runs has one of the laws {', '.join(LAWS)}, not {law!r}")
     if not (mean > 0 if law == "poisson" else mean > 1) or not math.isfinite(mean):
         raise ValueError(f"the {law} law needs a mean above {int(law != 'poisson')}, not {mean}")
 
@@ -69,7 +68,7 @@ def parameter(law: str, mean: float) -> float:
         return mean
     if law == "geometric":
         return 1 / mean
-    low, high = 1e-12, 1.0  # of x = log(1/g): (e^x - 1)/x increases
+    low, high = 1e-12, 1.0  # bounds of x = log(1/g), in which (e^x - 1)/x increases
     while math.expm1(high) / high < mean:
         low, high = high, 2 * high
     for _ in range(200):
@@ -112,7 +111,7 @@ def _event_bounds(profile):
 
 
 def largest_ratio(profile: Profile, g: float) -> float:
-    """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z). It is unique, and found by zooming in."""
+    """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z). It is the only one: zooming in finds it."""
     low, high = math.log(1e-15), 0.0
     best, bound = 1.0, _event_bounds(profile)
     for _ in range(8):
@@ -134,7 +133,7 @@ def cost(profile: Profile, law: str, mean: float) -> float:
 
 
 def cost_of_exact_score(law: str, mean: float) -> float:
-    """The same if runs are compared by an exact score on the private rows: see the module's docstring."""
+    """As `cost`, if runs are compared by an exact score on the private rows: see the module's docstring."""
     _check(law, mean)
     if law == "poisson":
         return mean
@@ -142,7 +141,7 @@ def cost_of_exact_score(law: str, mean: float) -> float:
 
 
 def selection_delta(profile: Profile, law: str, mean: float, epsilon: float) -> float:
-    """Profile bound: E[K] delta_Q(epsilon - `cost`), at most 1, epsilon >= 0."""
+    """delta at epsilon >= 0 by the profile bound: E[K] delta_Q(epsilon - `cost`), at most 1."""
     found = np.asarray(profile.delta(np.asarray(epsilon, dtype=float) - cost(profile, law, mean)))
     return np.minimum(1.0, mean * found)[()]
 
@@ -156,8 +155,13 @@ def profile_epsilon(profile: Profile, law: str, mean: float, delta: float) -> fl
 def renyi_bound_epsilon(profile: Profile, law: str, mean: float, delta: float) -> float:
     """epsilon at delta by the Rényi bound; infinite if the profile has no `renyi(order)`.
 
-    Truncated negative binomial (theorem 2): eps_a + (1+e)(1 - 1/b) eps_b + (1+e) log(1/g)/b + log(E
-    K)/(a-1), any b > 1. Poisson (theorem 6): eps_a + m delta_Q(log(1 + 1/(a-1))) + log(m)/(a-1).
+    With eps_a for the Rényi divergence of order a, the total's divergence of order a is at most
+
+        eps_a + (1+e)(1 - 1/b) eps_b + (1+e) log(1/g)/b + log(E K)/(a-1)     for any b > 1
+
+    for the truncated negative binomial laws (theorem 2), and for Poisson (theorem 6)
+
+        eps_a + m delta_Q(log(1 + 1/(a-1))) + log(m)/(a-1).
     """
     _check(law, mean)
     if not hasattr(profile, "renyi"):

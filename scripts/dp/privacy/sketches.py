@@ -1,19 +1,19 @@
 """Gaussian sketches: the privacy of k rows of N(0, X'X + g^2 I) (Iterative Hessian Mixing).
 
 Lev, Shenfeld, Srinivasan, Ligett, Wilson, "Near-Optimal Private Linear Regression via Iterative Hessian
-Mixing", arXiv 2601.07545: T sketches S X + g N, S (k x n) and N (k x d) standard normal, with g^2 =
-max(0, gamma - l), l a noisy lower bound on the smallest eigenvalue of X'X, beside T noisy gradients.
-Their proof bounds the sketch's Rényi divergence; here is its exact profile.
+Mixing", arXiv 2601.07545, release T sketches and T noisy gradients. A sketch is Z X + g N, where Z (k x n)
+and N (k x d) are standard normal, g^2 = max(0, gamma - l), and l is a noisy lower bound on the smallest
+eigenvalue of X'X. Their proof bounds the sketch's Rényi divergence; here is its exact profile.
 
-A sketch's rows are k independent draws of N(0, S), S = X'X + g^2 I. Adding or removing a row x,
-||x|| <= R, changes S by x x'. In coordinates in which the smaller S is the identity, only one
-direction differs. Its variances have the ratio 1 - v, with v = x'S^-1 x for the larger S, and v <=
-R^2/gamma if either S has no eigenvalue below gamma (if it is the smaller one: v = a/(1+a), a <=
-R^2/gamma). A release with a smaller v is a post-processing of one with a larger v (add independent noise
-along that direction to both), so v = R^2/gamma is the worst. T sketches of k rows are one of kT rows.
+A sketch's rows are k independent draws of N(0, S) with S = X'X + g^2 I. Adding or removing a row x with
+||x|| <= R changes S by x x'. In coordinates in which the smaller S is the identity, only one direction
+differs. The ratio of the variances in that direction is 1 - v, with v = x'S^-1 x for the larger S. If one
+S has no eigenvalue below gamma, v <= R^2/gamma. (If it is the smaller S: v = a/(1+a) with a <= R^2/gamma.)
+A release with a smaller v is a post-processing of one with a larger v (add independent noise along that
+direction to both), so v = R^2/gamma is the worst. T sketches of k rows are one sketch of kT rows.
 
-The event l <= smallest eigenvalue, on which S >= gamma I, fails with probability Phi(-t0) under the
-data set that is used. That probability is added to delta (`total`).
+S >= gamma I holds in the event that l is at most the smallest eigenvalue. Under the data set that is used,
+this event fails with probability Phi(-tau0), which is added to delta (`total`).
 """
 
 import math
@@ -28,9 +28,9 @@ from dp.privacy.sensitivities import vector_sum
 def larger_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) -> float | np.ndarray:
     """Hockey-stick divergence of k draws of N(0, 1) from k draws of N(0, 1-v), any real epsilon.
 
-    The loss is (k/2) log(1-v) + v/(2(1-v)) C, C ~ chi-square with k degrees of freedom under the
-    first and C/(1-v) such under the second: it exceeds epsilon where C > t = 2 (1-v)/v (epsilon -
-    (k/2) log(1-v)).
+    The loss is (k/2) log(1-v) + v/(2(1-v)) C, where C is the sum of squares. Under the first, C is
+    chi-square with k degrees of freedom; under the second, C/(1-v) is. The loss exceeds epsilon if
+    C > t = 2 (1-v)/v (epsilon - (k/2) log(1-v)).
     """
     from scipy.stats import chi2
 
@@ -44,8 +44,9 @@ def smaller_variance_profile(
 ) -> float | np.ndarray:
     """Hockey-stick divergence of k draws of N(0, 1-v) from k draws of N(0, 1).
 
-    With C the chi-square of the first the loss is -(k/2) log(1-v) - v/2 C, so it exceeds epsilon where
-    C < t = 2/v (-(k/2) log(1-v) - epsilon); under the second C (1-v) is a chi-square.
+    The loss is -(k/2) log(1-v) - v/2 C, where C is the sum of squares over 1-v. Under the first, C is
+    chi-square with k degrees of freedom; under the second, C (1-v) is. The loss exceeds epsilon if
+    C < t = 2/v (-(k/2) log(1-v) - epsilon).
     """
     from scipy.stats import chi2
 
@@ -64,12 +65,12 @@ def _difference(log_p, log_q, epsilon):
 def profile(rows: int, gamma: float, bound: float = 1.0, adjacency: str = ADD_REMOVE) -> Profile:
     """The profile of a sketch of `rows` rows (kT for T sketches) if S >= gamma I.
 
-    Replace-one, S0 + x x' against S0 + z z': in coordinates that make both diagonal at most two
-    directions differ. Along one the first has the larger variance, with ratio 1-v, v <= R^2/gamma,
-    along the other the smaller, with ratio 1/(1+a), a <= R^2/gamma (P = S0 + x x' >= gamma I;
-    P^-1/2 Q P^-1/2 = I - p p' + q q' with |p|^2, |q|^2 <= R^2/gamma has its eigenvalues in
-    [1-|p|^2, 1+|q|^2]). They are independent: one release of each direction of add/remove, composed
-    by privacy loss distributions.
+    Replace-one: compare P = S0 + x x' >= gamma I with Q = S0 + z z'. In coordinates that make both
+    diagonal, at most two directions differ. P^-1/2 Q P^-1/2 = I - p p' + q q' with |p|^2, |q|^2 <=
+    R^2/gamma has its eigenvalues in [1-|p|^2, 1+|q|^2]. So along one direction P has the larger variance,
+    with a ratio of 1-v, v <= R^2/gamma. Along the other P has the smaller variance, with a ratio of
+    1/(1+a), a <= R^2/gamma. The two directions are independent. So this is one release of each direction
+    of add/remove, composed by privacy loss distributions.
     """
     if not gamma > bound**2:
         raise ValueError(f"gamma must exceed R^2 = {bound**2:g}, not {gamma}")
@@ -91,8 +92,8 @@ def renyi(
 ) -> float | np.ndarray:
     """Rényi divergence of a sketch, add/remove, as its authors bound it, 1 < order < gamma/R^2.
 
-    k a/(2(a-1)) log(1 - v) - k/(2(a-1)) log(1 - a v), v = R^2/gamma: of k draws of N(0, 1) from
-    N(0, 1-v), exactly. Infinite beyond.
+    k a/(2(a-1)) log(1 - v) - k/(2(a-1)) log(1 - a v) with v = R^2/gamma, which is exactly the divergence of
+    k draws of N(0, 1) from k draws of N(0, 1-v). It is infinite for larger orders.
     """
     v, a = bound**2 / gamma, np.asarray(order, dtype=float)
     with np.errstate(all="ignore"):
@@ -118,10 +119,10 @@ def gamma_exact(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> 
 
 
 def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
-    """The same by the authors' Rényi divergence and its conversion (`dp.accounting.renyi_epsilon`)."""
+    """As `gamma_exact`, but by the authors' Rényi divergence and its conversion (`renyi_epsilon`)."""
 
     def private(gamma):
-        share = np.linspace(0, 1, 4002)[1:-1] ** 2  # of orders between 1 and gamma/R^2
+        share = np.linspace(0, 1, 4002)[1:-1] ** 2  # places of the orders between 1 and gamma/R^2
         orders = 1 + share * (gamma / bound**2 - 1)
         return renyi_epsilon(lambda a: renyi(a, rows, gamma, bound), delta, orders) <= epsilon
 
@@ -129,9 +130,10 @@ def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> 
 
 
 def eigenvalue_mu(rows: int, gamma: float, bound: float = 1.0) -> float:
-    """Gaussian parameter of the smallest eigenvalue's release, noise gamma/sqrt(k): R^2 sqrt(k)/gamma.
+    """Gaussian parameter of the smallest eigenvalue's release: R^2 sqrt(k)/gamma.
 
-    rows: k of one sketch. The eigenvalue moves by at most R^2 under either adjacency.
+    The noise has the standard deviation gamma/sqrt(k), and the eigenvalue moves by at most R^2 under either
+    adjacency. rows: k of one sketch.
     """
     return bound**2 * math.sqrt(rows) / gamma
 
@@ -139,8 +141,10 @@ def eigenvalue_mu(rows: int, gamma: float, bound: float = 1.0) -> float:
 def gradient_mu(
     sigma: float, clip: float, bound: float = 1.0, adjacency: str = ADD_REMOVE
 ) -> float:
-    """Gaussian parameter of one release of X' clip(y - X w, [-C, C]) + N(0, sigma^2 I): C R/sigma under
-    add/remove, twice that under replace-one."""
+    """Gaussian parameter of one release of X' clip(y - X w, [-C, C]) + N(0, sigma^2 I).
+
+    It is C R/sigma under add/remove, and twice that under replace-one.
+    """
     return vector_sum(clip * bound, adjacency) / sigma
 
 
@@ -156,9 +160,9 @@ def total(
 ) -> Curve:
     """The profile of Iterative Hessian Mixing: T sketches of k rows, the eigenvalue, T gradients.
 
-    gradient: `gradient_mu` of one step. tau0: the lower bound is lambda_min - (gamma/sqrt k)(tau0 -
-    N(0, 1)), which exceeds lambda_min with probability Phi(-tau0). by_losses: through
-    distributions, not an integral.
+    gradient: `gradient_mu` of one step. tau0: the lower bound on the smallest eigenvalue lambda_min is
+    lambda_min - (gamma/sqrt k)(tau0 - N(0, 1)), which exceeds lambda_min with probability Phi(-tau0).
+    by_losses: compose by privacy loss distributions instead of an integral.
     """
     from scipy.special import ndtr
 

@@ -1,25 +1,27 @@
 """Approximate Tukey depth of m points: volumes, the test that its exponential mechanism is safe, and draws.
 
 Amin, Joseph, Ribero, Vassilvitskii, "Easy Differentially Private Linear Regression" (ICLR 2023, arXiv
-2208.07353). The region of depth at least i is the box R_i = prod_j [p_(i),j, p_(m-i+1),j] of order
-statistics p_(1),j <= .. <= p_(m),j per coordinate, V_i its volume.
+2208.07353). Let p_(1),j <= .. <= p_(m),j be the order statistics of coordinate j. The region of depth at
+least i is the box R_i = prod_j [p_(i),j, p_(m-i+1),j], and V_i is its volume. Below, e is Euler's number as
+a base and epsilon elsewhere: e^e is exp(epsilon).
 
-Neighbours D, D' differ in one point, which moves every order statistic by at most one place: R_{i+1} is
-inside R'_i, which is inside R_{i-1}, so that depths q differ by at most 1 and V_{i+1} <= V'_i <= V_{i-1}.
+Neighbours D, D' differ in one point, which moves every order statistic by at most one place. So R_{i+1} is
+inside R'_i, which is inside R_{i-1}. So depths q differ by at most 1, and V_{i+1} <= V'_i <= V_{i-1}.
 The mechanism M draws from the density e^{e q/2}/Z on R_t. For every event E
 
     M(E) <= e^e M'(E) + (1 + e^{e/2}) V_{t-1}/V_{t+g+1} e^{-e g/2},     for every g >= 1.
 
-Proof. On R_t and R'_t the densities' ratio is at most e^{e/2} Z'/Z, and Z' <= e^{e/2} (Z + e^{e(t-1)/2}
-(V_{t-1} - V_t)), because R'_t is inside R_{t-1}. What is in R_t but not in R'_t has depth t: probability
-e^{et/2} (V_t - V_{t+1})/Z. With Z >= e^{e(t+g)/2} V_{t+g} both terms are at most V_{t-1}/V_{t+g} e^{-eg/2}
-times e^{e/2} and 1.
+Proof. Where R_t and R'_t overlap, the densities' ratio is at most e^{e/2} Z'/Z. Since R'_t is inside
+R_{t-1}, Z' <= e^{e/2} (Z + e^{e(t-1)/2} (V_{t-1} - V_t)). Points of R_t outside of R'_t have depth t,
+and the probability e^{et/2} (V_t - V_{t+1})/Z at most. With Z >= e^{e(t+g)/2} V_{t+g}, both additional
+terms are at most V_{t-1}/V_{t+g} e^{-eg/2}, times e^{e/2} for the first and 1 for the second.
 
 The test: k^ = 1 + the largest k with V_{t-k-1}/V_{t+k+g+1} e^{-eg/2} <= delta/(8 e^e) for some g >= 1,
-or 0. What satisfies it at k does at k - 1, and so do all neighbours: k^ changes by at most 1. Answer if k^
-+ Lap(1/e) > log(1/(2 delta))/e. Whether there is an answer is then e-DP. Where k^ = 0, an answer has
-probability delta at most; where k^ >= 1 what is answered is (e, (1 + e^{e/2}) delta/(8 e^e))-close to each
-neighbour's, by the bound above at k = 0, and that is below delta. So both are (2e, delta)-DP together.
+or 0 if there is none. If a data set satisfies this at k, it does so at k - 1, and so do all neighbours.
+Hence k^ changes by at most 1. The mechanism answers if k^ + Lap(1/e) > log(1/(2 delta))/e. So whether there
+is an answer is e-DP. If k^ = 0, an answer has probability at most delta. If k^ >= 1, the answer is
+(e, (1 + e^{e/2}) delta/(8 e^e))-close to each neighbour's, by the bound above and the condition at k = 0,
+and that second number is below delta. So both together are (2e, delta)-DP.
 """
 
 import math
@@ -28,7 +30,7 @@ import numpy as np
 
 
 def log_volumes(points: np.ndarray) -> np.ndarray:
-    """log V_1, .., log V_{m // 2} of points (..., m, d) that are sorted along m: (..., m // 2)."""
+    """log V_1, .., log V_{m // 2}, (..., m // 2), of points (..., m, d) that are sorted along m."""
     half = points.shape[-2] // 2
     with np.errstate(divide="ignore"):
         lengths = np.log(points[..., ::-1, :][..., :half, :] - points[..., :half, :])
@@ -43,10 +45,9 @@ def distance(
     depths = volumes.shape[-1]
     k = np.arange(max(0, min(t - 1, depths - t - 1)))  # t - k - 1 >= 1 and t + k + 2 <= depths
     rising = -volumes - epsilon / 2 * np.arange(1, depths + 1)
-    least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[
-        ..., ::-1
-    ]  # over this depth and all deeper ones
-    with np.errstate(invalid="ignore"):  # a volume of 0 over a volume of 0 does not satisfy it
+    # the least over this depth and all deeper ones
+    least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[..., ::-1]
+    with np.errstate(invalid="ignore"):  # if both volumes are 0, the condition does not hold
         found = volumes[..., t - k - 2] + least[..., t + k + 1] + epsilon / 2 * (t + k + 1)
         count = (found <= math.log(delta / 8) - epsilon).sum(axis=-1)
     return np.where(count == 0, none, count)
@@ -57,16 +58,14 @@ def threshold(epsilon: float, delta: float) -> float:
     return math.log(1 / (2 * delta)) / epsilon
 
 
-def answered(
-    distance: int | np.ndarray, epsilon: float, delta: float, scale: float | None = None
-) -> float | np.ndarray:
+def answered(distance: int, epsilon: float, delta: float, scale: float | None = None) -> float:
     """Probability that k^ + Lap(scale) exceeds the threshold. scale: 1/epsilon unless it is given."""
     gap = (threshold(epsilon, delta) - distance) * (epsilon if scale is None else 1 / scale)
     return 0.5 * math.exp(-gap) if gap >= 0 else 1 - 0.5 * math.exp(gap)
 
 
 def log_shells(volumes: np.ndarray, t: int, rate: float) -> np.ndarray:
-    """log of (V_i - V_{i+1}) e^{rate i} for all depths i = t, t + 1, .. (...)."""
+    """log of (V_i - V_{i+1}) e^{rate i} for all depths i = t, t + 1, .., from log volumes (..., depths)."""
     inner = np.concatenate([volumes[..., t:], np.full((*volumes.shape[:-1], 1), -np.inf)], axis=-1)
     outer = volumes[..., t - 1 :]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -82,11 +81,12 @@ def choose(log_weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def shell_point(
     points: np.ndarray, depth: np.ndarray, rng: np.random.Generator, inner_right: bool = False
 ) -> np.ndarray:
-    """A uniform point of R_i but not of R_{i+1}: (draws, d) for sorted points (draws, m, d), i (draws,).
+    """Uniform points (draws, d) of R_i outside of R_{i+1}.
 
-    Coordinates before the first one that is outside R_{i+1} are inside it, and those after it are anywhere
-    in R_i. So the first one is a with probability proportional to prod_{j<a} L_{i+1,j} (L_{i,a} -
-    L_{i+1,a}) prod_{j>a} L_{i,j}, L the boxes' lengths. inner_right: use L_{i+1,j} in the last product.
+    points: (draws, m, d), sorted along m. depth: i, (draws,). Let a be the first coordinate that is
+    outside of R_{i+1}. Coordinates before a are inside, and those after a are anywhere in R_i. So a has
+    a probability proportional to prod_{j<a} L_{i+1,j} (L_{i,a} - L_{i+1,a}) prod_{j>a} L_{i,j}, where L
+    are the boxes' lengths. inner_right: use L_{i+1,j} in the last product.
     """
     draws, m, d = points.shape
     low, high, low_in, high_in = (
@@ -102,7 +102,7 @@ def shell_point(
     log_first = np.hstack([pad, left[:, :-1]]) + log_edge + np.hstack([right[:, 1:], pad])
     first, j = choose(log_first, rng)[:, None], np.arange(d)
     share = rng.random((draws, d))
-    # if R_{i+1} is empty, all of R_i is its shell
+    # if R_{i+1} is empty, the shell is all of R_i
     empty = high_in < low_in
     at_edge = low + share * (outer - inner)
     at_edge = np.where((at_edge > low_in) & ~empty, at_edge + inner, at_edge)

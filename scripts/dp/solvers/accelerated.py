@@ -10,10 +10,11 @@ def steps(smooth: float, convex: float, norm: float, tolerance: float) -> int:
     """Number of steps of `proximal_descent` after which one more step ends at a certified point.
 
     norm: that of a subgradient s at the start. There, F - F* <= ||s||^2/(2 convex), which also bounds
-    convex/2 ||w - w*||^2. So after k steps F - F* <= (1 - r)^k ||s||^2/convex, r = sqrt(convex/smooth)
-    (Beck, First-Order Methods in Optimization, 2017, theorem 10.42). A proximal gradient step from w moves
-    it by at most sqrt(2 (F - F*)/smooth), and at its end there is a subgradient of at most 2 smooth times
-    that length: at most `tolerance` if F - F* <= tolerance^2/(8 smooth).
+    convex/2 ||w - w*||^2. So after k steps F - F* <= (1 - r)^k ||s||^2/convex, where r is
+    sqrt(convex/smooth) (Beck, First-Order Methods in Optimization, 2017, theorem 10.42). A proximal
+    gradient step moves w by at most sqrt(2 (F - F*)/smooth). At its end there is a subgradient whose norm
+    is at most 2 smooth times that length, and so at most `tolerance` if
+    F - F* <= tolerance^2/(8 smooth).
     """
     excess = 8 * smooth / convex * (norm / tolerance) ** 2
     return math.ceil(math.sqrt(smooth / convex) * math.log(max(excess, 1.0)))
@@ -30,9 +31,9 @@ def proximal_descent(
 ) -> np.ndarray:
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
-    gradient: that of the smooth part. proximal: the proximal map of the other part over `smooth`.
-    attempt(w) tries a better method from w and returns whether it succeeded. It is called less and less
-    often, and after `limit` steps.
+    gradient: that of the smooth part. proximal: the proximal map of the other part, divided by `smooth`.
+    attempt(w) tries a faster method from w, and returns whether it succeeded; then the descent ends. It is
+    called less and less often, and for the last time after `limit` steps.
     """
     root = math.sqrt(convex / smooth)
     previous, w, due = start, start, 0

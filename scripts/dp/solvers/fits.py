@@ -15,8 +15,8 @@ from dp.solvers.elastic_net import minimise_elastic_net
 from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import LEAST_STEP, Info, minimise
 
-# Smallest ridge, over the largest curvature, beside which rounding of a Hessian in single precision
-# is small: about 10 eps.
+# Smallest ratio of ridge to largest curvature with which the rounding of a Hessian in single precision is
+# small beside the ridge: about 10 eps.
 SINGLE = 1e-6
 
 
@@ -28,10 +28,10 @@ def l2(
     tolerance: float = 1e-9,
     near: dict | None = None,
 ) -> tuple[np.ndarray, dict]:
-    """argmin of mean loss + lam/2 ||w||^2. near: info of such a fit to similar rows, which saves time.
+    """argmin of mean loss + lam/2 ||w||^2.
 
-    The solver is asked for half of the tolerance; the rest is left to rounding
-    (`dp.solvers.check_certifiable`).
+    near: info of such a fit to similar rows, which saves time. The solver is asked for half of the
+    tolerance. The other half is left for rounding (`dp.solvers.check_certifiable`).
     """
     return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
 
@@ -49,10 +49,10 @@ def sum_intercept(
 ) -> tuple[np.ndarray, dict]:
     """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, with b^2/2 added or without.
 
-    intercept: "regularised", as liblinear does, which was scikit-learn's default when E18 ran it: b is
-    the weight of one more column, of ones. "free", as scikit-learn's other solvers of
-    LogisticRegression(C=1/lam) do. Divided by n C the objective reads mean loss + lam/(2n) ||w||^2, and
-    in these units the gradient's norm is certified to `tolerance`.
+    intercept: "regularised" has b as the weight of one more column, of ones. LIBLINEAR does this, which was
+    scikit-learn's default when E18 ran it. "free" does not regularise b, as scikit-learn's other solvers of
+    LogisticRegression(C=1/lam). Divided by n C the objective reads mean loss + lam/(2n) ||w||^2, and in
+    these units the gradient's norm is certified to `tolerance`.
 
     Returns weights (1, d + 1), the last of which is b, and info as `dp.solvers.minimise`. Columns of
     zeros keep weight 0.
@@ -69,18 +69,21 @@ def sum_intercept_path(
     tolerance: float = 1e-9,
     max_iterations: int = 100,
 ) -> Iterator[tuple[np.ndarray, dict]]:
-    """`sum_intercept` for every lambda in turn, each from the minimiser for the one before.
+    """`sum_intercept` for every lambda in turn, each starting from the minimiser for the one before.
 
     The starting point of Newton's method changes the time that it takes, not what is certified. The
-    method is damped (the Hessian is positive definite; with a free intercept, if both classes are
-    present). Hessians are formed in single precision as long as that resolves the ridge and steps
-    succeed; gradients always in double.
+    method is damped. The Hessian is positive definite (with a free intercept, if both classes are present).
+    Hessians are formed in single precision as long as that resolves the ridge and steps succeed. Gradients
+    are always computed in double precision.
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
     free = intercept == "free"
     if free and not loss.residual and not (np.min(y) < 0 < np.max(y)):
-        raise Refused("with one class alone a free intercept has no finite minimiser")
+        raise Refused(
+            "if all labels are equal, a free intercept has no finite minimiser: give the intercept "
+            "'regularised'"
+        )
     used = np.append(np.flatnonzero(np.any(X, axis=0)), d)
     rows = np.ones((n, len(used)))
     rows[:, :-1] = X[:, used[:-1]]
@@ -129,7 +132,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
         hessian[np.diag_indices_from(hessian)] += ridge
         try:
             direction = -np.linalg.solve(hessian, gradient)
-        except np.linalg.LinAlgError:  # without curvature in any row, nothing fixes the intercept
+        except np.linalg.LinAlgError:  # if no row has curvature, nothing determines the intercept
             break
         while step >= LEAST_STEP:
             trial = evaluate(w + step * direction)
@@ -139,14 +142,14 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
                 step = min(1.0, 4 * step)
                 break
             if precision == np.float32:
-                precision = np.float64  # the direction may be to blame
+                precision = np.float64  # a more precise direction may succeed
                 break
             step /= 4
     return w, norm, iteration
 
 
 def _hessian(rows, weights, precision):
-    """Sum of weights_i x_i x_i', as a symmetric product of the rows in their precision."""
+    """Sum of weights_i x_i x_i', as a symmetric product of the rows in this precision."""
     if precision not in rows:
         rows[precision] = rows[np.float64].astype(precision)
     scaled = rows[precision] * np.sqrt(weights, dtype=precision)[:, None]
@@ -158,7 +161,7 @@ def l1(
 ) -> tuple[np.ndarray, dict]:
     """argmin of mean logistic loss + lam ||w||_1; one of them if there are several.
 
-    penalty_scale: what lam stands for, see `dp.solvers.lasso_scales`.
+    penalty_scale: the meaning of lam, see `dp.solvers.lasso_scales`.
     """
     return minimise_lasso(X, y, lam, penalty_scale, tolerance)
 
@@ -179,7 +182,7 @@ FITS = {"l2": l2, "l1": l1, "elastic_net": elastic_net, "sum_intercept": sum_int
 def fit_each(
     name: str, trains: Iterable, lam: float, **options
 ) -> Iterator[tuple[np.ndarray, dict]]:
-    """(weights, info) for each data set (X, y) in turn. A fit that can starts near the one before it."""
+    """(weights, info) for each data set (X, y) in turn. If a fit can, it starts near the one before it."""
     follows = "near" in inspect.signature(FITS[name]).parameters
     for X, y in trains:
         weights, info = FITS[name](X, y, lam, **options)
@@ -206,5 +209,5 @@ def fit_options(name: str, options: dict) -> dict:
 def shared_fit(
     name: str, X: np.ndarray, y: np.ndarray, lam: float, **arguments
 ) -> tuple[np.ndarray, dict]:
-    """(weights (1, d), info) of a fit, given a release's arguments."""
+    """(weights (1, d), info) of the fit of that name, given the arguments of a release."""
     return FITS[name](X, y, lam, **fit_options(name, arguments))

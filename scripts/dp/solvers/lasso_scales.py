@@ -4,8 +4,9 @@
 "summed"        summed loss + lam ||w||_1: the weight beside the mean loss is lam / n
 "standardised"  mean loss + lam sum_j s_j |w_j|, s_j the standard deviation of column j of these rows:
                 the penalty is that of standardised columns
-"lassoglm"      deviance/n + lam sum_j s_j |w_j|, the deviance twice the loss, with a free intercept that is
-                then left out: what MATLAB's lassoglm minimises, of which only the slopes are used
+"lassoglm"      deviance/n + lam sum_j s_j |w_j|, where the deviance is twice the loss, with a free
+                intercept that is then left out. MATLAB's lassoglm minimises this, and only its slopes
+                are used
 """
 
 import numpy as np
@@ -15,19 +16,22 @@ from dp.descents.distributed_lasso import soft_threshold
 from dp.solvers.elastic_net import minimise_elastic_net
 
 SCALES = ("mean", "summed", "standardised", "lassoglm")
+# Attempts of Newton's method, proximal steps between two of them, and most Newton steps in one of them.
 ATTEMPTS, STEPS, NEWTON = 100, 100, 30
 
 
 def weight_beside_mean(lam: float, n: int, scale: str) -> float:
-    """The L1 weight beside the mean loss; for scales of standardised columns, that of these columns."""
+    """Weight of the L1 norm beside the mean loss. If columns are standardised, it is for their weights."""
     return lam / {"summed": n, "lassoglm": 2}.get(scale, 1)
 
 
 def minimise_lasso(
     X: np.ndarray, y: np.ndarray, lam: float, scale: str = "mean", tolerance: float = 1e-9
 ) -> tuple[np.ndarray, dict]:
-    """Weights (1, d) and info, as from `minimise_elastic_net`. If columns are standardised, constant ones
-    get the weight 0."""
+    """Weights (1, d) and info, as from `minimise_elastic_net`.
+
+    If columns are standardised, constant columns get the weight 0.
+    """
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     weight = weight_beside_mean(lam, len(y), scale)
     if scale in ("mean", "summed"):
@@ -47,8 +51,8 @@ def minimise_lasso(
 def _with_intercept(X, y, l1, tolerance):
     """argmin of mean logistic loss + l1 ||w||_1 with a free intercept, the last of weights (1, d + 1).
 
-    Newton's method on the weights that a proximal step leaves different from zero; proximal steps if it
-    fails.
+    It takes Newton's method on the weights that a proximal step leaves different from zero. If that fails,
+    it takes proximal steps and tries again.
     """
     rows = np.column_stack([X, np.ones(len(X))])
     n, d = rows.shape

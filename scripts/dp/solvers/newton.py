@@ -2,12 +2,12 @@
 
 All restarts share rows and loss, and differ in a linear term. So one pass over the rows serves them all:
 two matrix products and one exponential per row and restart give every gradient, and one more product
-gives every Hessian. Rows are read, signed and converted in blocks that fit the cache, so memory does not
-grow with rows x restarts.
+gives every Hessian. Rows are read, multiplied by their labels and converted in blocks that fit the cache,
+so memory does not grow with rows x restarts.
 
-Three levels save passes over all rows in double precision: a sample of the rows, all rows in single
-precision, all rows in double precision. Only the last one decides what is returned. For wide rows,
-`dp.solvers.quasi_newton` is tried first, and Newton's method if that is slow.
+To save passes over all rows in double precision, a solution is first sought on a sample of the rows, and
+then on all rows in single precision. Only the last level, all rows in double precision, decides what is
+returned. For wide rows, `dp.solvers.quasi_newton` is tried first, and Newton's method if that is slow.
 
 Inside, arrays hold one column per restart.
 """
@@ -22,16 +22,16 @@ from dp.errors import Refused
 from dp.solvers import accelerated, quasi_newton
 from dp.solvers.passes import EPS, Direct, Implicit
 
-TOGETHER = 256  # restarts solved together; if there are more, they take turns
+TOGETHER = 256  # most restarts that are solved together; if there are more, they take turns
 THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072
-DIRECT = 40  # most columns for which Hessians are formed; with more, conjugate gradients multiply by them
+DIRECT = 40  # most columns for which Hessians are formed; for more, conjugate gradients are used
 CENTRED = 8  # minimum number of restarts for which a common centre is used
 NEARBY = 0.6  # largest change of a typical margin for which one step leads close to a minimiser
-KEPT = 1 << 23  # numbers that are kept per row or column: at most 64 MB, or one restart's
-LIMIT = 1000  # passes of Newton's method
-ATTEMPT = 20  # passes after which Newton's method is given an easier way
+KEPT = 1 << 23  # most numbers that are kept for all restarts together: 64 MB, or one restart's
+LIMIT = 1000  # most passes of Newton's method
+ATTEMPT = 20  # passes after which Newton's method follows a path of decreasing lambdas
 STEEPEST = 1e10  # largest curvature over lambda for which descent ends, after at most 10^7 steps
-LEAST_STEP = 1e-20  # of a line search: a saturated loss needs steps of lambda over its curvature
+LEAST_STEP = 1e-20  # least step of a line search: a saturated loss needs lambda over its curvature
 SPREAD = 1e-5  # least ratio of smallest to largest eigenvalue that single precision can resolve
 
 
@@ -72,8 +72,8 @@ def minimise(
     taken, not what is certified.
     max_iterations: None for as many as it takes, if double precision can certify the result.
     near: the `Info` of an earlier call with the same lam, loss and number of restarts on similar rows,
-    such as another sample, or more rows. What that call found becomes the starting point, and for wide
-    rows an approximation of Hessians, and nothing else.
+    such as another sample, or more rows. Its result is used as the starting point and, for wide rows, as
+    an approximation of Hessians, and for nothing else.
 
     Returns weights (restarts, d) and `Info`:
 
@@ -85,7 +85,7 @@ def minimise(
     status         "ok": gradient_norm <= tolerance. "not_converged": it is larger, after
                    max_iterations, or because double precision may do no better (`least_tolerance`); the
                    weights are the last point reached. "not_finite": a linear term, starting point or X
-                   that is not finite, or too large for double precision; the weights are NaN.
+                   is not finite, or is too large for double precision; the weights are NaN.
     iterations     passes over all rows that the restart took part in.
 
     Restarts do not influence each other beyond rounding, and the same arguments give the same bits
@@ -97,7 +97,7 @@ def minimise(
     norm, iterations = np.full(len(W), np.nan), np.zeros(len(W), dtype=int)
     learnt = {} if near is None else dict(near.learnt[1])
     usable = np.flatnonzero(np.isfinite(linear).all(axis=1) & np.isfinite(W).all(axis=1))
-    # wide problems keep curvatures, of conjugate gradients, or steps and changes of the gradient
+    # Wide problems keep curvatures (conjugate gradients), or steps and changes of gradients (BFGS).
     kept = 1 if d <= DIRECT else max(n, 2 * quasi_newton.PAIRS * d)
     together = max(1, min(TOGETHER, KEPT // kept))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -133,20 +133,20 @@ def rounding(
 ) -> float:
     """Bound on the rounding error of a gradient in `minimise` at any minimiser, for any n rows.
 
-    bound: R >= ||x||. tilt: T >= ||linear||. The minimiser has a norm of at most W, the smaller of
-    (kappa R + T/n)/lam, where the gradient is 0, and (2 T/n + sqrt(2 lam l(0)))/lam, since the
-    objective is at most l(0) at w = 0 (l(1) of a residual loss) and the loss at least 0. With u = EPS/2
-    (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1):
+    bound: R >= ||x||. tilt: T >= ||linear||. The norm of the minimiser is at most W, the smaller of two
+    bounds: (kappa R + T/n)/lam, because the gradient is 0 there, and (2 T/n + sqrt(2 lam l(0)))/lam,
+    because the objective at w = 0 is at most l(0) (l(1) for a residual loss) and the loss is at least 0.
+    With u = EPS/2 (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1):
 
-    - a score is a sum of d products, wrong by at most d u R W, and its slope by c times that (of a
-      residual loss, to subtract the target rounds it once more, as `dp.losses.ResidualLoss` says);
-    - the mean of n rows is a sum within blocks of 64 to 4096 rows and one over at most n/64 blocks, wrong
-      by at most (4096 + n/64) u kappa R;
-    - the weights' own last bits move the gradient by at most u W (c R^2 + lam), and lam w and the tilt
+    - a score is a sum of d products. Its error is at most d u R W, and that of its slope at most c times as
+      large. (A residual loss also rounds when it subtracts the target, see `dp.losses.ResidualLoss`.)
+    - the mean of n rows consists of sums within blocks of 64 to 4096 rows and a sum over at most n/64
+      blocks. Its error is at most (4096 + n/64) u kappa R.
+    - the last bits of the weights move the gradient by at most u W (c R^2 + lam), and lam w and the tilt
       are rounded as often as they are added.
 
-    This covers a loss that computes its slope with at most ten roundings. It is infinite if squares could
-    overflow.
+    The bound covers a loss that computes its slope with at most ten roundings. It is infinite if squares
+    could overflow.
     """
     loss = losses.get(loss)
     smooth = loss.c * bound * bound
@@ -170,12 +170,13 @@ def least_tolerance(
 ) -> float:
     """The least tolerance that `minimise` meets on every data set of n rows; arguments as for `rounding`.
 
-    If it is asked for half of a tolerance that is four times the rounding, then what it returns has a
-    gradient norm of at most the tolerance in exact arithmetic too. It gets there on any data: if Newton's
-    method gives up, gradient descent continues (`dp.solvers.accelerated`), for at most 10^7 steps as long
-    as c R^2 is at most 10^10 lambda. Otherwise the result is infinite. It is infinite, too, for so many
-    columns that rounding at the weights, which may be tolerance/lambda longer than the minimiser, could
-    take a quarter of the tolerance beside the quarter that `rounding` takes at the minimiser.
+    Let the tolerance be four times the rounding. If `minimise` is asked for half of it, then its result
+    has a gradient norm of at most the tolerance in exact arithmetic too. It gets there on any data: if
+    Newton's method gives up, gradient descent continues (`dp.solvers.accelerated`), for at most 10^7
+    steps if c R^2 is at most 10^10 lambda. Otherwise `least_tolerance` is infinite. It is also infinite
+    for so many columns that rounding at the returned weights could take another quarter of the
+    tolerance, beside the quarter that `rounding` takes at the minimiser. The weights may be longer than
+    the minimiser by tolerance/lambda.
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -194,9 +195,9 @@ def check_certifiable(
 ) -> None:
     """Raise ValueError, before any data are seen, unless `minimise` can certify on every data set.
 
-    Whether a fit was certified to the tolerance distinguishes data sets, so in a private mechanism it must
-    not depend on the data. The solver must be asked for half of the tolerance (`least_tolerance`). The
-    tests try this on the worst data that we know.
+    If a fit could fail to be certified to the tolerance, the failure would distinguish data sets. So in a
+    private mechanism it must not depend on the data. The solver must be asked for half of the tolerance
+    (`least_tolerance`). The tests try this on the worst data that we know.
 
     tilt: T >= ||linear||; for random tilts a norm that they exceed with negligible probability.
     """
@@ -243,8 +244,8 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
     """Weights (d, restarts), gradient norms, passes and what was learnt.
 
     lam: (restarts,). tilt and start: (d, restarts). learnt: for wide rows (`quasi_newton.minimise`).
-    A few restarts need the path: if lambda is so small that most rows are far from the bend of the loss,
-    Newton's method gets lost among many nearly linear pieces.
+    A few restarts need `_follow_path`: if lambda is so small that most rows are far from the bend of the
+    loss, Newton's method gets lost among many nearly linear pieces.
     """
     n, d = X.shape
     size = np.sqrt(d * np.mean(np.square(X[:: 1 + (n * d >> 17)], dtype=float)))  # of a typical row
@@ -277,7 +278,7 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
         )
         passes[hard] += more
     if max_iterations is None and (norm > tolerance).any():
-        if rows.product_dtype == np.float32:  # it may over- or underflow: once more without
+        if rows.product_dtype == np.float32:  # it may overflow or underflow: try double precision
             double = (np.float64,) * (1 if rows.implicit else 2)
             rows = type(rows)(X, y, loss, size, *double)
             left = norm > tolerance
@@ -301,14 +302,14 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
     passes = np.zeros(len(lam), dtype=int)
     if sample is not rows and not near.all():
         far = ~near
-        # The shift gives the sample the gradient of all rows at the starting point, so that it
-        # does not lead away from a start that is good already.
+        # With the shift, the sample's gradient at the starting point is that of all rows. So the sample
+        # does not lead away from a starting point that is already good.
         shift = rows.gradient(W[:, far]) - sample.gradient(W[:, far])
         goal = 0.5 * size / np.sqrt(sample.n)
         W[:, far], _, _, hessian = _newton(
             sample, lam[far], tilt[:, far] + shift, W[:, far], goal, ATTEMPT, further=True
         )
-        # Without Hessians a pass takes a third of the time: for a step the sample's are good enough.
+        # A pass without Hessians takes a third of the time, and for a step those of the sample suffice.
         hessian *= n / sample.n
         W[:, far], _, passes[far], _ = _newton(
             rows, lam[far], tilt[:, far], W[:, far], 0.1 * size, 1, hessian, further=True
@@ -319,18 +320,19 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 
 
 def _predict(rows, sample, lam, tilt, W):
-    """Starting points, and for which restarts they are close, by one step from a common centre.
+    """(starting points, for which restarts they are close), by one step from a common centre.
 
     If many restarts begin at one point, the minimiser without tilts is found first, which is the work of
-    one restart. From there, one step leads a restart close to its own minimiser; it is taken if Newton's
-    step changes margins little. The step is Halley's, with an error of third order: it counts the change
-    of Hessians on the way, estimated from differences on the sample.
+    one restart. From there, one step leads a restart close to its own minimiser. It is taken if Newton's
+    step changes margins little. The step is Halley's, with an error of third order: it includes the change
+    of the Hessian along the step, estimated from differences on the sample.
     """
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
         return W.copy(), near
     reach = NEARBY * np.sqrt(rows.d) / rows.size
-    least = np.linalg.norm(tilt, axis=0) / (lam + rows.loss.c * rows.size**2)  # any Hessian's norm
+    # No Hessian's norm is above the denominator, so no step is shorter than this.
+    least = np.linalg.norm(tilt, axis=0) / (lam + rows.loss.c * rows.size**2)
     if np.median(least) > reach:
         return W.copy(), near
     centre, goal = W[:, :1], 3e-4 * rows.size
@@ -347,8 +349,10 @@ def _predict(rows, sample, lam, tilt, W):
 
 
 def _follow_path(rows, lam, tilt, W, tolerance, limit):
-    """Minimisers for smaller and smaller lambda, each the start for the next. Returns as `_newton`, without
-    Hessians."""
+    """Minimisers for smaller and smaller lambda, each the starting point for the next.
+
+    Returns the first three results of `_newton`.
+    """
     passes, ridge, last = 0, rows.loss.c * rows.size**2 / 100, False
     while not last:
         now = np.maximum(lam, ridge)
@@ -361,13 +365,13 @@ def _follow_path(rows, lam, tilt, W, tolerance, limit):
 
 
 def _descend(rows, lam, tilt, W, norm, passes, tolerance):
-    """If `least_tolerance` promises more than was reached, descend to it, in place.
+    """Descend, in place, if `least_tolerance` promises a smaller gradient norm than was reached.
 
     Newton's method gives up between the kinks of nearly linear pieces, and on wide rows if conjugate
-    gradients do not resolve lambda. Descent brings it closer, and always ends by itself.
+    gradients do not resolve lambda. Descent moves closer on any data, and Newton's method tries again.
     """
     norms = row_norms(rows.X)
-    bound = norms.max() / (1 + ROUNDING)  # at most the public one, as `check_rows` compares
+    bound = norms.max() / (1 + ROUNDING)  # at most the public one: `check_rows` allows the rounding
     rows.exact = True
     for j in np.flatnonzero(norm > tolerance):
         one = slice(j, j + 1)
@@ -402,7 +406,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     A trial point is accepted if its gradient norm is at most half of the least so far, or if the
     objective still falls there in the direction of the step. Otherwise the step is shortened. The first
     case is Newton's fast phase and can happen only finitely often. In the second case, by convexity, the
-    objective has decreased by a fixed share of what the direction had to offer. Neither needs the
+    objective has decreased by a fixed share of what this direction allows. Neither case needs the
     objective's value, whose rounding hides the last half of the digits of the weights. The direction
     needs no new Hessian while the gradient norm is small and falls fast with the old one.
     """
@@ -435,14 +439,14 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
             hessian[:, taken] = new[:, accepted]
         best[active] = np.fmin(best[active], norm[active])
         stalled[active] = np.where(halved, 0, stalled[active] + 1)
-        root = slope[active] / (slope[active] - trial_slope)  # of the slope, were it linear
+        root = slope[active] / (slope[active] - trial_slope)  # zero of the slope if it were linear
         step[active] *= np.where(accepted, 4.0, np.fmin(np.fmax(root, 0.1), 0.5))
         step[active] = np.fmin(step[active], 1.0)
 
         length = np.linalg.norm(W[:, active], axis=0)
         terms = rows.size + np.linalg.norm(tilt[:, active], axis=0) + lam[active] * length
         lost = ~accepted & (moved <= 8 * EPS * length)  # a short step may cross a kink of the slope
-        lost |= norm[active] <= 8 * EPS * terms  # in rounding, of the weights or of the gradient
+        lost |= norm[active] <= 8 * EPS * terms  # weights or gradient differ by rounding only
         stuck = (stalled[active] > 10) & lost | (step[active] < LEAST_STEP)
         going = (norm[active] > goal[active]) & ~stuck
         turning, active = active[going & accepted], active[going]

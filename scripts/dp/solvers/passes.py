@@ -1,4 +1,4 @@
-"""Passes over the rows for the solvers: gradients of many restarts, and Hessians, formed or as products.
+"""Passes over the rows: gradients of many restarts, and Hessians, either formed or as products.
 
 Arrays hold one column per restart. Rows are read in blocks that fit the cache.
 """
@@ -9,17 +9,23 @@ import numpy as np
 
 from dp.data.examples import slices
 
-BLOCK = 1 << 19  # bytes of a block of margins: they and what follows from them stay in the L2 cache
+BLOCK = 1 << 19  # bytes of a block of margins, which the L2 cache holds with what follows from them
 COPIED = 1 << 26  # most bytes of wide rows that are copied in the precision of products: 64 MB
-PATIENCE = 20  # conjugate gradient steps that take about as long as a preconditioner
+PATIENCE = 20  # conjugate gradient steps before a preconditioner is made, which takes as long
 FORMED = 1024  # most columns for which an exact direction forms the Hessian: 8 MB
 EPS = np.finfo(float).eps
 
 
 class Passes:
-    """The rows in one precision, and gradients and Hessians of the loss on them."""
+    """The rows in one precision, and gradients and Hessians of the loss on them.
 
-    def __init__(self, X, y, loss, size, dtype):
+    X: (n, d), an array or `dp.data.examples.Rows`. y: (n,). loss: a `dp.losses.MarginLoss`. size: norm of a
+    typical row. dtype: precision of the products in gradients.
+    """
+
+    def __init__(
+        self, X: np.ndarray, y: np.ndarray, loss: object, size: float, dtype: type
+    ) -> None:
         self.X, self.y, self.loss, self.size, self.dtype = X, y, loss, size, dtype
         self.n, self.d = X.shape
 
@@ -31,7 +37,7 @@ class Passes:
             yield part, self.convert(part, dtype)
 
     def gradient(self, W: np.ndarray, hessians: np.ndarray | None = None) -> np.ndarray:
-        """Mean gradient of the loss, (d, restarts) in double precision; fills in the Hessians."""
+        """Mean gradient of the loss at W (d, restarts), in double precision. It fills in `hessians`."""
         gradient = np.zeros(W.shape)
         W = W.astype(self.dtype)
         for part, rows in self.blocks(W.shape[1], self.dtype):
@@ -49,7 +55,7 @@ class Passes:
                 del curvature
             if not (self.signed or self.loss.residual):
                 slope *= y
-            # faster if the longer side of the result is that of the first factor
+            # The product is faster if the longer side of the result belongs to the first factor.
             gradient += (slope.T @ rows).T if W.shape[1] > self.d else rows.T @ slope
             del z, slope  # so that the next block's arrays take their place in the cache
         return gradient / self.n
@@ -60,14 +66,24 @@ class Direct(Passes):
 
     implicit, signed = False, True
 
-    def __init__(self, X, y, loss, size, dtype, product_dtype=np.float32):
+    def __init__(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        loss: object,
+        size: float,
+        dtype: type,
+        product_dtype: type = np.float32,
+    ) -> None:
         super().__init__(X, y, loss, size, dtype)
         self.product_dtype = product_dtype
         self.triangle = np.triu_indices(self.d)
-        np.empty(4 * BLOCK, dtype=np.uint8)  # freed at once: malloc then keeps what a block needs
+        # This is freed at once. From then on malloc keeps as much memory as a block needs.
+        np.empty(4 * BLOCK, dtype=np.uint8)
 
     @property
     def width(self) -> int:
+        """Numbers in an upper triangle."""
         return self.d * (self.d + 1) // 2
 
     def convert(self, part: slice, dtype: type) -> np.ndarray:
@@ -87,12 +103,13 @@ class Direct(Passes):
         return np.repeat(gradient, W.shape[1], axis=1)
 
     def hessians(self, restarts: int) -> np.ndarray:
+        """Room for the Hessians of this many restarts, (width, restarts)."""
         return np.zeros((self.width, restarts))
 
     def collect(
         self, hessians: np.ndarray, part: slice, rows: np.ndarray, curvature: np.ndarray
     ) -> None:
-        """Add sum_i l''(z_i) x_i x_i': one matrix product with all products of two columns."""
+        """Add sum_i l''(z_i) x_i x_i', by one matrix product with all products of two columns."""
         rows = rows.astype(self.product_dtype, copy=False)
         products = np.empty((self.width, len(rows)), dtype=self.product_dtype)
         start = 0
@@ -110,7 +127,7 @@ class Direct(Passes):
         i, j = self.triangle
         full[:, i, j] = full[:, j, i] = hessians.T / self.n
         diagonal = np.arange(self.d)
-        # beside lam as much as rounding may take away, so that no matrix is singular
+        # Beside lam, as much is added as rounding may take away, so that no matrix is singular.
         rounding = self.d * EPS * np.trace(full, axis1=1, axis2=2)
         full[:, diagonal, diagonal] += (lam + rounding)[:, None]
         return -np.linalg.solve(full, gradient.T[:, :, None])[:, :, 0].T
@@ -122,26 +139,30 @@ class Implicit(Passes):
     implicit, signed = True, False
     spectrum, exact = None, False
 
-    def __init__(self, X, y, loss, size, product_dtype):
+    def __init__(
+        self, X: np.ndarray, y: np.ndarray, loss: object, size: float, product_dtype: type
+    ) -> None:
         super().__init__(X, y, loss, size, np.float64)
-        self.width = self.d // 2  # blocks of few restarts may leave the L2 cache: rows do anyway
+        self.width = self.d // 2  # for few restarts, blocks exceed the L2 cache, as wide rows do
         self.product_dtype = product_dtype
         self.copies = {}
         if self.n * self.d * np.dtype(product_dtype).itemsize <= COPIED:
             self.copies[product_dtype] = np.asarray(X[:]).astype(product_dtype, "C", copy=False)
 
     def convert(self, part: slice, dtype: type) -> np.ndarray:
-        """Rows x_i, without a copy if possible: signs cost less on the margins of few restarts."""
+        """Rows x_i, without a copy if possible. Signs are applied to margins, where they cost less."""
         if dtype in self.copies:
             return self.copies[dtype][part]
         return self.X[part].astype(dtype, order="C", copy=False)
 
     def hessians(self, restarts: int) -> np.ndarray:
+        """Room for the curvatures of this many restarts, (n, restarts)."""
         return np.empty((self.n, restarts), dtype=self.product_dtype)
 
     def collect(
         self, hessians: np.ndarray, part: slice, rows: np.ndarray, curvature: np.ndarray
     ) -> None:
+        """Keep the curvatures of these rows."""
         hessians[part] = curvature
 
     def directions(
@@ -161,7 +182,7 @@ class Implicit(Passes):
                 break
             if count == PATIENCE:
                 self.spectrum = self.eigen(hessians.mean(axis=1, dtype=float))
-                square = np.inf  # begin again with the new preconditioner
+                square = np.inf  # conjugate gradients begin again with the new preconditioner
             solved = self.precondition(residual, mean, lam)
             previous, square = square, (residual * solved).sum(axis=0)
             conjugate = solved + np.nan_to_num(square / previous, posinf=0.0) * conjugate
@@ -197,11 +218,13 @@ class Implicit(Passes):
 
     def eigen(self, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues, per unit of mean curvature, and eigenvectors of one Hessian for all restarts."""
-        hessian = np.nan_to_num(self.form(curvature), posinf=0.0, neginf=0.0)  # of what overflowed
+        # 0 in place of entries that overflowed
+        hessian = np.nan_to_num(self.form(curvature), posinf=0.0, neginf=0.0)
         values, vectors = np.linalg.eigh(hessian)
         return np.maximum(values, 0.0)[:, None] / curvature.mean(), vectors
 
     def precondition(self, residual: np.ndarray, mean: np.ndarray, lam: np.ndarray) -> np.ndarray:
+        """Residuals (d, restarts) times an inverse Hessian, approximated from `spectrum` if it is known."""
         if self.spectrum is None:
             return residual
         values, vectors = self.spectrum

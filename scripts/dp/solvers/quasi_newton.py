@@ -1,9 +1,9 @@
 """Limited-memory BFGS on many tilted objectives with wide rows, for `dp.solvers.newton`.
 
-Hessians of wide rows are expensive, but few of their eigenvalues are far above lambda: those of the rows'
-main directions, which a sample shows. With these as the first approximation, every pass over the rows
-(one gradient) reduces the gradient's norm to about a tenth (Nocedal, Mathematics of Computation 35, 1980;
-the directions are found as in Halko, Martinsson, Tropp, SIAM Review 53, 2011).
+Hessians of wide rows are expensive, but few of their eigenvalues are far above lambda. These few belong to
+the rows' main directions, which a sample shows. With these directions as the first approximation, every
+pass over the rows (one gradient) reduces the gradient's norm to about a tenth (Nocedal, Mathematics of
+Computation 35, 1980; the directions are found as in Halko, Martinsson, Tropp, SIAM Review 53, 2011).
 
 Arrays hold one column per restart.
 """
@@ -18,12 +18,12 @@ from dp.solvers.passes import Implicit, Passes
 
 THINNING, LEAST, MOST = 16, 1 << 10, 1 << 13  # the sample has one row in 16, within these bounds
 MANY = 4  # minimum number of restarts for which products cost more than reading the rows
-NEAR = 1e-5  # gradient norm, per typical row, that single precision can reach
+NEAR = 1e-5  # gradient norm, over that of a typical row, that single precision can reach
 MAIN = 48  # number of main directions
 PAIRS = 40  # number of latest steps and changes of the gradient that are kept
 LIMIT = 20  # passes after which another method continues
-SLOW = 0.7  # a step that leaves more than this of the gradient's norm leads nowhere
-RETRIES = 4  # most such steps in a row before giving up
+SLOW = 0.7  # if a step leaves more than this share of the gradient's norm, it failed
+RETRIES = 4  # most failed steps in a row
 
 
 def main_directions(
@@ -31,12 +31,12 @@ def main_directions(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Orthonormal directions (d, k), the rows' mean squares along each, and their mean along the others."""
     n, d = X.shape
-    k = min(MAIN, d, max(1, n // 20))  # of more the rows say little
+    k = min(MAIN, d, max(1, n // 20))  # n rows say little about more directions
     basis = np.linalg.qr(X.T @ (X @ rng.standard_normal((d, k))))[0]
     along = X @ basis
     square = np.einsum("ij,ij->", X, X)
     gram = along.T @ along / n
-    if not np.isfinite(gram).all():  # nor will gradients be
+    if not np.isfinite(gram).all():  # gradients will not be finite either
         return basis, np.zeros(k), 0.0
     values, vectors = np.linalg.eigh(gram)
     rest = (square / n - values.sum()) / max(1, d - k)
@@ -44,22 +44,25 @@ def main_directions(
 
 
 class InverseHessians:
-    """An approximation of the inverse Hessian for each restart, which every step improves."""
+    """An approximation of the inverse Hessian for each restart, which every step improves.
 
-    def __init__(self, main, curvature, lam):
-        """main: of `main_directions`. curvature: (restarts,) mean l'' of the rows."""
+    main: as from `main_directions`. curvature: (restarts,), the mean of l'' over rows. lam: (restarts,).
+    """
+
+    def __init__(self, main: tuple, curvature: np.ndarray, lam: np.ndarray) -> None:
         self.directions, values, rest = main
         self.common = 1 / (rest * curvature + lam)
         self.weights = 1 / (values[:, None] * curvature + lam) - self.common
         self.pairs = deque(maxlen=PAIRS)
 
     def copy(self) -> "InverseHessians":
+        """A copy that learns on its own."""
         other = copy.copy(self)
         other.pairs = self.pairs.copy()
         return other
 
     def learn(self, active: np.ndarray, step: np.ndarray, change: np.ndarray) -> None:
-        """Learn from the gradient's change along a step of these restarts; others keep what they have."""
+        """Learn from the changes of gradients along steps (d, active) of these restarts."""
         steps, changes = np.zeros((2, len(self.directions), len(self.common)))
         both = np.full(len(self.common), np.inf)
         steps[:, active], changes[:, active] = step, change
@@ -67,6 +70,7 @@ class InverseHessians:
         self.pairs.append((steps, changes, both))
 
     def times(self, active: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """The inverse Hessians times gradients (d, active) of these restarts: BFGS' two loops."""
         part = slice(None) if len(active) == len(self.common) else active
         pairs = [(s[:, part], y[:, part], both[part]) for s, y, both in self.pairs]
         product, shares = gradient.copy(), []
@@ -92,9 +96,9 @@ def full_steps(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Full steps from W, (d, restarts), until the gradient norm is at most goal or does not fall.
 
-    rows: `dp.solvers.passes.Passes`. inverse: `InverseHessians`, which learns from every step. After a step
-    that led nowhere, the next one starts from the best point again; only RETRIES such steps in a row end
-    the descent. further: take one more step from where the goal was met, without measuring where it leads.
+    rows: `dp.solvers.passes.Passes`. inverse: `InverseHessians`, which learns from every step. The next
+    step starts from the best point so far. The descent ends if more than RETRIES steps in a row fail
+    (SLOW). further: take one more step from where the goal was met, without measuring where it leads.
     Returns weights, the gradient norms at them (before the extra step; not finite if none was found) and
     passes over the rows.
     """
@@ -140,8 +144,8 @@ def minimise(
 ) -> tuple:
     """Weights, gradient norms, passes over the rows, and what was learnt.
 
-    size: that of a typical row. learnt: (n, `InverseHessians`) from an earlier call on similar rows, which
-    is used in place of a sample until there are twice as many as these n rows.
+    size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows. It
+    takes the place of a sample unless X has more than twice as many rows.
     """
     if learnt is None or len(X) > 2 * learnt[0] or learnt[1].common.shape != lam.shape:
         start, inverse = _sample(X, y, lam, tilt, loss, size, start)

@@ -161,7 +161,7 @@ def binned_auc(
     # the bins of restart 0's negatives, of its positives, of restart 1's negatives, and so on
     first, of_label = 2 * BINS * np.arange(restarts), BINS * positive[:, None]
     counts = np.zeros(2 * BINS * restarts, dtype=np.int64)
-    for rows in slices(len(X), max(1, (1 << 22) // restarts)):
+    for rows in slices(len(X), max(1, KEPT // 8 // restarts)):
         bins = (X[rows] @ W + b - low) * per_score
         np.clip(bins, 0, BINS - 1, out=bins)  # rounding differs from that of the first pass
         bins = bins.astype(np.int64) + first + of_label[rows]

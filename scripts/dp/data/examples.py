@@ -298,13 +298,14 @@ def check_rows(
 
 def check_labels(y: np.ndarray, classes: int | str | None = None) -> None:
     """Raise unless labels or targets are allowed: see `check_rows`. Labels must be whole numbers."""
+    parts = [y[part] for part in slices(len(y))]
     if classes == NUMBERS and y.dtype.kind == "f":
-        if not (np.abs(y) <= 1).all():
+        if not all((np.abs(part) <= 1).all() for part in parts):
             raise Refused("targets must be numbers from -1 to 1")
     elif classes in (None, NUMBERS):
-        if not ((y == 1) | (y == -1)).all():
+        if not all(((part == 1) | (part == -1)).all() for part in parts):
             raise Refused("labels must be -1 or 1")
-    elif not np.isin(y, np.arange(classes)).all():
+    elif not all(np.isin(part, np.arange(classes)).all() for part in parts):
         raise Refused(f"labels must be integers from 0 to {classes - 1}")
 
 

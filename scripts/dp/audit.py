@@ -158,20 +158,11 @@ CANDIDATES = 400  # thresholds that are tried, densest in the tails
 
 
 def epsilon_lower_bound(
-    mechanism: str | object,
-    pair: str | tuple | pairs.Pair,
-    epsilon: float,
-    delta: float = 0.0,
-    trials: int = 100_000,
-    confidence: float = 0.95,
-    rng: np.random.Generator | None = None,
-    **options,
+    mechanism: str | object, pair: str | tuple | pairs.Pair, epsilon: float, *further, **named
 ) -> float:
     """A lower bound on epsilon that holds with probability `confidence`, computed only from releases.
 
-    mechanism: name or object. pair: a name or object of `dp.privacy.pairs`, or ((X, y), (X', y')).
-    trials: releases on each of the two data sets, from two independent streams of `rng`. options: the
-    mechanism's, and lam and bound if the pair does not state them.
+    Arguments are those of `attack`, all but `deltas`.
 
     The mechanism makes every release in full dimension, in blocks, of which only test statistics are
     kept. On the first half of the releases, the attack chooses an event (a statistic, a threshold, and a
@@ -181,9 +172,7 @@ def epsilon_lower_bound(
     (epsilon, delta)-DP mechanism. Scores are blurred by 1e-9 of their range. Otherwise the attack would
     find the last bits of floating-point sums, which give any mechanism away.
     """
-    return attack(
-        mechanism, pair, epsilon, delta, trials=trials, confidence=confidence, rng=rng, **options
-    )["epsilon"]
+    return attack(mechanism, pair, epsilon, *further, **named)["epsilon"]
 
 
 def of_each(confidence: float, family: int) -> float:
@@ -207,6 +196,10 @@ def attack(
     **options,
 ) -> dict:
     """`epsilon_lower_bound` and how it was found, as a dictionary.
+
+    mechanism: name or object. pair: a name or object of `dp.privacy.pairs`, or ((X, y), (X', y')).
+    trials: releases on each of the two data sets, from two independent streams of `rng`. options: the
+    mechanism's, and lam and bound if the pair does not state them.
 
     epsilon: the bound. p_low, q_high: bounds of the event's probabilities. counts: how often the event
     occurred among trials_evaluated releases on each side. statistic: the chosen one. at_deltas: bounds

@@ -236,19 +236,12 @@ class Mechanism:
         """
         self.guarantee(n, d, **settings)
 
-    def guarantee(
-        self,
-        n: int,
-        d: int,
-        *,
-        epsilon: float = math.inf,
-        delta: float = 0.0,
-        lam: float | None = None,
-        bound: float = 1.0,
-        **options,
-    ) -> Guarantee:
-        """`dp.accounting.Guarantee` for public size n and d released coordinates."""
-        p = self.parameters(n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, **options)
+    def guarantee(self, n: int, d: int, **settings) -> Guarantee:
+        """`dp.accounting.Guarantee` for public size n and d released coordinates.
+
+        settings: epsilon, delta, lam, bound and the mechanism's options, as for `parameters`.
+        """
+        p = self.parameters(n, d, **settings)
         with self._own_code(self._guarantee):
             guarantee = self._guarantee(n, d, p)
             if isinstance(guarantee, str):

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,6 +108,30 @@ class Slurm:
     def kill_controller(self):
         self.daemons["slurmctld"].kill()
         self.daemons["slurmctld"].wait()
+
+    @contextmanager
+    def resumed(self):
+        """Meanwhile drained nodes are put back into service, as an administrator does.
+
+        A killed controller forgets its last seconds. If it then gives a job a number that a node already
+        knows, Slurm drains the node ("Duplicate jobid").
+        """
+        ended = threading.Event()
+
+        def resume():
+            while not ended.wait(1):
+                for node in NODES:
+                    if self.state_of(node).startswith("drain"):
+                        command = ("scontrol", "update", f"nodename={node}", "state=resume")
+                        self.run(*command, check=False)
+
+        thread = threading.Thread(target=resume)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def kill_node(self, node):
         """Kill the daemon and all processes of the node's jobs, as if the machine had died."""

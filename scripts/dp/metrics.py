@@ -8,14 +8,6 @@ TARGETS = {"mse": (0, math.inf), "mae": (0, math.inf), "r2": (-math.inf, 1)}
 ALL = CLASSES | TARGETS
 RISING = ("auc", "r2")  # metrics of which larger values are better
 ENDS = ("_mean", "_low", "_high")  # endings of the metrics' columns in results.csv
-TITLES = {
-    "error": "test error",
-    "log_loss": "test log loss",
-    "auc": "test AUC",
-    "mse": "test mean squared error",
-    "mae": "test mean absolute error",
-    "r2": "test $R^2$",
-}
 
 
 def of(frame: object) -> str:

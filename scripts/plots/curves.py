@@ -90,7 +90,7 @@ def _curves(experiment, spec, frame, along, label):
     metric = options.get("metric") or metrics.of(frame)
     mean, *band = (metric + end for end in metrics.ENDS)
     from_zero = metric in FROM_ZERO and options.get("from_zero", True)
-    title, bottom = metrics.TITLES[metric], 0 if from_zero else None
+    title, bottom = style.TITLES[metric], 0 if from_zero else None
     least = options.get("least") or LEAST.get(metric, -math.inf)
     if (frame[band[0]] < least).any():
         bottom = least

@@ -1,6 +1,5 @@
 """What privacy costs: a metric over that of a method without privacy on the same rows."""
 
-from dp import metrics
 from plots import style
 from plots.relations import relation
 from study.configuration.experiment import data_name, data_path
@@ -47,7 +46,7 @@ def excess(experiment, spec, draws):
         along,
         y="mean",
         band=("low", "high"),
-        labels=(LABELS[along], f"excess {metrics.TITLES[metric]}"),
+        labels=(LABELS[along], f"excess {style.TITLES[metric]}"),
         log="xy",
         together=99,
     )

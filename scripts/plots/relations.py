@@ -118,8 +118,11 @@ def relation(
             axes.set_ylim(low - beyond, high + beyond)
         if "x" in log:
             axes.set_xscale("log")
+        values = frame.loc[np.isfinite(frame[x]), x]
         if x == "train_size":
             style.sizes(axes, frame[x], narrow=many)
+        elif "x" in log and values.max() < 10 * values.min():  # a decade's ticks would be too few
+            style.plain_ticks(axes, values)
         else:
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     explained = [Line2D([], [], **look) for name, look in looks.items() if name not in panels]

@@ -73,6 +73,16 @@ TEN = (
     *("#A96B59", "#E76300", "#B9AC70", "#717581", "#92DADD"),
 )
 
+# metric: its name on axes
+TITLES = {
+    "error": "test error",
+    "log_loss": "test log loss",
+    "auc": "test AUC",
+    "mse": "test mean squared error",
+    "mae": "test mean absolute error",
+    "r2": "test $R^2$",
+}
+
 PARAMETERS = {
     "figure.dpi": 100,
     "savefig.dpi": 160,
@@ -195,7 +205,7 @@ def sizes(axes, values, narrow=False):
 
 
 def plain_ticks(axes, sizes, share=0.12):
-    """Label a logarithmic axis with some of the training sizes, written out."""
+    """Label a logarithmic axis with some of the training sizes or other values, written out."""
     sizes = sorted(set(sizes), reverse=True)
     # least distance of labels, about this share of the axis
     apart = max(1.6, (sizes[0] / sizes[-1]) ** share)
@@ -203,7 +213,7 @@ def plain_ticks(axes, sizes, share=0.12):
     for size in sizes[1:]:
         if size * apart <= chosen[-1]:
             chosen.append(size)
-    axes.set_xticks(chosen, [f"{size:,}" for size in chosen])
+    axes.set_xticks(chosen, [f"{size:,.10g}" for size in chosen])
     axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
     if axes.get_yscale() == "log":
         axes.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))

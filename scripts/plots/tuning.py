@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from dp import metrics
 from plots import style
 from study.jobs import paired
 
@@ -41,7 +40,7 @@ def price_of_tuning(experiment, spec, draws):
         axes.set_xticks(np.sort(frame["epsilon"].unique()))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.minorticks_off()
-    grid[0, 0].set_ylabel(f"excess {metrics.TITLES[options['metric']]}")
+    grid[0, 0].set_ylabel(f"excess {style.TITLES[options['metric']]}")
     grid[0, 0].legend(fontsize="small", title="settings", title_fontsize="small")
     fig.suptitle(spec["title"], x=0.01, ha="left")
     return fig

@@ -217,7 +217,7 @@ class Gathered:
         )
         frame = self.frame.loc[[key in cells for key in keys]]
         name = spec.get("options", {}).get("metric") or metrics.of(frame)
-        metric, what = f"{name}_mean", metrics.TITLES[name].replace("$", "")
+        metric, what = f"{name}_mean", style.TITLES[name].replace("$", "")
         frame = frame[frame[metric].notna()]
         looks = style.looks(self.experiment.methods)
         parts = []

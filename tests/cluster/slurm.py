@@ -11,7 +11,7 @@ import socket
 import subprocess
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 NODES = ("n1", "n2")
@@ -137,7 +137,7 @@ class Slurm:
         """Kill the daemon and all processes of the node's jobs, as if the machine had died."""
         self.daemons[node].kill()
         self.daemons[node].wait()
-        self._kill_leftovers(f"SLURMD_NODENAME={node}".encode())
+        self._kill(self.processes(node))
 
     def stop(self):
         """Cancel every job, end the daemons that were started, and undo the changes outside `root`."""
@@ -152,7 +152,7 @@ class Slurm:
                 daemon.wait(10)
             except subprocess.TimeoutExpired:
                 daemon.kill()
-        self._kill_leftovers()
+        self._kill(self.processes())
         for name in ("slurm.conf", "cgroup.conf"):
             link = ETC / name
             if link.is_symlink() and link.readlink() == self.root / name:
@@ -160,19 +160,30 @@ class Slurm:
         if self.hosts is not None:
             Path("/etc/hosts").write_text(self.hosts)
 
-    def _kill_leftovers(self, marker=None):
-        """Without cgroups, a job's grandchildren can outlive it. Their environment tells which they are."""
-        marker = marker or f"SLURM_CONF={self.conf}".encode()
+    def processes(self, node=None):
+        """Numbers of the processes of a node's jobs, or of all jobs.
+
+        Their environment tells which they are: without cgroups, a job's grandchildren can outlive it.
+        """
+        marker = f"SLURMD_NODENAME={node}" if node else f"SLURM_CONF={self.conf}"
+        found = []
         for process in Path("/proc").iterdir():
             if process.name.isdigit() and int(process.name) != os.getpid():
                 try:
                     variables = (process / "environ").read_bytes().split(b"\0")
-                    if marker in variables and any(
-                        v.startswith(b"SLURM_JOB_ID=") for v in variables
-                    ):
-                        os.kill(int(process.name), signal.SIGKILL)
                 except OSError:
                     continue
+                if marker.encode() in variables and any(
+                    v.startswith(b"SLURM_JOB_ID=") for v in variables
+                ):
+                    found.append(int(process.name))
+        return found
+
+    @staticmethod
+    def _kill(processes):
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     def _daemon(self, *command, name=None):
         name = name or command[0]

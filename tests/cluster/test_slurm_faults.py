@@ -56,7 +56,7 @@ def test_one_of_two_nodes_is_lost(project, cluster, local):
     project.environment["SBATCH_PARTITION"] = "pair"
     process = project.start(*ONE_EACH, "--jobs", "8", *CELLS)  # more than one node can run
     try:
-        project.wait_for(lambda: cluster.state_of("n2").startswith(("mixed", "allocated")), 120)
+        project.wait_for(lambda: cluster.processes("n2"), 120)
         cluster.kill_node("n2")
         project.finish(process, timeout=300)
     finally:

@@ -8,6 +8,7 @@ import argparse
 import ast
 import inspect
 import re
+from collections import defaultdict
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -63,11 +64,14 @@ settings:
     figures: {figure_2a: null}
 ```
 
-`snakemake --cores 1 -- results/cm08/configuration.json` shows what an experiment then runs with.
+With the same overlays, `configuration.json` has what an experiment then runs with:
 
-Everything is checked before a job starts. An unknown key or name, a value of the wrong type or out of
-range, or a data file of your own that is missing or lacks a column ends the run with one sentence. It
-names file, key and the nearest valid name. YAML reads `1e-3` as text, so write `1.0e-3` or `0.001`; and
+    snakemake --cores 1 --configfile my_changes.yaml -- results/cm08/configuration.json
+
+Everything that needs no rows is checked before a job starts. An unknown key or name, a value of the wrong
+type or out of range, or a data file of your own that is missing or lacks a column ends the run with one
+sentence. It names file, key and the nearest valid name. What the rows hold, such as labels, is checked by
+the job `prepare`. YAML reads `1e-3` as text, so write `1.0e-3` or `0.001`; and
 `yes`, `no`, `on` and `off` as true and false, so write `"yes"`.
 In the tables below, `<...>` stands for a name of your choice, and a *required* key must be given.
 """
@@ -78,6 +82,15 @@ without a value here must be given. `sweep`, `datasets`, `methods`, `train_size`
 cells. Each is one value or a list, and if it is not given, all cells are meant. The last two may be
 `smallest` or `largest`. A check that needs an analysis names it, or a table, beside its `kind`.
 """
+
+FIGURES = """\
+The docstring of the function that draws a kind explains its options. `FIGURES` in
+`scripts/study/configuration/kinds.py` names the function. In figures of curves, `beside` puts the legend
+beside the axes, `metric` shows another metric than the error, and `from_zero` starts the axis of errors at
+0. `own_axes` gives every panel its own y axis, which starts at `least` if values are below it.
+"""
+
+ABOUT = {"checks": CHECKS, "figures": FIGURES}
 
 PUBLISHED = """\
 What one source says, as printed. An experiment names the file as its `source`. The experiment's sections
@@ -141,13 +154,15 @@ class Schema:
 
     def __init__(self, name):
         self.root = read_yaml(SCHEMAS / f"{name}.schema.yaml")
-        self.shared = {}  # definitions that are explained once, for all keys that refer to them
+        # definition -> keys that refer to it, for which it is explained once
+        self.shared = defaultdict(list)
 
     def table(self):
         yield from _table(self.rows(self.root, ""))
-        for name, schema in self.shared.items():
-            yield f"\nEvery {name} above has these keys:\n"
-            yield from _table(self.rows(schema, ""))
+        for name, keys in self.shared.items():
+            *most, last = (f"`{key}`" for key in keys)
+            yield f"\nEvery entry of {', '.join(most)} and {last} has these keys:\n"
+            yield from _table(self.rows(self.root["$defs"][name], ""))
 
     def rows(self, schema, path):
         schema = self.resolve(schema)
@@ -164,7 +179,7 @@ class Schema:
             named = f"{path}.<name>".lstrip(".")
             if definition:
                 if "properties" in self.resolve(other):  # facts are whatever a source prints
-                    self.shared[definition] = self.resolve(other)
+                    self.shared[definition].append(path)
             elif "description" in other:
                 yield from self.row(named, other, False)
             else:
@@ -307,8 +322,8 @@ def lines():
     examples = _examples()
     for section, found in (kinds.SECTIONS | {"checks": kinds.CHECKS}).items():
         yield f"\n### Kinds of {section}\n"
-        if section == "checks":
-            yield CHECKS
+        if section in ABOUT:
+            yield ABOUT[section]
         yield from _table(
             (
                 (

@@ -79,6 +79,7 @@ def test_an_edited_mechanism_reruns_its_jobs_and_no_other_mechanisms(edited):
     assert edited.plan(*TINY) == {
         f"run: {RUNS}/output_perturbation/n=100/eps=0.5.csv",
         f"run: {RUNS}/output_perturbation/n=100/eps=1.csv",
+        "guarantees: results/cm08/guarantees.csv",
         "aggregate: results/cm08/results.csv",
         "provenance: results/cm08/timing.csv",
         "table: results/cm08/tables/figure_1.csv",
@@ -101,6 +102,7 @@ def test_a_longer_epsilon_list_runs_only_the_new_cells(edited):
         f"run: {RUNS}/output_perturbation/n=100/eps=2.csv",
         f"run: {RUNS}/objective_perturbation/n=100/eps=2.csv",
         "configuration: results/cm08/configuration.json",
+        "guarantees: results/cm08/guarantees.csv",
         "aggregate: results/cm08/results.csv",
         "provenance: results/cm08/timing.csv",
         "table: results/cm08/tables/figure_1.csv",

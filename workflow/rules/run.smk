@@ -39,10 +39,10 @@ rule run:
         paths.RUN(),
     log:
         paths.RUN.log(),
-    conda:
-        "../../envs/environment.yaml"
     # If a job of another rule is ready, it starts first, because others wait for it.
     priority: -1
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=memory(1010, copies=2.3),

@@ -3,6 +3,7 @@
 import re
 import shutil
 import time
+from collections import Counter
 
 import pytest
 from runs import ARRAY, CELLS, DATA, OVERLAY, RESULTS, SBATCH, jobs, on, run_files, submissions
@@ -81,15 +82,15 @@ def test_killed_run_is_recovered(project, cluster, local, profile):
     assert left
     arrays = submissions(cluster, project)
     if profile is ARRAY:
-        assert len(arrays) == 7 and len(set(arrays)) == 1, "the cells are not tasks of one array"
+        sizes = sorted(Counter(arrays).values())
+        assert sizes == [1, 7], "the cells are not tasks of one array, beside the job of guarantees"
     output = project.python("scripts/tools/recover.py", *profile, *CELLS, timeout=300)
     assert "jobs that were left behind" in output and "unlocking and resuming" in output
     assert (project / RESULTS).read_bytes() == local
     if profile is ARRAY:
         again = set(submissions(cluster, project)) - set(arrays)
-        assert len(again) == 2, (
-            "what was missing is not an array, and the aggregate a job of its own"
-        )
+        # the missing cells as one array, the aggregate, and the guarantees if they were missing too
+        assert len(again) in (2, 3)
     new = {job for job in jobs(cluster, project) if job not in left}
     submitted = min(
         moment(cluster, job, "SubmitTime") for job in new if int(job) > max(map(int, left))

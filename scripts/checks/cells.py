@@ -3,6 +3,8 @@
 import math
 from typing import Unpack
 
+import numpy as np
+
 from checks.paired import difference, slope
 from checks.results import Missing
 from checks.statements import Outcome
@@ -407,7 +409,7 @@ def width_along_size(results, *, method: Method, widens: list, narrows: list, sw
 
 def coincide(results, *, method: Method, other: Method, share=1.0, **where: Unpack[Point]):
     """Two methods that ran separately have the same error in every draw, at a `share` of the points that
-    both have."""
+    both have. Where one fails, the other must fail too."""
     same, worst = [], 0.0
     pairs = _pairs(results, method, other, "error_mean", where)
     for pair in pairs:
@@ -415,7 +417,9 @@ def coincide(results, *, method: Method, other: Method, share=1.0, **where: Unpa
         draws = [results.draws(cell, "error") for cell in cells]
         if any(each is None for each in draws):
             raise Missing("there are no single draws to compare")
-        gap = float(abs(draws[0] - draws[1]).max())
+        first, second = (np.asarray(each, dtype=float) for each in draws)
+        alike = (np.isnan(first) == np.isnan(second)).all()
+        gap = float(np.nanmax(abs(first - second), initial=0.0)) if alike else math.inf
         worst = max(worst, gap)
         same.append(gap <= 1e-12)
     reached = sum(same) / len(same)

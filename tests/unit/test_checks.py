@@ -267,6 +267,10 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
         Results, "draws", lambda self, cell, column: draws + other.get(cell.method, 0.0)
     )
     assert cells.coincide(CURVES, method="good", other="bad").holds
+    draws[0, 1, 0] = np.nan  # both fail there
+    assert cells.coincide(CURVES, method="good", other="bad").holds
+    other["good"] = np.where(np.arange(6).reshape(1, 3, 2) == 4, np.nan, 0.0)  # one alone
+    assert not cells.coincide(CURVES, method="good", other="bad").holds
     other["good"] = 1e-3
     assert not cells.coincide(CURVES, method="good", other="bad").holds
 

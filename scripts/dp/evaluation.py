@@ -159,12 +159,12 @@ def binned_auc(
         return np.full(restarts, np.nan)
     per_score = (BINS - 1) / np.maximum(high - low, 1e-300)
     # the bins of restart 0's negatives, of its positives, of restart 1's negatives, and so on
-    first, of_label = 2 * BINS * np.arange(restarts), BINS * positive[:, None]
+    first = 2 * BINS * np.arange(restarts)
     counts = np.zeros(2 * BINS * restarts, dtype=np.int64)
     for rows in slices(len(X), max(1, KEPT // 8 // restarts)):
         bins = (X[rows] @ W + b - low) * per_score
         np.clip(bins, 0, BINS - 1, out=bins)  # rounding differs from that of the first pass
-        bins = bins.astype(np.int64) + first + of_label[rows]
+        bins = bins.astype(np.int64) + first + BINS * positive[rows, None]
         counts += np.bincount(bins.ravel(), minlength=len(counts))
     negatives, positives = counts.reshape(restarts, 2, BINS).swapaxes(0, 1).astype(float)
     below = negatives.cumsum(axis=1) - negatives / 2

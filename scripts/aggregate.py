@@ -4,12 +4,11 @@ import argparse
 
 from dp import metrics
 from study import canonical
-from study.configuration.experiment import Experiment
+from study.configuration.experiment import Cell, Experiment
 from study.jobs import script
 from study.jobs.files import read_csv, write_csv
 from study.jobs.summary import cells_frame, interval_over
 
-KEYS = ("dataset", "method", "train_size", "epsilon")
 COLUMNS = (
     *("experiment", "dataset", "method", "mechanism", "options", "train_size", "epsilon", "delta"),
     *("lambda", "folds", "restarts", "data_sets", "interval_over", "error_mean", "error_sd"),
@@ -29,7 +28,9 @@ def main():
     arguments = parser.parse_args()
 
     experiment = arguments.experiment
-    stated = {tuple(row[key] for key in KEYS): row for row in read_csv(arguments.guarantees)}
+    stated = {
+        tuple(row[key] for key in Cell._fields): row for row in read_csv(arguments.guarantees)
+    }
     varied = [name for name in experiment.varied() if name not in COLUMNS]  # not lambda
     rows = []
     for row in cells_frame(experiment, experiment.cells()).to_dict("records"):

@@ -31,20 +31,18 @@ def main():
     varied = [name for name in experiment.varied() if name not in COLUMNS]  # not lambda
     rows = []
     for cell in experiment.cells():
-        method = experiment.methods[cell.method]
-        name = method["mechanism"]
+        name = experiment.methods[cell.method]["mechanism"]
         lam, options, stated = guarantees.of(cell)
-        at = cell.dataset, cell.train_size, cell.epsilon
         taken = MECHANISMS[name].defaults() | options
         rows.append(
             (
                 *(experiment.name, cell.dataset, cell.method, name),
                 *(json.dumps(options, sort_keys=True), cell.train_size),
                 *(canonical.epsilon(cell.epsilon), experiment.delta(cell.method, cell.train_size)),
-                *(lam, experiment.regularisation(method, *at).origin()),
+                *(lam, experiment.lambda_of(cell).origin()),
                 ", ".join(guarantees.meta[cell.dataset]["private_rows"]),
                 *stated[:5],
-                *(shown(taken[name]) if name in taken else "" for name in varied),
+                *(shown(taken[option]) if option in taken else "" for option in varied),
             )
         )
     write_csv(arguments.out, (*COLUMNS, *varied), rows)
@@ -64,8 +62,7 @@ class Guarantees:
         tuning = None
         looked, premises = list(meta["private_rows"]), list(meta.get("premises", ()))
         options, settings = of_cell(self.experiment, cell, meta)
-        at = cell.dataset, cell.train_size, cell.epsilon
-        chosen = self.experiment.regularisation(method, *at).facts()
+        chosen = self.experiment.lambda_of(cell).facts()
         looked += ["tuning of lambda"] * chosen.get("private_rows", False)
         premises += chosen.get("premises", ())
         premises += ["its settings, changed after results had been seen"] * method.get(

@@ -145,8 +145,8 @@ def binned_auc(
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
     largest = np.maximum(np.abs(weights).max(axis=1), np.abs(intercept))
-    # Scores of weights divided by this cannot overflow. A power of 2 changes no digit.
-    size = 2.0 ** np.frexp(largest)[1]
+    # Divided by this, weights are below 2, and their scores cannot overflow. A power of 2 changes no digit.
+    size = 2.0 ** (np.frexp(largest)[1] - 1)
     W, b = (weights / size[:, None]).T, intercept / size
     low, high = np.full(restarts, np.inf), np.full(restarts, -np.inf)
     for rows in _blocks(len(X), restarts):

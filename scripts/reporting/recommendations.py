@@ -144,7 +144,7 @@ def _standing(experiment, row):
     """{setting, why, standing}: whether it competes, and if not why."""
     method = experiment.methods[row["method"]]
     cell = Cell(row["dataset"], row["method"], int(row["train_size"]), row["epsilon"])
-    lam = experiment.regularisation(method, cell.dataset, cell.train_size, cell.epsilon)
+    lam = experiment.lambda_of(cell)
     setting, why = lambdas.setting(lam), ""
     families = experiment.values.get("families", {}).values()
     if setting == VOID:

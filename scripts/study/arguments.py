@@ -44,7 +44,7 @@ def of_cell(experiment, cell, meta):
     """(options, {epsilon, delta, lam}) of an experiment's cell, including settings that were chosen."""
     method = experiment.methods[cell.method]
     settings = {"epsilon": cell.epsilon, "delta": experiment.delta(cell.method, cell.train_size)}
-    lam = experiment.regularisation(method, cell.dataset, cell.train_size, cell.epsilon)
+    lam = experiment.lambda_of(cell)
     mechanism = MECHANISMS[method["mechanism"]]
     lam, options = chosen(lam, mechanism, meta, cell.train_size, method["options"], **settings)
     return options, settings | {"lam": lam}

@@ -266,12 +266,7 @@ def cells_configuration(wildcards):
 
 def lambda_files(experiment):
     """The files with the lambdas of an experiment's cells, if the run chooses them."""
-    found = (
-        experiment.regularisation(
-            experiment.methods[cell.method], cell.dataset, cell.train_size, cell.epsilon
-        )
-        for cell in experiment.cells()
-    )
+    found = map(experiment.lambda_of, experiment.cells())
     return sorted({lam.file for lam in found if lam.file})
 
 

@@ -7,7 +7,7 @@ from study.data.origins import data_bytes
 
 SNAKEMAKE_MB = 300  # on a computing node Snakemake itself runs beside the job
 SHORTEST = 5  # minutes
-FEW_CORES = 4  # so few share caches and memory
+FEW_CORES = 4  # of a machine on which no other job runs beside a measurement of time
 
 
 def memory(peak_mb, copies=0):
@@ -29,7 +29,7 @@ def minutes(longest=1):
 
 def alone(wildcards):
     """threads of an analysis: all cores of a small machine if it measures time. On a larger one, as on a
-    cluster, its own core is enough: few of the others share what a core needs."""
+    cluster, it takes one core, and other jobs run beside it."""
     exclusive = entry_of(wildcards, "analyses")[1].exclusive
     small = workflow.local_exec and workflow.cores <= FEW_CORES
     return workflow.cores if exclusive and small else 1

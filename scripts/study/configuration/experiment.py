@@ -136,7 +136,7 @@ class Experiment:
         for cell in cells:
             found["data", cell.dataset] = data_path(cell.dataset)
             found["meta", cell.dataset] = data_path(cell.dataset, "json")
-            lam = self.regularisation(self.methods[cell.method], *cell[:1], *cell[2:])
+            lam = self.lambda_of(cell)
             if lam.file:
                 found["settings", cell] = lam.file
         return found
@@ -182,6 +182,11 @@ class Experiment:
                 )
             lam = table["lambdas"][table["train_sizes"].index(size)]
         return lambdas.Stated(lam)
+
+    def lambda_of(self, cell):
+        """The same for a cell."""
+        dataset, method, size, epsilon = cell
+        return self.regularisation(self.methods[method], dataset, size, epsilon)
 
     def search_path(self, name, dataset, size, epsilon=math.inf, suffix="json"):
         """A search's choice (json), or the error of every candidate (csv)."""

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from checks import verdicts
+from checks import grids, verdicts
 from checks.implied import implied_epsilon
 from checks.paired import interval
 from checks.prediction import Protocol, predict
@@ -43,6 +43,9 @@ def compare(results, source, comparisons, stand_ins, readings=()):
                 rows.append(identity | _compare_spread(results, value, stand_ins))
         for row in rows:
             _judge(row, [other for other in readings if other["id"] == row["id"]], rows)
+            why = spec.get("unlike") or grids.thinned(results.experiment, source, [row["method"]])
+            if why and row["verdict"].startswith(verdicts.NOT_REPRODUCED):
+                row |= {"verdict": verdicts.NOT_TESTED, "reason": f"{why}; here: {row['reason']}"}
         yield from rows
 
 

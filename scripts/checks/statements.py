@@ -9,7 +9,7 @@ under the readings of what its source leaves open. A defect is shown or not show
 import importlib
 from typing import NamedTuple
 
-from checks import verdicts
+from checks import grids, verdicts
 from checks.results import Missing
 from checks.verdicts import NOT_TESTED
 from study.configuration import kinds
@@ -75,8 +75,8 @@ def decide(results, source, section, stand_ins, readings=()):
 
     stand_ins: data set -> why it decides nothing about the source's data. A claim that would be decided
     only on such data is not tested, and its row says what they show. A defect belongs to the method, so
-    it is shown if it shows on any data. readings: rows of readings.csv, under which a claim that fails is
-    tried.
+    it is shown if it shows on any data. A claim that fails on searches among fewer values than the source's
+    is not tested either. readings: rows of readings.csv, under which a claim that fails is tried.
     """
     stated = source.statements(section)
     for name, entry in results.experiment.values[section].items():
@@ -104,9 +104,12 @@ def decide(results, source, section, stand_ins, readings=()):
             "threshold": found.threshold,
             **_judged(found, section, [other for other in readings if other["id"] == name]),
         }
-        standing_in = _standing_in(results.experiment, entry["checks"], stand_ins)
-        if standing_in and row["verdict"] not in (NOT_TESTED, "shown"):
-            said = f"{standing_in}; on them: {row['verdict']}: {row['decided_by']}"
+        why = _standing_in(results.experiment, entry["checks"], stand_ins)
+        if not why and row["verdict"].startswith(verdicts.NOT_REPRODUCED):
+            methods = grids.methods_of(results.experiment, entry["checks"])
+            why = grids.thinned(results.experiment, source, methods)
+        if why and row["verdict"] not in (NOT_TESTED, "shown"):
+            said = f"{why}; here: {row['verdict']}: {row['decided_by']}"
             row |= {"verdict": NOT_TESTED, "decided_by": said, "readings": None, "luck": None}
         yield row
 

@@ -13,6 +13,7 @@ CLOSE = "close"
 OFF = "off"
 # The verdict that follows.
 REPRODUCED = "reproduced"
+NOT_REPRODUCED = "not reproduced"
 CALIBRATED = "calibrated"
 NOT_TESTED = "not tested"
 NOT_RUN = "not run"
@@ -24,7 +25,8 @@ RULE = (
     "reproduced if, where it is so under a reading of what the source leaves open (of several, the one "
     "that explains most of the source's values and claims); not reproduced by any of the readings "
     "tried, the main one among them; calibrated: parameters were chosen to match; not tested: computed "
-    "on stand-in data, or not comparable; not run: this run has no such result. A printed standard "
+    "on stand-in data, not comparable, or not reproduced with settings unlike the source's, such as "
+    "those of a search among fewer values; not run: this run has no such result. A printed standard "
     "deviation is a value of its own and widens no interval. Luck: of the range of the comparison's "
     "printed values and ours, the share that the intervals of all readings tried cover together, where "
     "a number without any relation to ours would be a match; of a claim, one minus 1/2 to the number of "
@@ -104,7 +106,7 @@ def with_readings(as_stated, others):
         if agrees:
             return f"{REPRODUCED} if {label}"
     tried = len(others) + 1
-    return f"not reproduced by any of {tried} reading{'s' if tried > 1 else ''}"
+    return f"{NOT_REPRODUCED} by any of {tried} reading{'s' if tried > 1 else ''}"
 
 
 def covered(intervals, low, high):

@@ -2,6 +2,7 @@
 
 import math
 
+from checks import grids
 from study import facts as source_file
 from study.canonical import number
 
@@ -15,10 +16,9 @@ def settings(experiment, spec, frame):
     """One row per method: where its lambda comes from, the grid of its search, and the sizes shown.
 
     Beside the grid: how much of the source's grid it has, and the folds and simulations of the search.
-    options["published_grids"]: search -> {lambda or option: path in config/published/<source>.yaml}.
     """
-    paths = spec["options"]["published_grids"]
-    source = source_file.read(experiment.source) if paths else None
+    named = any(search["published"] for search in experiment.searches.values())
+    source = source_file.read(experiment.source) if named else None
     rows = []
     for label, method in experiment.methods.items():
         cells = frame[frame["method"] == label]
@@ -32,7 +32,7 @@ def settings(experiment, spec, frame):
             found = (
                 method["search"],
                 "; ".join(f"{name} {_listed(grid)}" for name, grid in search["grid"].items()),
-                _shares(search["grid"], paths.get(method["search"], {}), source),
+                _shares(search, source),
                 search["folds"],
                 min(search.get("simulations", math.inf), simulations),
             )
@@ -63,18 +63,10 @@ def _listed(values):
     return " ".join(number(float(v)) if isinstance(v, float) else number(v) for v in values)
 
 
-def _shares(grid, paths, source):
-    """For each setting, how many of the published values the grid has, or the source's words for them."""
+def _shares(search, source):
+    """For each setting, how many of the published values the grid has."""
     parts = []
-    for name, path in paths.items():
-        if name not in grid:
-            continue
-        published = source.look_up(path)
-        if all(isinstance(value, (int, float)) for value in published):
-            mine, theirs = ({float(v) for v in values} for values in (grid[name], published))
-            parts.append(f"{name} {len(mine & theirs)} of {len(theirs)}")
-            if mine - theirs:
-                parts[-1] += f" and {len(mine - theirs)} more"
-        else:
-            parts.append(f"{name} {len(grid[name])} values; the source's: {', '.join(published)}")
+    for name, (tried, others, of) in grids.shares(search, source).items():
+        more = f" and {others} more" if others else ""
+        parts.append(f"{name} {tried} of {of}{more}")
     return "; ".join(parts)

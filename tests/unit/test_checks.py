@@ -439,13 +439,53 @@ def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_given():
     )
     (row,) = statements.decide(here, made, "claims", {"a": "digits stand in"})
     assert row["verdict"] == "not tested"
-    assert row["decided_by"].startswith(
-        "digits stand in; on them: reproduced: a: good is below bad"
-    )
+    assert row["decided_by"].startswith("digits stand in; here: reproduced: a: good is below bad")
     (row,) = statements.decide(here, made, "claims", {"other": "digits stand in"})
     assert row["verdict"] == "reproduced"
     (row,) = statements.decide(here, made, "defects", {"a": "digits stand in"})
     assert row["verdict"] == "shown"
+
+
+def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
+    """It fails on values that we left out, which is no fault of the source. What holds, holds."""
+    tables = {"t": {"row": {0.1: [0.5, 0.02]}}, "grid": [1, 0.1, 0.01]}
+    stated = [{"id": "m-1", "says": "bad is better"}, {"id": "m-2", "says": "good is better"}]
+    stated.append({"id": "m-3", "says": "so is a table of it"})
+    made = facts.Source("m", "M", {"claims": stated, "defects": [], "tables": tables})
+    claims = {
+        name: {"checks": [{"kind": "lower_than", "options": {"lower": lower, "higher": higher}}]}
+        for name, lower, higher in (("m-1", "bad", "good"), ("m-2", "good", "bad"))
+    }
+    table = {"kind": "table", "table": "stops", "options": {"column": "error", "at_most": 0}}
+    named = {"options": table["options"] | {"where": {"method": ["good"]}}}
+    for about in ({}, named):
+        for grid, counted, verdict in (
+            ([1, 0.1], "search (lambda 2 of 3)", "not tested"),
+            ([1, 5, 7], "search (lambda 1 of 3)", "not tested"),
+            ([0.01, 5, 1.0, 0.1], "", "not reproduced by any of 1 reading"),
+        ):
+            search = {"grid": {"lambda": grid}, "published": {"lambda": "tables/grid"}}
+            here = results(
+                [("a", "good", 9, 0.1, 0.2, 0.01), ("a", "bad", 9, 0.1, 0.4, 0.01)],
+                claims=claims | {"m-3": {"checks": [table | about]}},
+                searches={"search": search},
+                tables={"stops": {"sweep": "all"}},
+            )
+            here.named = lambda check: pd.DataFrame({"method": ["good"], "error": [0.2]})
+            here.experiment.methods["good"]["search"] = "search"
+            fails, holds, of_table = statements.decide(here, made, "claims", {})
+            for row in (fails, of_table):
+                assert row["verdict"] == verdict
+                assert counted in row["decided_by"]
+                assert "not reproduced by any" in row["verdict"] + row["decided_by"]
+            assert holds["verdict"] == "reproduced"
+            spec = SPEC | {"train_size": 9, "rows": [SPEC["rows"][0] | {"epsilon": 0.1}]}
+            value = next(iter(compare(here, made, {"t": spec}, {})))
+            assert (value["verdict"], value["distance"]) == (verdict, "off")
+            assert counted in value["reason"]
+            value = next(iter(compare(here, made, {"t": spec | {"unlike": "other data"}}, {})))
+            assert value["verdict"] == "not tested"
+            assert value["reason"].startswith("other data; here: differs by 0.3")
 
 
 def test_known_defects_of_privacy_are_found():

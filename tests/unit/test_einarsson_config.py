@@ -3,6 +3,7 @@
 import csv
 import math
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -112,16 +113,17 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
             for row in rows:
                 row = dict(zip(columns, row, strict=True))
                 found[overlays and overlays[-1], row["method"]] = row
-    grid = found["real", "dp_sgd"]
+    grid = found[(), "dp_sgd"]
     assert grid["lambda"] == "cross-validated for every size and epsilon"
-    assert grid["grid"] == "batch 2000 500 200 100 50 10 5; lambda 3 1 0.1 0.01 1e-05"
-    assert grid["of_the_published_grid"] == "lambda 5 of 9; batch 7 of 15"
+    assert grid["grid"] == "batch 100 50 10 5 2 1; lambda 1 0.1 0.01 1e-05 1e-20"
+    assert grid["of_the_published_grid"] == "batch 6 of 15; lambda 5 of 9"
+    grid = found["real", "dp_sgd"]
     assert (grid["sizes"], grid["search_simulations"]) == (10, 4)
     assert found["real", "sgd"]["lambda"] == "cross-validated for every size"
     assert found["real", "dp_sgd_d15"]["lambda"] == "fixed: 0.0001"
     assert found["real", "nonprivate_sum"]["lambda"] == "published, one for every size"
-    for method in ("dp_sgd", "pca_central", "pixels_central"):
-        parts = found["full", method]["of_the_published_grid"].split("; ")
+    for overlay, method in product(("real", "full"), ("dp_sgd", "pca_central", "pixels_central")):
+        parts = found[overlay, method]["of_the_published_grid"].split("; ")
         assert all(a == b for a, b in (part.split()[1::2] for part in parts)), parts
     # a thinned grid has no values beside those of the published grid
     assert not any("more" in row["of_the_published_grid"] for row in found.values())
@@ -149,6 +151,19 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
         ),
         ({"searches": {"sum_loss": {"grid": {"batch": [1]}}}}, "no option 'batch'"),
         ({"searches": {"sum_loss": {"method": "nonprivat"}}}, "no method 'nonprivat'"),
+        ({"searches": {"sum_loss": {"grid": "publishd"}}}, "a mapping or one of published, not"),
+        (
+            {"searches": {"sum_loss": {"grid": "published", "published": None}}},
+            "sum_loss.grid: is 'published', but 'published' does not say where its values are",
+        ),
+        (
+            {"searches": {"sum_loss": {"published": {"lambda": "settings/sgd/grid"}}}},
+            "searches.sum_loss.published.lambda: settings/sgd has no 'grid'",
+        ),
+        (
+            {"searches": {"sum_loss": {"published": {"lambda": "settings/sgd/tie_rule"}}}},
+            "searches.sum_loss.published.lambda: must be a list, not text",
+        ),
         ({"lambda_published": {"lambdas": [0.1]}}, "50 train_sizes have 1 lambdas"),
         (
             {"lambda": "published", "sweeps": {"proven_sizes": {"train_sizes": [100]}}},

@@ -124,12 +124,6 @@ def test_a_familys_name_stands_for_its_members(study):
         searches={"rate": {"method": "sgd", "grid": {"lambda": [1], "rate": [1, 0.1]}, "folds": 2}},
         tables={
             "errors": {"kind": "errors", "title": "T", "sweep": "main", "methods": ["sgd"]},
-            "settings": {
-                "kind": "settings",
-                "title": "T",
-                "sweep": "main",
-                "options": {"published_grids": {"rate": {"lambda": "x"}}},
-            },
         },
         figures={
             "panels": {
@@ -149,7 +143,6 @@ def test_a_familys_name_stands_for_its_members(study):
     searches = {f"rate_{label}": label for label in MEMBERS}
     assert {name: search["method"] for name, search in found.searches.items()} == searches
     assert all(found.methods[label]["search"] == name for name, label in searches.items())
-    assert set(found.tables["settings"]["options"]["published_grids"]) == set(searches)
 
 
 def _of_cm08(loaded, checks=(), published=None):

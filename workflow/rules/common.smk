@@ -44,6 +44,7 @@ while modifier is not None:
     modifier = modifier.inner_modifier
 
 try:
+    sources = publications.load()  # before the experiments, which may take a search's grid from one
     files = [] if MODULE else workflow.configfiles
     CONFIG, EXPERIMENTS, DATASETS = load(
         config, files, "the module's config" if MODULE else "--config"
@@ -51,7 +52,7 @@ try:
     # A study audits its own mechanisms, the checkout audits all.
     listed = [EXPERIMENTS[name] for name in CONFIG["experiments"]]
     AUDITS = audits.load(CONFIG, listed if MODULE or paths.in_study() else None)
-    publications.check(EXPERIMENTS, publications.load(), DATASETS)
+    publications.check(EXPERIMENTS, sources, DATASETS)
     # If the file is missing, Snakemake would consider a data set up to date that was prepared from another file.
     # But a computing node may not see the file, and a report shows what was computed from it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)

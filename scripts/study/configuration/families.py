@@ -75,7 +75,7 @@ def resolve(value, without, fail):
         for name, found in families.items()
     }
     value["methods"] = members
-    searches = _searches(value, families)
+    _searches(value, families)
     for entry in (value[s].values() for s in ("sweeps", "tables", "figures", "analyses")):
         for each in entry:
             options = each.get("options", {})
@@ -85,12 +85,6 @@ def resolve(value, without, fail):
             panels = options.get("panels")
             for title in panels if isinstance(panels, dict) else ():
                 panels[title] = named(panels[title], families)
-            if isinstance(options.get("published_grids"), dict):
-                options["published_grids"] = {
-                    one: grid
-                    for name, grid in options["published_grids"].items()
-                    for one in searches.get(name, [name])
-                }
     for spec in value["published"].values():
         spec["rows"] = [
             row | ({"method": label} if label else {})
@@ -135,15 +129,12 @@ def _member(method, name, given):
 
 
 def _searches(value, families):
-    """Give each member of a family that a search names its own search. Returns search -> their names."""
-    found, renamed = {}, {}
+    """Give each member of a family that a search names its own search."""
+    found = {}
     for name, search in value["searches"].items():
         for label in families.get(search["method"], [None]):
             own = f"{name}_{label}" if label else name
             found[own] = search | ({"method": label} if label else {})
-            if label:
-                renamed.setdefault(name, []).append(own)
-                if value["methods"][label].get("search") == name:
-                    value["methods"][label]["search"] = own
+            if label and value["methods"][label].get("search") == name:
+                value["methods"][label]["search"] = own
     value["searches"] = found
-    return renamed

@@ -77,7 +77,7 @@ TABLES = {
     "errors": Kind("tables.errors", "errors"),
     "medians": Kind("tables.medians", "medians", inputs=DRAWS, options={"metric": "r2"}),
     "released_code": Kind("tables.released_code", "released_code", inputs=ANALYSIS),
-    "settings": Kind("tables.settings", "settings", options={"published_grids": {}}, printed=True),
+    "settings": Kind("tables.settings", "settings", printed=True),
     "pretraining": Kind("tables.pretraining", "pretraining", options=PRETRAINING),
     "printed_accuracy": Kind(
         "tables.printed_accuracy",

@@ -5,7 +5,7 @@ import re
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.options import Positive
 from dp.solvers.fits import fit_options
-from study import arguments, canonical
+from study import arguments, canonical, facts
 from study.configuration import experiment_checks, families, inputs, kinds
 from study.configuration.experiment import Experiment
 from study.configuration.validation import (
@@ -33,6 +33,7 @@ def experiment(name, value, where, datasets, without=()):
     if ("folds" in value) + ("simulations" in value) != bool(value["sweeps"]):
         raise scope.fail("", "needs exactly one of the keys 'folds' and 'simulations'")
     _published_lambdas(scope)
+    _published_grids(scope)
     for label, method in value["methods"].items():
         if "vary" in method:
             _family(scope, label, method)
@@ -168,6 +169,29 @@ def _values(scope, key, grid, mechanism):
                     mechanism.check_options({name: value})
             except ValueError as error:
                 raise scope.fail(f"{key}.{name}", f"{error}") from None
+
+
+def _published_grids(scope):
+    """Check where the source states grids of searches, and give its own to a search that asks for it."""
+    searches, name = scope.value["searches"], scope.value.get("source")
+    stated = {label for label, search in searches.items() if search["published"]}
+    if stated and name not in facts.files():
+        raise scope.fail(f"searches.{min(stated)}.published", f"{name!r} is no source")
+    source = facts.read(name) if stated else None
+    for label, search in searches.items():
+        key, grid = f"searches.{label}", {}
+        for setting, path in search["published"].items():
+            try:
+                grid[setting] = source.look_up(path)
+            except KeyError as error:
+                raise scope.fail(f"{key}.published.{setting}", error.args[0]) from None
+            if not isinstance(grid[setting], list):
+                raise scope.fail(f"{key}.published.{setting}", wrong_type("a list", grid[setting]))
+        if search["grid"] == "published" and not grid:
+            text = "is 'published', but 'published' does not say where its values are"
+            raise scope.fail(f"{key}.grid", text)
+        if search["grid"] == "published":
+            search["grid"] = grid
 
 
 def _search(scope, label, search, datasets):

@@ -267,6 +267,17 @@ def _is_number(text):
     return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text.strip()) is not None
 
 
+_NAMES = {
+    "array": "a list",
+    "object": "a mapping",
+    "string": "text",
+    "null": "null",
+    "boolean": "true/false",
+    "integer": "a whole number",
+    "number": "a number",
+}
+
+
 def _problem(error):
     while error.context:  # alternatives: the one that came furthest
         error = max(error.context, key=lambda e: len(e.absolute_path))
@@ -292,21 +303,13 @@ def _problem(error):
     if error.validator == "pattern":
         words = limit.strip("^()$").split("|")
         if all(map(str.isalpha, words)):
-            return f"must be a number or one of {', '.join(words)}, not {value!r}" + (
+            given = " or ".join(_NAMES[kind] for kind in error.schema["type"] if kind != "string")
+            return f"must be {given} or one of {', '.join(words)}, not {value!r}" + (
                 nearest(value, words) if get_close_matches(value, words) else ""
             )
     if error.validator == "type":
         kinds = [limit] if isinstance(limit, str) else limit
-        names = {
-            "array": "a list",
-            "object": "a mapping",
-            "string": "text",
-            "null": "null",
-            "boolean": "true/false",
-            "integer": "a whole number",
-            "number": "a number",
-        }
-        return wrong_type(" or ".join(names[kind] for kind in kinds), value)
+        return wrong_type(" or ".join(_NAMES[kind] for kind in kinds), value)
     if error.validator == "enum":
         return f"{value!r} is not known{nearest(value, limit)}"
     comparison = {

@@ -1,0 +1,48 @@
+"""How much of its source's grid a search tries. What fails on less than all of it decides nothing."""
+
+from study.configuration import needs
+
+
+def shares(search, source):
+    """lambda or option -> (how many of the source's values the search tries, how many others it tries, how
+    many values the source tried)."""
+    found = {}
+    for name, path in search["published"].items():
+        mine = {float(value) for value in search["grid"].get(name, ())}
+        theirs = {float(value) for value in source.look_up(path)}
+        found[name] = len(mine & theirs), len(mine - theirs), len(theirs)
+    return found
+
+
+def thinned(experiment, source, methods):
+    """Which searches of these methods try fewer values than their source's, in words; "" if none does."""
+    found = {}
+    for method in methods:
+        name = experiment.methods.get(method, {}).get("search")
+        tried = shares(experiment.searches[name], source) if name else {}
+        less = [f"{key} {k} of {of}" for key, (k, _, of) in tried.items() if k < of]
+        if less:
+            found[f"{name} ({', '.join(less)})"] = None
+    return f"searched among fewer values than the source's: {', '.join(found)}" if found else ""
+
+
+def methods_of(experiment, checks):
+    """Labels of the methods whose results decide these checks."""
+    found = {cell.method for cell in needs.of_checks(experiment, checks)}
+    for check in checks:
+        named = experiment.methods.keys() & {*_texts(check["options"])}
+        for key, section in (("table", "tables"), ("analysis", "analyses")) if not named else ():
+            spec = experiment.values.get(section, {}).get(check.get(key), {})
+            if "sweep" in spec:
+                named |= {cell.method for cell in experiment.entry_cells(spec)}
+        found |= named
+    return sorted(found)
+
+
+def _texts(value):
+    """All texts in a value, at any depth, except keys."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(item)]
+    return [value] if isinstance(value, str) else []

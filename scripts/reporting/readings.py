@@ -81,7 +81,7 @@ def _sentence(rows, what):
     for verdict, count in counted.items():
         if verdict.startswith(f"{verdicts.REPRODUCED} if"):
             parts.append(f"{count} {verdict}")
-    failed = [row for row in rows if row["verdict"].startswith("not reproduced")]
+    failed = [row for row in rows if row["verdict"].startswith(verdicts.NOT_REPRODUCED)]
     if failed:
         tried = [int(row["readings"]) for row in failed]
         ends = f"{min(tried)}" if min(tried) == max(tried) else f"{min(tried)} to {max(tried)}"

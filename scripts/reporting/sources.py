@@ -74,7 +74,7 @@ def _outcomes(rows):
             counted["as stated"] += 1
         elif verdict.startswith(f"{verdicts.REPRODUCED} if"):
             counted["under a reading"] += 1
-        elif verdict.startswith("not reproduced"):
+        elif verdict.startswith(verdicts.NOT_REPRODUCED):
             counted["under none tried"] += 1
         else:
             counted["not decided"] += 1

@@ -22,7 +22,7 @@ rule readings:
         runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            *("source", "datasets", "methods", "sweeps", "published", "claims"),
+            *("source", "datasets", "methods", "searches", "sweeps", "published", "claims"),
             *("tables", "analyses", "folds", "subsets", "draws"),
         ),
         facts=lambda wildcards: facts(experiment_of(wildcards)),

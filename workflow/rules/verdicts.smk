@@ -28,6 +28,7 @@ rule compare:
                 "source",
                 "datasets",
                 "methods",
+                "searches",
                 "sweeps",
                 "analyses",
                 "tables",
@@ -69,7 +70,8 @@ rule check:
         runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            *("source", "datasets", "methods", "sweeps", "analyses", "tables", "published"),
+            *("source", "datasets", "methods", "searches", "sweeps", "analyses", "tables"),
+            "published",
             wildcards.section,
         ),
         facts=lambda wildcards: facts(experiment_of(wildcards)),

@@ -1,4 +1,4 @@
-"""How much of its source's grid a search tries. What fails on less than all of it decides nothing."""
+"""How much of its source's search is repeated. What fails after less than all of it decides nothing."""
 
 from study.configuration import needs
 
@@ -8,6 +8,8 @@ def shares(search, source):
     many values the source tried)."""
     found = {}
     for name, path in search["published"].items():
+        if name == "simulations":
+            continue
         mine = {float(value) for value in search["grid"].get(name, ())}
         theirs = {float(value) for value in source.look_up(path)}
         found[name] = len(mine & theirs), len(mine - theirs), len(theirs)
@@ -15,15 +17,22 @@ def shares(search, source):
 
 
 def thinned(experiment, source, methods):
-    """Which searches of these methods try fewer values than their source's, in words; "" if none does."""
+    """Which searches of these methods have fewer values or simulations than their source's, in words; "" if
+    none has."""
     found = {}
     for method in methods:
         name = experiment.methods.get(method, {}).get("search")
-        tried = shares(experiment.searches[name], source) if name else {}
-        less = [f"{key} {k} of {of}" for key, (k, _, of) in tried.items() if k < of]
+        search = experiment.searches[name] if name else {"published": {}}
+        less = [
+            f"{key} {k} of {of}" for key, (k, _, of) in shares(search, source).items() if k < of
+        ]
+        if "simulations" in search["published"]:
+            stated = source.look_up(search["published"]["simulations"])
+            if search.get("simulations", stated) < stated:
+                less.append(f"simulations {search['simulations']} of {stated}")
         if less:
             found[f"{name} ({', '.join(less)})"] = None
-    return f"searched among fewer values than the source's: {', '.join(found)}" if found else ""
+    return f"searched less than the source did: {', '.join(found)}" if found else ""
 
 
 def methods_of(experiment, checks):

@@ -448,7 +448,7 @@ def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_given():
 
 def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
     """It fails on values that we left out, which is no fault of the source. What holds, holds."""
-    tables = {"t": {"row": {0.1: [0.5, 0.02]}}, "grid": [1, 0.1, 0.01]}
+    tables = {"t": {"row": {0.1: [0.5, 0.02]}}, "grid": [1, 0.1, 0.01], "votes": 6}
     stated = [{"id": "m-1", "says": "bad is better"}, {"id": "m-2", "says": "good is better"}]
     stated.append({"id": "m-3", "says": "so is a table of it"})
     made = facts.Source("m", "M", {"claims": stated, "defects": [], "tables": tables})
@@ -463,8 +463,12 @@ def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
             ([1, 0.1], "search (lambda 2 of 3)", "not tested"),
             ([1, 5, 7], "search (lambda 1 of 3)", "not tested"),
             ([0.01, 5, 1.0, 0.1], "", "not reproduced by any of 1 reading"),
+            ([0.01, 0.1, 1], "search (simulations 5 of 6)", "not tested"),
         ):
             search = {"grid": {"lambda": grid}, "published": {"lambda": "tables/grid"}}
+            if "simulations" in counted:
+                search["published"]["simulations"] = "tables/votes"
+                search["simulations"] = 5
             here = results(
                 [("a", "good", 9, 0.1, 0.2, 0.01), ("a", "bad", 9, 0.1, 0.4, 0.01)],
                 claims=claims | {"m-3": {"checks": [table | about]}},

@@ -164,6 +164,10 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
             {"searches": {"sum_loss": {"published": {"lambda": "settings/sgd/tie_rule"}}}},
             "searches.sum_loss.published.lambda: must be a list, not text",
         ),
+        (
+            {"searches": {"sum_loss": {"published": {"simulations": "settings/sgd/tie_rule"}}}},
+            "published.simulations: must be a whole number, not text",
+        ),
         ({"lambda_published": {"lambdas": [0.1]}}, "50 train_sizes have 1 lambdas"),
         (
             {"lambda": "published", "sweeps": {"proven_sizes": {"train_sizes": [100]}}},

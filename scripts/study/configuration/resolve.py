@@ -185,8 +185,10 @@ def _published_grids(scope):
                 grid[setting] = source.look_up(path)
             except KeyError as error:
                 raise scope.fail(f"{key}.published.{setting}", error.args[0]) from None
-            if not isinstance(grid[setting], list):
-                raise scope.fail(f"{key}.published.{setting}", wrong_type("a list", grid[setting]))
+            wanted, kind = (int, "a whole number") if setting == "simulations" else (list, "a list")
+            if not isinstance(grid[setting], wanted):
+                raise scope.fail(f"{key}.published.{setting}", wrong_type(kind, grid[setting]))
+        grid.pop("simulations", None)
         if search["grid"] == "published" and not grid:
             text = "is 'published', but 'published' does not say where its values are"
             raise scope.fail(f"{key}.grid", text)

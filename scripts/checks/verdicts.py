@@ -27,10 +27,10 @@ RULE = (
     "tried, the main one among them; calibrated: parameters were chosen to match; not tested: computed "
     "on stand-in data, not comparable, or not reproduced with settings unlike the source's, such as "
     "those of a search with fewer values or simulations; not run: this run has no such result. A "
-    "printed standard deviation is a value of its own and widens no interval. Luck: of the range of the comparison's "
-    "printed values and ours, the share that the intervals of all readings tried cover together, where "
-    "a number without any relation to ours would be a match; of a claim, one minus 1/2 to the number of "
-    "readings tried, as if each tossed a coin"
+    "printed standard deviation is a value of its own and widens no interval. Luck: of the range of the "
+    "comparison's printed values and ours, the share that the intervals of all readings tried cover "
+    "together, where a number without any relation to ours would be a match; of a claim, one minus 1/2 "
+    "to the number of readings tried, as if each tossed a coin"
 )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from dp import losses
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp.errors import Refused
+from dp.intervals import largest_share, least_share
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.privacy import pairs
 from dp.solvers.fits import shared_fit
@@ -212,7 +213,7 @@ def attack(
         )
     if int(trials) < 4:
         raise ValueError(f"a lower bound needs at least 4 trials, not {trials}")
-    arguments = dict(pair.arguments) | options | _spent(mechanism, epsilon, delta)
+    arguments = dict(pair.arguments) | options | spent(mechanism, epsilon, delta)
     streams = (np.random.default_rng() if rng is None else rng).spawn(4)
     sides = [_Side(mechanism, X, y, arguments) for X, y in pair.sides]
     try:
@@ -255,8 +256,8 @@ def _bound(scores, half, delta, confidence):
         int((sign * scores[side][name][half:] >= threshold).sum()) for side in (order, 1 - order)
     ]
     evaluated = len(scores[0][name]) - half
-    p_low = float(_lower(counts[0], evaluated, level))
-    q_high = float(_upper(counts[1], evaluated, level))
+    p_low = float(least_share(counts[0], evaluated, level))
+    q_high = float(largest_share(counts[1], evaluated, level))
     return {
         "epsilon": math.log((p_low - delta) / q_high) if p_low - delta > q_high else 0.0,
         "p_low": p_low,
@@ -294,8 +295,8 @@ def check(
         _guarantee(mechanism, pair, settings)
         return
     mechanism.check(*pair.size, **settings)
-    if mechanism.parameters(*pair.size, **settings).adjacency == ADD_REMOVE:
-        _check_removes(pair)
+    p = mechanism.parameters(*pair.size, **settings)
+    _check_adjacency(pair, p.adjacency, p.public_n)
 
 
 def _asked(mechanism, pair, epsilon, delta, options):
@@ -307,22 +308,37 @@ def _asked(mechanism, pair, epsilon, delta, options):
                 f"this pair is for mechanisms that take {key!r}, and {mechanism.name} does not: choose "
                 f"another pair"
             )
-    return mechanism, pair, _spent(mechanism, epsilon, delta) | dict(pair.arguments) | options
+    return mechanism, pair, spent(mechanism, epsilon, delta) | dict(pair.arguments) | options
 
 
 def _guarantee(mechanism, pair, settings):
     found = mechanism.guarantee(*pair.size, **settings)
-    if found.adjacency == ADD_REMOVE:
-        _check_removes(pair)
+    if math.isfinite(found.epsilon):
+        _check_adjacency(pair, found.adjacency, settings.get("public_n"))
+    elif found.adjacency == ADD_REMOVE:
+        check_removes(pair)
     return found
 
 
-def _check_removes(pair):
-    """Raise `Refused` unless one side of the pair has a row of zeros in place of the changed record.
+def _check_adjacency(pair, adjacency, public_n):
+    """Raise `Refused` if a guarantee for this adjacency is not about the pair."""
+    if pair.resized and public_n is None:
+        raise Refused(
+            "the data sets of this pair have different sizes, and the guarantee takes n as public: state "
+            "the option public_n under add-remove, or choose a pair with a row of zeros in a record's place"
+        )
+    if adjacency == ADD_REMOVE:
+        check_removes(pair)
 
-    A row of zeros is equivalent to no record: it has no gradient and no curvature, and the size n, which
-    is public, stays the same.
+
+def check_removes(pair: pairs.Pair) -> None:
+    """Raise `Refused` unless one side of the pair lacks a record, or has a row of zeros in its place.
+
+    A row of zeros is equivalent to no record: it has no gradient and no curvature, and the size n stays the
+    same. That is for guarantees that take n as public.
     """
+    if pair.resized:
+        return
     (X, y), (X_other, y_other) = pair.sides
     changed = (X_other != X).any(axis=1) | (np.asarray(y) != y_other)
     if X[changed].any() and X_other[changed].any():
@@ -332,7 +348,7 @@ def _check_removes(pair):
         )
 
 
-def _spent(mechanism, epsilon, delta):
+def spent(mechanism: object, epsilon: float, delta: float) -> dict:
     """The epsilon and delta that a mechanism is given.
 
     A pure mechanism is given no delta. The attack itself still uses the one that was asked for.
@@ -399,31 +415,13 @@ def _choose(first, second, delta, level):
         )
         p = size - np.searchsorted(a, thresholds)
         q = size - np.searchsorted(b, thresholds)
-        gain = _lower(p, size, level) - delta
+        gain = least_share(p, size, level) - delta
         with np.errstate(divide="ignore", invalid="ignore"):
-            bound = np.where(gain > 0, np.log(gain / _upper(q, size, level)), -math.inf)
+            bound = np.where(gain > 0, np.log(gain / largest_share(q, size, level)), -math.inf)
         k = int(bound.argmax())
         if bound[k] > best[0]:
             best = (float(bound[k]), float(thresholds[k]), sign)
     return best
-
-
-def _lower(count, trials, level):
-    """Clopper-Pearson lower confidence limit of a probability, one-sided at `level`."""
-    from scipy.special import betaincinv  # 0.4 s to import
-
-    count = np.asarray(count)
-    inside = betaincinv(np.maximum(count, 1), trials - count + 1, 1 - level)
-    return np.where(count > 0, inside, 0.0)
-
-
-def _upper(count, trials, level):
-    """Clopper-Pearson upper confidence limit of a probability, one-sided at `level`."""
-    from scipy.special import betaincinv
-
-    count = np.asarray(count)
-    inside = betaincinv(count + 1, np.maximum(trials - count, 1), level)
-    return np.where(count < trials, inside, 1.0)
 
 
 # ---- mechanisms by name

@@ -4,11 +4,27 @@ Every function scales *unit* draws, so the same generator state gives proportion
 scale. Points of a curve along epsilon therefore differ because epsilon differs, not by chance.
 """
 
+from collections.abc import Callable
+from functools import wraps
+
 import numpy as np
 
 from dp.errors import Refused
 
 
+def law(function: Callable) -> Callable:
+    """Decorator of a law: a generator that follows noise (`dp.replay.Recorder`) makes the draw itself."""
+
+    @wraps(function)
+    def draw(dimension, scale, size, rng):
+        if hasattr(rng, "law"):
+            return rng.law(function, *_check(dimension, scale), size)
+        return function(dimension, scale, size, rng)
+
+    return draw
+
+
+@law
 def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Noise with density proportional to exp(-||z||_2 / scale).
 
@@ -36,6 +52,7 @@ def l2_laplace_reach(dimension: int) -> float:
     return dimension + np.sqrt(120 * dimension) + 60
 
 
+@law
 def laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent Laplace coordinates, each with density exp(-|z| / scale) / (2 scale).
 
@@ -47,6 +64,7 @@ def laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -
     return scale * rng.laplace(size=(size, dimension))
 
 
+@law
 def gaussian(dimension: int, sigma: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent normal coordinates of standard deviation sigma, an array (size, dimension).
 
@@ -63,6 +81,11 @@ def gaussian_reach(dimension: int) -> float:
     Lugosi, Massart, Concentration Inequalities, 2013, theorem 5.6).
     """
     return np.sqrt(dimension) + np.sqrt(120)
+
+
+def numbers(noise: np.ndarray) -> np.ndarray:
+    """The noise alone, for statistics of it that are not released."""
+    return noise.alone() if hasattr(noise, "alone") else noise
 
 
 def _check(dimension, scale):

@@ -1,0 +1,213 @@
+"""Whether one record decides what a mechanism does on behalf of all others.
+
+A proof of privacy follows what a record adds to sums, fits and counts. It says nothing of an exception that
+one record raises, of a fallback that one singular part causes for all parts, or of a status that it sets.
+`differences` runs a mechanism on neighbours with degenerate rows, and states where its behaviour differs by
+more than its guarantee allows. It takes any mechanism, those of a study's own folder too.
+"""
+
+import inspect
+import math
+import sys
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from dp import audit
+from dp.accounting import ADD_REMOVE
+from dp.errors import Refused
+from dp.intervals import largest_share, least_share
+from dp.mechanisms import Mechanism
+from dp.privacy import pairs
+from dp.seeds import generator
+
+# The confidence of each bound. A few hundred bounds are computed, and none may be wrong by chance.
+CONFIDENCE = 1 - 1e-6
+TRACED = 20  # draws while lines are recorded, which makes Python slow
+TINY = 1e-150  # its square is far below the rounding of a sum of ordinary squares
+
+
+def _rows(n, d, rng):
+    """Ordinary rows of norm 0.5 to 1."""
+    X = rng.standard_normal((n, d))
+    return X / np.linalg.norm(X, axis=1, keepdims=True) * rng.uniform(0.5, 1.0, (n, 1))
+
+
+def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
+    """Yields (name, (X, y), (X', y')): data sets (n, d) that differ in record 0, d >= 2, n >= 4.
+
+    Rows have norm at most `bound`. Labels are -1 and 1, which are numbers in [-1, 1] too. In the second
+    data set, record 0 is degenerate or gone (a row of zeros), or all records but it are degenerate.
+    """
+    rng = generator(0, "neighbours")
+    X, axis = _rows(n, d, rng), np.eye(d)
+    y = np.where(X[:, 0] + 0.3 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    corner = np.full(d, 1 / math.sqrt(d))
+    flat = X * (np.arange(d) < d - 1)
+    line = X[:, :1] * corner
+    alternating = np.where(np.arange(n) % 2, 1.0, -1.0)
+
+    def pair(name, X, y, row, other, label=None):
+        first, second = X.copy(), X.copy()
+        first[0], second[0] = row, other
+        labels = y.copy()
+        labels[0] = y[0] if label is None else label
+        return name, (bound * first, y), (bound * second, labels)
+
+    yield pair("a row of zeros", X, y, X[0], 0 * corner)
+    yield pair("a duplicate", X, y, corner, X[1], y[1])
+    yield pair("a tiny row", X, y, axis[0], TINY * axis[0])
+    yield pair("the opposite label", X, y, corner, corner, -y[0])
+    yield pair("one class", X, np.ones(n), corner, corner, -1.0)
+    yield pair("one class and no row", X, np.where(np.arange(n), 1.0, -1.0), corner, 0 * corner)
+    yield pair("the only row off a plane", flat, y, axis[-1], 0 * corner)
+    yield pair("almost off a plane", flat, y, 1e-9 * axis[-1], 0 * corner)
+    yield pair("the only row off a line", line, y, axis[0], line[0])
+    yield pair("equal rows but one", np.tile(corner, (n, 1)), alternating, axis[0], corner)
+    yield pair("the only row", 0 * X, alternating, corner, 0 * corner)
+    yield pair("tiny rows but one", TINY * X, y, corner, TINY * X[0])
+    yield pair("rows of 1e-310 but one", 1e-310 * X, y, corner, 0 * corner)
+    yield pair("all at the bound", np.tile(corner, (n, 1)), np.ones(n), corner, -corner)
+
+
+def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
+    """As `neighbours`, for targets that are numbers, with two columns.
+
+    The targets follow exactly from the rows. So fits of parts differ by rounding only, and a record that
+    changes how these fits are computed changes all of them.
+    """
+    k = generator(0, "numbers").permutation(n) - n // 2
+    X = np.column_stack([np.full(n, 0.5), 0.5 + k * 2.0**-21])
+    y = X[:, 0] - X[:, 1]
+    for name, row in (("a zero row of an exact fit", 0.0), ("a row that fits exactly", 0.5)):
+        other = X.copy()
+        other[0] = row
+        yield name, (bound * X, y), (bound * other, np.where(np.arange(n), y, 0.0))
+    first = X.copy()
+    first[0] = 0.5
+    yield "a target at its bound", (bound * first, y), (bound * first, np.where(np.arange(n), y, 1))
+
+
+class _Lines:
+    """Records the lines of some files that run, as {(file, function, line)}."""
+
+    def __init__(self, files):
+        self.files, self.found = files, set()
+
+    def __enter__(self):
+        self.before = sys.gettrace()
+        sys.settrace(self._call)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(self.before)
+
+    def _call(self, frame, event, argument):
+        return self._line if frame.f_code.co_filename in self.files else None
+
+    def _line(self, frame, event, argument):
+        if event in ("line", "exception"):
+            code = frame.f_code
+            self.found.add((code.co_filename, code.co_qualname, frame.f_lineno, event))
+        return self._line
+
+
+def _own_files(mechanism):
+    """Files of a mechanism's class and of those that it extends, but not the base of all mechanisms."""
+    classes = [each for each in type(mechanism).__mro__ if each not in (Mechanism, object)]
+    return {inspect.getsourcefile(each) for each in classes}
+
+
+def _shape(release):
+    """Names, shapes and types of all that is returned. Values are not compared."""
+    parts = {"weights": release.weights, "status": release.status, **release.info}
+    return {name: (np.shape(value), np.asarray(value).dtype.kind) for name, value in parts.items()}
+
+
+def _run(mechanism, side, settings, draws, files=()):
+    """(release or None, the error in words, the lines of `files` that ran)."""
+    lines = _Lines(files)
+    try:
+        with lines:
+            release = mechanism.release(*side, restarts=draws, rng=generator(1), **settings)
+    except Exception as error:  # of any kind, because each of them is seen from outside
+        return None, f"{type(error).__name__}: {error}", lines.found
+    return release, "", lines.found
+
+
+def _excess(first, second, epsilon, delta):
+    """Whether counts (of the same number of draws) of an event contradict (epsilon, delta)-DP."""
+    epsilon = min(epsilon, 700.0)  # the largest with a float for e^epsilon
+    level = 1 - (1 - CONFIDENCE) / 2
+    (p, q), draws = (np.sum(first), np.sum(second)), len(first)
+    return any(
+        least_share(a, draws, level) - delta > math.exp(epsilon) * largest_share(b, draws, level)
+        for a, b in ((p, q), (q, p))
+    )
+
+
+def differences(
+    mechanism: Mechanism,
+    settings: dict,
+    cases: Iterator[tuple] | None = None,
+    draws: int = 200,
+    allowed: Collection[str] = (),
+) -> list[str]:
+    """Where the behaviour on two neighbours differs by more than the guarantee allows, in sentences.
+
+    settings: epsilon, delta, lam, bound and options, as `release` takes them. With an epsilon far above 1,
+    a few hundred draws show little. cases: as `neighbours` yields them, by default those. Under add-remove,
+    only pairs with a row of zeros count. allowed: names of the mechanism's functions in which the lines
+    that run may depend on the data, because what they compute is covered by the proof.
+
+    With the same random numbers on both sides, these must agree: exceptions with their messages; names,
+    shapes and types of all results; the lines of the mechanism's own files that run. How often a status
+    occurs, and the weights, may differ as much as the guarantee says (or, if nothing is proven, as the
+    claim says), which `dp.audit.attack` tests.
+    """
+    found = []
+    for name, first, second in neighbours(48, 2) if cases is None else cases:
+        n, d = first[0].shape
+        stated = mechanism.guarantee(n, d, **settings)
+        epsilon = stated.claimed_epsilon if math.isnan(stated.epsilon) else stated.epsilon
+        delta = settings.get("delta", 0.0) if math.isnan(stated.delta) else stated.delta
+        if stated.adjacency == ADD_REMOVE:
+            try:
+                audit.check_removes(pairs.find((first, second)))
+            except Refused:
+                continue
+
+        def say(what, name=name):
+            found.append(f"{mechanism.name}, {name}: {what}")
+
+        files = _own_files(mechanism)
+        runs = [_run(mechanism, side, settings, TRACED, files) for side in (first, second)]
+        (releases, errors, lines) = zip(*runs, strict=True)
+        if errors[0] != errors[1]:
+            say(f"one side ends with {errors[0] or 'no error'!r}, the other with {errors[1]!r}")
+        if None in releases:
+            continue
+        if not math.isfinite(epsilon):
+            continue  # nothing is promised, so statuses and releases may tell the sides apart
+        shapes = [_shape(release) for release in releases]
+        if shapes[0] != shapes[1]:
+            say(f"results have the forms {shapes[0]} and {shapes[1]}")
+        for file, function, line, event in sorted(lines[0] ^ lines[1]):
+            if function.split(".")[-1] not in allowed:
+                say(f"{event} {line} of {file.rpartition('/')[2]} ({function}) is of one side only")
+        releases = [_run(mechanism, side, settings, draws)[0] for side in (first, second)]
+        if None in releases:
+            say(f"an error among {draws} draws")
+            continue
+        for status in {*releases[0].status, *releases[1].status}:
+            events = [release.status == status for release in releases]
+            if _excess(*events, epsilon, delta):
+                say(f"the status {status!r} of {sum(events[0])} and {sum(events[1])} in {draws}")
+        given = {k: v for k, v in settings.items() if k not in ("epsilon", "delta")}
+        asked = settings["epsilon"], settings.get("delta", 0.0)
+        parts = {"trials": 2 * draws, "confidence": CONFIDENCE, "rng": generator(2)}
+        seen = audit.attack(mechanism, (first, second), *asked, **parts, **given)["epsilon"]
+        if seen > epsilon:
+            say(f"weights show an epsilon of at least {seen:.3g}, and {epsilon:.3g} is stated")
+    return found

@@ -1,0 +1,166 @@
+"""An attack on the low-order bits of weights plus noise, which no noise scale prevents.
+
+A program that adds noise in floating point releases o = fl(w + fl(s z)), where z is one of the floats
+that its generator can draw. For another centre w', often no such z gives o (Mironov, CCS 2012). An
+attacker who knows both neighbours computes both centres and asks this of every coordinate. The generator
+is numpy's.
+
+- Normal draws are k W[i] with k < 2^52 and one of 256 constants W[i] (the ziggurat method), except beyond
+  3.65.
+- Laplace draws are -log V or log V, where V is a multiple of 2^-52 (or rarely beside one).
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from dp.errors import Refused
+from dp.mechanisms import Mechanism
+from dp.noise import gaussian, laplace
+from dp.solvers.fits import FITS, fit_options
+
+FAR = 3.65  # normal draws beyond it have another form, and any value counts as possible
+BITS = 2.0**52
+NEAR = np.arange(-2, 3)  # whole numbers tried around an inverse, which rounding may move
+LOG = 4e-16  # relative accuracy that a logarithm is trusted to have, and of the steps around it
+SAMPLES = 12_000  # draws from which the constants are found: at least 20 for each
+ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # of the neighbours that `attack` uses
+BLOCK = 1 << 21  # numbers tried at a time
+
+
+@cache
+def ziggurat() -> np.ndarray:
+    """The 256 constants W, from draws beside the raw bits that they are made of."""
+    seen = {}
+    for seed in range(SAMPLES):
+        raw = int(np.random.PCG64(seed).random_raw())
+        z = np.random.Generator(np.random.PCG64(seed)).standard_normal()
+        k = raw >> 9 & (1 << 52) - 1
+        if k:
+            seen.setdefault(raw & 255, []).append((k, abs(z)))
+    found = np.empty(256)
+    for layer, draws in seen.items():
+        k, z = np.array(draws).T
+        middle = np.median(z / k)
+        kept = np.abs(z / k / middle - 1) < 1e-9  # others were drawn again
+        near = middle + np.arange(-40, 41) * np.spacing(middle)
+        right = (near[:, None] * k[kept] == z[kept]).all(axis=1)
+        if len(seen) < 256 or not right.any():
+            raise Refused("this numpy draws normal numbers in another way, which is not known here")
+        found[layer] = near[right][0]
+    return found
+
+
+def normal_possible(released: np.ndarray, centre: np.ndarray, scale: float) -> np.ndarray:
+    """Whether a normal draw gives each of `released` (m, d) from `centre` (d,)."""
+    W = ziggurat()
+    z = (released - centre) / scale
+    k = np.rint(np.abs(z)[..., None] / W)[..., None] + NEAR
+    drawn = np.sign(z)[..., None, None] * (np.maximum(k, 0) * W[:, None])
+    right = (centre[:, None, None] + scale * drawn == released[..., None, None]) & (k < BITS)
+    return right.any(axis=(-1, -2)) | (np.abs(z) > FAR)
+
+
+def laplace_possible(released: np.ndarray, centre: np.ndarray, scale: float) -> np.ndarray:
+    """Whether a Laplace draw gives each of `released` (m, d) from `centre` (d,)."""
+    x = (released - centre) / scale
+    V = np.exp(-np.abs(x)) * BITS
+    known = LOG * (1 + np.abs(x)) + np.spacing(np.abs(released)) / scale  # how exactly x is known
+    return np.abs(V - np.rint(V)) <= V * known
+
+
+POSSIBLE = {gaussian: normal_possible, laplace: laplace_possible}
+
+
+class Found(NamedTuple):
+    """right: the share of releases that were assigned to the right data set. allowed: the most that the
+    (epsilon, delta) allows that is proven for real numbers. trials: how many releases."""
+
+    right: float
+    allowed: float
+    trials: int
+
+    @property
+    def error(self) -> float:
+        """Standard error of `right` if it were `allowed`."""
+        return math.sqrt(self.allowed * (1 - self.allowed) / self.trials)
+
+    @property
+    def broken(self) -> bool:
+        """Whether `right` is above `allowed` by more than four standard errors."""
+        return self.right > self.allowed + 4 * self.error
+
+
+def allowed(epsilon: float, delta: float = 0.0) -> float:
+    """The largest share of releases that any attack assigns to the right one of two neighbours.
+
+    If the sides are equally likely, it is (1 + TV)/2, and TV <= (e^eps - 1 + 2 delta)/(e^eps + 1).
+    """
+    return (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
+
+
+def neighbours(rows: int = ROWS, columns: int = COLUMNS) -> tuple:
+    """((X, y), (X', y')): rows on the unit sphere, the first of which has the other label."""
+    rng = np.random.default_rng(20)
+    X = rng.standard_normal((rows, columns))
+    X /= np.linalg.norm(X, axis=1, keepdims=True) * (1 + 1e-12)
+    y = np.where(X @ rng.standard_normal(columns) + 0.3 * rng.standard_normal(rows) > 0, 1, -1)
+    other = y.copy()
+    other[0] *= -1
+    return (X, y), (X, other)
+
+
+def guesses(
+    released: np.ndarray,
+    centres: list[np.ndarray],
+    scale: float,
+    possible: Callable = normal_possible,
+) -> np.ndarray:
+    """0 or 1 for each release (m, d): the data set with fewer impossible coordinates, else the nearer."""
+    size = max(1, BLOCK // (256 * len(NEAR) * released.shape[1]))
+    parts = [released[start : start + size] for start in range(0, len(released), size)]
+    able = [
+        np.concatenate([possible(part, centre, scale).sum(axis=1) for part in parts])
+        for centre in centres
+    ]
+    norm = 1 if possible is laplace_possible else 2
+    away = [np.linalg.norm(released - centre, ord=norm, axis=1) for centre in centres]
+    return np.where(able[0] == able[1], away[1] < away[0], able[1] > able[0]).astype(int)
+
+
+def attack(
+    mechanism: Mechanism,
+    epsilon: float,
+    delta: float,
+    trials: int,
+    rng: np.random.Generator,
+    sides: tuple | None = None,
+    **options,
+) -> Found | None:
+    """`Found` for `trials` releases of either side; None if releases are not of the form fl(w + fl(s z)).
+
+    That they are not, proves nothing. options: the mechanism's, and lam. Raises `Refused` if nothing finite
+    is proven, because then there is nothing that low-order bits alone could break.
+    """
+    if not hasattr(mechanism, "scale") or getattr(mechanism, "law", None) not in POSSIBLE:
+        return None  # it is no `dp.mechanisms.output_perturbation.Perturbed` with such a law
+    (X, y), other = neighbours() if sides is None else sides
+    settings = {"epsilon": epsilon, "delta": delta, "lam": LAMBDA} | options
+    p = mechanism.parameters(*X.shape, **settings)
+    proven = mechanism.guarantee(*X.shape, **settings)
+    if not math.isfinite(proven.epsilon):
+        raise Refused("nothing finite is proven of it, for real numbers either")
+    scale = mechanism.scale(*X.shape, p)
+    named = {name: getattr(p, name) for name in mechanism.options}
+    right, centres = 0, []
+    for data in ((X, y), other):
+        weights, _ = FITS[mechanism.fit](*data, p.lam, **fit_options(mechanism.fit, named))
+        centres.append(weights[0, : X.shape[1]])
+    for side, data in enumerate(((X, y), other)):
+        released = mechanism.release(*data, restarts=trials, rng=rng, **settings).weights
+        found = guesses(released, centres, scale, POSSIBLE[mechanism.law])
+        right += int((found == side).sum())
+    return Found(right / (2 * trials), allowed(proven.epsilon, proven.delta), 2 * trials)

@@ -1,0 +1,571 @@
+"""Deterministic replay: how far one record moves what gets noise, in units of that noise.
+
+A mechanism runs on a data set, and every draw of noise is kept. Then it runs on a neighbour with the same
+draws, and whenever a noisy value is used, it gets the one of the first run. So both runs are at the same
+point of the same transcript. What an adaptive mechanism computes next differs only by what the record
+itself does, and two things can be seen that no number of releases shows as sharply:
+
+- The distance of the two values before noise, over the noise's scale. Gaussian releases with distances
+  mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for noise by
+  the norm). If it is more than what is stated, the statement's sensitivity is wrong.
+- Whatever reaches the release without noise. Both runs have the same noisy values, so all that follows
+  from these, and from public numbers, is equal bit for bit. If the releases differ, or the noise's scales,
+  or the number of draws, then something else of the rows is in them.
+
+It takes milliseconds, and no probability is involved. (Cebere, Erb, Desfontaines, Bellet, Fitzsimons,
+"Privacy in Theory, Bugs in Practice", PETS 2026, arXiv 2602.17454, replay programs in this way.)
+
+What it cannot judge: noise that is not added to a value (a tilted objective, a sketch), and random choices
+(a subsample, a selection, a rejection), whose privacy is not a distance over a scale. Such a draw gives the
+finding "not additive", which never counts as a statement that holds. The order of the rows (a permutation)
+is kept as it is: what holds for each order holds for the mixture. Nor does it see a pair that is not
+tried, or the bits of floating-point sums.
+"""
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from dp import audit
+from dp.accounting import Guarantee, gaussian_epsilon
+from dp.errors import Failed, Refused
+from dp.privacy import pairs
+from dp.privacy.profiles import Gaussian
+
+# Findings, the worst first.
+EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
+    "exceeds",
+    "without noise",
+    "control flow",
+    "not additive",
+    "no noise was used",
+    "refused",
+    "holds",
+)
+CLOSE = 1e-9  # relative: two sums of the same terms in another order
+HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
+ORDERS = ("permutation", "permuted", "shuffle")
+Number = float | np.ndarray
+Size = int | tuple | None
+
+
+class Step(NamedTuple):
+    """A noisy value that was used: what it was before noise, and the noise. All arrays have its shape.
+
+    law: of the noise. draws: numbers of the unit draws. value, scale: it is value + scale * draw. bare:
+    whether the noise was added to nothing. result: the noisy value.
+    """
+
+    law: str
+    draws: np.ndarray
+    value: np.ndarray
+    scale: np.ndarray
+    bare: bool
+    result: np.ndarray
+
+
+class Replay(NamedTuple):
+    """What a replay of one pair found.
+
+    finding: one of FINDINGS. why: in words. mu: of all Gaussian noise together. pure: the epsilon of all
+    Laplace noise together. epsilon: of both at the stated delta; NaN unless all noise is additive.
+    """
+
+    finding: str
+    why: str
+    mu: float = math.nan
+    pure: float = math.nan
+    epsilon: float = math.nan
+
+
+class Tape:
+    """What one run drew and used. `first` is the tape of the run that is replayed, if there is one."""
+
+    def __init__(self, first: "Tape | None" = None) -> None:
+        self.first = first
+        self.steps: list[Step] = []
+        self.flow: list[tuple] = []  # every draw: its law and shape
+        self.choices: list[str] = []  # draws that are no noise: names of a generator's functions
+        # Numbers [start, stop) of draws that have one norm.
+        self.vectors: list[tuple[int, int]] = []
+        self.count = 0
+
+    def drew(self, law: str, shape: tuple) -> np.ndarray:
+        """Numbers of new unit draws, in an array of this shape."""
+        self.flow.append((law, tuple(shape)))
+        size = math.prod(shape)
+        numbers = np.arange(self.count, self.count + size).reshape(shape)
+        if law == "l2_laplace":
+            width = shape[-1]
+            self.vectors += [(int(k), int(k) + width) for k in numbers[..., 0].ravel()]
+        self.count += size
+        return numbers
+
+    def use(self, noisy: "_Noisy") -> np.ndarray:
+        """The value of the first run at the same place; in the first run, its own."""
+        bare = noisy.value is None
+        value = np.zeros(noisy.shape) if bare else noisy.value
+        result = value + noisy.scale * noisy.unit
+        k = len(self.steps)
+        self.steps.append(Step(noisy.law, noisy.draws, value, noisy.scale, bare, result))
+        if self.first is not None:
+            if k >= len(self.first.steps) or self.first.steps[k].result.shape != result.shape:
+                raise _Parted
+            result = self.first.steps[k].result
+        return result.copy()
+
+
+class _Parted(Exception):
+    """The second run took another way than the first."""
+
+
+class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
+    """value + scale * draw, elementwise, until somebody needs its number.
+
+    Sums with numbers, products with numbers, parts and other shapes of it are of the same kind. Any other
+    use makes it an ordinary array, once. All its arrays have the same shape.
+    """
+
+    __array_priority__ = 1000.0
+
+    def __init__(self, tape, law, draws, unit, scale, value=None):
+        self.tape, self.law = tape, law
+        self.draws, self.unit, self.scale, self.value = draws, unit, scale, value
+        self.used = None
+
+    # ---- its shape
+
+    @property
+    def shape(self):
+        return self.unit.shape
+
+    @property
+    def ndim(self):
+        return self.unit.ndim
+
+    @property
+    def size(self):
+        return self.unit.size
+
+    @property
+    def dtype(self):
+        return self.unit.dtype
+
+    @property
+    def T(self):
+        return self.transpose()
+
+    def __len__(self):
+        return len(self.unit)
+
+    def _each(self, change):
+        """The same change of shape for every array."""
+        if self.used is not None:
+            return change(self.used)
+        parts = self.draws, self.unit, self.scale, self.value
+        return self._like(*(each if each is None else change(each) for each in parts))
+
+    def _like(self, draws, unit, scale, value=None):
+        """Another one of the same law and run."""
+        return _Noisy(self.tape, self.law, draws, unit, scale, value)
+
+    def __getitem__(self, key):
+        if isinstance(key, tuple):
+            key = tuple(np.asarray(k) if isinstance(k, _Noisy) else k for k in key)
+        return self._each(lambda each: np.asarray(each[key]))
+
+    def __setitem__(self, key, other):
+        if self.used is None and isinstance(other, _Noisy) and other.used is None:
+            if other.value is not None or self.value is not None:
+                self.value = np.zeros(self.shape) if self.value is None else self.value.copy()
+                self.value[key] = 0.0 if other.value is None else other.value
+            self.draws, self.unit, self.scale = map(np.copy, (self.draws, self.unit, self.scale))
+            self.draws[key], self.unit[key], self.scale[key] = other.draws, other.unit, other.scale
+            return
+        used = np.asarray(self)
+        used[key] = other
+        self.used = used
+
+    def __iter__(self):
+        return (self[k] for k in range(len(self)))
+
+    def reshape(self, *shape):
+        return self._each(lambda each: each.reshape(*shape))
+
+    def transpose(self, *axes):
+        return self._each(lambda each: each.transpose(*axes))
+
+    def copy(self):
+        return self._each(np.copy)
+
+    def __deepcopy__(self, memo):
+        return self.copy()
+
+    # ---- its number
+
+    def alone(self):
+        """The noise without the value."""
+        return np.asarray(self.scale * self.unit)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.used is None:
+            self.used = self.tape.use(self)
+        return self.used if dtype is None else self.used.astype(dtype)
+
+    def __float__(self):
+        return float(np.asarray(self))
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
+
+    def __array_function__(self, function, types, arguments, settings):
+        shaped = {np.reshape, np.transpose, np.squeeze, np.expand_dims, np.copy}
+        if self.used is None and function in shaped and arguments and arguments[0] is self:
+            return self._each(lambda each: function(each, *arguments[1:], **settings))
+        if function in (np.stack, np.concatenate, np.vstack, np.hstack, np.column_stack):
+            joined = self._joined(function, *arguments, **settings)
+            if joined is not None:
+                return joined
+        if function in (
+            np.zeros_like,
+            np.ones_like,
+            np.empty_like,
+            np.full_like,
+            np.shape,
+            np.ndim,
+        ):
+            return function(self.unit, *arguments[1:], **settings)
+        return function(*_plain(arguments), **_plain(settings))
+
+    def _joined(self, function, parts, **settings):
+        """Several draws of one law without values as one, or None."""
+        parts = list(parts)
+        if not all(
+            isinstance(part, _Noisy)
+            and part.law == self.law
+            and part.used is None
+            and part.value is None
+            for part in parts
+        ):
+            return None
+        arrays = zip(*((part.draws, part.unit, part.scale) for part in parts), strict=True)
+        return self._like(*(function(list(each), **settings) for each in arrays))
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **settings):
+        if out is not None:
+            result = getattr(ufunc, method)(*inputs, **settings)
+            (target,) = out
+            if isinstance(target, _Noisy):
+                return result
+            target[...] = np.asarray(result)
+            return target
+        live = [x for x in inputs if isinstance(x, _Noisy) and x.used is None]
+        if method == "__call__" and not settings and len(live) == 1:
+            found = self._affine(ufunc, live[0], inputs)
+            if found is not None:
+                return found
+        return getattr(ufunc, method)(*_plain(inputs), **_plain(settings))
+
+    def _affine(self, ufunc, noisy, inputs):
+        """value + scale * draw after a sum, difference, or product with a number; or None."""
+        if ufunc is np.negative:
+            return noisy._times(-1.0)
+        if len(inputs) != 2:
+            return None
+        left = inputs[0] is noisy
+        other = np.asarray(inputs[1] if left else inputs[0], dtype=float)
+        if ufunc is np.multiply:
+            return noisy._times(other)
+        if ufunc is np.divide and left:
+            return noisy._times(1 / other)
+        if ufunc is np.add:
+            return noisy._plus(other)
+        if ufunc is np.subtract:
+            return noisy._plus(-other) if left else noisy._times(-1.0)._plus(other)
+        return None
+
+    def _times(self, factor):
+        value = None if self.value is None else self.value * factor
+        return self._spread(self.scale * factor, value)
+
+    def _plus(self, other):
+        value = np.zeros(self.shape) if self.value is None else self.value
+        return self._spread(self.scale, value + other)
+
+    def _spread(self, scale, value):
+        """With another scale and value, each repeated to the shape of both."""
+        known = [each for each in (self.draws, self.unit, scale, value) if each is not None]
+        known = np.broadcast_arrays(*known)
+        return self._like(*known)
+
+
+def _plain(thing):
+    """The same with an array in place of every `_Noisy`."""
+    if isinstance(thing, _Noisy):
+        return np.asarray(thing)
+    if isinstance(thing, dict):
+        return {key: _plain(value) for key, value in thing.items()}
+    if isinstance(thing, tuple | list):
+        return type(thing)(map(_plain, thing))
+    return thing
+
+
+class Recorder(np.random.Generator):
+    """A generator whose normal and Laplace draws are `_Noisy`, and which notes all others."""
+
+    def __init__(self, bits: np.random.BitGenerator, tape: Tape) -> None:
+        super().__init__(bits)
+        self.untracked, self.tape = np.random.Generator(bits), tape
+
+    def law(self, function: Callable, dimension: int, scale: float, size: int) -> _Noisy:
+        """Noise of one of the laws in `dp.noise`."""
+        return self._noisy(function.__name__, function(dimension, 1.0, size, self.untracked), scale)
+
+    def _noisy(self, law, unit, scale, centre=0.0):
+        unit = np.asarray(unit, dtype=float)
+        found = _Noisy(self.tape, law, self.tape.drew(law, unit.shape), unit, np.ones(unit.shape))
+        found = found._times(np.asarray(scale, dtype=float))
+        # A number 0 that the program itself states is no value; one that is computed may be from the rows.
+        if type(centre) in (int, float) and centre == 0:
+            return found
+        return found._plus(np.asarray(centre, dtype=float))
+
+    def standard_normal(
+        self, size: Size = None, dtype: type = np.float64, out: np.ndarray | None = None
+    ) -> object:
+        return self._noisy("gaussian", self.untracked.standard_normal(size, dtype), 1.0)
+
+    def normal(self, loc: Number = 0.0, scale: Number = 1.0, size: Size = None) -> object:
+        size = np.broadcast_shapes(np.shape(loc), np.shape(scale)) if size is None else size
+        return self._noisy("gaussian", self.untracked.standard_normal(size), scale, loc)
+
+    def laplace(self, loc: Number = 0.0, scale: Number = 1.0, size: Size = None) -> object:
+        size = np.broadcast_shapes(np.shape(loc), np.shape(scale)) if size is None else size
+        return self._noisy("laplace", self.untracked.laplace(size=size), scale, loc)
+
+    def spawn(self, n_children: int) -> list["Recorder"]:
+        return [Recorder(child, self.tape) for child in self.bit_generator.spawn(n_children)]
+
+    def __deepcopy__(self, memo):
+        return Recorder(copy.deepcopy(self.bit_generator), self.tape)
+
+
+def _noted(name):
+    def draw(self, *arguments, **settings):
+        found = getattr(self.untracked, name)(*_plain(arguments), **_plain(settings))
+        if name not in ORDERS:
+            self.tape.choices.append(name)
+        self.tape.flow.append((name, np.shape(found)))
+        return found
+
+    draw.__name__ = name
+    return draw
+
+
+for _name in dir(np.random.Generator):
+    if not _name.startswith("_") and _name not in {*vars(Recorder), "bit_generator"}:
+        setattr(Recorder, _name, _noted(_name))
+
+
+# ---- two runs, and what they say
+
+
+def replay(
+    run: Callable,
+    first: tuple,
+    second: tuple,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    seed: int = 0,
+) -> Replay:
+    """What a replay finds of a function on two neighbouring data sets.
+
+    run: (X, y, rng) -> what is released, any nesting of arrays, numbers and texts. first, second: (X, y).
+    epsilon, delta: what is stated of it; an infinite epsilon is exceeded by nothing, but what is without
+    noise is found.
+    """
+    tapes, released, problems = [], [], []
+    for X, y in (first, second):
+        tape = Tape(tapes[0] if tapes else None)
+        tapes.append(tape)
+        try:
+            with np.errstate(all="ignore"):
+                released.append(_plain(run(X, y, Recorder(np.random.PCG64(seed), tape))))
+            problems.append("")
+        except _Parted:
+            released.append(None)
+            problems.append("it uses other noisy values")
+        except (Refused, Failed, ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
+            released.append(None)
+            problems.append(f"{type(error).__name__}: {error}")
+    return judge(*tapes, released, problems, epsilon, delta)
+
+
+def judge(
+    first: Tape, second: Tape, released: list, problems: list[str], epsilon: float, delta: float
+) -> Replay:
+    """`Replay` from two tapes, what was released on each side, and exceptions by side ("": none)."""
+    if problems[0] and problems[0] == problems[1]:
+        return Replay(REFUSED, f"both data sets: {problems[0]}")
+    other = sorted(set(first.choices + second.choices))
+    bare = any(step.bare for step in first.steps + second.steps)
+    same = not any(problems) and first.flow == second.flow and len(first.steps) == len(second.steps)
+    what = f"random choices ({', '.join(other)})" if other else "noise that is added to no value"
+    if not same:
+        if other or bare:
+            return Replay(CHOICE, f"{what}, after which the runs part")
+        told = next(filter(None, problems), "the runs draw other numbers, or use them otherwise")
+        return Replay(FLOW, f"one record decides on the way that is taken: {told}")
+    if other or bare:
+        return Replay(CHOICE, what)
+    distances = Distances(first, second)
+    problem = distances.problem
+    if not problem and not _equal(*released):
+        problem = "the releases differ although all noisy values agree"
+    if problem:
+        return Replay(LEAKS, problem, distances.mu, distances.pure, math.inf)
+    if not first.steps:
+        return Replay(IDLE, "both data sets give the same release, without any noise")
+    total = distances.epsilon(delta)
+    finding = EXCEEDS if total > epsilon * (1 + CLOSE) else HOLDS
+    why = f"this pair needs epsilon {total:.6g}"
+    return Replay(finding, why, distances.mu, distances.pure, total)
+
+
+class Distances:
+    """Distances of two runs' values before noise, in units of the noise.
+
+    mu: of all Gaussian noise together. pure: the epsilon of all Laplace noise together. problem: a sentence
+    if a value has no noise, noise has a scale that depends on the rows, or one draw is on two values that
+    move differently, whose difference then has no noise.
+    """
+
+    def __init__(self, first: Tape, second: Tape) -> None:
+        self.problem = ""
+        shifts = {
+            law: np.full(first.count, np.nan) for law in ("gaussian", "laplace", "l2_laplace")
+        }
+        for one, two in zip(first.steps, second.steps, strict=True):
+            self._step(one, two, shifts[one.law])
+        known = {law: np.nan_to_num(found, posinf=math.inf) for law, found in shifts.items()}
+        self.mu = float(np.linalg.norm(known["gaussian"]))
+        self.pure = float(np.abs(known["laplace"]).sum())
+        self.pure += sum(
+            float(np.linalg.norm(known["l2_laplace"][start:stop])) for start, stop in first.vectors
+        )
+
+    def _step(self, one, two, shifts):
+        if not np.array_equal(one.draws, two.draws):
+            self.problem = "which draws are on which values depends on the rows"
+            return
+        if not np.allclose(one.scale, two.scale, rtol=CLOSE, atol=0.0):
+            self.problem = "the scale of noise depends on the rows"
+            return
+        moved, scale = two.value - one.value, np.abs(one.scale)
+        if not np.isfinite(moved).all():
+            self.problem = "a value before noise is not a finite number"
+            return
+        # what a sum's rounding leaves is no distance
+        size = np.maximum(np.abs(one.value), np.abs(two.value))
+        moved = np.where(np.abs(moved) <= 1e-12 * size.max(initial=0.0), 0.0, moved)
+        if (moved[scale == 0] != 0).any():
+            self.problem = "a value that one record moves has noise of scale 0"
+            return
+        shift = np.divide(moved, one.scale, out=np.zeros_like(moved), where=scale > 0).ravel()
+        draws = one.draws.ravel()
+        order = np.argsort(draws, kind="stable")
+        numbers, start = np.unique(draws[order], return_index=True)
+        largest = np.maximum.reduceat(shift[order], start)
+        least = np.minimum.reduceat(shift[order], start)
+        before = shifts[numbers]
+        largest, least = np.fmax(largest, before), np.fmin(least, before)
+        if (largest - least > 1e-6 * np.maximum(np.abs(largest), np.abs(least))).any():
+            self.problem = "one draw is on two values that move differently"
+        shifts[numbers] = largest
+
+    def epsilon(self, delta: float) -> float:
+        """Epsilon of the composition at delta: exact for Gaussian or Laplace noise alone, else a sum."""
+        if not self.mu:
+            return self.pure
+        return self.pure + (gaussian_epsilon(1 / self.mu, delta) if delta > 0 else math.inf)
+
+
+def _equal(one, two):
+    """Whether two releases are the same, bit for bit."""
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(_equal(one[key], two[key]) for key in one)
+    if isinstance(one, tuple | list):
+        return len(one) == len(two) and all(map(_equal, one, two))
+    one, two = np.asarray(one), np.asarray(two)
+    return np.array_equal(one, two, equal_nan=one.dtype.kind == "f" and two.dtype.kind == "f")
+
+
+# ---- mechanisms
+
+# Pairs for any mechanism, of eight records or fewer.
+GENERAL = (
+    *("turned_row", "reversed_row", "removed_row", "last_of_its_class", "flipped_label"),
+    "opposite_corner",
+)
+
+
+def on_general_pairs(
+    mechanism: str | object, epsilon: float = 1.0, delta: float = 1e-5
+) -> Iterator[tuple[str, float, Replay, Guarantee]]:
+    """(pair, delta, what `of_mechanism` returns) for each GENERAL pair that suits a private mechanism.
+
+    delta: for mechanisms that need one; others get 0.
+    """
+    delta = delta if audit.find(mechanism).delta == "needed" else 0.0
+    for pair in GENERAL:
+        try:
+            found = of_mechanism(mechanism, pair, epsilon, delta)
+        except Refused:  # a pair for other kinds of mechanisms
+            continue
+        yield pair, delta, *found
+
+
+def of_mechanism(
+    mechanism: str | object,
+    pair: str | tuple | pairs.Pair,
+    epsilon: float,
+    delta: float = 0.0,
+    seed: int = 0,
+    **options,
+) -> tuple[Replay, Guarantee]:
+    """`Replay` of a mechanism on a pair against what it is proven to guarantee, and that `Guarantee`.
+
+    Arguments as for `dp.audit.attack`. If nothing is proven, against what is claimed.
+    """
+    mechanism, pair = audit.find(mechanism), pairs.find(pair)
+    stated = audit.guarantee(mechanism, pair, epsilon, delta, **options)
+    arguments = dict(pair.arguments) | options | audit.spent(mechanism, epsilon, delta)
+
+    def run(X, y, rng):
+        release = mechanism.release(X, y, restarts=1, rng=rng, **arguments)
+        return release.weights, release.status, release.info.get("intercept", 0.0)
+
+    most = stated.claimed_epsilon if math.isnan(stated.epsilon) else stated.epsilon
+    if isinstance(stated.profile, Gaussian):
+        most = max(most, gaussian_epsilon(1 / stated.profile.mu, delta))
+    found = replay(run, *pair.sides, epsilon=most, delta=delta, seed=seed)
+    if found.finding == EXCEEDS and mechanism.hides(arguments):
+        found = found._replace(finding=CHOICE, why=HIDDEN)
+    return found, stated
+
+
+def verdict(found: Replay, guarantee: Guarantee) -> str:
+    """What a replay says about a statement, in a few words."""
+    if found.finding == EXCEEDS and not math.isnan(guarantee.epsilon):
+        return "exceeds what is proven: a fault of the proof, the code or the replay"
+    claimed = guarantee.claimed_epsilon
+    beyond = found.finding == HOLDS and found.epsilon > claimed * (1 + CLOSE)
+    if (beyond or found.finding in (EXCEEDS, LEAKS, FLOW)) and not math.isinf(claimed):
+        return f"refutes the claim: {found.why}"
+    return found.finding

@@ -1,0 +1,50 @@
+"""Replays of every private mechanism: how far one record moves what gets noise, and what gets none."""
+
+import argparse
+import json
+
+from dp import audit, replay
+from study import canonical
+from study.jobs import script
+from study.jobs.files import write_csv
+
+COLUMNS = (
+    *("mechanism", "pair", "epsilon", "delta", "epsilon_claimed", "epsilon_proven"),
+    *("replay", "epsilon_replay", "mu", "pure", "why"),
+)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--attacks", type=json.loads, default=[], help="[mechanism, epsilon, attack], JSON"
+    )
+    parser.add_argument(
+        "--mechanisms", nargs="*", default=[], help="on the pairs for any mechanism"
+    )
+    parser.add_argument("--out", required=True, help=".csv, one row per mechanism and pair")
+    arguments = parser.parse_args()
+
+    rows = [
+        row(name, attack["pair"], epsilon, attack["delta"], *replayed(name, epsilon, attack))
+        for name, epsilon, attack in arguments.attacks
+    ]
+    for name in arguments.mechanisms:
+        if audit.find(name).private:
+            for pair, delta, *found in replay.on_general_pairs(name):
+                rows.append(row(name, pair, 1.0, delta, *found))
+    write_csv(arguments.out, COLUMNS, rows)
+
+
+def replayed(name, epsilon, attack):
+    return replay.of_mechanism(name, attack["pair"], epsilon, attack["delta"], **attack["options"])
+
+
+def row(name, pair, epsilon, delta, found, stated):
+    said = stated.claimed_epsilon, stated.epsilon, replay.verdict(found, stated)
+    of_noise = found.epsilon, found.mu, found.pure, found.why
+    return name, pair, canonical.epsilon(epsilon), delta, *said, *of_noise
+
+
+if __name__ == "__main__":
+    script.run(main)

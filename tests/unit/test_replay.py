@@ -1,0 +1,385 @@
+"""Deterministic replay: what it measures is what is known, and it finds faults that nobody points to."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dp import audit, noise, replay
+from dp.accounting import REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_sigma
+from dp.mechanisms import MECHANISMS, Mechanism
+from dp.privacy import pairs
+from dp.releasing import lattice, models, rows
+from dp.releasing.replayed import of_release
+from dp.seeds import generator
+from dp.solvers.newton import minimise
+
+EPSILON, DELTA = 1.0, 1e-5
+PRIVATE = [name for name in MECHANISMS if MECHANISMS[name].private]
+OTHER = {
+    *("amp", "dp_sgd_poisson", "gaussian_objective_perturbation", "iterative_hessian_mixing"),
+    *("noise_aware_log_cosh", "noise_aware_logistic", "objective_perturbation"),
+    *("objective_perturbation_cm08", "objective_perturbation_redberg", "posterior_sampling"),
+    *("private_selection", "tukey_em"),
+}
+ADDITIVE = {
+    *(
+        "adassp",
+        "boosted_adassp",
+        "boosted_adassp_released",
+        "dp_distributed_lasso",
+        "dp_gd",
+        "dp_gd_mean_clip",
+        "dp_newton",
+    ),
+    *("dp_sgd", "elastic_net_output_perturbation", "functional_gaussian", "functional_laplace"),
+    *("functional_logistic", "laplace_coordinates", "laplace_l1", "lasso_output_perturbation"),
+    *("noise_aware_boosted", "output_perturbation", "output_perturbation_gaussian", "output_sgd"),
+    *("preconditioned_gd", "subsample_aggregate", "sufficient_statistics"),
+}
+
+
+def settings(name):
+    return audit.spent(MECHANISMS[name], EPSILON, DELTA) | {"lam": 1.0, "bound": 1.0}
+
+
+def findings(run, delta=DELTA, names=replay.GENERAL):
+    """The worst finding on the pairs for any mechanism."""
+    found = [
+        replay.replay(run, *pairs.find(name).sides, epsilon=EPSILON, delta=delta) for name in names
+    ]
+    return min(found, key=lambda each: replay.FINDINGS.index(each.finding))
+
+
+# ---- what it measures
+
+
+@pytest.mark.parametrize(
+    ("law", "scale", "expected"),
+    [
+        (noise.gaussian, 3.0, gaussian_epsilon(3.0, DELTA, 5.0)),
+        (noise.laplace, 2.0, 7 / 2),  # |3| + |4|
+        (noise.l2_laplace, 2.0, 5 / 2),
+    ],
+)
+def test_a_distance_over_a_scale(law, scale, expected):
+    def run(X, y, rng):
+        return X.sum(axis=0) + law(2, scale, 1, rng)
+
+    first, second = np.zeros((1, 2)), np.array([[3.0, 4.0]])
+    found = replay.replay(run, (first, None), (second, None), epsilon=9.0, delta=DELTA)
+    assert found.finding == replay.HOLDS
+    assert found.epsilon == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("draw", ["standard_normal", "normal", "laplace"])
+def test_numpy_s_own_draws_are_followed(draw):
+    def run(X, y, rng):
+        if draw == "standard_normal":
+            return X[0] * 2 + 0.5 * rng.standard_normal(2)
+        return getattr(rng, draw)(X[0] * 2, 0.5)
+
+    found = replay.replay(run, (np.zeros((1, 2)), 0), (np.ones((1, 2)), 0), epsilon=99, delta=DELTA)
+    size = 8.0 if draw == "laplace" else gaussian_epsilon(1.0, DELTA, math.sqrt(32))
+    assert found.epsilon == pytest.approx(size, rel=1e-9)
+
+
+def test_an_adaptive_descent_is_measured_at_the_first_run_s_transcript():
+    """Two steps on quadratics: the second gradient is that at the first run's noisy point."""
+    seen = []
+
+    def run(X, y, rng):
+        w = np.zeros(2)
+        for _ in range(2):
+            gradient = (X * (X @ w - y)[:, None]).sum(axis=0)
+            seen.append(gradient)
+            w = w - 0.1 * (gradient + noise.gaussian(2, 2.0, 1, rng)[0])
+        return w
+
+    X, y = np.array([[1.0, 0], [0, 1]]), np.array([1.0, -1])
+    found = replay.replay(run, (X, y), (X, np.array([1.0, 1])), epsilon=99, delta=DELTA)
+    moved = [np.linalg.norm(seen[k] - seen[k + 2]) / 2 for k in range(2)]
+    assert moved[0] == moved[1]  # the targets' part, at the same point
+    assert found.mu == pytest.approx(math.hypot(*moved))
+
+
+def test_a_symmetric_matrix_s_noise_counts_once():
+    """One draw stands on both sides of the diagonal: isotropic noise protects the Frobenius norm."""
+    found, stated = replay.of_mechanism(
+        "sufficient_statistics", "turned_row", EPSILON, DELTA, lam=0.0
+    )
+    (X, y), (X_other, y_other) = pairs.find("turned_row").sides
+    moved = np.linalg.norm(X.T @ X - X_other.T @ X_other) ** 2
+    moved += np.linalg.norm(X.T @ y - X_other.T @ y_other) ** 2
+    sigma = gaussian_sigma(EPSILON, DELTA, math.sqrt(2) * 1.5)
+    assert found.mu == pytest.approx(math.sqrt(moved) / sigma)
+    assert stated.epsilon == EPSILON
+
+
+def test_the_same_bits_as_without_a_replay():
+    """Following noise changes no release."""
+    X, y = pairs.find("turned_row").sides[0]
+    for name in PRIVATE:
+        mechanism = audit.find(name)
+        rng = np.random.Generator(np.random.PCG64(3))
+        plain = mechanism.release(X, y, rng=rng, **settings(name))
+        rng = replay.Recorder(np.random.PCG64(3), replay.Tape())
+        followed = mechanism.release(X, y, rng=rng, **settings(name))
+        np.testing.assert_allclose(
+            np.asarray(followed.weights), plain.weights, rtol=1e-9, atol=1e-12, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("name", sorted(ADDITIVE | OTHER))
+def test_which_mechanisms_are_additive(name):
+    """What is not additive noise never passes for a statement that holds."""
+    found = {each.finding for _, _, each, _ in replay.on_general_pairs(name, EPSILON, DELTA)}
+    if name in ADDITIVE:
+        assert replay.HOLDS in found and replay.CHOICE not in found
+    else:
+        assert replay.HOLDS not in found
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair", "options", "epsilon"),
+    [
+        ("functional_gaussian", "opposite_corner", {}, EPSILON),
+        ("dp_gd", "opposite_corner", {"iterations": 1, "clip": 0.5}, EPSILON),
+        ("output_perturbation_gaussian", "linear_part", {}, EPSILON),
+        ("boosted_adassp", "curvature", {"adjacency": "add-remove", "lam": 0}, EPSILON),
+    ],
+)
+def test_worst_pairs_reach_what_is_stated(mechanism, pair, options, epsilon):
+    found, _ = replay.of_mechanism(mechanism, pair, EPSILON, DELTA, **options)
+    assert found.finding == replay.HOLDS
+    assert found.epsilon == pytest.approx(epsilon, rel=1e-3)
+
+
+# ---- planted faults, found on the pairs for any mechanism
+
+
+def clipped(X, radius=1.0):
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    return X * np.minimum(1.0, radius / np.maximum(norms, 1e-300))
+
+
+SIGMA = gaussian_sigma(EPSILON, DELTA, 2.0)  # for a sum of rows of norm 1 at most, one replaced
+
+
+def right(X, y, rng):
+    return clipped(X).sum(axis=0) + noise.gaussian(X.shape[1], SIGMA, 1, rng)[0]
+
+
+def classes_from_the_rows(X, y, rng):
+    return [X[y == k].sum(axis=0) + rng.normal(0, SIGMA, X.shape[1]) for k in np.unique(y)]
+
+
+def scale_from_the_number_of_rows(X, y, rng):
+    X = X[X.any(axis=1)]
+    return X.sum(axis=0) / len(X) + rng.normal(0, SIGMA / len(X), X.shape[1])
+
+
+def no_clipping(X, y, rng):
+    return 3 * X.sum(axis=0) + rng.normal(0, SIGMA, X.shape[1])
+
+
+def lower_bound_twice(X, y, rng):
+    lower, upper = 0.0, 1.0
+    sensitivity = max(abs(lower), abs(lower)) ** 2
+    assert upper
+    return (X**2).sum(axis=0) + rng.laplace(0, X.shape[1] * sensitivity / EPSILON, X.shape[1])
+
+
+def not_a_number(X, y, rng):
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)  # a row of zeros has no direction
+    return unit.sum(axis=0) + rng.normal(0, SIGMA, X.shape[1])
+
+
+def budget_twice(X, y, rng):
+    first = clipped(X).sum(axis=0) + rng.normal(0, SIGMA, X.shape[1])
+    second = (clipped(X) * y[:, None]).sum(axis=0) + rng.normal(0, SIGMA, X.shape[1])
+    return first, second
+
+
+def root_two_missing(X, y, rng):
+    """X'X with noise for a sensitivity of 1, which holds if a row is removed and not if it turns."""
+    d = X.shape[1]
+    sigma = gaussian_sigma(EPSILON, DELTA, 1.0)
+    noisy = rng.normal(0, 1, (d, d)) * sigma
+    return clipped(X).T @ clipped(X) + noisy
+
+
+def one_draw_twice(X, y, rng):
+    drawn = noise.gaussian(X.shape[1], 100 * SIGMA, 1, rng)[0]
+    return X.sum(axis=0) + drawn, (X * y[:, None]).sum(axis=0) + drawn
+
+
+def exact_size(X, y, rng):
+    noisy = X.sum(axis=0) + rng.normal(0, SIGMA, X.shape[1])
+    return noisy * np.linalg.norm(X.sum(axis=0))
+
+
+def early_stop(X, y, rng):
+    w = np.zeros(X.shape[1])
+    for _ in range(5):
+        gradient = X.T @ (X @ w - y) / 4
+        w = w - 0.1 * (gradient + rng.normal(0, 9 * SIGMA, X.shape[1]))
+        if np.linalg.norm(gradient) < 0.4:
+            break
+    return w
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (classes_from_the_rows, {replay.FLOW}),
+        (scale_from_the_number_of_rows, {replay.LEAKS}),
+        (no_clipping, {replay.EXCEEDS}),
+        (lower_bound_twice, {replay.LEAKS}),
+        (not_a_number, {replay.LEAKS}),
+        (budget_twice, {replay.EXCEEDS}),
+        (root_two_missing, {replay.EXCEEDS}),
+        (one_draw_twice, {replay.LEAKS}),
+        (exact_size, {replay.LEAKS}),
+        (early_stop, {replay.FLOW, replay.LEAKS}),
+    ],
+)
+def test_planted_faults(fault, expected):
+    delta = 0.0 if fault is lower_bound_twice else DELTA
+    assert findings(fault, delta).finding in expected
+    assert findings(right).finding == replay.HOLDS
+
+
+def test_the_last_bits_of_a_sum_are_not_seen():
+    """Addition in floating point gives rows away, and here nothing is wrong with the distance."""
+    found = findings(right)
+    assert found.finding == replay.HOLDS and found.epsilon <= EPSILON
+
+
+# ---- what it cannot judge
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda X, y, rng: np.linalg.solve(X.T @ X + np.eye(3), rng.standard_normal(3)),
+        lambda X, y, rng: X[rng.random(len(X)) < 0.5].sum(axis=0) + rng.standard_normal(3),
+        lambda X, y, rng: int((X.sum(axis=0) + rng.gumbel(size=3)).argmax()),
+        lambda X, y, rng: X[rng.choice(len(X))],
+    ],
+)
+def test_what_is_not_additive_never_holds(run):
+    found = [
+        replay.replay(run, *pairs.find(name).sides, epsilon=1e9, delta=DELTA)
+        for name in replay.GENERAL[:3]
+    ]
+    assert {each.finding for each in found} == {replay.CHOICE}
+    assert all(math.isnan(each.epsilon) for each in found)
+
+
+def test_the_order_of_rows_is_no_choice():
+    def run(X, y, rng):
+        half = rng.permutation(len(X))[: len(X) // 2]
+        return X[half].sum(axis=0) + rng.normal(0, SIGMA, 3)
+
+    assert findings(run, names=replay.GENERAL[:4]).finding == replay.HOLDS
+
+
+def test_a_refusal_of_one_side_is_control_flow():
+    def run(X, y, rng):
+        if not X[0].any():
+            raise ValueError("a row of zeros")
+        return X.sum(axis=0) + rng.normal(0, SIGMA, 3)
+
+    found = replay.replay(run, *pairs.find("removed_row").sides, epsilon=1, delta=DELTA)
+    assert found.finding == replay.FLOW and "a row of zeros" in found.why
+
+
+def test_only_the_last_iterate_is_stated():
+    found, stated = replay.of_mechanism(
+        *("dp_gd", "opposite_corner", EPSILON, DELTA),
+        **{"iterations": 20, "clip": 0.5, "accounting": "last_iterate"},
+    )
+    assert found.finding == replay.CHOICE and found.epsilon > stated.epsilon
+
+
+# ---- words
+
+
+class Claims(Mechanism):
+    """A mechanism that states what it is told, and adds noise of scale 1 to a sum."""
+
+    name = "claims"
+    needs_lambda = False
+
+    def __init__(self, claimed, proven):
+        self.stated = claimed, proven
+
+    def _guarantee(self, n, d, p):
+        return Guarantee(*self.stated, 0.0, REPLACE_ONE, "for a test")
+
+    def _release(self, X, y, p, draws, rng):
+        return (X * y[:, None]).sum(axis=0) + noise.laplace(X.shape[1], 1.0, draws, rng)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "proven", "word"),
+    [
+        (4.0, 4.0, "holds"),
+        (1.0, 4.0, "refutes the claim"),
+        (1.0, math.inf, "refutes the claim"),
+        (1.0, 1.0, "exceeds what is proven"),
+        (1.0, math.nan, "refutes the claim"),
+        (4.0, math.nan, "holds"),
+    ],
+)
+def test_verdicts(claimed, proven, word):
+    pair = pairs.find("opposite_corner")._replace(arguments={})
+    found, stated = replay.of_mechanism(Claims(claimed, proven), pair, 1.0)
+    assert found.epsilon == pytest.approx(2.0)
+    assert replay.verdict(found, stated).startswith(word)
+
+
+# ---- releases on lattices
+
+
+def sides(numbers=False):
+    """One of 40 records is on the bound, and turns by a right angle."""
+    rng = generator(8, "lattice")
+    X = rng.uniform(-0.1, 0.1, (40, 3))
+    y = rng.choice([-1.0, 1.0], 40)
+    found = []
+    for row in ([1.0, 0, 0], [0, 1.0, 0]):
+        X[0], y[0] = row, 1.0
+        found.append(rows.from_floats(X, y if numbers else y.astype(int)))
+    return found
+
+
+def test_a_release_moves_by_no_more_than_its_plan_pays_for():
+    plan = models.output_perturbation_gaussian(40, 3, EPSILON, DELTA, lam=0.1)
+    found = of_release(plan, *sides())
+    (V, y), (V_other, y_other) = sides()
+    fits = [minimise(V / rows.ONE, y, 0.1)[0][0] for V, y in ((V, y), (V_other, y_other))]
+    expected = np.linalg.norm(fits[0] - fits[1]) / float(plan.noises["weights"].deviation)
+    assert found.finding == replay.HOLDS and found.mu == pytest.approx(expected, rel=1e-5)
+    assert 0.1 < found.epsilon < EPSILON
+    # the same noise for a sensitivity of a quarter is found
+    quarter = plan.noises["weights"]
+    quarter = quarter._replace(scale=quarter.scale // 4, mu=quarter.mu)
+    wrong = plan._replace(noises={"weights": quarter})
+    assert of_release(wrong, *sides()).finding == replay.EXCEEDS
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_what_stands_beside_a_tilt_is_compared_at_the_released_weights(numbers):
+    plans = models.noise_aware_log_cosh, models.noise_aware_logistic
+    plan = plans[not numbers](40, 3, EPSILON, DELTA, robust=True)
+    found = of_release(plan, *sides(numbers))
+    assert found.finding == replay.CHOICE and "a tilt" in found.why
+    beside = [noise for part, noise in plan.noises.items() if part != "weights"]
+    assert 0 < found.mu <= float(lattice.together(beside))
+    halved = {
+        part: noise if part == "weights" else noise._replace(scale=noise.scale // 40)
+        for part, noise in plan.noises.items()
+    }
+    assert of_release(plan._replace(noises=halved), *sides(numbers)).finding == replay.EXCEEDS

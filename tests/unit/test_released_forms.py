@@ -8,9 +8,10 @@ import pytest
 from scipy.stats import kstest, laplace
 
 from analyses.accounting import gaussians, zero_concentrated
+from dp import replay
 from dp.accounting import ADD_REMOVE, gaussian_sigma
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.released import zero_concentrated as released_rho
+from dp.mechanisms.published.released import zero_concentrated as released_rho
 from dp.privacy.composition import sampled_multiplier
 from dp.seeds import generator
 from plots.curves import refusals
@@ -35,8 +36,9 @@ def release(name, X, y, draws, seed=2, **options):
 @pytest.mark.parametrize("name", RELEASED)
 def test_nothing_finite_is_proven_of_them(name):
     mechanism = MECHANISMS[f"{name}_released"]
-    delta = {"delta": 1e-6} if mechanism.delta == "needed" else {}
-    found = mechanism.guarantee(100, 2, epsilon=1.0, lam=0.1, **delta)
+    options = {"delta": 1e-6} if mechanism.delta == "needed" else {}
+    options |= {"records": "private"} if name == "poisson_sgd" else {}
+    found = mechanism.guarantee(100, 2, epsilon=1.0, lam=0.1, **options)
     assert found.claimed_epsilon == 1.0 and math.isinf(found.epsilon)
 
 
@@ -62,6 +64,32 @@ def test_the_sum_of_squares_has_no_noise_and_the_moment_has():
     assert kstest(noise, laplace(scale=6).cdf).pvalue > 1e-4
 
 
+def test_centring_is_least_squares_with_an_intercept_and_spends_a_share_twice():
+    mechanism, rng = MECHANISMS["functional_centred_released"], generator(3, "centred")
+    X = rng.uniform(0, 0.7, (300, 2))
+    y = np.clip(X @ [1.0, -1.0] + 0.1 * rng.standard_normal(300), -1, 1)
+    release = mechanism.release(X, y, epsilon=1e9, rng=rng)
+    expected = np.linalg.lstsq(np.column_stack([X, np.ones(300)]), y, rcond=None)[0]
+    np.testing.assert_allclose(release.weights[0], expected[:2], atol=1e-5)
+    assert release.info["intercept"][0] == pytest.approx(expected[2], abs=1e-5)
+    # One column, as the program's own calls: mean of x, mean of y, x y, x^2; y^2 shifts no weight.
+    shares = []
+
+    class Followed(replay.Recorder):
+        def law(self, function, dimension, scale, size):
+            shares.append((dimension, scale))
+            return super().law(function, dimension, scale, size)
+
+    x = np.full((50, 1), 0.5)
+    rng = Followed(np.random.PCG64(1), replay.Tape())
+    mechanism.release(x, np.zeros(50), epsilon=1.0, rng=rng)
+    (_, of_x), (_, of_y), (count, of_sums) = shares
+    assert (1 / 50 / of_x, 2 / 50 / of_y) == pytest.approx((0.5, 0.5))
+    assert (1 + count) / of_sums == pytest.approx(0.5)
+    found, _ = replay.of_mechanism(mechanism, "least_eigenvalue", 1.0)
+    assert found.epsilon > 500
+
+
 def test_the_noise_on_least_squares_has_the_rows_own_scale():
     X, y = rows()
     least = np.linalg.eigvalsh(X.T @ X)[0]
@@ -75,12 +103,24 @@ def test_the_noise_on_least_squares_has_the_rows_own_scale():
 def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
     """Rows are so small that releases are noise: steps times its variance over the divisor's square."""
     for n, steps, sampling, divisor in ((128, 2, 1 / 2, 64), (129, 3, 1 / 3, 43), (60, 1, 1, 60)):
-        X = np.vstack([np.full((n, 4), 1e-9), np.zeros((5, 4))])  # the last rows are no records
-        found = release("poisson_sgd", X, np.ones(n + 5), 20_000).weights.std()
+        found = release("poisson_sgd", np.full((n, 4), 1e-9), np.ones(n), 20_000).weights.std()
         sigma = gaussian_sigma(1.0, 1e-6)
         if steps > 1:
             sigma, _ = sampled_multiplier(1.0, 1e-6, steps, sampling, ADD_REMOVE)
         assert found == pytest.approx(math.sqrt(steps) * sigma / divisor, rel=0.02)
+
+
+def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
+    """That is the premise of `dp_sgd_poisson` without `public_n`, and the accounting is the same."""
+    program, ours = MECHANISMS["poisson_sgd_released"], MECHANISMS["dp_sgd_poisson"]
+    found = program.guarantee(129, 8, epsilon=1.0, delta=1e-6)
+    same = {"adjacency": "add-remove", "sampling": 1 / 3, "iterations": 3}
+    stated = ours.guarantee(129, 8, epsilon=1.0, delta=1e-6, **same)
+    assert found.epsilon == stated.epsilon == 1.0 and found.adjacency == stated.adjacency
+    for epsilon in (0.1, 0.5, 1.0):
+        assert found.profile.delta(epsilon) == stated.profile.delta(epsilon)
+    premise = "n is the number of records, taken as public: the same with or without a record"
+    assert premise in found.reason and premise in stated.reason
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():

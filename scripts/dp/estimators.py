@@ -1,0 +1,428 @@
+"""Private models with scikit-learn's conventions, on raw frames: load one and predict, or make one.
+
+    model = PrivateClassifier.load("releases/visits/model.json")
+    model.predict_proba(frame)     # columns by name, in any order, in their own units
+    model.guarantee_               # what holds for the people whose rows were learnt from
+
+Frames are read as a release reads rows: numbers are clipped to the model's public bounds, and text and
+categories are looked up in its lists. There is no scaling, no encoding and no imputation to be done before.
+
+`fit` makes a release. It spends from a budget book (`dp.releasing.book`), and needs what a release needs:
+a name in the book, the public number of rows, public bounds or categories of every column, which it never
+takes from the rows, and how all this was chosen (`premise`). The steps of a release hold for it: its cost
+is spent before anything is drawn, and a run that was killed goes on with the same draw if `fit` is called
+again.
+
+A new name is spent only with `spend=True`; without it, `fit` says what it would cost. A name is spent once.
+`fit` with a name that is done gives the stored model, and spends nothing. If the rows are not those that
+it was made of, `fit` says so in one sentence. *That answer is for the owner of the rows*: it tells
+whether two tables are equal, exactly and without noise, and may not be passed on, nor decide about anything
+that is. Whoever publishes, publishes model.json.
+
+The guarantee is for tables in which a person has one row. So `fit` refuses to be called by scikit-learn's
+searches, cross validations, ensembles and other parts that fit again and again (`REPEATING`), on parts or
+copies of the rows and under other names. To compare settings, use `release.py forecast`, or rows that are
+not private. What `fit` cannot tell, and what breaks the guarantee without a word: rows that were drawn with
+replacement (a bootstrap) or copied (oversampling, also of one class), in which a person has several rows;
+and columns that a step before it, such as a scaler, an imputer or a selection of columns, has learnt from
+the same rows.
+
+`fit` guards the process as `release.py` does: from then on, it leaves no image of its memory behind and
+lets nobody attach to it. The rows stay in its memory, and a traceback that shows variables may show them.
+"""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
+from sklearn.utils.validation import column_or_1d
+
+from dp.errors import Refused
+from dp.releasing import files, making, rows, using
+from dp.releasing.book import LINES, Book, Budget
+from dp.releasing.request import Request
+
+REPEATING = tuple(
+    f"sklearn.{name}"
+    for name in (
+        *("model_selection", "ensemble", "calibration", "feature_selection", "inspection"),
+        *("multiclass", "multioutput", "semi_supervised"),
+    )
+)
+
+
+class _Private(BaseEstimator):
+    """release: the name in the book. book: its folder. budget: {"epsilon": .., "delta": ..}, of all of it.
+
+    n_rows: the public number of rows. columns: column -> (low, high), or a list of categories, or a
+    `dp.releasing.rows.Number` or `Category`; one pair of bounds serves all columns. unit: what a row is, in
+    words. epsilon, delta: what the release spends. method: None for one with intervals. options: of the
+    method. holdout: share of rows on which errors are counted, None for none. premise: how all of this was
+    chosen (`dp.releasing.request.PREMISES`). spend: whether `fit` may spend what a new name costs.
+    """
+
+    def __init__(
+        self,
+        release=None,
+        *,
+        book=None,
+        budget=None,
+        n_rows=None,
+        columns=None,
+        target=None,
+        unit=None,
+        epsilon=1.0,
+        delta=None,
+        method=None,
+        options=None,
+        holdout=None,
+        premise=None,
+        spend=False,
+    ):
+        self.release = release
+        self.book = book
+        self.budget = budget
+        self.n_rows = n_rows
+        self.columns = columns
+        self.target = target
+        self.unit = unit
+        self.epsilon = epsilon
+        self.delta = delta
+        self.method = method
+        self.options = options
+        self.holdout = holdout
+        self.premise = premise
+        self.spend = spend
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The estimator of a published model. Raises `Refused` if the file holds no such model."""
+        found = files.load(path)
+        if (found.classes is None) != issubclass(cls, RegressorMixin):
+            what = "two classes" if found.classes else "a number"
+            raise Refused(f"{path}: is a model of {what}, which {cls.__name__} is not for")
+        return cls(release=found.document["name"])._with(found)
+
+    def _with(self, found):
+        """The estimator with the attributes of a model."""
+        self.model_ = found
+        self.feature_names_in_ = np.array(using.names(found), dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        self.coefficient_names_ = np.array(found.schema.names[:-1], dtype=object)
+        self.coef_, self.intercept_ = found.coefficients[:-1], found.coefficients[-1]
+        self.guarantee_ = found.document["guarantee"]
+        self.table_ = found.document["table"]
+        return self
+
+    def fit(self, X: object, y: object) -> Self:
+        """Makes the release, or takes the stored one if its name is done: see the module's docstring.
+
+        X: a frame, or an array (n, columns), whose columns are then x0, x1, ... y: (n,). Raises `Refused`.
+        """
+        _check_caller()
+        for name in _STATED:
+            if getattr(self, name) is None:
+                raise Refused(f"state {name}: nothing of it is taken from the rows")
+        if y is None:
+            raise Refused(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        names, cells = _cells(X)
+        called, y = str(getattr(y, "name", None) or "target"), column_or_1d(y, warn=True)
+        count = len(cells[0])
+        if count != self.n_rows:
+            raise Refused(
+                f"there are {count} rows, and n_rows = {self.n_rows} are stated, which is public: part of "
+                f"the rows, as in a cross validation, would need a release of its own"
+            )
+        if len(y) != count:
+            raise Refused(f"there are {count} rows, and {len(y)} labels")
+        target = self._target(called)
+        y = _labelled(y, target)
+        schema = rows.Schema([*self._columns(names), target], target.name)
+        data = _table([*cells, list(map(_cell, y.astype(object)))])
+        request = Request.parsed(
+            {
+                "name": self.release,
+                "schema": schema.facts,
+                "rows": self.n_rows,
+                "unit": self.unit,
+                "epsilon": self.epsilon,
+                "delta": self.delta,
+                "method": self.method or self._METHOD,
+                "options": self.options or {},
+                "holdout": self.holdout,
+                "premise": self.premise,
+            }
+        )
+        book = Book(self.book, Budget.of(self.budget), self.unit)
+        self._check_spending(request, book)
+        # The guard's hook is for a command; it would hide the caller's own errors.
+        hook = sys.excepthook
+        making.guard()
+        sys.excepthook = hook
+        content = making.make(request, book, data, header=False)
+        with book.locked():
+            if not book.same_rows(request.name, data):
+                raise Refused(
+                    f"the release {self.release!r} is done, and was made of other rows: load its model, or "
+                    f"give these a name and a share of the budget of their own"
+                )
+        return self._with(files.parse(content))
+
+    def _check_spending(self, request, book):
+        """Refuses, with what it would cost, a new name without `spend`. Opens no book that is not there."""
+        if self.spend is True:
+            return
+        cost, said = (request.epsilon, request.delta), "(epsilon {:g}, delta {:g})".format
+        spent, of = (0.0, 0.0), book.budget
+        if (book.path / LINES).exists():
+            with book.locked():
+                book.stored(request, making.made_by())
+                found = book.spent()
+            if request.name in (name for name, *_ in found.releases):
+                return
+            spent, of = (float(found.epsilon), float(found.delta)), found.budget
+        raise Refused(
+            f"the release {request.name!r} is not made yet, and would spend {said(*cost)}: of the budget "
+            f"{said(*map(float, of))}, {said(*spent)} is spent. State spend=True to spend it, once"
+        )
+
+    def __getstate__(self) -> dict:
+        state = dict(super().__getstate__())
+        if "model_" in state:
+            state["model_"] = json.dumps(self.model_.document).encode()
+        return state
+
+    def __setstate__(self, state: dict) -> None:
+        super().__setstate__(state)
+        if "model_" in state:
+            self.model_ = files.parse(self.model_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic, tags.target_tags.required = True, True
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+    def _columns(self, names):
+        """`rows.Number` or `rows.Category` of every column."""
+        given = self.columns
+        if not isinstance(given, dict):
+            given = dict.fromkeys(names, given)
+        for name in names:
+            if name not in given:
+                raise Refused(f"state bounds or categories of the column {name!r}")
+        return [_column(name, given[name]) for name in names]
+
+    def _scores(self, X):
+        if not hasattr(self, "model_"):
+            raise NotFittedError(f"this {type(self).__name__} has no model yet: load one, or fit")
+        found = using.scores(self.model_, using.design(self.model_, self._records(X)))
+        if np.isnan(found).any():
+            raise ValueError(
+                f"row {int(np.flatnonzero(np.isnan(found))[0])} has a cell that is no number or in no "
+                f"category of the model, so there is no prediction"
+            )
+        return found
+
+    def _records(self, X):
+        names, cells = _cells(X)
+        if hasattr(X, "columns"):
+            missing = [name for name in self.feature_names_in_ if name not in names]
+            if missing:
+                raise ValueError(f"the frame has no column {missing[0]!r}, which the model needs")
+            for name in self.feature_names_in_:
+                if names.count(name) > 1:
+                    raise ValueError(f"the frame has the column {name!r} twice")
+            cells = [cells[names.index(name)] for name in self.feature_names_in_]
+        elif len(names) != self.n_features_in_:
+            raise ValueError(
+                f"X has {len(names)} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        return list(zip(*cells, strict=True))
+
+
+class PrivateClassifier(ClassifierMixin, _Private):
+    """A private model of two classes. target: their labels, the negative one first, which are public.
+
+    coef_: (1, k) in log odds per unit of the columns `coefficient_names_`. classes_: (2,).
+    """
+
+    _METHOD = "noise_aware_logistic"
+
+    def _with(self, found):
+        super()._with(found)
+        self.classes_ = np.array(_labels(found))
+        self.coef_, self.intercept_ = self.coef_[None], np.array([self.intercept_])
+        return self
+
+    def _target(self, name):
+        if len(self.target) != 2:
+            what = "multiclass" if len(self.target) > 2 else "1 class"
+            raise Refused(
+                f"Only binary classification is supported. The type of the target is {what}: state two "
+                f"classes, the negative one first"
+            )
+        return rows.Category(name, tuple(map(_plain, self.target)))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class, tags.classifier_tags.poor_score = False, True
+        return tags
+
+    def decision_function(self, X: object) -> np.ndarray:
+        """Log odds of the second class, (n,)."""
+        return self._scores(X)
+
+    def predict_proba(self, X: object) -> np.ndarray:
+        """Probabilities of both classes, (n, 2)."""
+        second = using.probabilities(self._scores(X))
+        return np.stack([1 - second, second], axis=1)
+
+    def predict(self, X: object) -> np.ndarray:
+        """Classes, (n,)."""
+        found = using.classes(self._scores(X))
+        return self.classes_[found]
+
+
+class PrivateRegressor(RegressorMixin, _Private):
+    """A private model of a number. target: its public bounds (low, high).
+
+    coef_: (k,) in the target's units per unit of the columns `coefficient_names_`.
+    """
+
+    _METHOD = "noise_aware_log_cosh"
+
+    def _target(self, name):
+        return _column(name, tuple(self.target))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def predict(self, X: object) -> np.ndarray:
+        """Numbers in the target's own units, within its bounds, (n,)."""
+        return self._scores(X)
+
+
+_STATED = ("release", "book", "budget", "n_rows", "columns", "target", "unit", "delta", "premise")
+
+
+def _check_caller():
+    """Refuses to be called by what fits again and again."""
+    frame = sys._getframe()
+    while frame := frame.f_back:
+        module = frame.f_globals.get("__name__") or ""
+        if f"{module}.".startswith(tuple(f"{name}." for name in REPEATING)):
+            raise Refused(
+                f"{'.'.join(module.split('.')[:2])} fits on parts or copies of the rows, or several times, "
+                f"each of which would be a release of its own: compare settings with `release.py "
+                f"forecast`, or on rows that are not private"
+            )
+
+
+def _labelled(y, target):
+    """Labels of the kind in which the target is stated. Refuses others, by y's dtype alone."""
+    if isinstance(target, rows.Number):
+        stated = {"numbers"}
+    else:
+        stated = {_KINDS[np.asarray(value).dtype.kind] for value in target.values}
+    given = _KINDS.get(y.dtype.kind, "of another kind")
+    if given == "booleans" and isinstance(target, rows.Category) and set(target.values) == {0, 1}:
+        return y if stated == {"booleans"} else y.astype(int)
+    if len(stated) == 1 and given not in stated:
+        raise Refused(
+            f"Unknown label type: y is {given} (of the dtype {y.dtype}), and the target is stated as "
+            f"{stated.pop()}: convert y, or state the target as it stands in y"
+        )
+    return y
+
+
+_KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": "booleans"}
+
+
+def _labels(found):
+    """The labels -1 and 1 of a model as they stood in the rows, if each is one value."""
+    target = found.schema.columns[found.schema.target]
+    if isinstance(target, rows.Category):
+        return target.values
+    if len(target.negative) == len(target.positive) == 1:
+        return (*target.negative, *target.positive)
+    return found.classes
+
+
+def _column(name, given):
+    if isinstance(given, rows.Number | rows.Category):
+        return given._replace(name=name)
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        values = tuple(map(_plain, given))
+        numbers = [isinstance(v, int | float) and not isinstance(v, bool) for v in values]
+        if len(values) == 2 and all(numbers):
+            return rows.Number(name, *values)
+        if not any(numbers):
+            return rows.Category(name, values, values[0] if values else None)
+    raise Refused(f"{name!r} needs bounds (low, high), or a list of categories")
+
+
+def _plain(value):
+    """A value of numpy as Python has it."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _cells(X):
+    """(names, cells column by column) of a frame or of an array (n, columns)."""
+    if issparse(X):
+        raise TypeError("Sparse data was passed for X, but dense data is required")
+    if hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+        values = [X.iloc[:, k].to_numpy(dtype=object) for k in range(len(names))]
+        shape = X.shape
+    else:
+        array = np.asarray(X)
+        if array.ndim != 2:
+            raise ValueError(
+                f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: X is a frame, or "
+                f"an array of rows and columns"
+            )
+        if array.dtype.kind == "c":
+            raise ValueError("Complex data not supported")
+        shape = array.shape
+        names, values = [f"x{k}" for k in range(shape[1])], array.astype(object).T
+    for size, what in zip(shape, ("sample", "feature"), strict=True):
+        if not size:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required."
+            )
+    return names, [list(map(_cell, column)) for column in values]
+
+
+def _cell(value):
+    """A value as a cell of a file: its text. What is missing, NaN, None or NA, is empty."""
+    if isinstance(value, bytes):
+        return value
+    text = str(_plain(value)).encode(errors="replace")
+    return b"" if text in (b"nan", b"None", b"<NA>", b"NaT") else text.strip(b" \t")
+
+
+def _table(columns):
+    """Cells column by column as the content of a file, without a header. A cell's line feeds are spaces."""
+
+    def quoted(cell):
+        if b"," in cell or b'"' in cell or b"\n" in cell or b"\r" in cell:
+            cell = b'"' + cell.replace(b'"', b'""').replace(b"\n", b" ") + b'"'
+        return cell
+
+    return b"".join(b",".join(map(quoted, record)) + b"\n" for record in zip(*columns, strict=True))

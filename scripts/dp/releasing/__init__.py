@@ -1,0 +1,23 @@
+"""Releases whose guarantee holds for the program that runs, and not only for real numbers.
+
+    draws       discrete Gaussian noise in integers, from a key
+    lattice     what a Gaussian release costs if centre and noise lie on a lattice (lemmas 1 and 2)
+    rows        one line of a file as a row of integers, whose norm is bounded exactly
+    tilt        a minimiser whose gradient is certified on every data set, and theorem 1
+    statistics  Hessians and second moments of slopes
+    models      the plans and releases of whole models
+    holdout     errors on rows that are held out, at the maximum of both costs (theorem 2)
+    request     what is asked for; book, disk and making: what it costs, and one draw per name
+    files       model.json; card: what readers are told; using: predictions
+    meaning     what a guarantee means: the best attack; forecast: what to expect, without rows
+    preview     what a release would make of a file, for its owner alone
+
+What is published are integers with public exponents, so that nothing is left for low-order bits to tell.
+The guarantee is for replace-one adjacency. It rests on these premises:
+
+    key  nobody who sees the release can tell HMAC-SHA512 under a secret key from random bits
+    P1   numbers are IEEE binary64, rounded to nearest, and matrix products sum plain products in some order
+    P2   exp and tanh have a relative error of at most 4 ulp, and 1e-290 beside it
+    P3   no number overflows: public numbers so large that one could are refused
+    P4   the rows that are evaluated are those that were prepared, and code that runs is this code
+"""

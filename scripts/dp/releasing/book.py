@@ -1,0 +1,437 @@
+"""The budget book: what releases about some people's rows have cost, and their stored models.
+
+A book is a folder of one owner (0700) beside the rows, for all studies of the same people:
+
+    book.jsonl            a line per event, append-only, locked, on the disk before anything follows from it
+    key                   of the book, which stays: digests of rows and the chain of lines are under it
+    <name>/key            of one release, while it is being made
+    <name>/model.json     of a release that is done
+
+A line is an event with `chain`, a keyed digest of the line before it and of itself. So these are noticed: a
+line that was edited, or taken out from between others; and lines taken out at the end whose release has
+still its folder, since a key or a model.json that no line names refuses all, as does a model.json without
+`done` and without its key. These are not: lines taken out at the end together with their folders, the last
+lines if they are previews or raises, and a whole book that is replaced by an older copy. Events:
+
+    open      budget (epsilon, delta), adjacency and unit
+    begin     a release: name, cost, digests of the request, of the rows and of code, libraries and their
+              arithmetic, and a commitment to its key. The cost is spent here, whatever follows
+    done      name and SHA-256 of model.json
+    preview   the owner looked at what the rows hold, under this name
+    raise     another budget, with the reason
+
+Epsilons and deltas add up (Rogers, Roth, Ullman, Vadhan, NeurIPS 2016: basic composition is a filter, so
+later settings may depend on earlier releases).
+
+A release that was killed goes on with its key, and so with the same draw. It goes on only with the same
+rows, request, code, libraries and arithmetic of these: a choice among reruns with the same noise would
+void the proof. Its key was made for this `begin` alone and is unlinked when the model is stored. After
+that nothing is compared with rows: a name gives its stored model.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+from dp.accounting import REPLACE_ONE
+from dp.errors import Refused
+from dp.releasing import disk
+from dp.releasing.draws import new_key
+from dp.releasing.request import Request
+
+LINES, KEY, MODEL = "book.jsonl", "key", "model.json"
+STATED = (
+    "name",
+    "title",
+    "schema",
+    "rows",
+    "unit",
+    "method",
+    "premise",
+)  # of model.json and request
+
+
+class Budget(NamedTuple):
+    """What all releases of a book may spend together, as decimals."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    @staticmethod
+    def of(values: dict) -> "Budget":
+        """From {epsilon, delta}. Raises `Refused`."""
+        try:
+            found = Budget(*(Fraction(str(values[key])) for key in ("epsilon", "delta")))
+        except (KeyError, ValueError, ZeroDivisionError):
+            raise Refused("the budget needs an epsilon and a delta, which are numbers") from None
+        if not (found.epsilon > 0 and 0 < found.delta < 1):
+            raise Refused("the budget needs a positive epsilon, and a delta between 0 and 1")
+        return found
+
+
+class Begun(NamedTuple):
+    """A release that may be made now: key is for its request alone. spent: for model.json."""
+
+    key: bytes
+    spent: dict
+
+
+class Spent(NamedTuple):
+    """Sums of a book. releases: (name, epsilon, delta, whether it is done), in order."""
+
+    epsilon: Fraction
+    delta: Fraction
+    budget: Budget
+    releases: list[tuple[str, Fraction, Fraction, bool]]
+    previews: int
+
+
+class Book:
+    """A book at a path. Everything that uses it happens inside `with book.locked():`.
+
+    path: the folder. budget, unit: the first use opens the book with them, and later uses must state the
+    same; None only reads.
+    """
+
+    def __init__(
+        self, path: str | Path, budget: Budget | None = None, unit: str | None = None
+    ) -> None:
+        self.path, self.budget, self.unit = Path(path).expanduser(), budget, unit
+        self._file, self._key, self._events = -1, b"", []
+        self._end, self._torn = 0, False  # of the lines; whether something stands behind it
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator["Book"]:
+        """Opens the book, alone: another process waits. Raises `Refused`."""
+        try:
+            with self._lock():
+                self._read()
+                if self.budget is not None:
+                    self._open()
+                yield self
+        except OSError as error:
+            where = error.filename or self.path
+            raise Refused(f"the book cannot be used: {where}: {error.strerror}") from None
+
+    @contextlib.contextmanager
+    def _lock(self):
+        if self.budget is None and not (self.path / LINES).exists():
+            raise Refused(f"there is no book at {self.path}")
+        disk.private_folder(self.path)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        self._file = os.open(self.path / LINES, flags, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            disk.check_private(self.path / LINES)
+            disk.sync(self.path)
+            yield
+        finally:
+            os.close(self._file)
+            self._file = -1
+
+    def _read(self):
+        """The events. A last line without an end is one if it is whole; else it was never acted upon."""
+        size = os.fstat(self._file).st_size
+        content = os.pread(self._file, size, 0)
+        self._end = content.rfind(b"\n") + 1
+        self._events, self._key = [], self._own_key(size)
+        for line in content[: self._end].splitlines():
+            event = self._verified(line)
+            if event is None:
+                raise Refused(f"{self.path / LINES}: line {len(self._events) + 1} was changed")
+            self._events.append(event)
+        last = self._verified(content[self._end :])
+        if last is not None:
+            os.write(self._file, b"\n")
+            os.fsync(self._file)
+            self._events.append(last)
+            self._end = size + 1
+        self._torn = self._end < size
+        self._check_folders()
+
+    def _verified(self, line):
+        """The event of the next line, None if it is none that this book wrote there."""
+        try:
+            event = json.loads(line)
+            chain = event.pop("chain")
+        except (ValueError, KeyError, AttributeError, TypeError):
+            return None
+        return event | {"chain": chain} if chain == self._chained(event) else None
+
+    def _check_folders(self):
+        """Refuses a release of which no line tells: what it has cost is unknown."""
+        named = {event["name"] for event in self._events if event["event"] == "begin"}
+        for folder in sorted(self.path.iterdir()):
+            found = [file for file in (KEY, MODEL) if os.path.lexists(folder / file)]
+            if found and folder.name not in named:
+                raise Refused(
+                    f"{folder / found[0]} is there, and no line of the book tells of {folder.name!r}: "
+                    f"lines were taken out at its end, or the file is of another book"
+                )
+
+    def _own_key(self, size):
+        """The book's own key, which stays. size: of the lines."""
+        with contextlib.suppress(FileNotFoundError):
+            return disk.read_private(self.path / KEY)
+        if size:
+            raise Refused(f"{self.path / KEY} is missing: the book cannot be read")
+        disk.place(self.path / KEY, new_key(), 0o600)
+        return disk.read_private(self.path / KEY)
+
+    def _keyed(self, purpose, *parts):
+        digest = hmac.new(self._key, purpose + b"\0", "sha256")
+        for part in parts:
+            digest.update(part)
+        return digest.hexdigest()
+
+    def _chained(self, event):
+        before = self._events[-1]["chain"] if self._events else ""
+        return self._keyed(b"line", before.encode(), json.dumps(event, sort_keys=True).encode())
+
+    def _append(self, event):
+        """A line that is on the disk when this returns, or, if that fails, that is not there."""
+        event = event | {"chain": self._chained(event)}
+        line = json.dumps(event, sort_keys=True).encode() + b"\n"
+        if self._torn:
+            os.ftruncate(self._file, self._end)
+            self._torn = False
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(self._file, line[written:])
+            os.fsync(self._file)
+        except OSError:
+            os.ftruncate(self._file, self._end)
+            raise
+        self._end += len(line)
+        self._events.append(event)
+
+    def _open(self):
+        """The first line, or a check of what is stated against it."""
+        if not self._events:
+            self._append(
+                {
+                    "event": "open",
+                    "at": _today(),
+                    "epsilon": str(self.budget.epsilon),
+                    "delta": str(self.budget.delta),
+                    "adjacency": REPLACE_ONE,
+                    "unit": self.unit,
+                }
+            )
+            return
+        if self._events[0]["unit"] != self.unit:
+            raise Refused(
+                f"the book's unit is {self._events[0]['unit']!r}, and the release states another one: "
+                f"rows of other people, or of another kind, need a book of their own"
+            )
+        if self._budget() != self.budget:
+            raise Refused(
+                f"the book's budget is {_said(self._budget())}, and the release states another one: state "
+                f"this one, or change it with `release.py raise`"
+            )
+
+    def _budget(self, before=None):
+        found = [e for e in self._events[:before] if e["event"] in ("open", "raise")]
+        return Budget(*(Fraction(found[-1][key]) for key in ("epsilon", "delta")))
+
+    def _of(self, event, name):
+        """(number of the line, event) of a release, (0, None) if there is none."""
+        for k, each in enumerate(self._events):
+            if each["event"] == event and each["name"] == name:
+                return k, each
+        return 0, None
+
+    def spent(self, before: int | None = None) -> Spent:
+        """What is spent, up to a line's number."""
+        events = self._events[:before]
+        done = {event["name"] for event in events if event["event"] == "done"}
+        releases = [
+            (e["name"], Fraction(e["epsilon"]), Fraction(e["delta"]), e["name"] in done)
+            for e in events
+            if e["event"] == "begin"
+        ]
+        total = (sum((each[k] for each in releases), Fraction(0)) for k in (1, 2))
+        previews = sum(event["event"] == "preview" for event in events)
+        return Spent(*total, self._budget(before), releases, previews)
+
+    def stored(self, request: Request, made_by: dict) -> bytes | None:
+        """model.json of a release that is done, None if it may be made now. Reads no row.
+
+        made_by: what it would be made by, or those parts of it that are known. Raises `Refused` if the name
+        is taken by another request, if the budget does not allow it, or if a release that was begun cannot
+        go on.
+        """
+        name = request.name
+        folder = self.path / name
+        _, begun = self._of("begin", name)
+        if begun is None:
+            self._admit(request)
+            return None
+        if begun["request"] != request.digest():
+            raise Refused(
+                f"the book has another release named {name!r}: nothing of a release can be changed; "
+                f"a further one needs another name, and its own share of the budget"
+            )
+        _, done = self._of("done", name)
+        if done is None and (folder / MODEL).exists():
+            done = self._adopted(request)
+        if done is not None:
+            content = (folder / MODEL).read_bytes()
+            if hashlib.sha256(content).hexdigest() != done["model"]:
+                raise Refused(f"{folder / MODEL} was changed after it was made")
+            disk.destroy(folder / KEY)
+            disk.prepared(folder / MODEL).unlink(missing_ok=True)
+            return content
+        other = [key for key, value in made_by.items() if begun["made_by"].get(key) != value]
+        if other:
+            what = "version of the code or of its libraries"
+            if other == ["arithmetic"]:
+                what = "processor, BLAS, number of threads or environment of numerical libraries"
+            raise Refused(
+                f"{name!r} was begun by another {what}, and goes on with that one only; what it costs is "
+                f"spent"
+            )
+        self._resumed(begun)
+        return None
+
+    def _adopted(self, request):
+        """The event of a release that was killed between its model.json and the line of it."""
+        k, begun = self._of("begin", request.name)
+        self._resumed(begun)  # its key is destroyed after that line alone
+        path = self.path / request.name / MODEL
+        content = path.read_bytes()
+        try:
+            found = json.loads(content)
+            asked = found["guarantee"] | {"made_by": found["made_by"], "spent": found["spent"]}
+            asked |= {key: found[key] for key in STATED}
+        except (ValueError, KeyError, TypeError):
+            asked = {}
+        wanted = {key: getattr(request, key) for key in (*STATED, "epsilon", "delta")}
+        wanted |= {"made_by": begun["made_by"], "spent": _summary(self.spent(k + 1))}
+        if any(asked.get(key) != value for key, value in wanted.items()):
+            raise Refused(
+                f"{path} is not what was begun as {request.name!r}: it is of another release"
+            )
+        return self._done(request.name, content)
+
+    def _admit(self, request):
+        epsilon, delta = request.cost
+        spent = self.spent()
+        if spent.epsilon + epsilon > spent.budget.epsilon or (
+            spent.delta + delta > spent.budget.delta
+        ):
+            raise Refused(
+                f"the budget is {_said(spent.budget)}, and {_said(spent)} of it is spent: "
+                f"{_said(Budget(epsilon, delta))} more cannot be"
+            )
+
+    def _resumed(self, begun):
+        """The key of a release that was killed."""
+        path = self.path / begun["name"] / KEY
+        for each in (path, disk.prepared(path)):
+            with contextlib.suppress(FileNotFoundError):
+                key = disk.read_private(each)
+                if hashlib.sha256(key).hexdigest() == begun["commitment"]:
+                    if not path.exists():
+                        disk.settle(path)
+                    return key
+        raise Refused(
+            f"the key of {begun['name']!r} is lost, so it cannot go on; what it costs is spent, and "
+            f"another release needs another name"
+        )
+
+    def begin(self, request: Request, data: bytes, made_by: dict) -> Begun:
+        """Spends the cost, or goes on with a release that was killed. data: the rows' bytes.
+
+        Only after `stored` was None, under the same lock.
+        """
+        name, digest = request.name, self._keyed(b"rows", data)
+        k, begun = self._of("begin", name)
+        if begun is not None:
+            if not hmac.compare_digest(begun["rows"], digest):
+                raise Refused(
+                    f"the rows are not those with which {name!r} was begun, so it cannot go on; what it "
+                    f"costs is spent"
+                )
+            return Begun(self._resumed(begun), _summary(self.spent(k + 1)))
+        self._admit(request)
+        key, folder = new_key(), self.path / name
+        disk.private_folder(folder)
+        disk.destroy(folder / KEY)  # of a run that was killed before anything was booked or drawn
+        disk.prepare(folder / KEY, key, 0o600)  # it has its name when a line names it
+        epsilon, delta = request.cost
+        self._append(
+            {
+                "event": "begin",
+                "at": _today(),
+                "name": name,
+                "epsilon": str(epsilon),
+                "delta": str(delta),
+                "request": request.digest(),
+                "made_by": made_by,
+                "rows": digest,
+                "commitment": hashlib.sha256(key).hexdigest(),
+            }
+        )
+        disk.settle(folder / KEY)
+        return Begun(key, _summary(self.spent()))
+
+    def same_rows(self, name: str, data: bytes) -> bool:
+        """Whether these are the rows with which a release was begun: for their owner alone."""
+        _, begun = self._of("begin", name)
+        return hmac.compare_digest(begun["rows"], self._keyed(b"rows", data))
+
+    def finish(self, request: Request, content: bytes) -> None:
+        """Stores model.json, and destroys the release's key."""
+        folder = self.path / request.name
+        disk.place(folder / MODEL, content, 0o444)
+        self._done(request.name, content)
+        disk.destroy(folder / KEY)
+
+    def _done(self, name, content):
+        event = {"event": "done", "name": name, "model": hashlib.sha256(content).hexdigest()}
+        self._append(event)
+        return event
+
+    def previewed(self, request: Request) -> None:
+        """Records that the owner looked at what the rows hold, which cards tell."""
+        self._append({"event": "preview", "at": _today(), "name": request.name})
+
+    def raise_to(self, budget: Budget, reason: str) -> None:
+        """Another budget. Where releases were seen before, the sum is the only true statement."""
+        spent = self.spent()
+        if not reason.strip():
+            raise Refused("say why the budget changes: the book keeps the reason")
+        if budget.epsilon < spent.epsilon or budget.delta < spent.delta:
+            raise Refused(f"{_said(spent)} is spent already")
+        event = {"event": "raise", "at": _today(), "reason": reason}
+        self._append(event | {"epsilon": str(budget.epsilon), "delta": str(budget.delta)})
+
+
+def _summary(spent):
+    """What model.json says of the book."""
+    return {
+        "epsilon": float(spent.epsilon),
+        "delta": float(spent.delta),
+        "of_epsilon": float(spent.budget.epsilon),
+        "of_delta": float(spent.budget.delta),
+        "releases": len(spent.releases),
+        "previews": spent.previews,
+    }
+
+
+def _said(spent):
+    return f"(epsilon {float(spent.epsilon):g}, delta {float(spent.delta):g})"
+
+
+def _today():
+    return datetime.now(UTC).date().isoformat()

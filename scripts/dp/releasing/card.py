@@ -1,0 +1,299 @@
+"""The card and the table of a release, from model.json alone: for readers who are no experts.
+
+The fields of the claim are those that NIST SP 800-226 ("Guidelines for Evaluating Differential Privacy
+Guarantees", 2025) asks about: unit of privacy, parameters, trust and threat model, algorithm and its
+implementation, side channels, use of the budget, exposure of the rows, and access to them.
+"""
+
+import csv
+import io
+import math
+from decimal import ROUND_CEILING, Context, Decimal
+
+from dp.accounting import Guarantee
+from dp.privacy.composition import of_group
+from dp.releasing import holdout
+from dp.releasing.request import PUBLIC_EXAMPLE
+
+COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
+GROUPS = (2, 3, 4, 5, 10)  # rows of one person
+# By how much more often than a guess the best attack on a row is right, at most: what that is in words.
+LEARNT = (
+    (0.1, ("nearly the same", "learns little")),
+    (0.25, ("other, but similar,", "may learn something")),
+    (1.0, ("very different", "may learn much")),
+)
+KINDS = {"logistic": "logistic regression", "log_cosh": "robust linear regression (log-cosh loss)"}
+
+
+def table_csv(document: dict) -> str:
+    """The regression table. A release without intervals has its coefficients and a sentence."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in _rows(document):
+        values = (row[key] for key in COLUMNS)
+        writer.writerow(f"{v:.9g}" if isinstance(v, float) else v for v in values)
+    return out.getvalue()
+
+
+def _rows(document):
+    if document["table"] is not None:
+        return document["table"]
+    nothing = dict.fromkeys(COLUMNS) | {"says": "this method releases no interval"}
+    pairs = zip(document["columns"], document["coefficients"], strict=True)
+    return [nothing | {"column": name, "estimate": value} for name, value in pairs]
+
+
+def card(document: dict) -> str:
+    """card.md."""
+    guarantee, spent = document["guarantee"], document["spent"]
+    parts = [f"# {document['title'] or document['name']}"]
+    if document["premise"] == PUBLIC_EXAMPLE:
+        parts.append(
+            "**Premise: public example.** The rows are public, so this release protects nobody. It shows "
+            "what a release looks like."
+        )
+    parts += [
+        f"{_what(document)} The model was learnt from {document['training_rows']:,} rows with "
+        f"differential privacy: {_both(guarantee, ', ')}, under "
+        f"{guarantee['adjacency']}. Everything in this folder may be published.",
+        "## What is promised, and to whom",
+        _promise(document),
+        "## On which premises",
+        _items(guarantee["premises"]),
+        "If one of them is false, the promise does not hold.",
+        "## What was spent",
+        _spent(document["name"], guarantee, spent),
+        "## The coefficients",
+        _coefficients(document),
+    ]
+    if document["holdout"]:
+        found = document["holdout"]
+        held = found | {"records": min(found["records"], found["rows"])}  # noise may go beyond
+        told = holdout.said(document | {"holdout": held})
+        parts += ["## Measured on rows that were held out", told]
+    parts += [
+        "## What is in this folder",
+        _items(
+            [
+                "`model.json`: the model, with public bounds and categories of its columns, the numbers "
+                "that were released as integers, and the guarantee",
+                "`table.csv`: the coefficients; `coefficients.png`: the same as a figure",
+                "`card.md`: this page",
+            ]
+        ),
+        "## How to use it",
+        "Predictions for new rows, a CSV with the same columns:",
+        "    python scripts/tools/predict.py --model model.json --rows new.csv --out predictions.csv",
+        "What is computed from the model costs no more privacy, however often it is used.",
+        "## What may not be concluded",
+        _items(_limits(document)),
+        "## The claim, field by field",
+        _fields(document),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _what(document):
+    kind = KINDS[document["loss"]["name"]]
+    target = document["schema"]["target"]
+    if document["classes"] is None:
+        low, high = document["target"]["low"], document["target"]["high"]
+        return f"A {kind} of `{target}`, between {low:g} and {high:g}."
+    return f"A {kind} of `{target}`: {document['classes'][1]} against {document['classes'][0]}."
+
+
+def _promise(document):
+    found = document["guarantee"]["meaning"]
+    attacks = [
+        f"falsely accuses {100 * false:g} in 100 rows, is right about at most {_up(power)} in 100 true ones"
+        for false, power in zip(found["false"], found["power"], strict=True)
+    ]
+    return (
+        f"The unit is a row: {document['unit']}. If all values of one row were others, {_learnt(found)} "
+        f"Somebody who must say in which of two ways "
+        f"a row was filled in is right at most {_up(found['right'])} in 100 times; without the release, "
+        f"{100 * max(found['prior'], 1 - found['prior']):g}. Who {'; who '.join(attacks)}.\n\n"
+        f"The guarantee is for one row. If a person, or another group, has several rows, group privacy "
+        f"leaves them less: {_groups(document['guarantee'])}."
+    )
+
+
+def _learnt(found):
+    """What somebody learns about a row, in words that the best attack's success allows."""
+    gained = found["right"] - max(found["prior"], 1 - found["prior"])
+    how, much = next(words for most, words in LEARNT if gained <= most)
+    return (
+        f"what is published would come out with {how} probabilities. So whoever sees it, and even knows "
+        f"all other rows, {much} about a single row."
+    )
+
+
+def _groups(guarantee):
+    """What group privacy leaves to several rows together."""
+    one = Guarantee(
+        *(guarantee[key] for key in ("epsilon", "epsilon", "delta", "adjacency", "reason"))
+    )
+    said = []
+    for size in GROUPS:
+        epsilon, delta = of_group(one, size)
+        if math.isfinite(epsilon):
+            exact = (Decimal(repr(guarantee["epsilon"])) * size).normalize()
+            said.append(f"for {size} rows, epsilon = {exact:f} and delta = {_above(delta)} hold")
+        else:
+            said.append(f"for {size} rows, nothing is promised")
+    return "; ".join(said)
+
+
+def _both(guarantee, between):
+    return f"epsilon = {_exact(guarantee['epsilon'])}{between}delta = {_exact(guarantee['delta'])}"
+
+
+def _exact(value):
+    """A number as it is, never rounded."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
+def _above(value):
+    """Three digits, rounded up."""
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(value)):g}"
+
+
+def _up(share):
+    """A share in percent, rounded up."""
+    return f"{math.ceil(1000 * share) / 10:g}"
+
+
+def _spent(name, guarantee, spent):
+    text = (
+        f"This release spent {_both(guarantee, ' and ')}. With "
+        f"it, {spent['releases']} release{'s' * (spent['releases'] != 1)} about these people, as far as "
+        f"their book knew then, had spent epsilon = {_exact(spent['epsilon'])} of "
+        f"{_exact(spent['of_epsilon'])} and delta = {_exact(spent['delta'])} of "
+        f"{_exact(spent['of_delta'])}. The sum is what holds for all of them."
+    )
+    if spent["previews"]:
+        text += (
+            f" The owner looked at what the rows hold {spent['previews']} "
+            f"time{'s' * (spent['previews'] != 1)} (`release.py preview`) before. If bounds, categories or "
+            f"anything else were chosen by that, nothing paid for it."
+        )
+    return text
+
+
+def _coefficients(document):
+    rows = _rows(document)
+    lines = ["| column | estimate | 95 % interval | p |", "|---|---|---|---|"]
+    for row in rows:
+        if row["low"] is None:
+            estimate = "" if row["estimate"] is None else f"{row['estimate']:.4g}"
+            lines.append(f"| {_cell(row['column'])} | {estimate} | {row['says']} | |")
+        else:
+            lines.append(
+                f"| {_cell(row['column'])} | {row['estimate']:.4g} | {row['low']:.4g} to "
+                f"{row['high']:.4g} | {_p(row['p_value'])} |"
+            )
+    unit = "log odds" if document["classes"] else f"units of `{document['schema']['target']}`"
+    text = f"In {unit}, for one unit of a column of numbers, and for a level against "
+    levels = [
+        f"`{c['name']}={c['reference']}`" for c in document["schema"]["columns"] if "reference" in c
+    ]
+    text += f"{', '.join(levels)}" if levels else "its reference level"
+    if document["table"] is not None:
+        text += (
+            ". Intervals count the noise, and the pull of the ridge is undone. Where the release tells "
+            "too little, a sentence stands in place of numbers"
+        )
+    else:
+        text += ". These are a ridge's coefficients, drawn towards 0"
+    if float(document["schema"]["radius"]) < 1:
+        text += (
+            ". Rows longer than a public radius were shortened; the units are those of other rows"
+        )
+    return f"{text}.\n\n" + "\n".join(lines)
+
+
+def _p(value):
+    return f"{value:.2g}" if value >= 1e-15 else "< 1e-15"
+
+
+def _cell(text):
+    return str(text).replace("|", "\\|")
+
+
+def _limits(document):
+    return [
+        "That a coefficient is a cause. This is an association among these rows, as in any regression.",
+        "That a column has no effect because its interval contains 0, or because a sentence stands there: "
+        "the noise may hide it.",
+        "That facts about a group stay secret. What is true of many people is what such a model "
+        "tells, also about people who gave no data.",
+        "That what else was published about the same people is safe. Only what stands in the book is in "
+        "the sum.",
+        "How well the model predicts, from this folder alone, unless errors on held-out rows stand above. "
+        "`release.py forecast` says what to expect, without the rows.",
+        _counted(document),
+    ]
+
+
+def _counted(document):
+    """What rows with a missing or unknown cell count."""
+    schema = document["schema"]
+    said = [
+        f"A missing cell of `{c['name']}` counts as {c['missing']}."
+        for c in schema["columns"]
+        if c.get("missing") is not None
+    ]
+    (target,) = (c for c in schema["columns"] if c["name"] == schema["target"])
+    if target["kind"] == "label" and target.get("above") is None and not target.get("negative"):
+        low, high = document["classes"]
+        said.append(
+            f"Every label in `{target['name']}` that is not missing and not {high} counts as {low}."
+        )
+    told = "nobody is told how many there were"
+    if document["holdout"]:
+        told = "how many there were is told only by the noisy number of held-out records above"
+    return " ".join(
+        [
+            "That every row was used: some may have a missing or unknown cell.",
+            *said,
+            f"{'Other rows with such a cell' if said else 'Such rows'} count nothing, and {told}.",
+        ]
+    )
+
+
+def _fields(document):
+    guarantee = document["guarantee"]
+    fields = {
+        "Unit of privacy": f"a row: {document['unit']}; neighbours differ in one row ("
+        f"{guarantee['adjacency']}), and the number of rows is public",
+        "Parameters": f"{_both(guarantee, ', ')}; `model.json` has more points of the profile",
+        "Trust model": "central: whoever keeps the rows and ran the program is trusted",
+        "Threat model": "whoever sees all that is published, with any other knowledge and any "
+        "computing power that does not break HMAC-SHA512",
+        "Algorithm": f"`{document['method']}`: {guarantee['reason']}",
+        "Randomness": "discrete Gaussian noise, exactly drawn from a key of 256 bits of the operating "
+        "system, which was overwritten and deleted afterwards; disks and backups may keep it",
+        "Implementation": "integers on a lattice; rounding is paid for; code "
+        f"`{document['made_by']['code'][:12]}`, {_versions(document)}",
+        "Side channels": "not covered: how long the computation took, how much memory it used, and when "
+        "files were written",
+        "Budget": "sums of epsilon and delta in a book that refuses more; see above",
+        "Preparation": "bounds and categories are public; a row is made from one line alone, and nothing "
+        "was looked up in others",
+        "Exposure of the rows": "the rows themselves stay where they were; access to them, their backups "
+        "and the book is not part of this claim",
+    }
+    lines = ["| field | claim |", "|---|---|"]
+    lines += [f"| {key} | {_cell(value)} |" for key, value in fields.items()]
+    return "\n".join(lines)
+
+
+def _versions(document):
+    return ", ".join(f"{key} {value}" for key, value in document["made_by"]["libraries"].items())
+
+
+def _items(lines):
+    return "\n".join(f"- {line}" for line in lines)

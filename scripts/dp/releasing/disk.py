@@ -1,0 +1,100 @@
+"""Files that are whole or not there, whatever kills the process, and that only their owner reads."""
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+from dp.errors import Refused
+
+NEW = ".new"  # the end of the name of a file that is being written
+
+
+def sync(folder: Path) -> None:
+    """Puts the names in a folder on the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def private_folder(path: Path) -> None:
+    """Makes a folder of its owner's alone. Raises `Refused` if it is there and others may enter."""
+    try:
+        path.mkdir(mode=0o700)
+        sync(path.parent)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        raise Refused(f"there is no folder {path.parent} for {path.name}: make it first") from None
+    check_private(path)
+
+
+def check_private(path: Path) -> None:
+    """Raises `Refused` unless a file or folder is this user's, and nobody else may read or write it."""
+    found = path.lstat()
+    if found.st_uid != os.geteuid():
+        raise Refused(f"{path} belongs to another user")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        what = "700" if stat.S_ISDIR(found.st_mode) else "600"
+        raise Refused(f"{path} may be read or changed by others: `chmod {what} {path}`")
+
+
+def read_private(path: Path) -> bytes:
+    """The content of a file that nobody else may read."""
+    check_private(path)
+    return path.read_bytes()
+
+
+def place(path: Path, content: bytes, mode: int) -> None:
+    """A file with this content, on the disk under its name when this returns. It must not be there yet."""
+    prepare(path, content, mode)
+    settle(path)
+
+
+def prepare(path: Path, content: bytes, mode: int) -> None:
+    """The first half of `place`: the content is on the disk, under `prepared`."""
+    new = prepared(path)
+    with contextlib.suppress(FileNotFoundError):
+        new.unlink()
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        written = 0
+        while written < len(content):
+            written += os.write(handle, content[written:])
+        os.fchmod(handle, mode)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    sync(path.parent)
+
+
+def settle(path: Path) -> None:
+    """The second half of `place`: the file has its name."""
+    path.hardlink_to(prepared(path))  # a rename would replace what is there
+    prepared(path).unlink()
+    sync(path.parent)
+
+
+def prepared(path: Path) -> Path:
+    """The name of a file that is being written."""
+    return path.with_name(path.name + NEW)
+
+
+def destroy(path: Path) -> None:
+    """Overwrites a key and takes it away, if it is there, with what was left of writing it.
+
+    The disk and backups may keep it nevertheless.
+    """
+    for each in (path, prepared(path)):
+        try:
+            size = each.lstat().st_size
+        except FileNotFoundError:
+            continue
+        with each.open("r+b") as handle:
+            handle.write(bytes(size))
+            handle.flush()
+            os.fsync(handle.fileno())
+        each.unlink()
+        sync(path.parent)

@@ -1,0 +1,262 @@
+"""model.json: one model with its guarantee, as plain data. It is made and read here alone.
+
+Keys:
+
+    format        FORMAT
+    name, title, method, unit, premise, rows (n, public), training_rows (without a holdout's)
+    schema        `rows.Schema.facts`: columns in the file's order with bounds, categories, reference
+                  levels, and what a missing cell becomes; the target; the separator
+    columns       names of the d columns of a row, as `rows.Schema.names`: level columns are `column=level`
+                  without the reference level; the last is `constant`
+    classes       names of the labels -1 and 1; null for a number
+    target        null for classes; otherwise {name, low, high}, the bounds that were mapped to [-1, 1]
+    loss          {name, tau or null}: the link is logistic for `logistic`, and the identity for `log_cosh`
+    lambda        the ridge's factor
+    parts         part -> {step, scale, integers}: the release itself, integers in units of 2^step with
+                  noise of standard deviation scale 2^step. `weights` always; `hessian`, `scores` or
+                  `square` (sums over rows, `dp.releasing.statistics`) if the method has them
+    tilt          {step, scale} of the noise in the objective
+    weights       (d,), for predictions: a row v 2^-20 of `rows.Schema` has the score weights . v 2^-20
+    coefficients  (d,), the same in the columns' own units; the constant's is the intercept. A number's
+                  prediction is in the target's own units
+    table         null, or per column {column, estimate, standard_error, low, high, p_value, says}: without
+                  the ridge's pull, with 95 % intervals that count the noise; numbers are null where `says`
+                  is a sentence
+    estimates, covariance (in the columns' own units), or null: what the table is made of
+    holdout       null, or {rows, step, scale, integers} of `dp.releasing.holdout`, and what they say
+    guarantee     {epsilon, delta, adjacency, reason, profile: [[epsilon, delta], ..], premises: [..],
+                  meaning: of `dp.releasing.meaning`, for a prior probability of 1/2}
+    spent         what the book had spent with this release: {epsilon, delta, of_epsilon, of_delta,
+                  releases, previews}
+    made_by       {code, libraries, arithmetic} of `dp.releasing.making`
+"""
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from dp.errors import Refused
+from dp.inference import answered, wald
+from dp.releasing import holdout, meaning, models, rows, statistics
+from dp.releasing.request import PREMISES, Request
+
+FORMAT = "dp-release 1"
+SILENT = "the release tells too little about this coefficient"
+UNITS = "its error is beyond the machine's numbers: state the columns' bounds in other units"
+PROFILE = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)  # multiples of epsilon
+MACHINE = (
+    "Nobody who sees the release can tell HMAC-SHA512 under a secret key from random bits.",
+    "Numbers are IEEE binary64, and matrix products sum plain products in some order.",
+    "exp and tanh have a relative error of at most 4 units in the last place.",
+    "The rows that were evaluated are those that were prepared, and the code that ran is the code that "
+    "is named here.",
+    "The number of rows is public.",
+)
+
+KEYS = (
+    *("name", "title", "method", "unit", "premise", "rows", "training_rows", "schema", "columns"),
+    *("classes", "target", "loss", "lambda", "parts", "tilt", "weights", "coefficients", "table"),
+    *("estimates", "covariance", "holdout", "guarantee", "spent", "made_by"),
+)
+
+
+class Model(NamedTuple):
+    """A model as it was published. document: all of model.json."""
+
+    document: dict
+    schema: rows.Schema
+    weights: np.ndarray
+    coefficients: np.ndarray
+    classes: list[str] | None
+    target: tuple[float, float] | None
+
+
+def load(path: str | Path) -> Model:
+    """A model from its file. Raises `Refused` if it is none."""
+    try:
+        return parse(Path(path).read_bytes())
+    except OSError as error:
+        raise Refused(f"{path}: cannot be read ({error.strerror})") from None
+    except Refused as error:
+        raise Refused(f"{path}: {error}") from None
+
+
+def parse(content: bytes) -> Model:
+    """A model from the content of its file. Raises `Refused`, in one sentence, if it is none."""
+    try:
+        found = json.loads(content, parse_constant=_no_number)
+        if found["format"] != FORMAT:
+            raise Refused(f"has another format than {FORMAT!r}")
+        for key in KEYS:
+            found[key]
+        schema, target = rows.from_facts(found["schema"]), found["target"]
+        model = Model(
+            found,
+            schema,
+            np.array(found["weights"], dtype=float),
+            np.array(found["coefficients"], dtype=float),
+            found["classes"],
+            target and (float(target["low"]), float(target["high"])),
+        )
+        _check(model)
+        return model
+    except Refused as error:
+        raise Refused(f"is not the model of a release: {error}") from None
+    except KeyError as error:
+        raise Refused(f"is not the model of a release: it has no {error}") from None
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
+        raise Refused(f"is not the model of a release ({type(error).__name__})") from None
+
+
+def _no_number(word):
+    raise Refused(f"{word} is no number")
+
+
+def _check(model):
+    """Raises `Refused`, or `parse`'s other errors, for parts of a model that do not belong together."""
+    found, d = model.document, model.schema.d
+    shapes = {"weights": (d,), "coefficients": (d,), "estimates": (d,), "covariance": (d, d)}
+    for key, shape in shapes.items():
+        if found[key] is None and key in ("estimates", "covariance"):
+            continue
+        values = np.array(found[key], dtype=float)
+        if values.shape != shape or not np.isfinite(values).all():
+            raise Refused(f"{key} are not {' x '.join(map(str, shape))} numbers")
+    if found["columns"] != model.schema.names:
+        raise Refused("its columns are not those of its schema")
+    table = found["table"]
+    if table is not None and [row["column"] for row in table] != model.schema.names:
+        raise Refused("its table is not of its columns")
+    named = isinstance(model.classes, list) and [type(name) for name in model.classes] == [str, str]
+    bounded = model.target is not None and -math.inf < model.target[0] < model.target[1] < math.inf
+    if (named, bounded) != (not model.schema.numbers, model.schema.numbers) or (
+        None not in (model.classes, model.target)
+    ):
+        raise Refused("it is neither of two classes nor of a number with bounds")
+    for key in ("epsilon", "delta", "adjacency", "reason", "profile", "premises", "meaning"):
+        found["guarantee"][key]
+
+
+def content(
+    request: Request, made: models.Release | holdout.Release, spent: dict, made_by: dict
+) -> bytes:
+    """model.json. Everything is a function of the release, of public numbers and of the book's sums."""
+    measured = isinstance(made, holdout.Release)
+    found, paid = (made.model, made.package) if measured else (made, made.plan)
+    plan, schema = found.plan, rows.from_facts(request.schema)
+    noises, target = plan.noises, schema.columns[schema.target]
+    T, shift = own_units(schema)
+    weights = found.floats("weights")
+    guarantee = paid.guarantee()
+    table, estimates, covariance = table_of(found, schema.names, T, shift)
+    document = {
+        "format": FORMAT,
+        "name": request.name,
+        "title": request.title,
+        "method": request.method,
+        "unit": request.unit,
+        "premise": request.premise,
+        "rows": request.rows,
+        "training_rows": plan.problem.n,
+        "schema": request.schema,
+        "columns": schema.names,
+        "classes": request.classes,
+        "target": {"name": target.name, "low": float(target.low), "high": float(target.high)}
+        if schema.numbers
+        else None,
+        "loss": {"name": plan.problem.loss.name, "tau": getattr(plan.problem.loss, "tau", None)},
+        "lambda": plan.problem.lam,
+        "parts": {
+            part: {"step": noises[part].step, "scale": noises[part].scale, "integers": integers}
+            for part, integers in found.parts.items()
+        },
+        "tilt": {"step": plan.tilt.noise.step, "scale": plan.tilt.noise.scale},
+        "weights": weights.tolist(),
+        "coefficients": (T @ weights + shift).tolist(),
+        "table": table,
+        "estimates": estimates,
+        "covariance": covariance,
+        "holdout": made.document() if measured else None,
+        "guarantee": {
+            "epsilon": request.epsilon,
+            "delta": request.delta,
+            "adjacency": guarantee.adjacency,
+            "reason": guarantee.reason,
+            "profile": [[e * request.epsilon, paid.delta_at(e * request.epsilon)] for e in PROFILE],
+            "premises": _premises(request),
+            "meaning": meaning.meaning(guarantee.profile)._asdict(),
+        },
+        "spent": spent,
+        "made_by": made_by,
+    }
+    return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
+
+
+def _premises(request):
+    also = [f"Taken as public: {request.taken_as_public}."] if request.taken_as_public else []
+    return [PREMISES[request.premise], *also, *MACHINE]
+
+
+def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
+    """(T (d, d), shift (d,)): coefficients of the columns in their own units are T weights + shift.
+
+    A number x became a (2 x - low - high)/(high - low) with a = K 2^-20, a level and the constant a. So
+    a score is linear in the columns, for rows that were not clipped or shortened. If the target is a number
+    with bounds [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
+    """
+    a, d = schema.each / rows.ONE, schema.d
+    T, shift, j = a * np.eye(d), np.zeros(d), 0
+    for k, column in enumerate(schema.columns):
+        if k == schema.target or isinstance(column, rows.Unused):
+            continue
+        if isinstance(column, rows.Number):
+            low, high = (Fraction(str(value)) for value in (column.low, column.high))
+            T[j, j] = a * float(2 / (high - low))
+            T[-1, j] = -a * float((low + high) / (high - low))
+            j += 1
+        else:
+            j += len(column.values) - (column.reference is not None)
+    if schema.numbers:
+        target = schema.columns[schema.target]
+        low, high = (Fraction(str(value)) for value in (target.low, target.high))
+        T *= float((high - low) / 2)
+        shift[-1] = float((high + low) / 2)
+    return T, shift
+
+
+def table_of(
+    found: models.Release, names: list[str], T: np.ndarray, shift: np.ndarray
+) -> tuple[list | None, list | None, list | None]:
+    """(table, estimates, covariance) in the columns' own units, or Nones if no Hessian was released."""
+    if statistics.HESSIAN not in found.parts:
+        return None, None, None
+    described = models.described(found)
+    estimates = T @ described.weights + shift
+    with np.errstate(over="ignore", invalid="ignore"):  # of bounds such as [0, 1e100]
+        covariance = T @ described.covariance @ T.T
+        printed = answered(covariance[None], (T @ described.unresolved @ T.T)[None])
+        some = np.diagonal(covariance) > 0
+        ends = wald(estimates[None], covariance[None], answered=printed & some)
+    keys = ("estimate", "standard_error", "low", "high", "p_value")
+    table = []
+    for j, name in enumerate(names):
+        values = {key: float(each[0, j]) for key, each in zip(keys, ends, strict=True)}
+        held = some[j] and math.isfinite(covariance[j, j])
+        said = "" if printed[0, j] and held else SILENT if held else UNITS
+        if said or not all(map(math.isfinite, values.values())):
+            values, said = dict.fromkeys(keys), said or SILENT
+        table.append({"column": name, **values, "says": said})
+    if not (some.all() and np.isfinite(estimates).all() and np.isfinite(covariance).all()):
+        return table, None, None
+    return table, estimates.tolist(), covariance.tolist()

@@ -1,0 +1,400 @@
+"""What a release will tell, before any row is opened: the release itself, made on simulated rows.
+
+Rows are drawn for a schema from what is public or guessed about its columns, the release is made as it
+would be, and its accuracy and the widths of its intervals are measured. Nothing depends on real rows. So
+it costs nothing, may be repeated, and holds as far as what is expected of the columns does. It takes as
+long as some releases: seconds, or many minutes for a million rows.
+
+A number is drawn from a beta distribution on its bounds, with the expected mean and standard deviation,
+and a level with its expected share. Columns are independent, except for the expected correlations of
+numbers (of their normal scores: a Gaussian copula). Where columns are correlated, intervals are several
+times as wide as they would be otherwise. Without expected effects, a standard
+deviation of each column of a row moves the score equally, up and down in turn. Widths depend on effects,
+too: noise on the Hessian counts as much as the ridge pulls.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dp import evaluation
+from dp.errors import Refused
+from dp.privacy.profiles import Profile
+from dp.releasing import files, holdout, making, models, rows
+from dp.releasing.meaning import meaning
+from dp.releasing.request import Request
+from dp.seeds import generator
+from dp.solvers.newton import minimise
+
+SPREAD = 6  # bounds are so many standard deviations apart, if nothing else is expected
+GRID = (np.arange(4096) + 0.5) / 4096  # probabilities between which quantiles are straight lines
+REFERENCE = 20_000  # simulated rows from which moments of a study are computed
+TESTED = 5_000  # of these, on which accuracy is measured
+SCORED = 20  # releases whose accuracy is measured, at most
+WORK = 8_000_000  # numbers of simulated rows that are read per epsilon, about
+DRAWS = (9, 400)  # least and most releases per epsilon
+TRIES = 5  # an epsilon that is only tried gets so many times fewer releases
+LEAST, MOST = 0.02, 20.0  # epsilons that are tried
+NEAR = 0.03  # relative precision of an epsilon that is found with few releases
+
+
+class Expected(NamedTuple):
+    """What is expected of a study's rows: public, or a guess.
+
+    columns: column -> {"mean": .., "deviation": ..}, or {level: share}; those that are left out are in the
+    middle of their bounds, a sixth of them wide, or have levels of equal shares. positives: share of the
+    second class. effects: coefficients in own units, by the names of `Schema.names`; those that are left
+    out are 0, but without any, strength and explained say how large all are: the standard deviation of log
+    odds, and the share of a number's variance. correlations: (column, column) -> that of two columns of
+    numbers, 0 if not given.
+    """
+
+    columns: dict = {}
+    effects: dict = {}
+    positives: float = 0.5
+    strength: float = 1.0
+    explained: float = 0.3
+    correlations: dict = {}
+
+
+class Study:
+    """A distribution of rows of a schema. Raises `Refused` for what no rows can have."""
+
+    def __init__(
+        self, schema: rows.Schema, expected: Expected | None = None, seed: int = 0
+    ) -> None:
+        self.schema, self.expected, self.seed = schema, expected or Expected(), seed
+        unknown = self.expected.columns.keys() - {column.name for column in schema.columns}
+        if unknown:
+            raise Refused(f"there is no column {sorted(unknown)[0]!r} to expect anything of")
+        for name in ("positives", "explained"):
+            if not 0 < getattr(self.expected, name) < 1:
+                raise Refused(f"{name} is a share, strictly between 0 and 1")
+        self._drawn = self._quantiles()
+        V = self._columns(REFERENCE, generator(seed, "rows"))
+        X, deviation = V / rows.ONE, 1.0
+        if schema.numbers:
+            self._middle, deviation = self._moments(schema.columns[schema.target])
+        wanted = math.sqrt(self.expected.explained) if schema.numbers else self.expected.strength
+        if not 0 < wanted < math.inf:
+            raise Refused("the strength is a positive number")
+        self.weights = self._effects() if self.expected.effects else self._equal(X)
+        size = (X @ self.weights).std()
+        if not self.expected.effects:
+            self.weights *= wanted * deviation / size
+            size = wanted * deviation
+        if schema.numbers:
+            if not size < deviation:
+                raise Refused("the effects explain more than the target's variance")
+            self._noise = math.sqrt(deviation**2 - size**2)
+        scores = X @ self.weights
+        self.weights[schema.constant] = self._intercept(scores) / (schema.each / rows.ONE)
+        V, scores = V[:TESTED], (X @ self.weights)[:TESTED]
+        self.tested = rows.shortened(V), self._labels(scores, generator(seed, "labels"))
+        self._without: dict[int, np.ndarray] = {}
+
+    def _effects(self):
+        """Weights (d,) of the expected effects, without an intercept."""
+        T = np.diag(files.own_units(self.schema)[0]).copy()
+        unknown = self.expected.effects.keys() - set(self.schema.names[:-1])
+        if unknown:
+            raise Refused(f"there is no column {sorted(unknown)[0]!r} to have an effect")
+        T[-1] = 1.0
+        return np.array([self.expected.effects.get(name, 0.0) for name in self.schema.names]) / T
+
+    def _equal(self, X):
+        """Weights (d,) with which every column moves scores equally."""
+        spread = X.std(axis=0)
+        signs = np.where(np.arange(len(spread)) % 2, -1.0, 1.0)
+        found = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)
+        if not found.any():
+            raise Refused("no column varies: nothing can be forecast")
+        return found
+
+    def _intercept(self, scores):
+        if self.schema.numbers:
+            return self._middle - scores.mean()
+        low, high = -60.0, 60.0
+        while high - low > 1e-9:
+            middle = (low + high) / 2
+            share = (1 / (1 + np.exp(-(scores + middle)))).mean()
+            low, high = (low, middle) if share > self.expected.positives else (middle, high)
+        return low
+
+    def _moments(self, column):
+        """(mean, deviation) of a column of numbers on [-1, 1]."""
+        low, high = float(column.low), float(column.high)
+        given = self.expected.columns.get(column.name, {})
+        if given and set(given) != {"mean", "deviation"}:
+            raise Refused(f"of the numbers of {column.name!r} expect a mean and a deviation")
+        mean = given.get("mean", (low + high) / 2)
+        deviation = given.get("deviation", (high - low) / SPREAD)
+        if not (low < mean < high and 0 < deviation**2 < (mean - low) * (high - mean)):
+            raise Refused(
+                f"no numbers between the bounds of {column.name!r} have the mean {mean:g} and the standard "
+                f"deviation {deviation:g}"
+            )
+        return (2 * mean - low - high) / (high - low), 2 * deviation / (high - low)
+
+    def _shares(self, column):
+        given = self.expected.columns.get(column.name)
+        if given is None:
+            return np.full(len(column.values), 1 / len(column.values))
+        given, levels = {str(k): v for k, v in given.items()}, list(map(str, column.values))
+        shares = np.array([given.get(level, 0.0) for level in levels])
+        if given.keys() - set(levels) or (shares < 0).any() or not shares.sum() > 0:
+            raise Refused(f"of the levels of {column.name!r} expect shares, such as a: 0.2")
+        return shares / shares.sum()
+
+    def _quantiles(self):
+        """(column -> quantiles on [-1, 1] at `GRID`, root (k, k) of the normal scores' correlations)."""
+        from scipy.stats import beta
+
+        found = {}
+        for k in self.schema.used:
+            column = self.schema.columns[k]
+            if isinstance(column, rows.Number):
+                mean, deviation = self._moments(column)
+                share, size = (mean + 1) / 2, (1 - mean**2) / deviation**2 - 1
+                found[column.name] = 2 * beta.ppf(GRID, share * size, (1 - share) * size) - 1
+        names, R = list(found), np.eye(len(found))
+        for pair, value in self.expected.correlations.items():
+            if len(set(pair)) != 2 or not set(pair) <= found.keys():
+                raise Refused(
+                    f"{' and '.join(pair)} are no two columns of numbers to be correlated"
+                )
+            i, j = map(names.index, pair)
+            R[i, j] = R[j, i] = value
+        try:
+            return found, np.linalg.cholesky(R)
+        except np.linalg.LinAlgError:
+            raise Refused("no columns have all these correlations at once") from None
+
+    def _columns(self, n, rng):
+        """V (n, d) of simulated columns, before they are shortened."""
+        from scipy.special import ndtr
+
+        schema, each, parts = self.schema, self.schema.each, []
+        quantiles, root = self._drawn
+        ranks = iter(ndtr(rng.standard_normal((n, len(root))) @ root.T).T)
+        for k, column in enumerate(schema.columns):
+            if k == schema.target or isinstance(column, rows.Unused):
+                continue
+            if isinstance(column, rows.Number):
+                x = np.interp(next(ranks), GRID, quantiles[column.name])
+                parts.append(np.trunc(each * x)[:, None])
+            else:
+                levels = rng.choice(len(column.values), n, p=self._shares(column))
+                own = [i for i, value in enumerate(column.values) if value != column.reference]
+                parts.append(each * (levels[:, None] == np.array(own)))
+        parts.append(np.full((n, 1), each))
+        return np.concatenate(parts, axis=1).astype(np.int32)
+
+    def _labels(self, scores, rng):
+        if self.schema.numbers:
+            y = scores + self._noise * rng.standard_normal(len(scores))
+            return np.trunc(np.clip(y, -1, 1) * rows.ONE).astype(np.int32)
+        return np.where(rng.random(len(scores)) < 1 / (1 + np.exp(-scores)), 1, -1).astype(np.int32)
+
+    def said(self) -> str:
+        """What was taken for the columns of which nothing was stated, in a sentence."""
+        left = [
+            column.name
+            for k, column in enumerate(self.schema.columns)
+            if column.name not in self.expected.columns
+            and not isinstance(column, rows.Unused)
+            and (k != self.schema.target or self.schema.numbers)
+        ]
+        end = " Columns are taken to be independent; where they are not, intervals are much wider."
+        if self.expected.correlations:
+            end = ""
+        if not left:
+            return f"The forecast is for rows as they are expected.{end}"
+        return (
+            f"Nothing is stated of {', '.join(left)}: numbers are taken to lie around the middle of their "
+            f"bounds, a sixth of them the standard deviation, and levels to be equally frequent. Widths "
+            f"depend on that: state what is known.{end}"
+        )
+
+    def rows(self, n: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
+        """(V, y) of n rows, as `Schema.rows` makes them of a file."""
+        rng = generator(self.seed, "draw", draw)
+        V = self._columns(n, rng)
+        y = self._labels(V @ (self.weights / rows.ONE), rng)
+        return rows.shortened(V), y
+
+    def without(self, plan: models.Plan, draw: int, V: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Weights (d,) of a draw without privacy, and nearly without a ridge."""
+        if draw not in self._without:
+            X, labels = rows.bounded(V, y, plan.problem.loss.residual)
+            lam, loss = 1e-3 / len(X), plan.problem.loss
+            self._without[draw] = minimise(X, labels, lam, loss=loss, tolerance=1e-7)[0][0]
+        return self._without[draw]
+
+    def coefficients(self) -> np.ndarray:
+        """The true coefficients (d,) in the columns' own units."""
+        T, shift = files.own_units(self.schema)
+        return T @ self.weights + shift
+
+
+class Outlook(NamedTuple):
+    """What to expect at one epsilon.
+
+    widths: column -> geometric mean of the widths of its 95 % interval in own units, infinite where most
+    releases give none, and empty if the method gives no interval. ranges: column -> the widths that a tenth
+    of the releases are below, and above. accuracy, without: metric -> mean with and without
+    privacy. kept: the share of the gain without privacy that is left, of AUC over 1/2 or of r2 over 0.
+    held: half the width of the 95 % interval of the held out rows' error rate, None without a holdout of
+    classes. profile: of the release.
+    """
+
+    epsilon: float
+    widths: dict[str, float]
+    ranges: dict[str, tuple[float, float]]
+    accuracy: dict[str, float]
+    without: dict[str, float]
+    kept: float
+    held: float | None
+    profile: Profile
+
+    def sentences(self, prior: float = 0.5) -> list[str]:
+        """The same in words. prior: of an attacker, see `dp.releasing.meaning`."""
+        metrics = [
+            f"{name} {value:.4g} ({self.without[name]:.4g} without privacy)"
+            for name, value in self.accuracy.items()
+        ]
+        found = [f"On simulated rows, at epsilon = {self.epsilon:g}: {', '.join(metrics)}."]
+        found.append(f"The share of the gain without privacy that is left: {self.kept:.0%}.")
+        if self.held is not None:
+            found.append(f"The error on the held out rows would be known to +- {self.held:.2g}.")
+        for name, width in self.widths.items():
+            low, high = self.ranges[name]
+            what = "is mostly not given"
+            if width < math.inf:
+                what = f"is about {width:.3g} wide ({low:.2g} to {high:.2g} in 8 of 10 releases)"
+            found.append(f"{name}: its 95 % interval {what}.")
+        return [*found, *meaning(self.profile, prior).sentences()]
+
+
+def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook:
+    """The `Outlook` of a request, from releases of simulated rows under keys of their own."""
+    paid = making.planned(request)
+    plan = paid.model if request.holdout else paid
+    n, draws = plan.problem.n, draws or _draws(study, plan.problem.n)
+    names, widths, weights, plain = study.schema.names, [], [], []
+    for k in range(draws):
+        V, y = study.rows(n, k)
+        found = models.release(plan, V, y, generator(study.seed, "key", k).bytes(32))
+        table = files.table_of(found, names, *files.own_units(study.schema))[0]
+        if table is not None:
+            ends = [(math.inf if row["low"] is None else row["high"] - row["low"]) for row in table]
+            widths.append(ends)
+        if k < SCORED:
+            weights.append(found.floats("weights"))
+            plain.append(study.without(plan, k, V, y))
+    typical, ranges = _typical(np.array(widths)) if widths else ([], [])
+    accuracy, without = (_accuracy(study, np.array(each)) for each in (weights, plain))
+    gains = [(each["auc"] - 0.5) if "auc" in each else each["r2"] for each in (accuracy, without)]
+    return Outlook(
+        request.epsilon,
+        dict(zip(names, typical, strict=False)),
+        dict(zip(names, ranges, strict=False)),
+        accuracy,
+        without,
+        gains[0] / gains[1] if gains[1] > 0 else math.nan,
+        _held(paid, accuracy) if request.holdout else None,
+        paid.guarantee().profile,
+    )
+
+
+def _typical(widths):
+    """(geometric mean of the finite ones, ends of the middle 8 of 10) per column of widths (draws, d)."""
+    given = np.isfinite(widths)
+    logs = np.where(given, np.log(np.where(given, widths, 1.0)), 0.0)
+    mean = np.exp(logs.sum(axis=0) / np.maximum(given.sum(axis=0), 1))
+    ends = np.quantile(widths, [0.1, 0.9], axis=0, method="inverted_cdf")
+    typical = np.where(given.mean(axis=0) > 0.5, mean, np.inf)
+    return typical.tolist(), list(map(tuple, ends.T.tolist()))
+
+
+def _draws(study, n):
+    """Number of releases per epsilon."""
+    return min(max(WORK // (n * study.schema.d), DRAWS[0]), DRAWS[1])
+
+
+def _accuracy(study, weights):
+    V, y = study.tested
+    if study.schema.numbers:
+        target = study.schema.columns[study.schema.target]
+        unit = (float(target.high) - float(target.low)) / 2
+        X, labels = rows.bounded(V, y, True)
+        found = evaluation.regression(weights, X.astype(float), labels, unit=unit)
+    else:
+        X, labels = rows.bounded(V, y, False)
+        found = evaluation.classification(weights, X.astype(float), labels)
+    return {name: float(values.mean()) for name, values in found.items()}
+
+
+def _held(package, accuracy):
+    """Half the width of the interval of the held out rows' error, as `holdout.measured` says it."""
+    if package.model.problem.loss.residual:
+        return None
+    sums = (package.held * (2 * accuracy["error"] - 1), 0, 2 * package.held)
+    noisy = [round(int(each) / package.noise.spacing) for each in sums]
+    found = holdout.measured(noisy, package.noise)
+    return (found["high"] - found["low"]) / 2
+
+
+def needed(
+    request: Request, study: Study, enough: Callable[["Outlook"], bool], draws: int | None = None
+) -> Outlook:
+    """The `Outlook` at about the least epsilon at which it is enough. enough: Outlook -> bool.
+
+    All epsilons have the same simulated rows and keys, so what is found hardly depends on chance. Raises
+    `Refused` if nothing up to `MOST` is enough.
+    """
+
+    draws = draws or _draws(study, request.rows)
+    few = max(draws // TRIES, DRAWS[0])
+
+    def at(epsilon, draws=few):
+        return outlook(request._replace(epsilon=float(f"{epsilon:.4g}")), study, draws)
+
+    low, high = LEAST, 1.0
+    while not enough(at(high)):
+        if high >= MOST:
+            raise Refused(f"no epsilon up to {MOST:g} is enough: more rows are needed")
+        low, high = high, min(4 * high, MOST)
+    while high > low * (1 + NEAR):
+        middle = math.sqrt(low * high)
+        try:
+            tried = at(middle)
+        except Refused:  # nothing useful is private there
+            tried = None
+        if tried is not None and enough(tried):
+            high = middle
+        else:
+            low = middle
+    found = at(high, draws)
+    while not enough(found) and high < MOST:  # it was found with fewer releases
+        high *= 1 + 2 * NEAR
+        found = at(high, draws)
+    return found
+
+
+def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
+    """Whether a column's interval is at most so wide, for `needed`."""
+
+    def enough(found):
+        if column not in found.widths:
+            raise Refused(f"there is no interval for a column {column!r}")
+        return found.widths[column] <= wanted
+
+    return enough
+
+
+def share(wanted: float) -> Callable[[Outlook], bool]:
+    """Whether so large a share of the gain without privacy is left, for `needed`."""
+    return lambda found: found.kept >= wanted

@@ -1,0 +1,152 @@
+"""Gaussian releases on a lattice: what rounding costs, proven, and noise whose scale is rounded up.
+
+Notation: N_a(s^2) is the discrete Gaussian on aZ (mass proportional to exp(-x^2/(2 s^2))), rnd_a rounds
+every coordinate to a nearest point of aZ, and TV is the total variation distance.
+
+LEMMA 1. For r = s/a >= 1, TV(N_a(s^2), rnd_a(N(0, s^2))) <= 0.0605/r^2 + 1.1 exp(-2 pi^2 r^2).
+Proof. Let a = 1, phi the density of N(0, r^2), and q(k) its integral over [k - 1/2, k + 1/2]. Taylor's
+formula with K(t) = (1/2 - |t|)^2/2 <= 1/8 gives q(k) - phi(k) = integral of K(t) phi''(k + t) over |t| <=
+1/2. So the sum of |q - phi| is at most (integral of |phi''|)/8 = (4/8)/(sqrt(2 pi e) r^2) <= 0.121/r^2,
+since |phi'| has its maximum at r. By Poisson summation the sum S of phi(k) is 1 + 2 sum over j >= 1 of
+exp(-2 pi^2 r^2 j^2), between 1 and 1 + 2.01 exp(-2 pi^2 r^2). To divide phi by S changes it by S - 1 in L1.
+Half of both is the bound.
+
+LEMMA 2 (perturbed evaluation). Let f have L2 sensitivity D, given what was released before. Let every
+execution return a value within rho of f, in R^m. Then rnd_g(value) + N_g(s^2)^m is within m gamma(s/g) of a
+post-processing of a mu-GDP release in TV, where gamma is lemma 1's bound and
+
+    mu = (D + 2 rho + g sqrt(m))/s.
+
+Proof. C = rnd_g(value) is within rho + g sqrt(m)/2 of f, so C of neighbours differ by at most D + 2 rho +
+g sqrt(m). C is on the lattice, so rnd_g(C + N) = C + rnd_g(N), N ~ N(0, s^2 I), and lemma 1 replaces
+rnd_g(N), one coordinate after the other. If the error is random (threads), this holds for every pair of
+executions, and a hockey-stick divergence is jointly convex. The error may depend on anything except on
+this release's own noise. So C is computed before the noise is drawn.
+
+The same numbers serve counts: on the integers with s near 6, a Gaussian's delta would be exceeded by
+lemma 1's own 0.0605/36. Therefore every lattice here is fine: s/g is at least 2^BITS.
+
+All numbers are fractions, and every rounding is towards more noise.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from dp.releasing.draws import Stream, gaussians
+
+BITS = 40  # log2 of the least ratio of a noise's standard deviation to its lattice's spacing
+ROOT_BITS = 80  # precision of square roots that are rounded up
+UNLIKELY = Fraction(1, 10**26)  # more than e^-60
+
+
+def root(value: Fraction) -> Fraction:
+    """A fraction at least sqrt(value), by at most a relative 2^-79."""
+    value = Fraction(value)
+    if value == 0:
+        return value
+    size = value.numerator.bit_length() - value.denominator.bit_length()
+    shift = 2 * max(ROOT_BITS - size // 2, 0)
+    scaled = -((-value.numerator << shift) // value.denominator)  # rounded up
+    return Fraction(math.isqrt(scaled - 1) + 1, 1 << shift // 2)
+
+
+def above(value: Fraction) -> float:
+    """The least float that is at least a fraction."""
+    found = float(value)
+    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
+
+
+def below(value: Fraction) -> float:
+    """The largest float that is at most a fraction."""
+    return -above(-value)
+
+
+def total_variation(ratio: Fraction) -> Fraction:
+    """Lemma 1's bound for one coordinate, rounded up. ratio: s/a >= 1."""
+    if ratio < 1:
+        raise ValueError(f"lemma 1 needs a ratio of at least 1, not {float(ratio):g}")
+    far = math.exp(-19.739 * min(float(ratio) ** 2, 35.0))  # 2 pi^2 = 19.7392..
+    return Fraction(605, 10_000) / ratio**2 + Fraction(1.1001 * far)
+
+
+class Noise(NamedTuple):
+    """Discrete Gaussian noise on count coordinates of the lattice 2^step Z.
+
+    Its standard deviation is scale 2^step, and mu its Gaussian parameter, at least sensitivity over
+    standard deviation.
+    """
+
+    step: int
+    scale: int
+    count: int
+    mu: Fraction
+
+    @property
+    def spacing(self) -> Fraction:
+        return spacing(self.step)
+
+    @property
+    def deviation(self) -> Fraction:
+        return self.scale * self.spacing
+
+    @property
+    def variation(self) -> Fraction:
+        """The total variation distance that lemma 1 adds."""
+        return self.count * total_variation(Fraction(self.scale))
+
+    def draw(self, stream: Stream) -> list[int]:
+        """The noise, in units of the spacing."""
+        return list(gaussians(self.scale, self.count, stream))
+
+
+def spacing(step: int) -> Fraction:
+    """2^step."""
+    return Fraction(1 << step) if step >= 0 else Fraction(1, 1 << -step)
+
+
+def step_below(deviation: Fraction, bits: int = BITS) -> int:
+    """The largest step with deviation/2^step >= 2^bits."""
+    deviation = Fraction(deviation)
+    step = deviation.numerator.bit_length() - deviation.denominator.bit_length() - bits + 1
+    while deviation < spacing(step + bits):
+        step -= 1
+    return step
+
+
+def covering(
+    moved: Fraction, mu: Fraction, count: int, bits: int = BITS, step: int | None = None
+) -> Noise:
+    """The `Noise` of lemma 2 for values that differ by at most `moved` = D + 2 rho, and mu-GDP."""
+    moved, mu = Fraction(moved), Fraction(mu)
+    step = step_below(moved / mu, bits) if step is None else step
+    apart = moved + spacing(step) * root(Fraction(count))
+    scale = math.ceil(apart / mu / spacing(step))
+    return Noise(step, scale, count, apart / (scale * spacing(step)))
+
+
+def nearest(values: Iterable[Fraction], step: int) -> list[int]:
+    """The nearest points of 2^step Z, in units of it. Floats are taken for exactly what they are."""
+    return [round(Fraction(value) / spacing(step)) for value in values]
+
+
+def released(values: Iterable[Fraction], noise: Noise, stream: Stream) -> list[int]:
+    """Lemma 2's release in units of the spacing: the rounded values, and then noise."""
+    centre = nearest(values, noise.step)
+    if len(centre) != noise.count:
+        raise ValueError(f"the noise has {noise.count} coordinates, not {len(centre)}")
+    return [c + z for c, z in zip(centre, noise.draw(stream), strict=True)]
+
+
+def together(noises: Sequence[Noise]) -> Fraction:
+    """The Gaussian parameter of several releases, rounded up: the root of the sum of squares."""
+    return root(sum(noise.mu**2 for noise in noises))
+
+
+def failure(epsilon: float, variation: Fraction) -> Fraction:
+    """What a distance in total variation from a private release adds to delta: (1 + e^epsilon) of it.
+
+    M(E) <= M~(E) + eta <= e^eps M~'(E) + delta + eta <= e^eps (M'(E) + eta) + delta + eta.
+    """
+    return variation * (1 + Fraction(math.exp(epsilon)) * (1 + Fraction(1, 10**12)))

@@ -1,0 +1,158 @@
+"""From a file of rows to a stored model, through the book: the only way to a release."""
+
+import ctypes
+import gzip
+import hashlib
+import json
+import os
+import platform
+import re
+import resource
+import sys
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import scipy
+import scipy.linalg  # whose BLAS is then loaded
+
+import dp
+from dp.errors import Refused
+from dp.releasing import files, holdout, models, rows
+from dp.releasing.book import Book
+from dp.releasing.request import Request
+
+STOPPED = (
+    "the release stopped while rows were read. The same command goes on with the same draw; "
+    "`release.py preview` shows its owner what the rows hold"
+)
+OTHER_COUNT = (
+    "the file does not have the header and the number of lines that are stated, which are public: "
+    "a record is one line"
+)
+
+
+# How names of environment variables begin that choose code or threads of numerical libraries.
+CHOOSING = re.compile("(BLIS|GLIBC|GOMP|GOTO|KMP|LD|MKL|NPY|OMP|OPENBLAS|VECLIB)_")
+
+
+def made_by() -> dict:
+    """What a release is made by: digests of all code of `dp` and of `arithmetic`; versions of libraries."""
+    folder, digest = Path(dp.__path__[0]), hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode() + content)
+    versions = {"python": platform.python_version(), "numpy": np.__version__}
+    versions |= {"scipy": scipy.__version__, "machine": platform.machine()}
+    return {"code": digest.hexdigest(), "libraries": versions, "arithmetic": arithmetic()}
+
+
+def arithmetic() -> str:
+    """Digest of what decides in which order this process sums, and which kernels it takes: another sum
+    moves a minimiser by its last bits, and so a rerun could be another draw.
+
+    How libraries were built, the loaded BLAS with its kernels and number of threads, what numpy found of
+    the processor, the C library, and variables of the environment.
+    """
+    found = [
+        _built(np),
+        _built(scipy),
+        _loaded(),
+        _features(),
+        platform.libc_ver(),
+        sorted((key, value) for key, value in os.environ.items() if CHOOSING.match(key)),
+    ]
+    return hashlib.sha256(json.dumps(found, default=str).encode()).hexdigest()
+
+
+def _built(library):
+    return sorted(library.show_config(mode="dicts").items())
+
+
+def _loaded():
+    """Facts of each BLAS of this process, such as its kernels and number of threads.
+
+    Without threadpoolctl, which scikit-learn needs and `dp` alone does not, the number of cores, which with
+    the rest of `arithmetic` decides about both.
+    """
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return sorted(
+        sorted((key, Path(str(value)).name) for key, value in each.items())  # of its file, the name
+        for each in threadpool_info()
+        if each.get("user_api") != "openmp"  # of whatever else was imported
+    )
+
+
+def _features():
+    """Names of the processor's features that numpy uses. Its table has no public name."""
+    with suppress(ImportError):
+        from numpy._core._multiarray_umath import __cpu_features__
+
+        return sorted(name for name, there in __cpu_features__.items() if there)
+    return platform.processor()
+
+
+def guard() -> None:
+    """Leaves no image of this process's memory behind, if it crashes, and lets nobody attach to it."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.excepthook = lambda kind, error, trace: print(f"error: {STOPPED}", file=sys.stderr)
+    with suppress(OSError, AttributeError):  # PR_SET_DUMPABLE, of Linux alone
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+
+
+def read(path: Path) -> bytes:
+    """A file's content, unpacked if its name ends in .gz."""
+    content = path.read_bytes()
+    return gzip.decompress(content) if path.suffix == ".gz" else content
+
+
+def planned(request: Request) -> models.Plan | holdout.Package:
+    """The plan, with that of a holdout. Raises `Refused` for what cannot be proven."""
+    held = 0 if request.holdout is None else holdout.size(request.rows, request.holdout)
+    plan = request.plan(request.rows - held)
+    return holdout.package(plan, held) if held else plan
+
+
+def make(
+    request: Request, book: Book, path: Path | bytes, header: bool = True, alone: bool = False
+) -> bytes:
+    """model.json of a release, which is made if its name is not done yet.
+
+    path: the file of rows, or its content. header: whether its first line has the columns' names. alone:
+    whether the process is for this alone, and so gets `guard` before a row is read. Raises `Refused`:
+    before a row is read in sentences from public numbers, and then in one of two constant ones.
+    """
+    with book.locked():
+        maker = made_by()
+        content = book.stored(request, maker)
+        if content is not None:
+            return content
+        plan = planned(request)
+        if alone:
+            guard()
+        try:
+            data = path if isinstance(path, bytes) else read(path)
+        except (OSError, EOFError, zlib.error):
+            raise Refused(f"{path}: cannot be read") from None
+        return _made(request, book, plan, data, header, maker)
+
+
+def _made(request, book, plan, data, header, maker):
+    schema = rows.from_facts(request.schema)
+    lines = rows.split_lines(data, header)
+    names = [column.name for column in schema.columns]
+    if len(lines) != request.rows or (header and rows.header(data, schema.separator) != names):
+        raise Refused(OTHER_COUNT)
+    begun = book.begin(request, data, maker)
+    try:
+        V, y = schema.rows(lines, request.rows)
+        release = holdout.release if request.holdout else models.release
+        content = files.content(request, release(plan, V, y, begun.key), begun.spent, maker)
+    except Exception:
+        raise Refused(STOPPED) from None
+    book.finish(request, content)
+    return content

@@ -1,0 +1,117 @@
+"""What a guarantee means to a person in the data: how well the best attack on a release can do.
+
+The attacker knows the release, how it was made and all other rows. He asks whether one row is x or another
+value. An attack is an event E of the release, on which he accuses: he says that it is x. P and Q are the
+laws of the release with x and without. Q(E) is the share of false accusations and P(E) that of true ones,
+the attack's power.
+
+For every real epsilon, P(E) <= delta(epsilon) + e^epsilon Q(E), where delta is the privacy profile. So
+
+    power at a share a of false accusations <= min over epsilon of delta(epsilon) + a e^epsilon,
+
+which is 1 minus the trade-off function (Dong, Roth, Su, JRSS B 84, 2022). If delta is
+the profile of a pair P, Q, then some attack reaches it, by the lemma of Neyman and Pearson. One (epsilon,
+delta) of the profile allows more: (1, 1e-6) allows 2.7 % at 1 % false accusations, and a Gaussian release
+of that epsilon 1.84 %.
+
+With a prior probability p that the row is x, the attacker is right with a probability of at most
+
+    (1 - p) + p delta(log((1 - p)/p)),
+
+since p P(E) + (1 - p) (1 - Q(E)) = (1 - p) + p (P(E) - Q(E) (1 - p)/p). After an accusation, the row is x
+with a probability of p P(E) over p P(E) + (1 - p) Q(E).
+
+Every epsilon gives a valid bound. So what is computed is a bound, too, if the least is only nearly found.
+"""
+
+import decimal
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from dp.privacy.profiles import Profile
+
+FALSE = (0.01, 0.05)
+FAR = 60.0  # beyond this size of epsilon nothing is tried
+CLOSE = 1e-4  # of epsilons. Power is too large by as much (relative) at a kink of delta, else by its square
+
+
+class Meaning(NamedTuple):
+    """The best attack, with a prior probability that a row is x.
+
+    false: shares of false accusations. power, posterior: at each, the share of true accusations, and the
+    probability that an accused row is x. right: the largest probability of a right answer.
+    """
+
+    prior: float
+    false: tuple[float, ...]
+    power: tuple[float, ...]
+    posterior: tuple[float, ...]
+    right: float
+
+    def sentences(self) -> list[str]:
+        """The same in words."""
+        guess = max(self.prior, 1 - self.prior)
+        found = [
+            f"An attacker who accuses wrongly {false:.0%} of the time accuses rightly at most "
+            f"{_most(power)} of the time; a guess would, {false:.0%} of the time. If he took "
+            f"{self.prior:.0%} for the probability before the release, then an accusation raises it to "
+            f"{_most(after)} at most."
+            for false, power, after in zip(self.false, self.power, self.posterior, strict=True)
+        ]
+        return [
+            *found,
+            f"His answers are right at most {_most(self.right)} of the time, and {guess:.0%} without the "
+            f"release.",
+        ]
+
+
+def _most(share):
+    """A share of at most 1 in percent, rounded up."""
+    return f"{decimal.Decimal(share).quantize(decimal.Decimal('1e-3'), decimal.ROUND_CEILING):.1%}"
+
+
+def power(profile: Profile, false: float) -> float:
+    """The largest power at this share of false accusations in [0, 1], rounded up if at all."""
+    if not 0 <= false <= 1:
+        raise ValueError(f"a share of false accusations is in [0, 1], not {false}")
+
+    @cache
+    def bound(epsilon):
+        return float(profile.delta(epsilon)) + false * math.exp(epsilon)
+
+    return min(1.0, bound(_lowest(bound)))
+
+
+def _lowest(bound):
+    """Where a function that falls and then rises, as one that is convex in e^epsilon does, is least."""
+    from scipy.optimize import minimize_scalar
+
+    # From 0 outwards first: delta(epsilon) may be expensive, and far out a float does not show its slope.
+    sign = 1 if bound(1.0) <= bound(0.0) else -1
+    at, step = 0.0, 1.0
+    while abs(at) < FAR and bound(at + sign * step) <= bound(at):
+        at, step = at + sign * step, 2 * step
+    ends = (at - step, at + step)
+    inside = minimize_scalar(bound, bounds=ends, method="bounded", options={"xatol": CLOSE}).x
+    return min((float(inside), at, *ends), key=bound)
+
+
+def right_answers(profile: Profile, prior: float) -> float:
+    """The largest probability of a right answer, given the prior probability that a row is x."""
+    return (1 - prior) + prior * float(profile.delta(math.log((1 - prior) / prior)))
+
+
+def posterior(prior: float, false: float, found: float) -> float:
+    """The probability that an accused row is x, for an attack of power `found`."""
+    return prior * found / (prior * found + (1 - prior) * false)
+
+
+def meaning(profile: Profile, prior: float = 0.5, false: Sequence[float] = FALSE) -> Meaning:
+    """The `Meaning` of a profile. prior: strictly between 0 and 1. false: shares in (0, 1)."""
+    if not 0 < prior < 1:
+        raise ValueError(f"a prior probability is strictly between 0 and 1, not {prior}")
+    powers = tuple(power(profile, share) for share in false)
+    after = tuple(posterior(prior, *pair) for pair in zip(false, powers, strict=True))
+    return Meaning(prior, tuple(false), powers, after, right_answers(profile, prior))

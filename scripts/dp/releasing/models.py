@@ -1,0 +1,328 @@
+"""Plans and releases of whole models: what a real machine may publish.
+
+A plan follows from public numbers alone, and refuses what cannot be proven before any row is seen. A
+release is made of a plan, of rows in integers (`dp.releasing.rows`) and of a key (`dp.releasing.draws`).
+All parts of one release are calibrated together: they count as one Gaussian release beside the tilt,
+whose mu^2 is the sum of theirs, as in `dp.mechanisms.noise_aware`.
+"""
+
+import math
+from fractions import Fraction
+from functools import partial
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+
+from dp import losses
+from dp.accounting import REPLACE_ONE, Guarantee, gaussian_mu
+from dp.errors import Refused
+from dp.inference import FLOOR, curvature_level, floored, linearise, logistic_change
+from dp.mechanisms import MECHANISMS
+from dp.mechanisms.noise_aware import assumed, said
+from dp.privacy import gaussian_tilt
+from dp.privacy.profiles import Curve, symmetric
+from dp.releasing import lattice, rows, statistics, tilt
+from dp.releasing.draws import Stream
+
+# `composed_delta` is computed in floats, to about 1e-9 of itself: `tests/unit/test_releasing_margin.py`
+# compares it with 30 digits. A thousand times as much is set aside.
+SLACK = Fraction(1, 10**6)
+BESIDE = Fraction(
+    1 + 1e-9
+)  # how much more noise than calibrated, so that rounding up stays monotone
+PLAIN, NOISE_AWARE, OUTPUT = "plain", "noise_aware", "output"
+
+
+class Plan(NamedTuple):
+    """All that is public before the release.
+
+    epsilon, delta: what was asked for. tolerance: the gradient norm to which the weights are certified.
+    tilt: None for output perturbation. noises: part -> `lattice.Noise`, in the order of release; the
+    first is "weights". longest: radius of the ball onto which weights are projected before statistics.
+    """
+
+    problem: tilt.Problem
+    epsilon: float
+    delta: float
+    tolerance: float
+    tilt: tilt.Tilt | None
+    noises: dict[str, lattice.Noise]
+    longest: float
+
+    @property
+    def variation(self) -> Fraction:
+        """eta: the distance in total variation from a release of real numbers."""
+        total = sum(noise.variation for noise in self.noises.values())
+        if self.tilt is not None:
+            total += self.tilt.noise.variation + lattice.UNLIKELY
+        return total
+
+    def delta_at(self, epsilon: float) -> float:
+        """The proven delta at epsilon >= 0, rounded up."""
+        mu = lattice.above(lattice.together(list(self.noises.values())))
+        one, r = 0.0, 1 / (self.problem.n * Fraction(self.problem.lam))
+        if self.tilt is not None:
+            one = lattice.above(self.tilt.noise.mu)
+        name = "logistic" if self.tilt is None else self.problem.loss.name
+        found = composed(epsilon, one, mu, lattice.above(r), name)
+        found = Fraction(found) * (1 + SLACK) + lattice.failure(epsilon, self.variation)
+        return lattice.above(min(found, Fraction(1)))
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta) under replace-one, with its profile and the reason."""
+        parts = ", ".join(
+            f"{float(noise.deviation):.6g} on the {part}" for part, noise in self.noises.items()
+        )
+        begin = ""
+        if self.tilt is not None:
+            begin = f"tilt of standard deviation {float(self.tilt.noise.deviation):.6g}; "
+        reason = (
+            f"{begin}weights with a gradient norm of at most {self.tolerance:.3g} in exact "
+            f"arithmetic, which are found on every data set; discrete Gaussian noise of standard "
+            f"deviation {parts}; all rounding is paid for, and a distance of "
+            f"{float(self.variation):.1g} in total variation"
+        )
+        profile = Curve(symmetric(np.vectorize(self.delta_at, otypes=[float])))
+        return Guarantee(self.epsilon, self.epsilon, self.delta, REPLACE_ONE, reason, profile)
+
+
+def composed(epsilon: float, m: float, mu: float, r: float, loss: str) -> float:
+    """`gaussian_tilt.composed_delta` under replace-one, or a Gaussian's delta if there is no tilt."""
+    if m == 0:
+        return float(gaussian_tilt.gaussian_profile(mu, epsilon))
+    return gaussian_tilt.composed_delta(epsilon, m, mu, r, REPLACE_ONE, loss)
+
+
+def delta_left(epsilon: float, delta: float, coordinates: int, bits: int) -> float:
+    """delta without what `coordinates` on lattices of ratio 2^bits cost, and without the slack."""
+    most = lattice.failure(
+        epsilon, coordinates * lattice.total_variation(Fraction(1 << bits)) + lattice.UNLIKELY
+    )
+    left = float((Fraction(delta) - most) / (1 + SLACK))
+    if not left > delta / 2:
+        raise Refused(
+            f"at epsilon {epsilon:g}, rounding costs {float(most):.1g} of delta = {delta:g}: "
+            f"give a smaller epsilon or a larger delta"
+        )
+    return left
+
+
+def objective_perturbation(
+    n: int,
+    d: int,
+    epsilon: float,
+    delta: float,
+    loss: losses.Loss = "logistic",
+    *,
+    statistics_beside: tuple[str, ...] = (),
+    lam: float | None = None,
+    output: float = 0.03,
+    covariance: float = 0.15,
+    radius: float = 20.0,
+    tolerance: float | None = None,
+    bits: int = lattice.BITS,
+) -> Plan:
+    """The `Plan` of theorem 1 (`dp.releasing.tilt`), with statistics at the released weights beside it.
+
+    Options are those of `dp.mechanisms.noise_aware`; each statistic gets the share `covariance` of mu^2.
+    lam: None for the rule's. tolerance: None for the least that every data set allows.
+    """
+    loss = losses.get(loss)
+    name, kappa = loss.name, loss.kappa
+    _check(n, d, epsilon, delta)
+    second = math.sqrt(output**2 + covariance * len(statistics_beside))
+    if not 0 < output <= second < 1:
+        raise Refused("the shares of mu leave nothing for the tilt: make them smaller")
+    if lam is None:
+        options = {"loss": loss, "output": second, "radius": radius}
+        rule = MECHANISMS["gaussian_objective_perturbation"].rule_lambda
+        lam = rule(n, d, epsilon, delta, **options)
+    _check_lambda(lam)
+    counts = [statistics.coordinates(kind, d) for kind in statistics_beside]
+    left = delta_left(epsilon, delta, 2 * d + sum(counts), bits)
+    free = gaussian_tilt.sigma_where_free(epsilon, left, 1.0, kappa, REPLACE_ONE, name)
+    if gaussian_tilt.tilt_delta(epsilon, 50 * free, n * lam, 1.0, kappa, REPLACE_ONE, name) > left:
+        raise Refused(
+            f"at n lambda = {n * lam:.3g} no useful tilt is private: give a larger lambda"
+        )
+    sigma, mu = gaussian_tilt.with_output_noise(
+        epsilon, left, n * lam, 1.0, kappa, REPLACE_ONE, name, second
+    )
+    tilted = tilt.tilt(lattice.above(Fraction(sigma) * BESIDE), kappa, d, bits)
+    pull = lattice.above(tilted.reach / n)
+    problem = tilt.Problem(n, d, float(lam), loss, pull)
+    tolerance = _tolerance(problem, tolerance)
+    mu = Fraction(mu) / BESIDE
+
+    def below(part):
+        """The share part/second of mu, rounded down: a division of floats may round up."""
+        return Fraction(part / second) * (1 - Fraction(1, 10**15))
+
+    moved = tilt.moved(problem, tilted.noise.step, tolerance)
+    noises = {"weights": lattice.covering(moved, mu * below(output), d, bits)}
+    longest = _longest(problem, noises["weights"])
+    share = below(math.sqrt(covariance))
+    for kind, count in zip(statistics_beside, counts, strict=True):
+        moved = statistics.sensitivity(kind, problem)
+        moved += 2 * Fraction(statistics.rounding(kind, problem, longest))
+        noises[kind] = lattice.covering(moved, mu * share, count, bits)
+    return _proven(Plan(problem, epsilon, delta, tolerance, tilted, noises, longest))
+
+
+def noise_aware_logistic(
+    n: int, d: int, epsilon: float, delta: float, robust: bool = False, **options
+) -> Plan:
+    """Weights, their Hessian, and with `robust` the second moments of scores."""
+    beside = (statistics.HESSIAN, statistics.SCORES)[: 1 + robust]
+    return objective_perturbation(
+        n, d, epsilon, delta, "logistic", statistics_beside=beside, **options
+    )
+
+
+def noise_aware_log_cosh(
+    n: int, d: int, epsilon: float, delta: float, robust: bool = True, tau: float = 0.25, **options
+) -> Plan:
+    """The same for numbers: without `robust`, the slopes' mean square in place of second moments."""
+    other = statistics.SCORES if robust else statistics.SQUARE
+    beside = (statistics.HESSIAN, other)
+    loss = losses.LogCosh(tau)
+    return objective_perturbation(n, d, epsilon, delta, loss, statistics_beside=beside, **options)
+
+
+def output_perturbation_gaussian(
+    n: int,
+    d: int,
+    epsilon: float,
+    delta: float,
+    lam: float,
+    loss: losses.Loss = "logistic",
+    tolerance: float | None = None,
+    bits: int = lattice.BITS,
+) -> Plan:
+    """Weights with noise: lemma 2, where exact minimisers are 2 kappa/Lambda apart and rho = tau/lam."""
+    loss = losses.get(loss)
+    _check(n, d, epsilon, delta)
+    _check_lambda(lam)
+    problem = tilt.Problem(n, d, float(lam), loss)
+    tolerance = _tolerance(problem, tolerance)
+    mu = Fraction(gaussian_mu(epsilon, delta_left(epsilon, delta, d, bits))) / BESIDE
+    moved = 2 * Fraction(loss.kappa) / (n * Fraction(problem.lam))
+    moved += tilt.moved(problem, None, tolerance)
+    noises = {"weights": lattice.covering(moved, mu, d, bits)}
+    return _proven(
+        Plan(problem, epsilon, delta, tolerance, None, noises, _longest(problem, noises["weights"]))
+    )
+
+
+def _check_lambda(lam):
+    if not 1e-50 < lam < 1e50:
+        raise Refused(f"lambda must be a number strictly between 1e-50 and 1e50, not {lam}")
+
+
+def _check(n, d, epsilon, delta):
+    whole = isinstance(n, Integral) and isinstance(d, Integral)
+    if not (whole and n >= 1 and d >= 1 and 0 < epsilon <= 50 and 0 < delta < 1):
+        raise Refused(
+            f"a release needs whole n and d of at least 1, epsilon in (0, 50] and delta in (0, 1), not "
+            f"{n}, {d}, {epsilon} and {delta}"
+        )
+
+
+def _tolerance(problem, tolerance):
+    least = tilt.effort(problem).least
+    if tolerance is not None and not least <= tolerance < math.inf:
+        raise Refused(
+            f"not every data set allows a gradient norm of {tolerance:g}: the least is {least:.2g}"
+        )
+    return least if tolerance is None else float(tolerance)
+
+
+def _longest(problem, noise):
+    """A public radius that released weights exceed with a probability of at most e^-60."""
+    return problem.longest + float(noise.deviation) * (math.sqrt(problem.d) + 11) * (1 + 1e-9)
+
+
+def _proven(plan):
+    """The plan, whose delta is computed again from its own rounded numbers."""
+    if not plan.delta_at(plan.epsilon) <= plan.delta:
+        raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
+    return plan
+
+
+class Release(NamedTuple):
+    """Part -> integers, in units of 2^step of the plan's noise of that part."""
+
+    plan: Plan
+    parts: dict[str, list[int]]
+
+    def floats(self, part: str) -> np.ndarray:
+        """A part as floats: post-processing."""
+        unit = self.plan.noises[part].spacing
+        return np.array([float(each * unit) for each in self.parts[part]])
+
+
+def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
+    """The `Release` of a plan for rows of integers, with all randomness from a key.
+
+    V: (n, d), rows in units of 2^-20. y: (n,), labels -1 and 1, or targets in units of 2^-20; 0 in rows of
+    zeros. Rows that are too long are shortened, and labels clipped (`rows.bounded`), so that the guarantee
+    holds whatever is given.
+    """
+    problem = plan.problem
+    if V.shape != (problem.n, problem.d):
+        raise Refused(f"the plan is for {problem.n} rows of {problem.d} columns")
+    X, y = rows.bounded(V, y, problem.loss.residual)
+    pull = np.zeros(problem.d)
+    if plan.tilt is not None:
+        pull = tilt.draw(plan.tilt, Stream(key, "tilt"))
+    weights = tilt.minimiser(problem, X, y, pull, plan.tolerance)
+    noise = plan.noises["weights"]
+    found = Release(plan, {"weights": lattice.released(weights, noise, Stream(key, "weights"))})
+    beside = [part for part in plan.noises if part != "weights"]
+    if beside:
+        point = statistics.within(found.floats("weights"), plan.longest)
+        values = statistics.sums(beside, problem, X, y, point)
+        for part in beside:
+            stream = Stream(key, part)
+            found.parts[part] = lattice.released(values[part].tolist(), plan.noises[part], stream)
+    return found
+
+
+class Described(NamedTuple):
+    """weights (d,) without the ridge's bias, covariance (d, d), and which weights get intervals (d,).
+
+    unresolved (d, d): the part of the covariance that the Hessian's noise causes, as in `Linearised`.
+    """
+
+    weights: np.ndarray
+    covariance: np.ndarray
+    answered: np.ndarray
+    unresolved: np.ndarray
+
+
+def described(found: Release) -> Described:
+    """Weights with their covariance from a release of `noise_aware`: post-processing alone."""
+    plan, problem = found.plan, found.plan.problem
+    n, d, loss = problem.n, problem.d, problem.loss
+    noises = plan.noises
+    deviation = float(noises[statistics.HESSIAN].deviation) / n
+    hessian = statistics.matrix(found.floats(statistics.HESSIAN) / n, d)[None]
+    level = curvature_level(hessian, deviation)
+    hessian = floored(hessian, FLOOR * deviation)
+    scores, vague = None, np.zeros(1, dtype=bool)
+    if statistics.SCORES in noises:
+        scores = statistics.matrix(found.floats(statistics.SCORES) / n, d)[None]
+        scores = floored(scores, 0.0) * loss.kappa**2
+    elif statistics.SQUARE in noises:
+        size = loss.kappa**2 / n
+        v = found.floats(statistics.SQUARE) * size
+        scale = float(noises[statistics.SQUARE].deviation) * size
+        scores, vague = assumed(v, hessian, scale, loss)
+    weights = found.floats("weights")[None]
+    deviations = float(plan.tilt.noise.deviation), float(noises["weights"].deviation)
+    change = None if loss.residual else partial(logistic_change, level=level)
+    linear = linearise(weights, hessian, n, problem.lam, *deviations, scores, deviation, change)
+    info = said(linear, vague)
+    answered, unresolved = info["answered"][0], info["unresolved"][0]
+    return Described(linear.estimate[0], linear.covariance[0], answered, unresolved)

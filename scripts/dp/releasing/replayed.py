@@ -1,0 +1,40 @@
+"""Deterministic replay (`dp.replay`) of releases on lattices."""
+
+import math
+
+from dp.accounting import gaussian_epsilon
+from dp.releasing import lattice, models, rows, statistics
+from dp.replay import CHOICE, CLOSE, EXCEEDS, HOLDS, Replay
+
+
+def of_release(plan: models.Plan, first: tuple, second: tuple, key: bytes = bytes(32)) -> Replay:
+    """What a replay finds of a release on lattices, a plan.
+
+    first, second: (V, y) as for `dp.releasing.models.release`. Both releases have the same key, so their
+    noise is the same, and their integers differ by what is released before noise, exactly. Statistics at
+    the released weights are compared at those of the first release. A tilt is not additive.
+    """
+    integers = [models.release(plan, *side, key).parts["weights"] for side in (first, second)]
+    weights = models.Release(plan, {"weights": integers[0]}).floats("weights")
+    point = statistics.within(weights, plan.longest)
+    beside = [part for part in plan.noises if part != "weights"]
+    values = [
+        statistics.sums(
+            beside, plan.problem, *rows.bounded(*side, plan.problem.loss.residual), point
+        )
+        for side in (first, second)
+    ]
+    moved = {
+        part: [lattice.nearest(v[part].tolist(), plan.noises[part].step) for v in values]
+        for part in beside
+    }
+    if plan.tilt is None:
+        moved["weights"] = integers
+    mus = [math.dist(*pair) / plan.noises[part].scale for part, pair in moved.items()]
+    mu, most = math.hypot(*mus), float(lattice.together([plan.noises[part] for part in moved]))
+    if mu > most * (1 + CLOSE):
+        return Replay(EXCEEDS, f"this pair has mu = {mu:.6g}, where {most:.6g} is paid for", mu)
+    if plan.tilt is not None:
+        return Replay(CHOICE, f"a tilt; beside it, this pair has mu = {mu:.6g} of {most:.6g}", mu)
+    epsilon = gaussian_epsilon(1 / mu, plan.delta) if mu else 0.0
+    return Replay(HOLDS, f"this pair needs epsilon {epsilon:.6g}", mu, 0.0, epsilon)

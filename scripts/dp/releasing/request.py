@@ -1,0 +1,200 @@
+"""What is asked of a release, and what is refused before any row is read.
+
+A request holds public facts alone, and no path: the same people's rows may stand in another place.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NamedTuple
+
+from dp import losses
+from dp.errors import Refused
+from dp.mechanisms import MECHANISMS
+from dp.releasing import models, rows
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9_]{0,63}"
+CHOSEN_WITHOUT = "chosen without these rows"
+BENCHMARKED = "chosen without these rows, although a benchmark of them exists"
+PUBLIC_EXAMPLE = "public example"
+PREMISES = {
+    CHOSEN_WITHOUT: "Method, epsilon, columns, bounds and categories were chosen without a look at these "
+    "rows, and no result of a benchmark on them was seen.",
+    BENCHMARKED: "Method, epsilon, columns, bounds and categories were chosen without a look at these "
+    "rows. A benchmark of the same rows exists; nothing was chosen by its results.",
+    PUBLIC_EXAMPLE: "The rows are public. This release is an example and protects nobody.",
+}
+
+
+class Method(NamedTuple):
+    """plan: (n, d, epsilon, delta, **options) -> `models.Plan`.
+
+    numbers: whether it learns a number, None for both. options: those that it takes.
+    """
+
+    plan: Callable
+    numbers: bool | None
+    options: tuple[str, ...]
+
+
+def _weights_alone(n, d, epsilon, delta, loss, tau=0.25, **options):
+    if loss == "log_cosh":
+        loss = losses.LogCosh(tau)
+    return models.objective_perturbation(n, d, epsilon, delta, loss, **options)
+
+
+# Least and most of an option that is a number. Beyond, models are useless, or floats end.
+RANGES = {"output": (1e-6, 1), "covariance": (1e-6, 1), "radius": (1e-3, 1e6), "tau": (1e-3, 1e3)}
+SHARES = ("output", "covariance", "radius")
+METHODS = {
+    "noise_aware_logistic": Method(models.noise_aware_logistic, False, ("robust", *SHARES)),
+    "noise_aware_log_cosh": Method(models.noise_aware_log_cosh, True, ("robust", "tau", *SHARES)),
+    "gaussian_objective_perturbation": Method(_weights_alone, None, ("tau", "output", "radius")),
+}
+
+
+class Request(NamedTuple):
+    """name: of the release, in its book. schema: `rows.Schema.facts`. rows: the public number of lines.
+
+    unit: what one row is, in words. options: of the method, public. premise: one of `PREMISES`. holdout:
+    the share of rows on which errors are counted, None for none. taken_as_public: what else is taken as
+    public, although that may be doubted.
+    """
+
+    name: str
+    schema: dict
+    rows: int
+    unit: str
+    epsilon: float
+    delta: float
+    method: str
+    premise: str
+    options: dict = {}
+    holdout: float | None = None
+    title: str = ""
+    taken_as_public: str = ""
+
+    @staticmethod
+    def parsed(values: dict) -> "Request":
+        """A request from a dictionary, checked. Raises `Refused`, in one sentence."""
+        unknown = sorted(values.keys() - set(Request._fields))
+        missing = sorted(set(Request._fields[:8]) - values.keys())
+        if unknown or missing:
+            said = f"has no key {unknown[0]!r}" if unknown else f"needs the key {missing[0]!r}"
+            raise Refused(f"a release {said}")
+        values = json.loads(json.dumps(values))
+        for key in ("epsilon", "delta", "holdout"):
+            if isinstance(values.get(key), int) and not isinstance(values[key], bool):
+                values[key] = float(values[key])
+        return Request(**values).checked()
+
+    def checked(self) -> "Request":
+        """The request itself. Raises `Refused` for what could not be proven private."""
+        if not isinstance(self.name, str) or not re.fullmatch(NAME, self.name):
+            raise Refused("a release's name has letters, digits and underscores, at most 64")
+        if not isinstance(self.unit, str) or not self.unit.strip():
+            raise Refused("state the unit: what one row is, such as 'one row is one person'")
+        if self.premise not in PREMISES:
+            raise Refused(f"the premise is one of: {'; '.join(PREMISES)}")
+        if not isinstance(self.rows, int) or isinstance(self.rows, bool) or self.rows < 1:
+            raise Refused("state the number of rows, which is public")
+        for key in ("epsilon", "delta"):
+            value = getattr(self, key)
+            if not isinstance(value, float) or not 0 < value < math.inf:
+                raise Refused(f"{key} must be a positive number")
+        if self.delta * self.rows > 1:
+            raise Refused(
+                f"delta = {self.delta:g} is more than one over the {self.rows} rows, so a release of "
+                f"one whole row could satisfy it: make it far smaller"
+            )
+        self._check_method()
+        schema = rows.from_facts(self.schema)
+        if METHODS[self.method].numbers not in (None, schema.numbers):
+            other = [name for name, m in METHODS.items() if m.numbers in (None, schema.numbers)]
+            what = "a number" if schema.numbers else "two classes"
+            raise Refused(f"the target is {what}: the method is one of {', '.join(other)}")
+        if schema.constant is None:
+            raise Refused(
+                "a release needs the constant column: add the step `constant_feature: {}`"
+            )
+        if self.holdout is not None and not (
+            isinstance(self.holdout, float) and 0 < self.holdout < 1
+        ):
+            raise Refused("the holdout is a share of the rows, between 0 and 1")
+        return self
+
+    def _check_method(self):
+        known = ", ".join(METHODS)
+        if self.method not in METHODS:
+            if self.method in MECHANISMS.added():
+                why = "is a mechanism of your own, of which nothing is proven for a real machine"
+            elif self.method in MECHANISMS:
+                why = "draws in floating point, from a seed, and is for comparisons alone"
+            else:
+                why = "is no method"
+            raise Refused(f"{self.method!r} {why}: a release takes one of {known}")
+        if not isinstance(self.options, dict):
+            raise Refused("options are names with values")
+        if {"lam", "lambda"} & self.options.keys():
+            raise Refused("lambda follows from public numbers by rule, and cannot be given")
+        for key, value in self.options.items():
+            if key not in METHODS[self.method].options:
+                taken = ", ".join(METHODS[self.method].options)
+                raise Refused(f"{self.method} takes no option {key!r} here (it takes: {taken})")
+            _check_option(key, value)
+
+    def plan(self, n: int | None = None) -> models.Plan:
+        """The plan for n rows, by default all. Raises `Refused` for what cannot be proven."""
+        schema, n = rows.from_facts(self.schema), self.rows if n is None else n
+        options = dict(self.options)
+        if METHODS[self.method].numbers is None:
+            options["loss"] = "log_cosh" if schema.numbers else "logistic"
+        try:
+            return METHODS[self.method].plan(n, schema.d, self.epsilon, self.delta, **options)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise Refused(f"{self.method}: {error}") from None
+
+    @property
+    def classes(self) -> list[str] | None:
+        """Names of the labels -1 and 1, None for numbers."""
+        schema = rows.from_facts(self.schema)
+        return class_names(schema.columns[schema.target])
+
+    @property
+    def cost(self) -> tuple[Fraction, Fraction]:
+        """(epsilon, delta) as the decimals that they are written as."""
+        return Fraction(str(self.epsilon)), Fraction(str(self.delta))
+
+    def digest(self) -> str:
+        """SHA-256 of all that is asked for: a name of a release has one."""
+        return hashlib.sha256(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()
+
+
+def _check_option(key, value):
+    if key not in RANGES:
+        if not isinstance(value, bool):
+            raise Refused(f"the option {key!r} is true or false, not {value!r}")
+        return
+    low, high = RANGES[key]
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and low <= value <= high):
+        raise Refused(f"the option {key!r} is a number between {low:g} and {high:g}, not {value!r}")
+
+
+def class_names(target: rows.Column) -> list[str] | None:
+    """Names of the labels -1 and 1 of a target, None for numbers."""
+    if isinstance(target, rows.Number):
+        return None
+    if isinstance(target, rows.Category):
+        return [str(value) for value in target.values]
+    if target.above is not None:
+        return [f"at most {target.above}", f"above {target.above}"]
+    positive = " or ".join(map(_text, target.positive))
+    return [" or ".join(map(_text, target.negative)) or f"not {positive}", positive]
+
+
+def _text(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)

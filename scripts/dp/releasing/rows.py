@@ -1,0 +1,497 @@
+"""Records as rows of integers: a total function of one line of bytes, whose norm is bounded exactly.
+
+A file is split at line feeds only, and a line is a record whatever bytes it has. `Schema.record` makes a
+row v of integers from a line and public numbers alone, with ||v|| <= 2^20 exactly; the row is v 2^-20. No
+line is refused: if it has another number of cells, or a cell that is no number or in no category, then the
+record is the row of zeros with the label 0, which adds nothing to a gradient. Nobody is told, and n stays.
+So it is with a line of more than 64 KiB (or 200 bytes per column of the file, if that is more): the memory
+that a line takes is bounded by public numbers, and no line decides whether there is a release.
+So a changed line changes one row and nothing else, and no message, time or file says what was in it.
+
+A cell is a number if it is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs. (No
+underscores, other alphabets' digits, infinities, NaN or hexadecimals, which Python's `float` takes or
+knows.) Its value x is taken exactly, clipped to public bounds [low, high], and mapped to trunc(K (2 x -
+low - high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numbers, the categorical columns
+and the constant. A category is K in its own column, but the reference level of a column has none. So
+c K^2 <= 4^20 bounds the norm. With a public `radius` < 1 rows are divided by it first, and those that are
+too long are shortened. A missing cell is one of `EMPTY` that is no listed category; it is read as the
+column's `missing`, if it has one.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from dp.data.examples import BLOCK_ROWS, slices
+from dp.errors import Refused
+
+DIGITS = 20
+ONE = 1 << DIGITS  # the norm of the longest row
+WIDEST = 1 << 14  # most columns
+NUMBER = re.compile(rb"([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d+))?")
+LONGEST_CELL = 200  # bytes; a longer cell is no number
+LONGEST_LINE = 1 << 16  # bytes; a longer line is no record
+FAR = 1000  # a decimal exponent beyond which a number is 0 or beyond every bound
+KEPT = 1 << 16  # cells of a column whose value is remembered
+EMPTY = (
+    b"",
+    b"nan",
+    b"na",
+    b"n/a",
+    b"null",
+    b"?",
+)  # cells that are missing, in any case of letters
+Value = str | float | int | bool
+
+
+class Number(NamedTuple):
+    """A column of numbers with public bounds, which are taken as the decimals that they are written as."""
+
+    name: str
+    low: float | int | str
+    high: float | int | str
+    missing: Value | None = None
+
+
+class Category(NamedTuple):
+    """A column with public categories. Text is compared byte by byte, numbers by value.
+
+    reference: the level that has no column of its own, as in a regression table.
+    """
+
+    name: str
+    values: tuple[Value, ...]
+    reference: Value | None = None
+    missing: Value | None = None
+
+
+class Label(NamedTuple):
+    """A target whose values in `positive`, or numbers above `above`, are 1.
+
+    Those in `negative` are -1, or, if there are none, all others that are not missing (with `above`: all
+    other numbers).
+    """
+
+    name: str
+    positive: tuple[Value, ...] = ()
+    negative: tuple[Value, ...] = ()
+    above: float | int | str | None = None
+    missing: Value | None = None
+
+
+class Unused(NamedTuple):
+    """A column that is not looked at."""
+
+    name: str
+
+
+Column = Number | Category | Label | Unused
+KINDS = {"number": Number, "category": Category, "label": Label, "unused": Unused}
+
+
+class Schema:
+    """Public facts about a file, and the function of a line that they define.
+
+    columns: in the file's order. target: the name of the column that is predicted. A `Category` of two
+    values is the labels -1 and 1, as a `Label` is, and a `Number` is mapped to [-1, 1]. Raises `Refused`
+    for facts that define no rows.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        target: str,
+        separator: bytes = b",",
+        radius: float | str = 1,
+        constant: bool = True,
+    ) -> None:
+        names = [column.name for column in columns]
+        if len(set(names)) < len(names):
+            raise Refused("two columns have the same name: columns need different names")
+        if target not in names:
+            raise Refused(f"no column is the target {target!r}")
+        if len(separator) != 1 or separator in b'"\n\r+-.eE0123456789':
+            raise Refused("the separator is one byte that is in no number, such as a comma")
+        share = fraction(radius)
+        if share is None or not Fraction(1, 1000) <= share <= 1:
+            raise Refused(f"the radius must be between 0.001 and 1, not {radius}")
+        used = [c for c in columns if c.name != target and not isinstance(c, Unused)]
+        count = len(used) + constant
+        if not count:
+            raise Refused("no column is left to predict from")
+        squared = 4**DIGITS / Fraction(count)
+        self.each = math.floor(math.isqrt(math.floor(squared)) / share)
+        self.columns, self.radius = tuple(columns), radius
+        self.separator, self.names = separator, []
+        self.longest = max(LONGEST_LINE, LONGEST_CELL * len(columns))
+        self.cells: list[Callable | None] = []  # of a cell: (column, value), None if it has none
+        for column in columns:
+            if column.name == target:
+                self.numbers = isinstance(column, Number)
+                self.cells.append(_target(column))
+            elif isinstance(column, Unused):
+                self.cells.append(None)
+            else:
+                self.cells.append(_reader(column, len(self.names), self.each))
+                self.names += _titles(column)
+        self.target = names.index(target)
+        self.used = [k for k, cell in enumerate(self.cells) if cell and k != self.target]
+        self.constant = len(self.names) if constant else None
+        self.names += ["constant"] * constant
+        if len(self.names) > WIDEST:
+            raise Refused(f"{len(self.names)} columns are more than {WIDEST}")
+
+    @property
+    def d(self) -> int:
+        """Number of columns of a row."""
+        return len(self.names)
+
+    @property
+    def facts(self) -> dict:
+        """Everything that defines this schema, as JSON has it: `from_facts` is the inverse."""
+        kinds = {kind: name for name, kind in KINDS.items()}
+        columns = [{"kind": kinds[type(c)]} | _plain(c) for c in self.columns]
+        return {
+            "columns": columns,
+            "target": self.columns[self.target].name,
+            "separator": self.separator.decode(),
+            "radius": self.radius,
+            "constant": self.constant is not None,
+        }
+
+    def record(self, line: bytes, v: np.ndarray) -> int:
+        """Writes a line's row to v (d,), which is zeros, before it is shortened. Returns the label.
+
+        Labels are -1 and 1, or a target in units of 2^-20.
+        """
+        cells = self.split(line)
+        if cells is None:
+            return 0
+        label = self.cells[self.target](cells[self.target])
+        if label is None or not self.row([cells[k] for k in self.used], v):
+            return 0
+        return label
+
+    def split(self, line: bytes) -> list[bytes] | None:
+        """The cells of a line, one per column, or None if it is no record."""
+        cells = cells_of(line, self.separator) if len(line) <= self.longest else None
+        return None if cells is None or len(cells) != len(self.cells) else cells
+
+    def row(self, cells: Sequence[bytes], v: np.ndarray) -> bool:
+        """Writes the row of cells, one per column of `used`, to v (d,), which is zeros.
+
+        Returns False, and leaves v, if one of them has no value.
+        """
+        found = [self.cells[k](cell) for k, cell in zip(self.used, cells, strict=True)]
+        if None in found:
+            return False
+        for column, value in found:
+            if column is not None:
+                v[column] = value
+        if self.constant is not None:
+            v[self.constant] = self.each
+        return True
+
+    def rows(self, lines: Iterable[bytes], n: int) -> tuple[np.ndarray, np.ndarray]:
+        """V (n, d) of int32 in units of 2^-20, and labels (n,) of int32. n: the public number of lines.
+
+        Lines that are missing are rows of zeros, and those that are too many are left out.
+        """
+        V, y = np.zeros((n, self.d), np.int32), np.zeros(n, np.int32)
+        for i, line in zip(range(n), lines, strict=False):
+            y[i] = self.record(line, V[i])
+        return shortened(V), y
+
+
+def from_facts(facts: dict) -> Schema:
+    """The schema that `Schema.facts` describes."""
+    columns = []
+    for each in facts["columns"]:
+        rest = {key: tuple(v) if isinstance(v, list) else v for key, v in each.items()}
+        columns.append(KINDS[rest.pop("kind")](**rest))
+    separator = facts["separator"].encode()
+    return Schema(columns, facts["target"], separator, facts["radius"], facts["constant"])
+
+
+def _plain(column):
+    """A column's fields as JSON has them, without those that are not given."""
+    fields = column._asdict().items()
+    plain = {key: list(v) if isinstance(v, tuple) else v for key, v in fields}
+    return {key: v for key, v in plain.items() if v is not None}
+
+
+def header(data: bytes, separator: bytes = b",") -> list[str]:
+    """The names of a file's columns, from its first line."""
+    line = data.split(b"\n", 1)[0].removeprefix(b"\xef\xbb\xbf")
+    cells = cells_of(line, separator)
+    if cells is None:
+        raise Refused("the file's first line is no header of column names")
+    return [cell.decode(errors="replace").strip() for cell in cells]
+
+
+def split_lines(data: bytes, header: bool = True) -> list[bytes]:
+    """The records of a file: what is between line feeds, without the header. A last line may be ended."""
+    lines = data.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines[1:] if header else lines
+
+
+def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
+    """The cells of a line, or None. A cell may be quoted; a quote in it is then doubled."""
+    line = line.removesuffix(b"\r")
+    if b'"' not in line:
+        return [cell.strip(b" \t") for cell in line.split(separator)]
+    cells, at = [], 0
+    blank = b" \t".replace(separator, b"")
+    # Possessive: nothing is remembered to go back to, so a cell takes no memory beside its own.
+    quoted = re.compile(rb'[%b]*+"([^"]*+(?:""[^"]*+)*+)"[%b]*+' % (blank, blank))
+    while True:
+        match = quoted.match(line, at)
+        if match:
+            cell, at = match[1].replace(b'""', b'"'), match.end()
+        else:
+            end = line.find(separator, at)
+            end = len(line) if end < 0 else end
+            cell, at = line[at:end].strip(b" \t"), end
+            if b'"' in cell:
+                return None
+        cells.append(cell)
+        if at == len(line):
+            return cells
+        if line[at : at + 1] != separator:
+            return None
+        at += 1
+
+
+def decimal(cell: bytes) -> tuple[int, int] | None:
+    """(m, e) with the value m 10^e, or None if the cell is no number. Beyond FAR, e is 0 or FAR."""
+    match = NUMBER.fullmatch(cell) if len(cell) <= LONGEST_CELL else None
+    if match is None:
+        return None
+    sign, whole, rest, only, exponent = match.groups()
+    rest = rest or only or b""
+    m, e = int((whole or b"") + rest), int(exponent or 0) - len(rest)
+    if m == 0 or e < -FAR:
+        return 0, 0
+    return (-m if sign == b"-" else m), min(e, FAR)
+
+
+def _affine(column, largest):
+    """cell -> the value clipped to the column's bounds and mapped to [-largest, largest], or None."""
+    low, high = (_bound(column, value) for value in (column.low, column.high))
+    if not low < high:
+        raise Refused(f"the bounds of {column.name!r} must be [low, high] with low < high")
+    instead = None if column.missing is None else str(column.missing).encode()
+    if instead is not None and decimal(instead) is None:
+        raise Refused(f"missing cells of {column.name!r} must become a number")
+    common = math.lcm(low.denominator, high.denominator)
+    middle, width = int((low + high) * common), int((high - low) * common)
+
+    def read(cell):
+        if instead is not None and cell.lower() in EMPTY:
+            cell = instead
+        found = decimal(cell)
+        if found is None:
+            return None
+        m, e = found
+        up, down = (10**e, 1) if e >= 0 else (1, 10**-e)
+        over = largest * (2 * common * m * up - middle * down)
+        size = min(abs(over) // (width * down), largest)
+        return size if over > 0 else -size
+
+    return _remembered(read)
+
+
+def _bound(column, value):
+    found = fraction(value)
+    if found is None or abs(found) > 10**100 or found.denominator > 10**100:
+        raise Refused(f"{value!r} is not a bound of the numbers of {column.name!r}")
+    return found
+
+
+def fraction(value: float | str) -> Fraction | None:
+    """A number as the decimal that it is written as, or None."""
+    try:
+        return Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def _remembered(read):
+    """The same function, which remembers the first KEPT cells, as most columns have few values."""
+    known = {}
+
+    def remembered(cell):
+        if cell in known:
+            return known[cell]
+        value = read(cell)
+        if len(known) < KEPT:
+            known[cell] = value
+        return value
+
+    return remembered
+
+
+def _titles(column):
+    if isinstance(column, Number):
+        return [column.name]
+    return [f"{column.name}={value}" for value in column.values if value != column.reference]
+
+
+def _reader(column, first, each):
+    """cell -> (position in the row, value), or None. The position of a reference level is None."""
+    if isinstance(column, Number):
+        affine = _affine(column, each)
+
+        def number(cell):
+            value = affine(cell)
+            return None if value is None else (first, value)
+
+        return number
+    if isinstance(column, Label):
+        raise Refused(f"{column.name!r} is a label, and so it is the target")
+    if column.reference is not None and column.reference not in column.values:
+        raise Refused(f"{column.reference!r} is no category of {column.name!r}")
+    levels = [value for value in column.values if value != column.reference]
+    places = [levels.index(v) + first if v in levels else None for v in column.values]
+    return _looked_up(column, column.values, [(place, each) for place in places])
+
+
+def _target(column):
+    """cell -> label."""
+    if isinstance(column, Number):
+        return _affine(column, ONE)
+    if isinstance(column, Label):
+        return _label(column)
+    if isinstance(column, Unused) or len(column.values) != 2:
+        raise Refused("the target is a column of numbers, or has two categories")
+    return _looked_up(column, column.values, (-1, 1))
+
+
+def _label(column):
+    """cell -> -1 or 1, or None."""
+    if (column.above is None) == (not column.positive):
+        raise Refused(
+            f"{column.name!r} needs the values that are positive, or the number above which"
+        )
+    for value in (*column.positive, *column.negative):
+        if isinstance(value, bool):
+            raise Refused(
+                f"a label of {column.name!r} is {str(value).lower()}, which YAML also makes of yes, no, on "
+                f"and off: write quotes around it, and all between them as it stands in the file"
+            )
+    if column.above is None:
+        values = (*column.negative, *column.positive)
+        labels = [-1] * len(column.negative) + [1] * len(column.positive)
+        rest = None if column.negative else -1
+        return _looked_up(column, values, labels, rest)
+    threshold, instead = _bound(column, column.above), column.missing
+
+    def read(cell):
+        if instead is not None and cell.lower() in EMPTY:
+            cell = str(instead).encode()
+        found = decimal(cell)
+        return None if found is None else 1 if value_of(found) > threshold else -1
+
+    return _remembered(read)
+
+
+def _looked_up(column, values, results, rest=None):
+    """cell -> the result of the value that it is; `rest` for other cells that are not missing."""
+    known = {_key(value): result for value, result in zip(values, results, strict=True)}
+    if not known or len(known) < len(values):
+        raise Refused(f"the categories of {column.name!r} must be different, and at least one")
+    instead = None if column.missing is None else str(column.missing).encode()
+
+    def read(cell, replaced=False):
+        for key in (cell, cell.lower() if cell.lower() in (b"true", b"false") else None):
+            if key in known:
+                return known[key]
+        number = decimal(cell)
+        if number is not None and value_of(number) in known:
+            return known[value_of(number)]
+        if cell.lower() in EMPTY:
+            return None if instead is None or replaced else read(instead, True)
+        return rest
+
+    if instead is not None and read(instead, True) is None:
+        raise Refused(f"missing cells of {column.name!r} must become one of its categories")
+    return _remembered(read)
+
+
+def _key(value):
+    """What a cell is looked up by: bytes for text and for true and false, a fraction for numbers."""
+    if isinstance(value, bool):
+        return str(value).lower().encode()
+    return value.encode() if isinstance(value, str) else Fraction(str(value))
+
+
+def value_of(found: tuple[int, int]) -> Fraction:
+    """The number that `decimal` has read."""
+    m, e = found
+    return Fraction(m * 10**e) if e >= 0 else Fraction(m, 10**-e)
+
+
+def shortened(V: np.ndarray) -> np.ndarray:
+    """Rows (n, d) of int32 with squared norms of at most 4^20, exactly; those that are longer shortened.
+
+    V: integers, clipped to a size of 2^31. A row v becomes trunc(2^20 v/r) with r = ceil(||v||) > 2^20,
+    whose norm is at most 2^20 ||v||/r <= 2^20. Row by row, in integers. Rows whose squares could overflow
+    are halved first, which leaves them too long.
+    """
+    out = np.empty(V.shape, np.int32)
+    for part in slices(len(V), BLOCK_ROWS):
+        block = np.clip(V[part].astype(np.int64), -(1 << 31), 1 << 31)
+        # A number above 2^23 alone makes the row too long; at 2^23, 2^14 squares sum to 2^60.
+        while (large := (np.abs(block) > 1 << 23).any(axis=1)).any():
+            block[large] = np.where(block[large] < 0, -(-block[large] // 2), block[large] // 2)
+        squares = np.einsum("ij,ij->i", block, block)
+        long = np.flatnonzero(squares > ONE * ONE)
+        if len(long):
+            length = np.sqrt(squares[long].astype(float)).astype(np.int64)
+            for _ in range(2):  # the root of a rounded number may be less by one
+                length += length * length < squares[long]
+            sizes = (np.abs(block[long]) << DIGITS) // length[:, None]
+            block[long] = np.where(block[long] < 0, -sizes, sizes)
+        out[part] = block
+    return out
+
+
+def bounded(V: np.ndarray, y: np.ndarray, numbers: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(X, y) for a release: X (n, d) of float32, exactly v 2^-20, and y of float64. Any integers may come.
+
+    y: labels, of which only the sign counts (0 makes the row one of zeros), or with `numbers` targets in
+    units of 2^-20, which are clipped.
+    """
+    V, y = np.asarray(V), np.asarray(y)
+    if V.dtype.kind not in "iu" or y.dtype.kind not in "iu":
+        raise Refused("rows and labels must be integers, in units of 2^-20")
+    if V.ndim != 2 or y.shape != V.shape[:1] or V.shape[1] > WIDEST:
+        raise Refused(f"rows are (n, d) with d <= {WIDEST}, and labels (n,)")
+    X, y = shortened(V).astype(np.float32), y.astype(np.int64)
+    X *= np.float32(1 / ONE)
+    if numbers:
+        return X, np.clip(y, -ONE, ONE) / ONE
+    X[y == 0] = 0
+    return X, np.sign(y).astype(float)
+
+
+def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """(V, y) for rows that are floats of norm at most `bound`, public: truncated and shortened, row by row.
+
+    A row with a number that is not finite becomes zeros. y: labels -1 and 1, or numbers in [-1, 1] if they
+    are floats.
+    """
+    scaled = np.asarray(X, dtype=float) * (ONE / bound)
+    whole = np.isfinite(scaled).all(axis=1, keepdims=True)
+    scaled = np.clip(np.where(whole, scaled, 0.0), -float(1 << 30), float(1 << 30))
+    V = shortened(np.trunc(scaled).astype(np.int64))
+    y = np.asarray(y)
+    if y.dtype.kind == "f":
+        y = np.trunc(np.clip(np.nan_to_num(y), -1.0, 1.0) * ONE).astype(np.int32)
+    return V, y * whole[:, 0]

@@ -1,0 +1,308 @@
+"""A minimiser whose gradient is certified on every data set, and what its release on a lattice costs.
+
+The objective is J(w) = mean of n losses + lam/2 ||w||^2 + B.w/n, with rows of norm at most 1 in units of
+2^-20 (`dp.releasing.rows`), n and lam > 0 public. kappa and c bound |l'| and l'', so J has curvatures in
+[lam, c + lam]. u = 2^-53.
+
+THEOREM 1. Let h and g be powers of two, sigma in hZ, s in gZ, Lambda = n lam. (1) Draw B ~ N_h(sigma^2)^d.
+(2) By any method find a w with ||grad J(w)|| <= tau. (3) Release rnd_g(w) + N_g(s^2)^d. Let step 2 succeed
+on every data set whenever ||B|| <= T, and let ||B|| > T have a probability of at most beta. Then for every
+epsilon >= 0 the release is (epsilon, delta + (1 + e^epsilon) eta)-DP under replace-one, where delta is
+`gaussian_tilt.composed_delta`(epsilon, kappa/sigma, D/s, 1/Lambda),
+
+    D = 2 tau/lam + h sqrt(d)/Lambda + g sqrt(d),   eta = d (gamma(sigma/h) + gamma(s/g)) + beta.
+
+Proof. Consider b ~ N(0, sigma^2 I), B = rnd_h(b), the exact minimiser in w's place where ||B|| > T, and
+rnd_g(N(0, s^2 I)) as noise. (i) The minimiser w*(b) has the profile proven in `gaussian_tilt`. (ii) Given
+the data, b is a function of w*(b); hence B is, and so is w, up to randomness of its own. By strong
+convexity ||w*(b) - w*(B)|| <= ||b - B||/Lambda <= h sqrt(d)/(2 Lambda), and ||w - w*(B)|| <= tau/lam. So
+C = rnd_g(w) is within D/2 of w*(b) on every data set: given w*, C + N(0, s^2 I) is D/s-GDP, as in
+`lattice`'s lemma 2. (iii) Adaptive composition gives delta for both, and rounding is post-processing.
+(iv) By lemma 1 the program's law is within eta of this one on every data set, which `lattice.failure`
+counts.
+
+Without the output noise nothing would hold: neighbours' minimisers lie on nearly disjoint sets of points.
+
+THE CERTIFICATE trusts no solver. `gradient` evaluates grad J at a point that is given as hi + lo, two
+vectors of floats whose sum is meant exactly. With X = v 2^-20 and v integers:
+
+- hi = k q with integers k, ||k|| < 2^33, and ||v|| <= 2^20. All partial sums of v.k are integers below
+  2^53, so X hi is *exact* in any order of summation. |lo_j| <= q/2 and q <= 2^-31 ||w||, so X lo is wrong
+  by at most (d+2) u sqrt(d) q/2. Their sum is rounded once: a relative u of the score, which is at most
+  |z| + 1.
+- The slope, in units of kappa, has at most ten roundings (P2: 8 u for exp or tanh). Since |z| l''(z) <=
+  |l'(z)| for log-cosh and 0.3 for logistic loss, z's relative error adds less than 2 u. So the slope l' is
+  within 12 u kappa + c u (1 + (d+2) sqrt(d) 2^-32 ||w||).
+- Slopes are split, too: multiples of 2^-21, and a rest of at most 2^-22. In blocks of 2^11 rows, sums of
+  products of the first parts are integers below 2^53 in units of 2^-41, so they are exact; the rest's
+  error is (2^11 + 2) 2^-22 u a row. Block sums are added by `math.fsum`, with one rounding.
+- The mean, the factor kappa and three additions are rounded: 6 u kappa, 6 u lam ||w||, 5 u T/n.
+
+So with t >= ||w|| the evaluated gradient is within
+
+    rho(t) = 1.02 u (20 kappa + 2 c (1 + (d+2) sqrt(d) 2^-32 t) + 6 lam t + 5 T/n) + 1e-290
+
+of the true one. It does not grow with n. (P1 is needed for X lo and the rests; P3 everywhere; 1e-290 covers
+results below the normal range, also if they are flushed to zero.) The norm is `math.hypot`'s. The point is
+certified if ||g|| (1 + 1e-12) + rho(||w||) <= tau.
+
+LEMMA 3 (what a solver cannot do, descent does). Let m = ceil(sqrt((c + lam)/lam)), L = lam m^2, theta =
+1/m, and g(y) a gradient with an error of at most rho. From x = v = 0, repeat
+
+    y = (m x + v)/(m + 1);   x' = y - g/L;   v' = ((m - 1) v + y)/m - m g/L.
+
+Let F = J - min J and P = F(x) + lam/2 ||v - w*||^2. After K = ceil(2.1 m ln(P_0 lam/(8 rho^2))) + 1 steps,
+P <= 8.2 rho^2/lam, and that stays so.
+Proof. With e the error and p = ((m - 1) v + y)/m: F(x') <= F(y) - ||g||^2/(2L) + e.g/L, because c + lam
+<= L. ||v' - w*||^2 lam/2 = lam/2 ||p - w*||^2 - theta g.(p - w*) + ||g||^2/(2L). The squares cancel.
+Since theta (p - w*) = (1 - theta)(y - x) + theta (y - w*), convexity, and strong convexity towards w*,
+give
+
+    P' <= (1 - theta) P + e.(g/L - theta (p - w*)) = (1 - theta) P - theta e.(v' - w*)
+       <= (1 - theta) P + theta rho sqrt(2 P'/lam).
+
+If P' >= 8 rho^2/lam, then the last term is at most theta P'/2, so P' <= (1 - theta/2) P. If P is below
+that, so is P'. x, y and v are integers in units of 2^-96, and floor divisions move them by at most
+sqrt(d) 2^-96. Such a move of y acts as one of v by m + 1 times as much. Together they act like a further
+error of 4 L sqrt(d) 2^-96 of the gradient, which `Effort` includes in rho and which the constants 2.1 and
+8.2 cover.
+
+At such an x, ||grad J||^2 <= 2 L F <= 16.4 m^2 rho^2. So the certificate is met if tau >= (4.1 m + 3) rho.
+All iterates stay within sqrt(2 P_0/lam) of w*. J(0) <= l(0) and l >= 0 give ||w*|| <= W = (2 T/n +
+sqrt(2 lam l(0)))/lam, F(0) <= l(0) + (T/n)^2/(2 lam) and P_0 <= lam W^2. So iterates are within 2.5 W, and
+rho is rho(2.5 W). A solver's point a with a gradient norm of at most G may replace 0 if G <= lam W: there
+P <= G^2/lam and the same bounds hold.
+"""
+
+import math
+import warnings
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from dp import losses
+from dp.data.examples import slices
+from dp.errors import Refused
+from dp.releasing import lattice
+from dp.releasing.draws import Stream
+from dp.solvers.newton import minimise
+
+U = 2.0**-53
+BLOCK = 2048  # rows of a block in which sums of rounded slopes are exact
+FIXED = 96  # binary digits behind the point of descent's iterates
+LONGEST = 10**14  # most numbers that a descent may have to read: hours
+EVERY = 50  # steps of descent between attempts at a certificate
+REACH = Fraction(10_954_452, 10**6)  # above sqrt(120), see `dp.noise.gaussian_reach`
+
+
+class Problem(NamedTuple):
+    """The public part of an objective. loss: logistic or log-cosh. pull: T/n >= ||B||/n."""
+
+    n: int
+    d: int
+    lam: float
+    loss: losses.MarginLoss
+    pull: float = 0.0
+
+    @property
+    def longest(self) -> float:
+        """W >= ||minimiser||, rounded up."""
+        inner = math.sqrt(2 * self.lam * self.loss.at_zero())
+        return (2 * self.pull + inner) / self.lam * (1 + 1e-9)
+
+    def low(self, size: float) -> float:
+        """How wrong X lo of the module's docstring is, in units of u, at a point of this norm."""
+        return (self.d + 2) * math.sqrt(self.d) * 2.0**-32 * size
+
+    def rounding(self, size: float) -> float:
+        """rho(size) of the module's docstring."""
+        kappa, c, low = self.loss.kappa, self.loss.c, self.low(size)
+        total = 20 * kappa + 2 * c * (1 + low) + 6 * self.lam * size + 5 * self.pull
+        return 1.02 * U * total + 1e-290
+
+
+class Effort(NamedTuple):
+    """Lemma 3 in numbers. m: root of the condition number. steps: K. least: the least tolerance."""
+
+    m: int
+    steps: int
+    least: float
+
+
+def effort(problem: Problem) -> Effort:
+    """`Effort` from public numbers alone. Raises `Refused` if descent could take too long."""
+    lam, c = Fraction(problem.lam), Fraction(problem.loss.c)
+    m = math.isqrt(math.ceil((c + lam) / lam) - 1) + 1
+    smooth, size = problem.lam * m * m, problem.longest
+    if not (size < 1e100 and smooth < 1e100):
+        raise Refused("numbers so large may overflow: give a larger lambda")
+    digits = 5 * 2.0**-FIXED + 2.5 * size * 2.0**-84  # of iterates, and of lo in `split`
+    rho = problem.rounding(2.5 * size) + smooth * math.sqrt(problem.d) * digits
+    ratio = (problem.lam * size / rho) ** 2 / 8
+    steps = math.ceil(2.1 * m * math.log(max(ratio, 1.0)) * (1 + 1e-9)) + 1
+    if steps * problem.n * problem.d > LONGEST:
+        raise Refused(
+            f"at n = {problem.n} and lambda = {problem.lam:g}, a descent that succeeds on every data set "
+            f"could take {steps:,} passes over the rows: give a larger lambda"
+        )
+    return Effort(m, steps, (4.1 * m + 3) * rho * (1 + 1e-9))
+
+
+def split(point: list[Fraction] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(hi, lo) of the module's docstring: floats, or fractions rounded to 2^-53 of lo's last place."""
+    first = np.array([float(value) for value in point])
+    size = math.hypot(*first)
+    if size < 1e-200 or not math.isfinite(size):  # scores of such a point are far below rho
+        return first, np.zeros_like(first)
+    unit = 2.0 ** (math.frexp(size)[1] - 32)
+    hi = np.rint(first / unit) * unit
+    lo = [float(Fraction(value) - Fraction(each)) for value, each in zip(point, hi, strict=True)]
+    return hi, np.array(lo)
+
+
+def unit_slopes(loss: losses.MarginLoss, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Slopes l' in units of kappa, times the label for a loss of margins, (rows,): in [-1, 1]."""
+    z = loss.arguments(scores, y)
+    if loss.residual:
+        return np.tanh(z * (1 / loss.tau))
+    with np.errstate(over="ignore"):
+        return -y / (1 + np.exp(z))
+
+
+def gradient(
+    problem: Problem,
+    X: np.ndarray,
+    y: np.ndarray,
+    hi: np.ndarray,
+    lo: np.ndarray,
+    pull: np.ndarray,
+) -> np.ndarray:
+    """The gradient at hi + lo, within `Problem.rounding`. X: (n, d), multiples of 2^-20. pull: B/n."""
+    point, parts = np.stack([hi, lo], axis=1), []
+    for rows in slices(problem.n, BLOCK):
+        block = X[rows].astype(float)
+        scores = block @ point
+        slope = unit_slopes(problem.loss, scores[:, 0] + scores[:, 1], y[rows])
+        first = np.rint(slope * 2.0**21) * 2.0**-21
+        parts.append(block.T @ np.stack([first, slope - first], axis=1))
+    sums = np.concatenate(parts, axis=1)
+    mean = np.array([math.fsum(row) for row in sums]) / problem.n
+    mean = mean * problem.loss.kappa + problem.lam * hi
+    return mean + problem.lam * lo + pull
+
+
+def certified(problem: Problem, g: np.ndarray, size: float, tolerance: float) -> bool:
+    """Whether the true gradient's norm is at most `tolerance`, given the evaluated one at norm `size`."""
+    norm = math.hypot(*g) * (1 + 1e-12)
+    return norm + problem.rounding(size * (1 + 1e-12)) <= tolerance * (1 - 1e-15)
+
+
+def descend(
+    problem: Problem,
+    X: np.ndarray,
+    y: np.ndarray,
+    pull: np.ndarray,
+    tolerance: float,
+    start: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """(hi, lo, steps) of a certified point, by lemma 3. start: floats, None for 0."""
+    m, limit, _ = effort(problem)
+    lam = Fraction(problem.lam)
+    # step g/L in units of 2^-FIXED, from g in units of 2^-(FIXED + 64)
+    over, under = lam.denominator, lam.numerator * m * m << 64
+    x = _fixed(np.zeros(problem.d) if start is None else start, FIXED)
+    v = x.copy()
+    for step in range(limit + 1):
+        if step % EVERY == 0 or step == limit:
+            hi, lo, size = _floats(x)
+            g = gradient(problem, X, y, hi, lo, pull)
+            if certified(problem, g, size, tolerance):
+                return hi, lo, step
+        ahead = (m * x + v) // (m + 1)
+        hi, lo, _ = _floats(ahead)
+        g = _fixed(gradient(problem, X, y, hi, lo, pull), FIXED + 64)
+        g = g * over // under
+        x, v = ahead - g, ((m - 1) * v + ahead) // m - m * g
+    raise RuntimeError("no certificate after the proven number of steps: P1 to P4 do not hold here")
+
+
+def _fixed(values, digits):
+    """Floats as integers in units of 2^-digits, an array of Python's integers, rounded towards 0."""
+    return np.array([int(math.ldexp(value, digits)) for value in values.tolist()], dtype=object)
+
+
+def _floats(x):
+    """(hi, lo, norm) of a point in units of 2^-FIXED."""
+    hi, lo = split([Fraction(int(value), 1 << FIXED) for value in x])
+    return hi, lo, math.hypot(*hi) * (1 + 1e-6) + math.hypot(*lo)
+
+
+def minimiser(
+    problem: Problem, X: np.ndarray, y: np.ndarray, tilt: np.ndarray, tolerance: float
+) -> list[Fraction]:
+    """A point with a gradient norm of at most `tolerance`, on any rows: Newton's method, then descent.
+
+    tilt: B, whose norm is at most n `problem.pull`. (If it is longer, which has the probability beta, this
+    is the best point that is found.)
+    """
+    pull, labels = tilt / problem.n, y
+    if not problem.loss.residual:
+        labels = np.where(y == 0, 1, y)  # rows of zeros, whose label is 0, count nothing
+    weights = _solved(
+        X, labels, problem.lam, linear=tilt, loss=problem.loss, tolerance=tolerance / 2
+    )
+    start, size = None, math.hypot(*weights[0])
+    if math.isfinite(size):
+        hi, lo = split(weights[0])
+        g = gradient(problem, X, y, hi, lo, pull)
+        if certified(problem, g, size, tolerance):
+            return _exact(hi, lo)
+        norm = math.hypot(*g) + problem.rounding(size)
+        start = weights[0] if norm <= problem.lam * problem.longest else None
+    return _exact(*descend(problem, X, y, pull, tolerance, start)[:2])
+
+
+def _solved(*arguments, **named):
+    """The solver's weights (1, d), or NaN: nothing that it raises or warns of may be seen."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return minimise(*arguments, **named)[0]
+        except Exception:  # whatever it is, descent succeeds
+            return np.full((1, arguments[0].shape[1]), np.nan)
+
+
+def _exact(hi, lo):
+    return [Fraction(a) + Fraction(b) for a, b in zip(hi.tolist(), lo.tolist(), strict=True)]
+
+
+class Tilt(NamedTuple):
+    """Theorem 1 in numbers. noise: of the tilt beside the *sum* of losses. reach: T."""
+
+    noise: lattice.Noise
+    reach: Fraction
+
+
+def tilt(deviation: float, kappa: float, d: int, bits: int = lattice.BITS) -> Tilt:
+    """The `Tilt` of at least this standard deviation. Its Gaussian parameter is kappa over it."""
+    step = lattice.step_below(Fraction(deviation), bits)
+    scale = math.ceil(Fraction(deviation) / lattice.spacing(step))
+    noise = lattice.Noise(step, scale, d, Fraction(kappa) / (scale * lattice.spacing(step)))
+    reach = (noise.deviation + noise.spacing) * (lattice.root(Fraction(d)) + REACH)
+    if reach / noise.spacing >= 1 << 53:
+        raise Refused(f"tilts of {d} coordinates on this lattice are no floats: take fewer columns")
+    return Tilt(noise, reach)
+
+
+def moved(problem: Problem, tilt_step: int | None, tolerance: float) -> Fraction:
+    """D of theorem 1 without g sqrt(d), which `lattice.covering` adds."""
+    rounding = 0
+    if tilt_step is not None:
+        rounding = lattice.spacing(tilt_step) * lattice.root(Fraction(problem.d)) / problem.n
+    return (2 * Fraction(tolerance) + rounding) / Fraction(problem.lam)
+
+
+def draw(plan: Tilt, stream: Stream) -> np.ndarray:
+    """The tilt B as floats, exactly."""
+    return np.array([float(each * plan.noise.spacing) for each in plan.noise.draw(stream)])

@@ -1,0 +1,88 @@
+"""Predictions of a published model for new records: post-processing, which costs no privacy.
+
+A new record is read as the rows were (`dp.releasing.rows`): clipped to the same bounds, missing cells
+replaced by the same values. One that has no row, because a cell is no number or in no category, has no
+prediction.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from dp.errors import Refused
+from dp.releasing import files, rows
+
+BLOCK = 1 << 14  # records that are read together
+
+
+def names(model: files.Model) -> list[str]:
+    """The columns that a record needs, in the order of `design`'s cells."""
+    schema = model.schema
+    return [schema.columns[k].name for k in schema.used]
+
+
+def design(model: files.Model, records: Sequence[Sequence[bytes] | None]) -> np.ndarray:
+    """Rows (n, d) of records' cells, one per column of `names`. NaN where a record has no row."""
+    schema = model.schema
+    V, some = np.zeros((len(records), schema.d), np.int32), np.zeros(len(records), dtype=bool)
+    for i, cells in enumerate(records):
+        some[i] = cells is not None and schema.row(cells, V[i])
+    X = rows.shortened(V) / rows.ONE
+    X[~some] = np.nan
+    return X
+
+
+def scores(model: files.Model, X: np.ndarray) -> np.ndarray:
+    """Log odds of the second class, or numbers in the target's own units, (n,). X: by `design`."""
+    found = X @ model.weights
+    if model.target is None:
+        return found
+    low, high = model.target
+    return low + (high - low) * (np.clip(found, -1, 1) + 1) / 2
+
+
+def probabilities(found: np.ndarray) -> np.ndarray:
+    """Of the second class, from log odds."""
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-found))
+
+
+def classes(found: np.ndarray) -> np.ndarray:
+    """0 or 1, from log odds without NaN. Log odds of 0 are of the first class, as in `holdout`."""
+    return (found > 0).astype(int)
+
+
+def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
+    """Rows of a file of predictions, its header first, from a CSV with a header.
+
+    Columns may come in any order, beside others, and without the target; `Refused` if one is missing. A
+    record without a prediction has empty cells.
+    """
+    separator = model.schema.separator
+    header, lines = rows.header(data, separator), rows.split_lines(data)
+    missing = [name for name in names(model) if name not in header]
+    if missing:
+        raise Refused(f"the file has no column {missing[0]!r}, which the model needs")
+    if any(header.count(name) > 1 for name in names(model)):
+        raise Refused(
+            "the file has a column twice that the model needs: columns need different names"
+        )
+    places = [header.index(name) for name in names(model)]
+    yield ("prediction",) if model.classes is None else ("prediction", "probability")
+    for start in range(0, len(lines), BLOCK):
+        cells = [rows.cells_of(line, separator) for line in lines[start : start + BLOCK]]
+        records = [
+            [each[k] for k in places] if each and len(each) == len(header) else None
+            for each in cells
+        ]
+        yield from _said(model, scores(model, design(model, records)))
+
+
+def _said(model, found):
+    for value in found.tolist():
+        if value != value:
+            yield ("",) if model.classes is None else ("", "")
+        elif model.classes is None:
+            yield (f"{value:.9g}",)
+        else:
+            yield model.classes[int(value > 0)], f"{float(probabilities(np.array(value))):.9g}"

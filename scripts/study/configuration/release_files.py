@@ -1,0 +1,47 @@
+"""Files of releases, config/releases/<name>.yaml, and the data sets that they name."""
+
+from study import paths
+from study.configuration.validation import ConfigError, nearest, problem, read_yaml, validate
+
+
+def files():
+    """Release -> its file; a study's own take the place of shipped ones."""
+    return {path.stem: path for path in paths.configuration("releases/*.yaml")}
+
+
+def read(name):
+    """(file, its values with defaults). Raises ConfigError."""
+    known = files()
+    if name not in known:
+        text = f"no release {name!r}{nearest(name, known)}"
+        raise ConfigError(f"config/releases: {text}" if known else "config/releases: there is none")
+    return known[name], validate(read_yaml(known[name]), "release", known[name])
+
+
+def entry(name, where):
+    """(file, a data set's entry), with `steps` only if they are written. where: what names it."""
+    found = {}
+    for path in paths.configuration("datasets.yaml"):
+        raw = read_yaml(path)
+        for key, each in validate(raw, "datasets", path).items():
+            if "steps" not in raw[key]:
+                del each["steps"]
+            found[key] = path, each
+    if name not in found:
+        raise problem(where, "data", f"no data set {name!r}{nearest(name, found)}")
+    return found[name]
+
+
+def downloads():
+    """Names of files that are downloaded."""
+    return {key for path in paths.configuration("files.yaml") for key in read_yaml(path)}
+
+
+def download(name):
+    """The path of a release's rows in a list, if they are downloaded, since a job must do that first."""
+    try:
+        file, values = read(name)
+        rows = entry(values["data"], file)[1]["source"].get("csv")
+    except ConfigError:  # the release's own job says what is wrong
+        return []
+    return [f"{paths.RAW}/{rows}"] if isinstance(rows, str) and rows in downloads() else []

@@ -1,0 +1,263 @@
+"""Releases, config/releases/<name>.yaml: what is asked for, and what is refused before a row is read.
+
+A release's columns are those of its data set in datasets.yaml. The file's header line is read for their
+order, and nothing behind it.
+"""
+
+import gzip
+import math
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from dp.data.preparation import STEPS
+from dp.errors import Refused
+from dp.releasing import making, rows
+from dp.releasing.book import MODEL, Book, Budget
+from dp.releasing.request import BENCHMARKED, CHOSEN_WITHOUT, PUBLIC_EXAMPLE, Request
+from study import paths
+from study.configuration.release_files import download, downloads, read
+from study.configuration.release_files import entry as data_set
+from study.configuration.validation import nearest, problem, read_yaml
+from study.data.readers import other_delimiter
+
+SUFFIXES = (".parquet", ".pkl", ".pickle", ".zip", ".xz", ".bz2", ".tgz", ".tar.gz")
+
+
+class Asked(NamedTuple):
+    """request: what is asked for. book: its book. path: the file of rows; header: whether it has one."""
+
+    request: Request
+    book: Book
+    path: Path
+    header: bool
+
+
+def load(name):
+    """What a release asks for: `Asked`. Raises ConfigError, or `Refused`, in one sentence."""
+    file, values = read(name)
+    place, entry = data_set(values["data"], file)
+    try:
+        path = _path(entry)
+        source = entry["source"]
+        header = "names" not in source
+        separator = source.get("delimiter", ",").encode()
+        names = _header(path, separator) if header else source["names"]
+        schema = _schema(entry, names, separator, values)
+    except Refused as error:
+        raise problem(place, values["data"], str(error)) from None
+    try:
+        _check_benchmarks(values, path)
+        request = Request.parsed(
+            {key: values[key] for key in Request._fields if key in values}
+            | {"name": name, "schema": schema.facts, "unit": values["unit"] + _group(entry)}
+            | {"taken_as_public": entry.get("premise", "")}
+        )
+        book = Book(values["book"], Budget.of(values["budget"]), request.unit)
+    except Refused as error:
+        raise problem(file, "", str(error)) from None
+    return Asked(request, book, path, header)
+
+
+def check(name):
+    """Raises `load`'s errors and `Refused` if a release cannot be made. Downloads may be missing yet.
+
+    With how many threads its job will sum is not known here, so the job checks its arithmetic.
+    """
+    if any(not Path(path).exists() for path in download(name)):
+        return
+    asked = load(name)
+    check_place(asked, f"releases/{name}")
+    with asked.book.locked() as book:
+        known = {key: value for key, value in making.made_by().items() if key != "arithmetic"}
+        if book.stored(asked.request, known) is None:
+            making.planned(asked.request)
+
+
+def check_place(asked, folder):
+    """Raises `Refused` if a folder has a model that the book does not have: two draws were published."""
+    there = Path(folder) / MODEL
+    own = asked.book.path / asked.request.name / MODEL
+    if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):
+        raise Refused(
+            f"{there} is a model of this name that {asked.book.path} did not make: what it has "
+            f"cost is not in this book. Use the book that made it, or another name; "
+            f"or take it away, if nobody has seen it"
+        )
+
+
+def _path(entry):
+    """The file of rows. Raises `Refused` unless it is one text file."""
+    source = entry["source"]
+    if not isinstance(source.get("csv"), str):
+        raise Refused("a release takes rows from one file: `source: {csv: ..}`")
+    for key in ("member", "comment"):
+        if key in source:
+            raise Refused(f"source.{key}: a release reads every line as a row: leave it out")
+    file = source["csv"]
+    if "://" in file or file.lower().endswith(SUFFIXES):
+        raise Refused("a release reads a file of text, also .gz: save the table as CSV")
+    path = _local(file)
+    if not path.is_file():
+        known = file in downloads()
+        what = f"`snakemake --cores 1 -- {path}` downloads it" if known else "put it there"
+        raise Refused(f"source.csv: no file {str(path)!r}; {what}")
+    return path
+
+
+def _local(file):
+    """Where a file that an entry names is."""
+    return Path(f"{paths.RAW}/{file}" if file in downloads() else file).expanduser()
+
+
+def _header(path, separator):
+    """Names of a file's columns. Reads its first line alone."""
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as handle:
+            line = handle.readline(1 << 20)
+    except OSError as error:
+        raise Refused(f"source.csv: {path} cannot be read ({error.strerror})") from None
+    return rows.header(line, separator)
+
+
+def _schema(entry, names, separator, values):
+    """`rows.Schema` of an entry. names: of the file's columns, in order; None for one that is not used."""
+    _check_entry(entry)
+    if entry["source"].get("rows", values["rows"]) != values["rows"]:
+        raise Refused(f"source.rows: is not the {values['rows']} of the release")
+    target = entry["target"]["column"] if "target" in entry else entry["label"]
+    bounds, categories = entry.get("bounds", {}), entry.get("categories", {})
+    references = values.get("reference", {})
+    missing = {k: v for k, v in entry.get("missing", {}).items() if v != "drop"}
+    for name in (target, *(key for key in bounds if key != "*"), *categories):
+        if name not in names:
+            known = list(filter(None, names))
+            separator = entry["source"].get("delimiter", ",")
+            other = "names" not in entry["source"] and other_delimiter(known, separator, name)
+            said = f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
+            raise Refused(
+                f"the file has no column {name!r}{said if other else nearest(name, known)}"
+            )
+    for name, level in references.items():
+        if level not in categories.get(name, ()):
+            raise Refused(f"reference: {level!r} is no category of a column {name!r}")
+    columns = []
+    for k, name in enumerate(names):
+        value = missing.get(name)
+        if name == target:
+            columns.append(_target(entry, values, value))
+        elif name in categories:
+            levels = tuple(categories[name])
+            reference = references.get(name, levels[0])
+            columns.append(rows.Category(name, levels, reference, value))
+        elif name is not None and (name in bounds or "*" in bounds):
+            columns.append(rows.Number(name, *bounds.get(name, bounds.get("*")), value))
+        else:
+            columns.append(rows.Unused(f"column {k + 1}" if name is None else name))
+    used = sum(isinstance(c, rows.Number | rows.Category) and c.name != target for c in columns)
+    return rows.Schema(columns, target, separator, _radius(entry, used + 1))
+
+
+def _target(entry, values, missing):
+    if "target" in entry:
+        return rows.Number(entry["target"]["column"], *entry["target"]["bounds"], missing)
+    positive, negative = entry["positive"], values.get("negative", [])
+    if isinstance(positive, dict):
+        if negative:
+            raise Refused("`negative` is for labels, and here they are numbers above another one")
+        return rows.Label(entry["label"], above=positive["above"], missing=missing)
+    positive, negative = (
+        tuple(each) if isinstance(each, list) else (each,) for each in (positive, negative)
+    )
+    return rows.Label(entry["label"], positive, negative, missing=missing)
+
+
+def _check_entry(entry):
+    """Refuses what other private rows, or more classes, would decide."""
+    if "target" in entry and entry["target"].get("log"):
+        raise Refused("target.log: a release takes numbers as they are: write the logarithms first")
+    if "target" not in entry and "positive" not in entry:
+        raise Refused("a release is of two classes, `positive` and others, or of a `target`")
+    if not entry.get("bounds") and not entry.get("categories"):
+        raise Refused(
+            "the columns need public `bounds` or `categories`, which are not read off the rows"
+        )
+    if "public_share" in entry:
+        raise Refused("public_share: a release protects all rows alike: leave it out")
+    for step in entry.get("steps", ()):
+        for name in step:
+            if name in STEPS and STEPS[name].private_rows:
+                raise Refused(f"steps: {name!r} looks at private rows without paying for it")
+            if name in STEPS and STEPS[name].selects:
+                raise Refused(f"steps: {name!r} selects rows, whose number would not be public")
+    if "drop" in entry.get("missing", {}).values():
+        raise Refused(
+            "missing: in a release, a row with a missing cell is a row of zeros, which counts nothing, "
+            "unless a value takes the cell's place: leave `drop` out"
+        )
+
+
+def _radius(entry, count):
+    """The share of the longest row's norm to which rows are clipped. count: of columns of a table."""
+    longest = math.sqrt(count)
+    taken = [
+        (name, options or {}) for step in entry.get("steps", ()) for name, options in step.items()
+    ]
+    names = [name for name, _ in taken]
+    if "steps" in entry and names not in (["constant_feature"], ["constant_feature", "clip"]):
+        raise Refused(
+            f"steps: a release has `steps: [{{constant_feature: {{}}}}, {{clip: {{radius: "
+            f"{math.ceil(longest * 1e4) / 1e4:.4f}}}}}]`, perhaps with a smaller radius, or none"
+        )
+    radius = dict(taken).get("clip", {}).get("radius", longest)
+    if not isinstance(radius, int | float) or not radius > 0:
+        raise Refused("steps: clip: the radius must be a positive number")
+    return 1 if radius >= longest * (1 - 1e-12) else radius / longest
+
+
+def _group(entry):
+    """What the data set says of its unit, if a row is less than what one would protect."""
+    unit = entry.get("unit")
+    return f" ({unit['row']}; {unit['group']} has at most {unit['rows']} rows)" if unit else ""
+
+
+def _check_benchmarks(values, path):
+    """Results on the same rows could have chosen the settings, which nothing would pay for."""
+    if values["premise"] != CHOSEN_WITHOUT:
+        return
+    known = {}
+    for file in paths.configuration("datasets.yaml"):
+        known |= read_yaml(file)
+    same = {name for name, entry in known.items() if _reads(entry, path)}
+    for found in _benchmarked() if same else ():
+        if found.stem in same:
+            raise Refused(
+                f"{found.parent.parent}/ has results of a benchmark on the same rows ({found.stem}): if "
+                f"nothing was chosen by them, say so: `premise: {BENCHMARKED}` (or `{PUBLIC_EXAMPLE}`)"
+            )
+
+
+def _reads(entry, path):
+    """Whether an entry of datasets.yaml reads this file, under whatever name or link."""
+    files = entry.get("source", {}).get("csv", [])
+    for file in [files] if isinstance(files, str) else files:
+        with suppress(OSError):  # it is not there
+            if _local(file).samefile(path):
+                return True
+    return False
+
+
+def _benchmarked():
+    """Files <results>/data/<name>.json, wherever results are in this folder, and where they are now."""
+    seen = set()
+    for top in (".", paths.results()):
+        for folder, inside, files in os.walk(top, followlinks=True):
+            here = Path(folder).stat()
+            if (here.st_dev, here.st_ino) in seen:  # a link that leads back
+                inside.clear()
+                continue
+            seen.add((here.st_dev, here.st_ino))
+            inside[:] = sorted(name for name in inside if not name.startswith("."))
+            if Path(folder).name == "data":
+                yield from (Path(folder) / name for name in files if name.endswith(".json"))

@@ -1,0 +1,96 @@
+"""The units of regression tables: coefficients of a table's own columns from those of prepared rows."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+STEPS = ("scale_to_bounds", "constant_feature", "clip")
+
+
+class Units(NamedTuple):
+    """names of the coefficients; matrix T (k, k): they are T times those of the prepared columns `kept`.
+
+    kept: numbers of the prepared columns, all except the categories' reference levels.
+    """
+
+    names: list
+    matrix: np.ndarray
+    kept: list
+
+    @staticmethod
+    def of(meta: dict, reference: dict) -> "Units":
+        """Units of a prepared data set. meta: its description. reference: column -> level, by default the
+        first. Raises ValueError if rows or columns lose their units, or for an unknown level.
+
+        A number x with bounds [low, high] became 2 (x - low)/(high - low) - 1, and a level 0 or 1. All
+        were divided by the clipping radius, which is no shorter than any row.
+        """
+        steps = {step["step"]: step.get("options", {}) for step in meta["steps"]}
+        categories, bounds = meta["categories"], steps.get("scale_to_bounds", {})
+        radius = steps.get("clip", {}).get("radius")
+        problem = lost(list(steps), radius, len(bounds), len(categories))
+        if problem:
+            raise ValueError(f"{meta['dataset']}: {problem}")
+        left_out = references(categories, reference)
+        names = [name for name in meta["columns"] if name not in left_out]
+        T = np.eye(len(names)) / radius
+        for j, column in enumerate(names):
+            if column in bounds:
+                low, high = bounds[column]
+                T[j, j] *= 2 / (high - low)
+                T[-1, j] = -(2 * low / (high - low) + 1) / radius
+        kept = [k for k, name in enumerate(meta["columns"]) if name not in left_out]
+        return Units(names, T, kept)
+
+
+def references(categories: dict, chosen: dict) -> set:
+    """Names of the prepared columns of the reference levels. categories: column -> levels.
+
+    Raises ValueError if `chosen` names no categorical column, or none of its levels.
+    """
+    for column, level in chosen.items():
+        if column not in categories:
+            raise ValueError(f"reference: {column!r} is no column with `categories`")
+        if str(level) not in map(str, categories[column]):
+            known = ", ".join(map(str, categories[column]))
+            raise ValueError(f"reference: {level!r} is no level of {column!r} (levels: {known})")
+    return {f"{name}={chosen.get(name, known[0])}" for name, known in categories.items()}
+
+
+def of_entry(entry: dict) -> str | None:
+    """`lost` for a data set's entry in the configuration, before any row is read."""
+    bounds = entry.get("bounds", {})
+    steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
+    if bounds:
+        steps.insert(0, (STEPS[0], bounds))
+    radius = dict(steps).get("clip", {}).get("radius")
+    if "csv" not in entry["source"] or "*" in bounds or not bounds:
+        return "a regression table needs a CSV whose `bounds` name every column of numbers"
+    if "positive" not in entry:
+        return "a regression table is for two classes: give it a `label` and `positive`"
+    return lost([name for name, _ in steps], radius, len(bounds), len(entry.get("categories", {})))
+
+
+def lost(steps: list, radius: float | None, numbers: int, categories: int) -> str | None:
+    """Why coefficients have no units after these steps, and the steps that keep them; None if they have.
+
+    numbers, categories: how many columns of each kind there are. The longest row has one level of each
+    category, every number at a bound, and the constant.
+    """
+    longest = math.sqrt(numbers + categories + 1)
+    if steps == list(STEPS) and radius >= longest * (1 - 1e-12):
+        return None
+    if steps == list(STEPS):
+        found = f"`clip` to the radius {radius:g} shortens rows"
+    else:
+        found = f"its steps are {', '.join(steps[1:]) or 'none'}"
+    return (
+        f"coefficients have units only if numbers are scaled and no row is shortened, and {found}. Write "
+        f"`steps: [{{constant_feature: {{}}}}, {{clip: {{radius: {_up(longest)}}}}}]`"
+    )
+
+
+def _up(radius):
+    """A radius in four decimals, not shorter."""
+    return f"{math.ceil(radius * 1e4) / 1e4:.4f}"

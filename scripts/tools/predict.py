@@ -1,0 +1,52 @@
+"""Predictions of a published model for new rows.
+
+python scripts/tools/predict.py --model model.json --rows new.csv --out p.csv
+
+The file of rows has a header line, and at least the columns that the model was learnt from. The other file
+gets one line per row, in the same order, which is empty where a cell is no number or in no category. Of
+two classes, `probability` is that of the second one, with the classes as in the model's card.
+"""
+
+import argparse
+import csv
+import zlib
+from pathlib import Path
+
+import home  # first: what follows is in scripts/
+
+from dp.errors import Refused
+from dp.releasing import files, making, using
+from study.jobs import script
+from study.jobs.files import atomic
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, what in (
+        ("model", "model.json of a release"),
+        ("rows", "a CSV, also .gz"),
+        ("out", "a CSV"),
+    ):
+        parser.add_argument(
+            f"--{name}", required=True, type=lambda path: home.START / path, help=what
+        )
+    arguments = parser.parse_args()
+    model = files.load(arguments.model)
+    try:
+        data = making.read(Path(arguments.rows))
+    except (OSError, EOFError, zlib.error) as error:
+        raise Refused(f"{arguments.rows}: cannot be read ({error})") from None
+    without = 0
+    with atomic(arguments.out) as handle:
+        writer = csv.writer(handle, lineterminator="\n")
+        for line in using.of_file(model, data):
+            writer.writerow(line)
+            without += not line[0]
+    if without:
+        print(f"{without:,} rows have no prediction: a cell is no number, or in no category")
+
+
+if __name__ == "__main__":
+    script.run(main, job=False)

@@ -1,0 +1,197 @@
+"""Models of own rows that may be published: makes them, and tells what they cost.
+
+    snakemake --cores 1 -- releases/<name>/model.json          # makes one, through `make` below
+    python "$DP_HOME/scripts/tools/release.py" book <name>     # what is spent, and on what
+    python "$DP_HOME/scripts/tools/release.py" preview <name>  # PRIVATE: what does not parse
+    python "$DP_HOME/scripts/tools/release.py" forecast <name> # expected accuracy and widths; opens no rows
+    python "$DP_HOME/scripts/tools/release.py" raise <name> --epsilon 4 --delta 4e-6 --reason "..."
+
+<name> is a file config/releases/<name>.yaml of the folder in which this runs.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import home  # first: what follows is in scripts/
+
+from dp.errors import Refused
+from dp.releasing import book, card, making, rows
+from dp.releasing import forecast as outlooks
+from dp.releasing import preview as private
+from study.configuration import releases
+from study.configuration.validation import ConfigError
+from study.jobs import script
+from study.jobs.files import atomic
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[home.ARGUMENTS],
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, (function, what) in COMMANDS.items():
+        command = commands.add_parser(name, help=what, description=function.__doc__)
+        command.add_argument("name", help="of config/releases/<name>.yaml")
+        command.set_defaults(run=function)
+        if name == "make":
+            command.add_argument("--out", required=True, help="a folder")
+        if name == "raise":
+            command.add_argument("--epsilon", required=True, help="of the whole book")
+            command.add_argument("--delta", required=True)
+            command.add_argument("--reason", required=True, help="which the book keeps")
+        if name == "forecast":
+            forecast_arguments(command)
+    arguments = parser.parse_args()
+    try:
+        arguments.run(arguments)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+
+
+def make(arguments):
+    """Makes the release, or copies it if it is done, with its card, table and figure."""
+    asked = releases.load(arguments.name)
+    releases.check_place(asked, arguments.out)
+    content = making.make(asked.request, asked.book, asked.path, asked.header, alone=True)
+    folder = Path(arguments.out)
+    document = json.loads(content)
+    from plots import releases as figures
+    from plots import style
+
+    style.save(figures.coefficients(document), folder / "coefficients.png")
+    for file, text in (("table.csv", card.table_csv(document)), ("card.md", card.card(document))):
+        with atomic(folder / file) as handle:
+            handle.write(text)
+    with atomic(folder / "model.json", "wb") as handle:
+        handle.write(content)
+
+
+def show(arguments):
+    """Prints what the book of a release has spent, and on what."""
+    _, values = releases.read(arguments.name)
+    kept = book.Book(values["book"])
+    with kept.locked():
+        spent = kept.spent()
+    for name, epsilon, delta, done in spent.releases:
+        state = "done" if done else "begun, not done: the same command goes on with it"
+        print(f"{name}: epsilon {float(epsilon):g}, delta {float(delta):g}, {state}")
+    print(
+        f"spent: epsilon {float(spent.epsilon):g} of {float(spent.budget.epsilon):g}, "
+        f"delta {float(spent.delta):g} of {float(spent.budget.delta):g}"
+    )
+    if spent.previews:
+        print(f"previews: {spent.previews}")
+
+
+def preview(arguments):
+    """Says what a release would make of the rows, for their owner alone. The book keeps that it was run."""
+    asked = releases.load(arguments.name)
+    request = asked.request
+    with asked.book.locked():
+        asked.book.previewed(request)
+        spent = asked.book.spent()
+    data = making.read(asked.path)
+    lines, schema = rows.split_lines(data, asked.header), rows.from_facts(request.schema)
+    found = private.preview(schema, lines, request.rows, request.classes)
+    print(private.PRIVATE)
+    print(*found.sentences(request.classes), sep="\n")
+    print(
+        f"The release would cost epsilon {request.epsilon:g} and delta {request.delta:g}. Spent are "
+        f"epsilon {float(spent.epsilon):g} of {float(spent.budget.epsilon):g} and delta "
+        f"{float(spent.delta):g} of {float(spent.budget.delta):g}."
+    )
+
+
+def forecast_arguments(command):
+    """What is expected of the rows, and what is wanted."""
+    add = command.add_argument
+    add("--epsilon", type=float, nargs="+", help="other epsilons than the release's")
+    add("--width", metavar="COLUMN=W", help="find the epsilon for a 95 %% interval so wide")
+    add("--share", type=float, help="find the epsilon that leaves this share of the gain")
+    add("--prior", type=float, default=0.5, help="an attacker's probability before the release")
+    what = "a column's mean and deviation, AGE=52,13, or shares of levels, SEX=f:0.6,m:0.4"
+    add("--expect", metavar="COLUMN=..", nargs="+", default=[], help=what)
+    what = "correlations of columns of numbers, which make intervals wider"
+    add("--correlation", metavar="COLUMN,COLUMN=R", nargs="+", default=[], help=what)
+    add("--effect", metavar="COLUMN=B", nargs="+", default=[], help="coefficients, in own units")
+    add(
+        "--draws", type=int, help="so many simulated releases per epsilon, at most 400 if not given"
+    )
+    for key, default in outlooks.Expected._field_defaults.items():
+        if isinstance(default, float):
+            add(
+                f"--{key}",
+                type=float,
+                default=default,
+                help=f"see forecast.py; {default} if not given",
+            )
+
+
+def forecast(arguments):
+    """Says what to expect of a release, from releases of simulated rows. Opens no rows, costs nothing."""
+    request = releases.load(arguments.name).request
+    schema = rows.from_facts(request.schema)
+    expected = outlooks.Expected(
+        dict(map(_expected, map(_pair, arguments.expect))),
+        {name: _number(value) for name, value in map(_pair, arguments.effect)},
+        *(getattr(arguments, key) for key in ("positives", "strength", "explained")),
+        {tuple(names.split(",")): _number(r) for names, r in map(_pair, arguments.correlation)},
+    )
+    study = outlooks.Study(schema, expected)
+    if arguments.width or arguments.share:
+        if arguments.width:
+            column, width = _pair(arguments.width)
+            enough = outlooks.width(column, _number(width))
+        else:
+            enough = outlooks.share(arguments.share)
+        found = [outlooks.needed(request, study, enough, arguments.draws)]
+    else:
+        asked = [request._replace(epsilon=each) for each in arguments.epsilon or [request.epsilon]]
+        found = [outlooks.outlook(each, study, arguments.draws) for each in asked]
+    print(study.said())
+    for each in found:
+        print(*each.sentences(arguments.prior), sep="\n")
+
+
+def _pair(text):
+    name, _, value = text.rpartition("=")
+    return name, value
+
+
+def _number(text):
+    try:
+        return float(text)
+    except ValueError:
+        raise Refused(f"{text!r} is not a number") from None
+
+
+def _expected(pair):
+    name, value = pair
+    if ":" not in value:
+        mean, _, deviation = value.partition(",")
+        return name, {"mean": _number(mean), "deviation": _number(deviation)}
+    shares = (each.rpartition(":") for each in value.split(","))
+    return name, {level: _number(share) for level, _, share in shares}
+
+
+def change(arguments):
+    """Changes the budget of a book, which keeps the reason. Change it in the releases' files too."""
+    _, values = releases.read(arguments.name)
+    kept = book.Book(values["book"])
+    with kept.locked():
+        kept.raise_to(book.Budget.of(vars(arguments)), arguments.reason)
+
+
+COMMANDS = {
+    "make": (make, "make a release (what its rule calls)"),
+    "book": (show, "what is spent"),
+    "preview": (preview, "PRIVATE: what does not parse, what is clipped, what it would cost"),
+    "forecast": (forecast, "expected accuracy and widths; opens no rows"),
+    "raise": (change, "change the budget"),
+}
+
+if __name__ == "__main__":
+    script.run(main, job=False)

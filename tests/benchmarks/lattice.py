@@ -1,0 +1,100 @@
+"""Releases whose guarantee holds in floating point, beside the float mechanism's; and parsing.
+
+    python tests/benchmarks/lattice.py                      1 minute
+
+The releases are those of `noise_aware_logistic` by rule, with a Hessian and scores, and of plain objective
+perturbation, at epsilon 1 and delta 1e-6, one thread, in processor seconds. Rows are simulated. The
+float mechanism has the same settings, and its default tolerance. Parsing is that of lines of text with ten
+and with twenty numbers. Prints a table. The exit status is 1 beyond a limit: 2 s for 20,000 x 20, 90 s for
+1,000,000 x 50.
+"""
+
+import os
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # before numpy is imported
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from dp.mechanisms import MECHANISMS
+from dp.releasing import models, rows
+from dp.releasing.draws import Stream
+from dp.seeds import generator
+
+SIZES = {(20_000, 20): 2.0, (100_000, 20): 10.0, (1_000_000, 50): 90.0}  # rows, columns: limit in s
+LINES = 100_000
+
+
+def simulated(n, d):
+    """Rows in the unit ball, and labels that follow a logistic model."""
+    rng = generator(1, "lattice", n, d)
+    X = rng.standard_normal((n, d), dtype=np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True) * np.float32(1.00001)
+    score = X @ rng.standard_normal(d, dtype=np.float32) * 3
+    return X, np.where(score + rng.logistic(size=n) > 0, 1, -1)
+
+
+def timed(function, *arguments, **named):
+    start = time.process_time()
+    found = function(*arguments, **named)
+    return time.process_time() - start, found
+
+
+def floats(X, y, plan, robust):
+    """Seconds of the float mechanism's release."""
+    name = "gaussian_objective_perturbation" if robust is None else "noise_aware_logistic"
+    options = {} if robust is None else {"robust": robust}
+    settings = {"epsilon": 1.0, "delta": 1e-6, "lam": plan.problem.lam} | options
+    return timed(MECHANISMS[name].release, X, y, rng=generator(2), **settings)[0]
+
+
+def parsing(columns):
+    """Lines per second."""
+    rng = generator(3, "parsing")
+    table = np.round(rng.uniform(-3, 103, (LINES, columns)), 3)
+    lines = [
+        ",".join(map(str, row)).encode() + b"," + b"01"[k % 2 :][:1] for k, row in enumerate(table)
+    ]
+    fields = [rows.Number(f"x{k}", 0, 100) for k in range(columns)]
+    schema = rows.Schema([*fields, rows.Category("y", ("0", "1"))], "y")
+    return LINES / timed(schema.rows, lines, LINES)[0]
+
+
+def draw_all(plan):
+    for noise in (plan.tilt.noise, *plan.noises.values()):
+        noise.draw(Stream(bytes(32), "a"))
+
+
+def main():
+    models.noise_aware_logistic(10, 2, 1.0, 1e-6)  # what is imported on first use is not counted
+    print("rows       columns  release       tau      s on a lattice  of that draws  s in floats")
+    late = False
+    for (n, d), limit in SIZES.items():
+        X, y = simulated(n, d)
+        V, labels = rows.from_floats(X, y)
+        for title, robust in (("plain", None), ("noise-aware", True)):
+            beside = () if robust is None else ("hessian", "scores")
+            plan = models.objective_perturbation(n, d, 1.0, 1e-6, statistics_beside=beside)
+            seconds, _ = timed(models.release, plan, V, labels, bytes(32))
+            drawing, _ = timed(draw_all, plan)
+            float_seconds = floats(X, y, plan, robust)
+            print(
+                f"{n:<10,} {d:<8} {title:<13} {plan.tolerance:<8.1e} {seconds:<15.2f} {drawing:<14.2f} "
+                f"{float_seconds:.2f}",
+                flush=True,
+            )
+            late |= seconds > limit
+    for columns in (10, 20):
+        print(f"parsing: {parsing(columns):,.0f} lines of {columns} numbers in a second")
+    if late:
+        sys.exit("over the limit")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,298 @@
+"""Releases as a study asks for them: columns from its data set, and refusals before a row is read."""
+
+import gzip
+import re
+import shlex
+import subprocess
+
+import pytest
+import yaml
+
+from dp.errors import Refused
+from dp.releasing import rows
+from dp.releasing.request import Request
+from project import ROOT
+from study import paths
+from study.configuration import releases
+from study.configuration.validation import ConfigError
+
+ENTRY = {
+    "source": {"csv": "clinic.csv"},
+    "label": "readmitted",
+    "positive": "yes",
+    "bounds": {"age": [18, 98], "visits": [0, 20]},
+    "categories": {"ward": ["general", "surgery", "intensive"]},
+}
+RELEASE = {
+    "data": "clinic",
+    "rows": 3,
+    "unit": "one row is one person",
+    "book": "clinic.book",
+    "budget": {"epsilon": 2, "delta": 2e-6},
+    "epsilon": 1,
+    "delta": 1e-6,
+    "method": "noise_aware_logistic",
+    "premise": "chosen without these rows",
+}
+STEPS = [{"constant_feature": {}}, {"clip": {"radius": 2.0}}]
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """A function that loads a release of a study, with changes of its data set and of the release."""
+
+    def load(entry=None, release=None, header="id,age,ward,visits,readmitted", more=None):
+        entry = ENTRY | (entry or {})
+        entry = {key: value for key, value in entry.items() if value is not None}
+        if isinstance(entry["source"].get("csv"), str):
+            file = tmp_path / entry["source"]["csv"]
+            entry["source"] = entry["source"] | {"csv": str(file)}
+            if not file.name.startswith("no"):
+                write = gzip.open if file.suffix == ".gz" else open
+                with write(file, "wb") as handle:
+                    handle.write(header.encode() + b"\n\xff never read\n")
+        values = {k: v for k, v in (RELEASE | (release or {})).items() if v is not None}
+        (tmp_path / "datasets.yaml").write_text(yaml.safe_dump({"clinic": entry} | (more or {})))
+        (tmp_path / "visits.yaml").write_text(yaml.safe_dump(values))
+        own = {
+            "datasets.yaml": [tmp_path / "datasets.yaml"],
+            "releases/*.yaml": [tmp_path / "visits.yaml"],
+        }
+        shipped = paths.configuration
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                paths, "configuration", lambda *names: own.get(names[0]) or shipped(*names)
+            )
+            return releases.load("visits")
+
+    return load
+
+
+def test_columns_follow_the_header(asked):
+    found = asked()
+    assert isinstance(found.request, Request) and found.header
+    schema = rows.from_facts(found.request.schema)
+    assert schema.columns == (
+        rows.Unused("id"),
+        rows.Number("age", 18, 98),
+        rows.Category("ward", ("general", "surgery", "intensive"), "general"),
+        rows.Number("visits", 0, 20),
+        rows.Label("readmitted", ("yes",)),
+    )
+    assert schema.names == ["age", "ward=surgery", "ward=intensive", "visits", "constant"]
+    assert found.request.classes == ["not yes", "yes"] and schema.radius == 1
+    assert str(found.book.path) == "clinic.book"
+
+
+def test_what_an_entry_may_say(asked):
+    found = asked(
+        {
+            "missing": {"visits": 0, "ward": "general"},
+            "steps": STEPS,
+            "unit": {"row": "a stay", "group": "a person", "rows": 4, "source": "x"},
+            "premise": "the ends of ages",
+        },
+        {"negative": "no", "reference": {"ward": "surgery"}, "options": {"robust": True}},
+    ).request
+    schema = rows.from_facts(found.schema)
+    assert schema.names == ["age", "ward=general", "ward=intensive", "visits", "constant"]
+    lines = [b"1,20,surgery,,yes", b"2,20,,3,no", b"3,20,surgery,1,maybe", b"4,NA,surgery,1,no"]
+    V, y = schema.rows(lines, 4)
+    assert y.tolist() == [1, -1, 0, 0]
+    assert V[0].any() and V[0, 3] == -schema.each and V[1, 1] == schema.each
+    assert not V[2:].any() and not V[0, 1:3].any()
+    assert found.unit == "one row is one person (a stay; a person has at most 4 rows)"
+    assert found.taken_as_public == "the ends of ages" and found.options == {"robust": True}
+    assert (
+        asked({"steps": [{"constant_feature": {}}, {"clip": {"radius": 1}}]}).request.schema[
+            "radius"
+        ]
+        == 0.5
+    )
+
+
+@pytest.mark.parametrize(
+    ("positive", "cell", "labels"),
+    [
+        ({"above": 0}, b"%s", {b"0": -1, b"0.5": 1, b"-3": -1, b"x": 0, b"": 0}),
+        (1, b"%s", {b"1": 1, b"1.0": 1, b"2": -1, b"x": -1, b"NA": 0}),
+        ("True", b"%s", {b"True": 1, b"true": -1, b"False": -1, b"?": 0}),
+        (["a", "b"], b"%s", {b"a": 1, b"b": 1, b"A": -1, b"null": 0}),
+    ],
+)
+def test_labels(asked, positive, cell, labels):
+    schema = rows.from_facts(asked({"positive": positive}).request.schema)
+    lines = [b"1,20,surgery,3," + cell % text for text in labels]
+    assert schema.rows(lines, len(lines))[1].tolist() == list(labels.values())
+
+
+@pytest.mark.parametrize("positive", [True, ["maybe", False]])
+def test_labels_without_quotes_are_refused(asked, positive):
+    """YAML reads `positive: yes` as true, which no cell `yes` is: all rows would be of one class."""
+    with pytest.raises(ConfigError, match=r"YAML also makes of yes, .* write quotes"):
+        asked({"positive": positive})
+
+
+def test_numbers_other_separators_and_packed_files(asked):
+    entry = {
+        "source": {"csv": "clinic.csv.gz", "delimiter": ";"},
+        "label": None,
+        "positive": None,
+        "target": {"column": "visits", "bounds": [0, 20]},
+        "bounds": {"age": [18, 98]},
+    }
+    method = {"method": "noise_aware_log_cosh"}
+    found = asked(entry, method, header='"id";"age";ward;visits;readmitted')
+    schema = rows.from_facts(found.request.schema)
+    assert schema.numbers and schema.separator == b";" and found.request.classes is None
+    assert schema.names == ["age", "ward=surgery", "ward=intensive", "constant"]
+    entry["source"] = {"csv": "clinic.csv", "names": ["id", "age", "ward", "visits", None]}
+    found = asked(entry, method)
+    assert not found.header
+    assert rows.from_facts(found.request.schema).columns[4] == rows.Unused("column 5")
+
+
+@pytest.mark.parametrize(
+    ("entry", "release", "message"),
+    [
+        ({"steps": [{"standardise": {}}]}, {}, "'standardise' looks at private rows"),
+        ({"steps": [{"subset": {"rows": 2}}]}, {}, "'subset' selects rows"),
+        ({"steps": [{"row_norm": {}}]}, {}, r"radius: 2\.0000"),
+        ({"steps": STEPS[::-1]}, {}, "a release has `steps:"),
+        ({"missing": {"*": "drop"}}, {}, "leave `drop` out"),
+        ({"public_share": 0.2}, {}, "public_share"),
+        ({"bounds": None, "categories": None}, {}, "public `bounds` or `categories`"),
+        ({"positive": None, "classes": ["a", "b", "c"]}, {}, "two classes"),
+        ({"source": {"csv": "no.csv"}}, {}, "no file"),
+        ({"source": {"csv": ["a.csv", "b.csv"]}}, {}, "one file"),
+        ({"source": {"csv": "clinic.parquet"}}, {}, "save the table as CSV"),
+        ({"source": {"csv": "clinic.csv", "comment": "#"}}, {}, "every line as a row"),
+        ({"source": {"csv": "clinic.csv", "rows": 4}}, {}, "is not the 3"),
+        ({"source": {"sklearn": "wine"}}, {}, "one file"),
+        ({"bounds": {"agee": [1, 2]}}, {}, "no column 'agee'; did you mean 'age'"),
+        ({"label": "readmit"}, {}, "no column 'readmit'"),
+        ({"target": {"column": "visits", "bounds": [0, 1], "log": True}}, {}, "target.log"),
+        ({}, {"data": "clinc"}, "no data set 'clinc'; did you mean 'clinic'"),
+        ({}, {"rows": None}, "rows"),
+        ({}, {"method": "dp_sgd"}, "for comparisons alone"),
+        ({}, {"method": "noise_aware_log_cosh"}, "target is two classes"),
+        ({}, {"options": {"lam": 1}}, "lambda follows"),
+        ({}, {"premise": "trust me"}, "premise"),
+        ({}, {"reference": {"ward": "x"}}, "reference: 'x' is no category"),
+        ({}, {"lambda": 0.1}, "lambda"),
+        ({}, {"epsilon": "1"}, "epsilon"),
+    ],
+)
+def test_refusals_before_a_row_is_read(asked, entry, release, message):
+    with pytest.raises(ConfigError, match=message) as error:
+        asked(entry, release)
+    assert "never read" not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_another_separator_is_recognised(asked):
+    with pytest.raises(
+        ConfigError, match=r"no column .* separated by \";\": set `delimiter: \";\"`"
+    ):
+        asked(header="id;age;ward;visits;readmitted")
+
+
+def test_a_method_of_ones_own_is_refused_by_its_name(asked, tmp_path, monkeypatch):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/mine.py").write_text(
+        "from dp.mechanisms import Mechanism, register\n\n"
+        '@register("mine")\nclass Mine(Mechanism):\n    pass\n'
+    )
+    monkeypatch.setenv("DP_MECHANISMS", str(tmp_path / "own"))
+    assert asked().request.method == "noise_aware_logistic"  # that there are some refuses nothing
+    with pytest.raises(ConfigError, match="mechanism of your own"):
+        asked({}, {"method": "mine"})
+
+
+def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch):
+    """Wherever results are, and by whatever name the file is read, but not for a name that is alike."""
+    monkeypatch.chdir(tmp_path)
+    found = tmp_path / "out/results/data/clinic.json"
+    found.parent.mkdir(parents=True)
+    (tmp_path / "out/back").symlink_to(tmp_path)
+    asked()
+    found.write_text("{}")
+    with pytest.raises(ConfigError, match=r"out/results/ has results .* \(clinic\)"):
+        asked()
+    for premise in ("public example", f"{RELEASE['premise']}, although a benchmark of them exists"):
+        assert asked({}, {"premise": premise}).request.premise == premise
+    other = found.with_name("other.json")
+    found.rename(other)
+    (tmp_path / "data.csv").touch()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "a.csv")
+    release = {"data": "clinic"}
+    for file, same in (("data.csv", False), ("none.csv", False), ("link.csv", True)):
+        entries = {"other": {"source": {"csv": file}}}
+        if same:
+            with pytest.raises(ConfigError, match=r"\(other\)"):
+                asked({"source": {"csv": "a.csv"}}, release, more=entries)
+        else:
+            asked({"source": {"csv": "a.csv"}}, release, more=entries)
+    away = tmp_path.parent / f"{tmp_path.name}_results"
+    other.parent.parent.rename(away)
+    asked({"source": {"csv": "a.csv"}}, release, more=entries)
+    monkeypatch.setenv(paths.VARIABLE, str(away))
+    with pytest.raises(ConfigError, match=r"\(other\)"):
+        asked({"source": {"csv": "a.csv"}}, release, more=entries)
+
+
+def test_a_model_of_another_book_is_not_replaced(asked, tmp_path):
+    """A second draw of the same name would be published, and its cost be in no sum."""
+    own = tmp_path / "clinic.book/visits/model.json"
+    found = asked({}, {"book": str(tmp_path / "clinic.book")})
+    releases.check_place(found, tmp_path / "out")
+    there = tmp_path / "out/model.json"
+    there.parent.mkdir()
+    there.write_text("one")
+    with pytest.raises(Refused, match="did not make"):
+        releases.check_place(found, there.parent)
+    own.parent.mkdir(parents=True)
+    own.write_text("another")
+    with pytest.raises(Refused, match="did not make"):
+        releases.check_place(found, there.parent)
+    own.write_text("one")
+    releases.check_place(found, there.parent)
+
+
+def test_the_job_is_in_a_process_of_its_own(tmp_path):
+    """The hooks' shell function hands other jobs to a process that lives on, and not this one."""
+    rule = (ROOT / "workflow/rules/release.smk").read_text()
+    hooks = (ROOT / "workflow/rules/hooks.smk").read_text()
+    (command,) = (line.strip() for line in rule.splitlines() if "scripts/tools/release.py" in line)
+    (prefix,) = re.findall(r"shell\.prefix(\(.*?\n    \))\n", hooks, flags=re.DOTALL)
+    prefix = (
+        eval(prefix, {"shlex": shlex, "folder": "a_socket"}).replace("{{", "{").replace("}}", "}")
+    )
+    home = tmp_path / "home"
+    for file, text in {
+        "scripts/tools/release.py": "own",
+        "scripts/study/jobs/ask.py": "asked",
+    }.items():
+        (home / file).parent.mkdir(parents=True, exist_ok=True)
+        (home / file).write_text(f"print({text!r})")
+    environment = {
+        "DP_HOME": str(home),
+        "OMP_NUM_THREADS": "1",
+        "PATH": f"{ROOT / '.venv/bin'}:/usr/bin:/bin",
+    }
+
+    def run(line):
+        script = prefix + line.strip("'\"").replace("{wildcards.release}", "visits").replace(
+            "{log}", "log"
+        )
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    assert run(command) == "own"
+    assert run(command.replace("command python", "python")) == "asked"  # so the test can fail

@@ -1,0 +1,211 @@
+"""model.json, and what follows from it: coefficients in own units, table, card and figure."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from dp.errors import Refused
+from dp.releasing import card, draws, files, meaning, models, rows
+from dp.releasing.request import Request
+from plots import releases as figures
+from plots import style
+
+N = 400
+SPENT = {"epsilon": 1.5, "delta": 2e-6, "of_epsilon": 2.0, "of_delta": 4e-6, "releases": 2}
+MADE_BY = {"code": "c" * 64, "libraries": {"numpy": "2"}}
+MEANING = meaning.Meaning(0.5, (0.01,), (0.02,), (0.7,), 0.6)
+COLUMNS = (
+    rows.Number("age", "17.5", 42),
+    rows.Category("ward", ("a|b", "c", "d"), "c"),
+    rows.Unused("note"),
+)
+TARGETS = {
+    "classes": rows.Label("ill", ("yes",), ("no",)),
+    "numbers": rows.Number("cost", -5, 20),
+}
+
+
+def lines(numbers):
+    rng = np.random.default_rng(5)
+    for _ in range(N):
+        age, ward = rng.uniform(17.5, 42), COLUMNS[1].values[rng.integers(3)]
+        score = (age - 30) / 5 + (ward == "d")
+        end = (
+            f"{5 + 3 * score:.3f}"
+            if numbers
+            else ("yes" if rng.random() < 0.5 + score / 8 else "no")
+        )
+        yield f"{age:.4f},{ward},x,{end}".encode()
+
+
+@pytest.fixture(scope="module")
+def made():
+    """A function that releases a model and gives its document."""
+    kept = {}
+
+    def make(kind, method, previews=0, epsilon=1.0, **options):
+        key = kind, method, previews, epsilon, *options
+        if key not in kept:
+            schema = rows.Schema((*COLUMNS, TARGETS[kind]), TARGETS[kind].name)
+            values = {
+                "name": "r",
+                "schema": schema.facts,
+                "rows": N,
+                "unit": "one row is one person",
+            }
+            values |= {"epsilon": epsilon, "delta": 1e-6, "method": method, "options": options}
+            values |= {
+                "premise": "public example",
+                "title": "Who is ill",
+                "taken_as_public": "ends",
+            }
+            request = Request.parsed(values)
+            V, y = schema.rows(lines(kind == "numbers"), N)
+            found = models.release(request.plan(), V, y, bytes(draws.KEY_BYTES))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(files, "PROFILE", (1.0,))
+                if not previews:  # what the best attack can do takes seconds
+                    patch.setattr(files.meaning, "meaning", lambda profile: MEANING)
+                content = files.content(request, found, SPENT | {"previews": previews}, MADE_BY)
+            kept[key] = json.loads(content), files.parse(content)
+        return kept[key]
+
+    return make
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_coefficients_are_in_own_units(made, kind):
+    """From raw cells they give the scores that weights give from integer rows."""
+    document, model = made(kind, "gaussian_objective_perturbation")
+    V, _ = model.schema.rows(lines(kind == "numbers"), N)
+    scores = V / rows.ONE @ model.weights
+    raw = [line.decode().split(",") for line in lines(kind == "numbers")]
+    ages = np.array([float(cells[0]) for cells in raw])
+    wards = np.array([cells[1] for cells in raw])
+    age, first, last, constant = model.coefficients
+    assert document["columns"] == ["age", "ward=a|b", "ward=d", "constant"]
+    found = constant + age * ages + first * (wards == "a|b") + last * (wards == "d")
+    if kind == "numbers":
+        assert model.target == (-5, 20)
+        scores = -5 + 25 * (scores + 1) / 2
+    np.testing.assert_allclose(found, scores, atol=1e-4 * np.abs(model.coefficients).max())
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [("classes", "noise_aware_logistic"), ("numbers", "noise_aware_log_cosh")],
+)
+def test_the_table_has_estimates_or_a_sentence(made, kind, method):
+    document, _ = made(kind, method, epsilon=20.0)
+    found = list(csv.DictReader(io.StringIO(card.table_csv(document))))
+    assert [row["column"] for row in found] == document["columns"]
+    deviations = np.sqrt(np.diag(document["covariance"]))
+    for row, estimate, deviation in zip(found, document["estimates"], deviations, strict=True):
+        assert float(row["estimate"]) == pytest.approx(estimate, rel=1e-8)
+        assert float(row["high"]) - estimate == pytest.approx(1.959964 * deviation, rel=1e-6)
+        assert row["says"] == ""
+    silent = made(kind, method, epsilon=0.02)[0]
+    found = list(csv.DictReader(io.StringIO(card.table_csv(silent))))
+    if kind == "classes":
+        assert {(row["estimate"], row["says"]) for row in found} == {("", files.SILENT)}
+        assert files.SILENT in card.card(silent)
+    else:  # the tilt's own noise, which is known, makes intervals as wide as they must be
+        wide = np.sqrt(np.diag(silent["covariance"]))
+        assert (wide > 20 * deviations).all()
+
+
+def test_the_card_says_what_is_promised(made):
+    document, _ = made("classes", "noise_aware_logistic", previews=2)
+    text = card.card(document)
+    for part in (
+        *(
+            "# Who is ill\n",
+            "Premise: public example",
+            "one row is one person",
+            "`ill`: yes against no",
+        ),
+        *(
+            "epsilon = 1.5 of 2",
+            "delta = 2e-06 of 4e-06",
+            "2 releases",
+            "what the rows hold 2 times",
+        ),
+        *(
+            "ward=a\\|b",
+            "`ward=c`",
+            "Taken as public: ends",
+            "HMAC-SHA512",
+            "May be published".lower(),
+        ),
+        *("no effect because its interval", "`cccccccccccc`, numpy 2"),
+    ):
+        assert part in text, part
+    found = document["guarantee"]["meaning"]
+    assert 0.5 < found["right"] < 0.56 and 0.01 < found["power"][0] < 0.0273  # e^1/100 and delta
+    alone = card.card(made("numbers", "gaussian_objective_perturbation")[0])
+    assert "releases no interval" in alone and "between -5 and 20" in alone and "`cost`" in alone
+
+
+def test_the_card_promises_no_more_than_holds(made):
+    """Words follow the best attack's success, numbers are not rounded, and groups get their own."""
+    document, _ = made("classes", "noise_aware_logistic", previews=2)
+    guarantee = document["guarantee"]
+
+    def text(right=0.6, epsilon=1.0, **changes):
+        meaning = guarantee["meaning"] | {"right": right}
+        changed = guarantee | {"meaning": meaning, "epsilon": epsilon}
+        return card.card(document | {"guarantee": changed} | changes)
+
+    words = {0.55: "learns little", 0.7: "may learn something", 0.98: "may learn much"}
+    for right, much in words.items():
+        assert [w for w in words.values() if w in text(right)] == [much]
+        assert ("nearly the same" in text(right)) == (right < 0.6)
+    assert text(epsilon=1.0000001).count("epsilon = 1.0000001") == 3
+    # 1e-6 (1 + e) and 1e-6 (e^10 - 1)/(e - 1) = 0.01282, both rounded up; at 3 it is above 1
+    for part in ("for 2 rows, epsilon = 2 and delta = 3.72e-06", "= 10 and delta = 0.0129 hold"):
+        assert part in text()
+    assert "for 10 rows, nothing is promised" in text(epsilon=3.0)
+    assert "The guarantee is for one row" in text()
+    assert "disks and backups may keep it" in text()
+    counted = "That every row was used: some may have a missing or unknown cell. "
+    assert f"{counted}Such rows count nothing, and nobody is told how many" in text()
+    schema = document["schema"]
+    columns = [c | {"missing": 30} if c["name"] == "age" else dict(c) for c in schema["columns"]]
+    columns[-1]["negative"] = []
+    own = text(schema=schema | {"columns": columns}, classes=["not yes", "yes"])
+    for part in (
+        f"{counted}A missing cell of `age` counts as 30. Every label in `ill` that is not missing and "
+        "not yes counts as not yes.",
+        "Other rows with such a cell count nothing",
+    ):
+        assert part in own
+    held = {"rows": 80, "records": 83.4, "error": 0.2, "low": 0.1, "high": 0.3, "positives": 0.5}
+    own = text(holdout=held)
+    assert "About 80 of them" in own and "nobody is told how many" not in own
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 20.0])
+def test_the_figure_has_a_line_per_coefficient(made, epsilon):
+    document, _ = made("classes", "noise_aware_logistic", epsilon=epsilon)
+    axes = figures.coefficients(document).axes[0]
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    assert shown == ["ward=d", "ward=a|b", "age (per 2.45)"]
+    said = [text.get_text() for text in axes.texts]
+    assert said == ([files.SILENT] * 3 if epsilon < 1 else [])
+    if epsilon > 1:  # a tenth of the bounds' width
+        dots = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
+        assert dots[-1] * 10 == pytest.approx(24.5 * document["estimates"][0])
+    style.plt.close(axes.figure)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\xff", b'{"format": "other"}'])
+def test_what_is_no_model(tmp_path, content):
+    path = tmp_path / "m.json"
+    path.write_bytes(content)
+    with pytest.raises(Refused, match=r"m\.json: "):
+        files.load(path)
+    with pytest.raises(Refused, match="cannot be read"):
+        files.load(tmp_path / "none.json")

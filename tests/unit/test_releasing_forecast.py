@@ -1,0 +1,389 @@
+"""Forecasts from simulated rows, against releases of independent copies of a study; previews of files."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dp.errors import Refused
+from dp.releasing import files, forecast, models, preview, rows
+from dp.releasing.forecast import Expected, Study
+from dp.releasing.request import CHOSEN_WITHOUT, Request
+from project import ROOT
+
+WARDS = {"surgery": 0.3, "medicine": 0.35, "icu": 0.1, "other": 0.25}
+TRUE = {
+    "age": 0.03,
+    "ward=surgery": -0.8,
+    "ward=medicine": 0.5,
+    "ward=icu": -0.5,
+    "visits": 0.1,
+    "constant": -2.0,
+}
+SCHEMA = rows.Schema(
+    [
+        rows.Number("age", 18, 90),
+        rows.Category("ward", tuple(WARDS), "other"),
+        rows.Number("visits", 0, 40),
+        rows.Label("ill", ("yes",), ("no",)),
+    ],
+    "ill",
+)
+NUMBERS = rows.Schema(
+    [rows.Number("x", 0, 10), rows.Unused("name"), rows.Number("y", 100, 300)], "y"
+)
+KNOWN = Expected(
+    {
+        "age": {"mean": 52, "deviation": 13},
+        "ward": WARDS,
+        "visits": {"mean": 4, "deviation": 3.7},
+    },
+    {name: value for name, value in TRUE.items() if name != "constant"},
+    positives=0.44,
+)
+
+
+def request(n=3000, epsilon=4.0, schema=SCHEMA, method="noise_aware_logistic", **more):
+    values = {"name": "visits", "schema": schema.facts, "rows": n, "unit": "one row is one patient"}
+    values |= {"epsilon": epsilon, "delta": 1e-6, "method": method, "premise": CHOSEN_WITHOUT}
+    return Request.parsed(values | more)
+
+
+def copy(rng, n):
+    """Lines of a simulated copy of the study: a text column, a count, and whole years."""
+    age = np.clip(rng.normal(52, 13, n), 18, 90).round()
+    ward = rng.choice(list(WARDS), n, p=list(WARDS.values()))
+    visits = np.minimum(rng.negative_binomial(1.6, 1.6 / 5.6, n), 40)
+    score = TRUE["constant"] + TRUE["age"] * age + TRUE["visits"] * visits
+    for level in ("surgery", "medicine", "icu"):
+        score = score + TRUE[f"ward={level}"] * (ward == level)
+    ill = np.where(rng.random(n) < 1 / (1 + np.exp(-score)), "yes", "no")
+    return [
+        f"{a:.0f},{w},{v},{i}".encode() for a, w, v, i in zip(age, ward, visits, ill, strict=True)
+    ]
+
+
+# ---- the whole path on copies
+
+
+def realised(asked, copies, seed):
+    """(geometric means of widths, covered shares, answered shares), each (d,), of independent copies."""
+    rng, plan, units = np.random.default_rng(seed), asked.plan(), files.own_units(SCHEMA)
+    widths, covered = [], []
+    for _ in range(copies):
+        V, y = SCHEMA.rows(copy(rng, asked.rows), asked.rows)
+        found = models.release(plan, V, y, rng.bytes(32))
+        table = files.table_of(found, SCHEMA.names, *units)[0]
+        widths.append([math.inf if r["low"] is None else r["high"] - r["low"] for r in table])
+        covered.append(
+            [
+                math.nan if r["low"] is None else r["low"] <= TRUE[r["column"]] <= r["high"]
+                for r in table
+            ]
+        )
+    covered = np.array(covered, dtype=float)
+    given = np.where(np.isfinite(widths), widths, np.nan)
+    typical = np.exp(np.nanmean(np.log(given), axis=0))
+    return typical, np.nanmean(covered, axis=0), np.isfinite(covered).mean(axis=0)
+
+
+def check_copies(epsilon, copies, draws, near):
+    asked = request(epsilon=epsilon)
+    widths, covered, answered = realised(asked, copies, 5)
+    assert (answered > 0.9).all()
+    # three standard errors of a share of 0.95 below 0.93 would be found by chance less than once in 700
+    assert (covered >= 0.93 - 3 * math.sqrt(0.93 * 0.07 / copies)).all(), covered
+    found = forecast.outlook(asked, Study(SCHEMA, KNOWN), draws)
+    ratio = np.array([found.widths[name] for name in SCHEMA.names]) / widths
+    assert (abs(np.log(ratio)) <= math.log(1 + near)).all(), ratio
+
+
+def test_a_forecast_and_coverage_at_one_epsilon():
+    check_copies(8.0, 30, 25, 0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0, 8.0])
+def test_forecasts_are_within_a_tenth_and_intervals_cover(epsilon):
+    check_copies(epsilon, 300, 300, 0.1)
+
+
+# ---- simulated rows
+
+
+def test_simulated_rows_have_the_expected_moments():
+    study = Study(SCHEMA, KNOWN)
+    V, y = study.rows(40_000, 3)
+    X = V / study.schema.each
+    age, visits = (X[:, SCHEMA.names.index(name)] for name in ("age", "visits"))
+    age, visits = 54 + 36 * age, 20 + 20 * visits
+    assert age.mean() == pytest.approx(52, abs=0.3) and age.std() == pytest.approx(13, rel=0.02)
+    assert visits.mean() == pytest.approx(4, abs=0.1) and visits.std() == pytest.approx(
+        3.7, rel=0.03
+    )
+    levels = X[:, 1:4].mean(axis=0)
+    assert levels == pytest.approx([0.3, 0.35, 0.1], abs=0.01)
+    assert (y > 0).mean() == pytest.approx(0.44, abs=0.01)
+    coefficients = dict(zip(SCHEMA.names, study.coefficients(), strict=True))
+    assert all(coefficients[name] == pytest.approx(b) for name, b in KNOWN.effects.items())
+    assert (V.astype(np.int64) ** 2).sum(axis=1).max() <= rows.ONE**2
+    again, labels = Study(SCHEMA, KNOWN).rows(40_000, 3)
+    assert (again == V).all() and (labels == y).all()
+
+
+def test_simulated_rows_have_the_expected_correlations():
+    """And the same moments; intervals of columns that are nearly the same are wider."""
+    together = KNOWN._replace(correlations={("age", "visits"): -0.9})
+    V, _ = Study(SCHEMA, together).rows(40_000, 3)
+    age, visits = (V[:, SCHEMA.names.index(name)] / SCHEMA.each for name in ("age", "visits"))
+    assert (54 + 36 * age).std() == pytest.approx(13, rel=0.02)
+    assert (20 + 20 * visits).mean() == pytest.approx(4, abs=0.1)
+    ranks = [np.argsort(np.argsort(x)) for x in (age, visits)]
+    of_ranks = 6 / math.pi * math.asin(-0.9 / 2)  # Spearman's, of normal scores
+    assert np.corrcoef(*ranks)[0, 1] == pytest.approx(of_ranks, abs=0.01)
+    wide, narrow = (
+        forecast.outlook(request(epsilon=8.0), Study(SCHEMA, known), 9).widths["age"]
+        for known in (together, KNOWN)
+    )
+    assert wide > 1.3 * narrow
+
+
+def test_numbers_have_the_expected_moments_and_explained_share():
+    study = Study(NUMBERS, Expected({"y": {"mean": 180, "deviation": 20}}, explained=0.4))
+    V, y = study.rows(40_000, 0)
+    y = 200 + 100 * y / rows.ONE
+    assert y.mean() == pytest.approx(180, abs=0.5) and y.std() == pytest.approx(20, rel=0.02)
+    assert np.corrcoef(V[:, 0], y)[0, 1] ** 2 == pytest.approx(0.4, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("expected", "match"),
+    [
+        (Expected({"weight": {"mean": 1, "deviation": 1}}), "no column 'weight'"),
+        (Expected({"age": {"mean": 5, "deviation": 1}}), "the mean 5"),
+        (Expected({"age": {"mean": 50, "deviation": 60}}), "deviation 60"),
+        (Expected({"age": {"mean": 50}}), "a mean and a deviation"),
+        (Expected({"ward": {"hall": 0.5}}), "levels of 'ward'"),
+        (Expected({}, {"weight": 1.0}), "no column 'weight' to have an effect"),
+        (Expected({}, positives=1.0), "positives is a share"),
+        (Expected({}, strength=0.0), "the strength is"),
+        (Expected(correlations={("age", "ward"): 0.5}), "no two columns of numbers"),
+        (Expected(correlations={("age", "visits"): 1.5}), "no columns have all these"),
+    ],
+)
+def test_refuses_what_no_rows_can_have(expected, match):
+    with pytest.raises(Refused, match=match):
+        Study(SCHEMA, expected)
+
+
+def test_effects_explain_no_more_than_the_variance():
+    with pytest.raises(Refused, match="more than the target's variance"):
+        Study(NUMBERS, Expected({}, {"x": 90.0}))
+
+
+# ---- what an epsilon gives, and what is needed
+
+
+@pytest.fixture(scope="module")
+def study():
+    return Study(SCHEMA, KNOWN)
+
+
+def test_more_epsilon_tells_more(study):
+    low, high = (forecast.outlook(request(epsilon=e), study, 12) for e in (1.0, 8.0))
+    assert all(high.widths[name] < low.widths[name] for name in SCHEMA.names)
+    assert low.accuracy["auc"] < high.accuracy["auc"] < high.without["auc"] + 0.01
+    assert low.kept < high.kept <= 1.01
+    assert low.without == high.without
+    said = "\n".join(high.sentences(0.2))
+    assert "age: its 95 % interval is" in said and "20%" in said and "accuses" in said
+
+
+def test_the_epsilon_that_a_width_needs_gives_it(study):
+    asked, wanted = request(2000), 0.05
+    found = forecast.needed(asked, study, forecast.width("age", wanted), 20)
+    assert 0.1 < found.epsilon < 20
+    back = forecast.outlook(asked._replace(epsilon=found.epsilon), study, 20).widths["age"]
+    assert back == pytest.approx(found.widths["age"])
+    assert 0.5 * wanted < back <= wanted
+    with pytest.raises(Refused, match="more rows"):
+        forecast.needed(asked, study, forecast.width("age", 1e-4), 5)
+    with pytest.raises(Refused, match="no interval"):
+        forecast.needed(asked, study, forecast.width("weight", 1), 5)
+
+
+def test_a_release_with_a_holdout(study):
+    found = forecast.outlook(request(holdout=0.2), study, 5)
+    alone = math.sqrt(0.25 * 0.75 / 600) * 1.96  # sampling alone, at an error of about a quarter
+    assert alone * 0.9 < found.held < 2 * alone
+
+
+def test_numbers():
+    asked = request(2000, 2.0, NUMBERS, "noise_aware_log_cosh")
+    found = forecast.outlook(asked, Study(NUMBERS), 5)
+    assert set(found.accuracy) == {"mse", "mae", "r2"} and 0 < found.kept < 1.1
+    assert found.held is None and set(found.widths) == {"x", "constant"}
+    plain = request(2000, 2.0, NUMBERS, "gaussian_objective_perturbation")
+    assert forecast.outlook(plain, Study(NUMBERS), 5).widths == {}
+
+
+# ---- previews
+
+
+def test_a_preview_by_hand():
+    schema = rows.Schema(
+        [
+            rows.Number("age", 18, 90, 50),
+            rows.Category("ward", ("a", "b"), "a"),
+            rows.Unused("name"),
+            rows.Label("ill", ("yes",), ("no",)),
+        ],
+        "ill",
+    )
+    lines = [
+        b"20,a,x,yes",
+        b"17,b,x,no",
+        b"95,b,x,no",
+        b",a,x,yes",
+        b"41 (HIV+),a,x,yes",
+        b"30,c,x,no",
+        b"30,a,x,",
+        b"30,a,x",
+        b'30,"a",x,yes',
+    ]
+    found = preview.preview(schema, lines, 10, ["no", "yes"])
+    assert (found.lines, found.stated, found.uneven, found.nothing, found.shortened) == (
+        9,
+        10,
+        1,
+        4,
+        0,
+    )
+    assert found.labels == {"yes": 3, "no": 2}
+    age, ward, ill = found.columns
+    assert (age.below, age.above, age.missing, age.replaced) == (1, 1, 1, True)
+    assert age.unread == {"41 (HIV+)": 1} and ward.unread == {"c": 1}
+    assert ill.missing == 1 and not ill.replaced and not ill.unread
+    said = found.sentences(["no", "yes"])
+    assert said == [
+        "The file has 9 lines, and 10 are stated: a release would stop.",
+        "4 lines (44.4%) of 9 would count nothing, 1 for another number of cells.",
+        "age: 1 cells are missing, replaced by the stated value.",
+        "age: 1 cells are no number or in no category, so their lines count nothing: '41 (HIV+)'",
+        "age: 1 numbers are below the bounds, and are clipped.",
+        "age: 1 numbers are above the bounds, and are clipped.",
+        "ward: 1 cells are no number or in no category, so their lines count nothing: 'c'",
+        "ill: 1 cells are missing, so their lines count nothing.",
+        "Of the others, 2 are 'no' and 3 are 'yes'.",
+    ]
+
+
+def test_a_preview_counts_what_a_release_does():
+    """Any bytes: a line that counts nothing is one whose row is zeros."""
+    rng = np.random.default_rng(1)
+    pieces = [
+        b"50",
+        b"a,b",
+        b"surgery",
+        b"icu",
+        b"yes",
+        b"no",
+        b"",
+        b"1e3",
+        b'"',
+        b"\xff",
+        b"-4",
+        b"na",
+    ]
+    lines = [b",".join(rng.choice(pieces, rng.integers(3, 6))) for _ in range(2000)]
+    lines += [b"50,icu,3,yes", b"500,icu,3,no"]
+    V, _ = SCHEMA.rows(lines, len(lines))
+    found = preview.preview(SCHEMA, lines, len(lines))
+    assert found.nothing == (~V.any(axis=1)).sum() and 0 < found.nothing < len(lines)
+    short = rows.Schema(SCHEMA.columns, "ill", radius=0.6)
+    found = preview.preview(short, lines[-2:], 2)
+    assert found.shortened == 2 and found.labels == {}
+    assert "2 lines (100.0%) would be shortened to the radius." in found.sentences(None)
+
+
+# ---- the commands
+
+DATASETS = """
+clinic:
+  source: {csv: clinic.csv}
+  label: ill
+  positive: "yes"
+  bounds: {age: [18, 90]}
+  categories: {smoker: [0, 1]}
+"""
+RELEASE = """
+data: clinic
+rows: 600
+unit: one row is one patient
+book: clinic.book
+budget: {epsilon: 9, delta: 2.0e-6}
+epsilon: 8
+delta: 1.0e-6
+method: gaussian_objective_perturbation
+premise: chosen without these rows
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("study")
+    (path / "config/releases").mkdir(parents=True)
+    (path / "config/datasets.yaml").write_text(DATASETS)
+    (path / "config/releases/clinic.yaml").write_text(RELEASE)
+    (path / "clinic.csv").write_text("age,smoker,ill\n" + "17,1,yes\n" * 3 + "50,2,no\n" * 5)
+    return path
+
+
+def command(folder, *words):
+    words = [sys.executable, ROOT / "scripts/tools/release.py", *words]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_preview_is_private_and_the_book_keeps_that_it_was_run(folder):
+    said = command(folder, "preview", "clinic").stdout.splitlines()
+    assert said[0].startswith("PRIVATE") and not any("PRIVATE" in line for line in said[1:])
+    assert "The file has 8 lines, and 600 are stated: a release would stop." in said
+    assert "age: 3 numbers are below the bounds, and are clipped." in said
+    assert any(line.startswith("smoker: 5 cells are no number or in no category") for line in said)
+    assert said[-1] == (
+        "The release would cost epsilon 8 and delta 1e-06. Spent are epsilon 0 of 9 and delta 0 of 2e-06."
+    )
+    assert command(folder, "book", "clinic").stdout.splitlines()[-1] == "previews: 1"
+
+
+def test_a_forecast_opens_no_rows(folder):
+    """The file has 8 lines of nonsense, and the forecast is for the 600 that are stated."""
+    options = ["--expect", "age=50,10", "smoker=0:0.8,1:0.2", "--effect", "age=0.1", "smoker=1=0.5"]
+    done = command(
+        folder,
+        "forecast",
+        "clinic",
+        *options,
+        "--epsilon",
+        "4",
+        "--prior",
+        "0.2",
+        "--draws",
+        "9",
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert said[0].startswith(
+        "The forecast is for rows as they are expected. Columns are taken to be"
+    )
+    assert "at epsilon = 4:" in said[1] and len(said) == 6
+    assert "If he took 20% for the probability" in said[3]
+    assert not list(folder.glob("*.book/clinic"))
+    for words, match in (
+        (["--expect", "age=x,1"], "'x' is not a number"),
+        (["--width", "age=0.1"], "there is no interval for a column 'age'"),
+    ):
+        done = command(folder, "forecast", "clinic", *words, "--draws", "9")
+        assert done.returncode == 1 and match in done.stderr and "Traceback" not in done.stderr

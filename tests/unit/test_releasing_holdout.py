@@ -1,0 +1,428 @@
+"""Holdouts paid in rows: who is held out, exact sums, sensitivity, and the maximum, not the sum."""
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, chi2
+
+from dp import losses
+from dp.errors import Refused
+from dp.privacy.profiles import Gaussian
+from dp.releasing import book as books
+from dp.releasing import card, files, holdout, lattice, making, meaning, models, rows
+from dp.releasing.book import Book, Budget
+from dp.releasing.draws import new_key
+from dp.releasing.request import CHOSEN_WITHOUT, Request
+
+KEY = bytes(range(32))
+ONE = rows.ONE
+
+
+def key(k):
+    return k.to_bytes(32, "big")
+
+
+# ---- who is held out
+
+
+def test_every_set_of_positions_is_as_likely():
+    check_positions()
+
+
+def check_positions():
+    count = 4000
+    found = Counter(tuple(np.flatnonzero(holdout.held_out(6, 3, key(k)))) for k in range(count))
+    assert len(found) == 20
+    statistic = sum((seen - count / 20) ** 2 / (count / 20) for seen in found.values())
+    assert statistic < chi2.isf(1e-4, 19)
+
+
+def test_the_key_alone_decides_and_the_number_is_exact():
+    first = holdout.held_out(1000, 137, KEY)
+    assert first.sum() == 137
+    assert (first == holdout.held_out(1000, 137, KEY)).all()
+    assert (first != holdout.held_out(1000, 137, key(5))).any()
+
+
+@pytest.mark.parametrize(("n", "share"), [(1000, 0.0), (1000, 1.0), (200, 0.1), (100, 0.9)])
+def test_both_parts_need_rows(n, share):
+    with pytest.raises(Refused):
+        holdout.size(n, share)
+    assert holdout.size(3000, 0.1) == 300
+
+
+# ---- the sums
+
+
+def test_sums_of_classes_by_hand():
+    V = np.array([[ONE // 2, 5], [-ONE // 2, 7], [0, 9], [0, 0], [3, -3]], np.int32)
+    y = np.array([1, 1, -1, 1, 0], np.int32)
+    # right, wrong, right (a score of 0 is of the first class), no record, no label
+    assert holdout.sums(V, y, [1 << 60, 0], None) == [-1 << 40, 1 << 40, 6 << 40]
+
+
+def test_sums_of_numbers_by_hand():
+    V = np.array([[ONE // 2, 0], [-ONE // 4, 0], [ONE, 0]], np.int32)
+    y = np.array([5 * ONE // 8, ONE // 4, -ONE], np.int32)
+    # the weight is 4: predictions 2, -1 and 4, clipped to [-1, 1]
+    found = holdout.sums(V, y, [1 << 32, 0], -30)
+    e = 8 * Fraction(3, 8) ** 2 - 1 + 1 + 1
+    unit = Fraction(1, 1 << 40)
+    truth = [e, Fraction(5, 8) + Fraction(1, 4) - 1, Fraction(25, 64) + Fraction(1, 16) + 1, 6]
+    assert [each * unit for each in found] == truth
+
+
+@pytest.mark.parametrize("step", [None, -70])
+def test_sums_are_exact_in_every_order(step):
+    rng = np.random.default_rng(2)
+    V = rows.shortened(rng.integers(-(1 << 18), 1 << 18, (800, 6)))
+    V[::7] = V[1::7][: len(V[::7])] * np.array([1, -1, 1, -1, 1, -1])
+    weights = [int(w) for w in rng.integers(-(1 << 62), 1 << 62, 6)]
+    y = rng.integers(-1, 2, 800) if step is None else rng.integers(-ONE, ONE + 1, 800)
+    found = holdout.sums(V, y, weights, step)
+    for _ in range(2):
+        order = rng.permutation(800)
+        assert holdout.sums(V[order], y[order], weights, step) == found
+    one_by_one = np.sum(
+        [holdout.sums(V[i : i + 1], y[i : i + 1], weights, step) for i in range(800)], axis=0
+    )
+    assert one_by_one.tolist() == found
+
+
+def test_predictions_by_integers_are_those_by_fractions():
+    rng = np.random.default_rng(3)
+    V, step = rng.integers(-ONE, ONE, (50, 3)), -61
+    weights = [int(w) for w in rng.integers(-(1 << 61), 1 << 61, 3)]
+    found = holdout.numbers(holdout.scores(V, weights), step)
+    for v, value in zip(V.tolist(), found, strict=True):
+        exact = sum(a * b for a, b in zip(v, weights, strict=True)) * lattice.spacing(step)
+        assert value == min(max(math.floor(exact), -ONE), ONE)
+
+
+def every_record(step):
+    """(score, label) of all kinds of records, on a grid with the ends, as they enter the sums."""
+    if step is None:
+        return [
+            holdout.summands(np.array([s]), np.array([t]), None)[0]
+            for s in (-1, 0, 1)
+            for t in (-1, 1)
+        ]
+    grid = [round(k * ONE / 16) for k in range(-16, 17)]
+    scores = np.array([each << 30 for each in (-2 * ONE, *grid, 2 * ONE)], dtype=object)
+    pairs = list(itertools.product(range(len(scores)), grid))
+    return list(
+        holdout.summands(scores[[i for i, _ in pairs]], np.array([t for _, t in pairs]), -30)
+    )
+
+
+@pytest.mark.parametrize("step", [None, -30])
+def test_two_records_are_at_most_root_8_apart_and_some_are(step):
+    values = [np.zeros_like(every_record(step)[0]), *every_record(step)]
+    V = np.array(sorted(set(map(tuple, values)))) / 2**40
+    squares = ((V[:, None] - V[None]) ** 2).sum(axis=2)
+    assert squares.max() == 8
+    none = (V == 0).all(axis=1)
+    assert none.sum() == 1 and squares[none].max() <= 7
+
+
+def test_any_bytes_as_rows_stay_within_the_sensitivity():
+    rng = np.random.default_rng(4)
+    for step in (None, -40):
+        for _ in range(200):
+            V = rng.integers(-(2**31), 2**31, (2, 3))
+            y = rng.integers(-(2**31), 2**31, 2)
+            weights = [int(w) for w in rng.integers(-(1 << 62), 1 << 62, 3)]
+            one, other = (holdout.sums(V[i : i + 1], y[i : i + 1], weights, step) for i in (0, 1))
+            assert math.dist(one, other) <= float(holdout.APART) * 2**40
+
+
+# ---- the maximum, and not the sum
+
+
+def answers(records, epsilon):
+    """The law of a toy release: randomised response of whether most records are 1."""
+    most = 2 * sum(records) > len(records)
+    right = math.exp(epsilon) / (1 + math.exp(epsilon))
+    return {True: right if most else 1 - right, False: 1 - right if most else right}
+
+
+def counted(records, answer, scale):
+    """The law of a discrete Gaussian count of the held records that differ from the answer."""
+    reach = np.arange(-12 * scale, 12 * scale + len(records) + 1)
+    p = np.exp(-((reach - sum(r != answer for r in records)) ** 2) / (2 * scale**2))
+    return p / p.sum()
+
+
+def law(records, sets, epsilon, scale, order=None):
+    """The joint law of a toy release with the holdout: first answer, then count."""
+    records = records if order is None else [records[i] for i in order]
+    total = 0
+    for out in sets:
+        held = [records[i] for i in out]
+        rest = [r for i, r in enumerate(records) if i not in out]
+        parts = [p * counted(held, a, scale) for a, p in sorted(answers(rest, epsilon).items())]
+        total = total + np.concatenate(parts) / len(sets)
+    return total
+
+
+def divergence(p, q, epsilon):
+    return max(np.maximum(a - math.exp(epsilon) * b, 0).sum() for a, b in ((p, q), (q, p)))
+
+
+def test_exact_neighbours_pay_the_maximum():
+    """All data sets of 5 records, all replacements, all orders of the neighbour; noise on the integers."""
+    n, held, rr, scale = 5, 2, 0.8, 2
+    sets = list(itertools.combinations(range(n), held))
+    reach = range(-12 * scale, 12 * scale + 2)
+    # of the count alone, neighbours are one apart: exactly by its own law
+    p, q = (np.array([math.exp(-((k - c) ** 2) / (2 * scale**2)) for k in reach]) for c in (0, 1))
+    p, q = p / p.sum(), q / q.sum()
+    for epsilon in (0.0, 0.8, 1.2):
+        alone = max(math.expm1(max(rr - epsilon, 0)) * math.exp(epsilon) / (1 + math.exp(rr)), 0.0)
+        most = max(alone, divergence(p, q, epsilon))
+        worst, fixed = 0.0, 0.0
+        for records in itertools.product((0, 1), repeat=n):
+            base = law(records, sets, rr, scale)
+            whole = law(records, sets[:1], rr, scale)
+            for i in range(n):
+                other = list(records)
+                other[i] = 1 - other[i]
+                for order in ((0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (2, 0, 4, 1, 3)):
+                    found = law(other, sets, rr, scale, order)
+                    worst = max(worst, divergence(base, found, epsilon))
+                    found = law(other, sets[:1], rr, scale, order)
+                    fixed = max(fixed, divergence(whole, found, epsilon))
+        assert worst <= most + 1e-12
+        # with fixed positions, neighbours in another order change both parts, and the maximum is not enough
+        assert fixed > most + 0.01
+
+
+@cache
+def model():
+    return models.objective_perturbation(900, 3, 1.0, 1e-6)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return holdout.package(model(), 100)
+
+
+def data(rng, n=1000):
+    X = rng.standard_normal((n, 2)) / 3
+    V, _ = rows.from_floats(np.c_[X, np.full(n, 0.5)], np.ones(n))
+    return V, np.where(V[:, 0] + rng.normal(0, ONE / 4, n) > 0, 1, -1).astype(np.int32)
+
+
+def test_a_package_costs_no_more_than_its_model(plan):
+    assert plan.delta_at(1.0) <= 1e-6
+    assert plan.n == 1000
+    for epsilon in (0.0, 0.5, 2.0):
+        assert plan.delta_at(epsilon) >= plan.model.delta_at(epsilon)
+    check_scale()
+    guarantee = plan.guarantee()
+    assert "a row is in one part" in guarantee.reason.lower()
+    assert guarantee.profile.delta(0.5) == plan.delta_at(0.5)
+
+
+def check_scale():
+    """A Gaussian's standard deviation for sqrt(8) at (1, 1e-6), and a little more for rounding."""
+    found = float(holdout.package(model(), 100).noise.deviation) / (math.sqrt(8) / 0.2367044)
+    assert 1 <= found * (1 + 1e-7) <= 1 + 1e-5
+
+
+def test_a_replaced_record_changes_one_part():
+    check_one_part()
+
+
+def check_one_part():
+    """Under one key: the weights or the sums stay the same, to the last bit, also in another order."""
+    plan = holdout.package(model(), 100)
+    rng = np.random.default_rng(6)
+    V, y = data(rng)
+    base = holdout.release(plan, V, y, KEY)
+    out = holdout.held_out(1000, 100, KEY)
+    outside, inside = np.flatnonzero(~out)[5], np.flatnonzero(out)[5]
+    for position, held in ((outside, False), (inside, True)):
+        other, labels = V.copy(), y.copy()
+        other[position], labels[position] = -other[position], -labels[position]
+        found = holdout.release(plan, other, labels, KEY)
+        assert (found.model.parts == base.model.parts) == held
+        # the rows that are not replaced, in another order inside both parts
+        order = np.arange(1000)
+        order[~out], order[out] = order[~out][::-1], order[out][::-1]
+        again = holdout.release(plan, other[order], labels[order], KEY)
+        assert again.model.parts == found.model.parts and again.sums == found.sums
+        apart = math.dist(found.sums, base.sums) * float(plan.noise.spacing)
+        if held:
+            assert apart <= math.sqrt(8) * (1 + 1e-9)
+
+
+def test_releases_have_the_noise_that_is_paid_for(plan):
+    """Over keys, the sums minus their truth have the planned deviation, and no bias."""
+    rng = np.random.default_rng(7)
+    V, y = data(rng)
+    errors = []
+    for k in range(60):
+        found = holdout.release(plan, V, y, key(k))
+        out = holdout.held_out(1000, 100, key(k))
+        truth = holdout.sums(V[out], y[out], found.model.parts["weights"], None)
+        spacing = float(plan.noise.spacing)
+        errors.append([a * spacing - b / 2**40 for a, b in zip(found.sums, truth, strict=True)])
+    errors = np.array(errors) / float(plan.noise.deviation)
+    statistic = (errors**2).sum()
+    assert chi2.isf(1 - 1e-4, errors.size) < statistic < chi2.isf(1e-4, errors.size)
+    assert abs(errors.mean()) < 4 / math.sqrt(errors.size)
+
+
+def check_measured(noise, contributions, truth, keys, count):
+    """The mean of what is said is the truth, and intervals contain it: at least 91 of 100 times."""
+    rng, inside, said = np.random.default_rng(8), 0, []
+    for _ in range(keys):
+        total = np.zeros(len(contributions(rng, 1)[0]))
+        total = contributions(rng, count).sum(axis=0) / 2**40
+        noisy = (total + rng.normal(0, float(noise.deviation), len(total))) / float(noise.spacing)
+        found = holdout.measured([int(each) for each in noisy], noise)
+        inside += found["low"] <= truth <= found["high"]
+        said.append(found["error"])
+    assert inside >= 0.91 * keys
+    assert np.mean(said) == pytest.approx(truth, rel=0.03)
+
+
+def test_measured_errors_of_classes(plan):
+    def contributions(rng, count):
+        wrong, label = rng.random(count) < 0.2, np.where(rng.random(count) < 0.3, 1, -1)
+        return holdout.summands(np.where(wrong, -label, label), label, None)
+
+    check_measured(plan.noise, contributions, 0.2, 300, 1000)
+    noisy = [-600 << 40, 400 << 40, 2000 << 40]
+    exact = holdout.measured(noisy, plan.noise._replace(step=-40, scale=1))
+    assert exact["records"] == 1000 and exact["error"] == 0.2 and exact["positives"] == 0.7
+
+
+def test_measured_errors_of_numbers():
+    model = models.objective_perturbation(2000, 2, 1.0, 1e-6, losses.LogCosh(0.25))
+    package = holdout.package(model, 1000)
+    assert package.noise.count == 4
+
+    def contributions(rng, count):
+        target = rng.uniform(-0.4, 0.4, count)
+        found = target + rng.normal(0, 0.12, count)
+        scores = (found * ONE).astype(np.int64).astype(object)
+        return holdout.summands(scores, (target * ONE).astype(np.int64), 0)
+
+    check_measured(package.noise, contributions, 0.12, 100, 4000)
+    many = contributions(np.random.default_rng(9), 200_000).sum(axis=0) // 200
+    found = holdout.measured(
+        [int(each) for each in many], package.noise._replace(step=-40, scale=1)
+    )
+    assert found["r2"] == pytest.approx(1 - 0.0144 / (0.64 / 12), abs=0.02)
+    assert holdout.measured([0, 0, 0, 0], package.noise)["r2"] is None
+
+
+LAWS = {
+    "normal": (lambda rng, size: rng.normal(0, 0.12, size), 0.97),
+    "exponential": (lambda rng, size: rng.exponential(0.2, size), 0.96),
+    "lognormal": (lambda rng, size: rng.lognormal(-3, 1, size), 0.96),
+    "rare": (lambda rng, size: 0.5 * (rng.random(size) < 0.02), 0.92),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("count", [100, 2000])
+@pytest.mark.parametrize("deviation", [0.0, 12.0])
+def test_intervals_hold_for_errors_of_any_law(law, count, deviation):
+    """At least 95 % less what 500 draws may miss, and less 1 % where few are at the cap."""
+    rng = np.random.default_rng(12)
+    errors, least = LAWS[law]
+    truth = np.minimum(errors(rng, 1 << 20) ** 2, 0.25).mean()
+    inside = 0
+    for _ in range(500):
+        u = np.minimum(errors(rng, count) ** 2, 0.25)
+        total, twice = rng.normal([(8 * u - 1).sum(), 2 * count], deviation)
+        mean = min(max((1 + total / (twice / 2)) / 8, 0), 0.25)
+        low, high = holdout.between(mean, 0.25, twice / 2, deviation)
+        inside += low <= truth <= high
+    assert inside >= least * 500
+
+
+def test_intervals_of_classes_are_those_of_wilson():
+    found = holdout.between(0.2, 1.0, 50, 0.0)
+    truth = binomtest(10, 50).proportion_ci(method="wilson")
+    assert found == pytest.approx((truth.low, truth.high), rel=1e-12)
+    noisy = holdout.between(0.2, 1.0, 50, 5.0)
+    assert noisy[0] < found[0] and noisy[1] > found[1]
+    assert holdout.between(0.0, 0.25, 100, 0.0)[0] == 0 < holdout.between(0.0, 0.25, 100, 0.0)[1]
+    assert holdout.between(0.1, 0.25, 1.0, 100.0) == (0.0, 0.25)
+
+
+def test_a_fresh_key_gives_another_partition_and_other_noise(plan):
+    V, y = data(np.random.default_rng(10))
+    first, second = (holdout.release(plan, V, y, new_key()) for _ in range(2))
+    assert first.sums != second.sums
+    with pytest.raises(Refused, match="1000 rows"):
+        holdout.release(plan, V[1:], y[1:], KEY)
+    document = first.document()
+    assert document["rows"] == 100 and document["integers"] == first.sums
+
+
+# ---- in a file
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """One key; and what an epsilon means is not looked at here."""
+    meant = meaning.meaning(Gaussian(1.0))
+    monkeypatch.setattr(books, "new_key", lambda: KEY)
+    monkeypatch.setattr(meaning, "meaning", lambda profile: meant)
+    monkeypatch.setattr(files, "PROFILE", (0.5, 1.0))
+
+
+def made(folder, target, cells, method):
+    """model.json of a release of 600 lines, a quarter of which are held out."""
+    schema = rows.Schema([rows.Number("x", 0, 10), target], target.name)
+    rng = np.random.default_rng(11)
+    x = rng.uniform(0, 10, 600)
+    lines = [f"{a:.3f},{cells(a, rng)}" for a in x]
+    (folder / "rows.csv").write_text("x,y\n" + "\n".join(lines) + "\n")
+    request = Request.parsed(
+        {"name": "one", "schema": schema.facts, "rows": 600, "unit": "a row", "epsilon": 2}
+        | {"delta": 1e-6, "method": method, "premise": CHOSEN_WITHOUT, "holdout": 0.25}
+    )
+    book = Book(folder / "book", Budget.of({"epsilon": 2, "delta": 1e-6}), request.unit)
+    return files.parse(making.make(request, book, folder / "rows.csv")).document
+
+
+def test_a_release_says_what_was_held_out(tmp_path, quick):
+    target = rows.Category("y", ("no", "yes"))
+    document = made(
+        tmp_path,
+        target,
+        lambda a, rng: "yes" if a + rng.normal() > 5 else "no",
+        "gaussian_objective_perturbation",
+    )
+    found = document["holdout"]
+    assert document["rows"] == 600 and document["training_rows"] == 450 and found["rows"] == 150
+    assert 0.0 <= found["low"] < 0.12 < found["high"] < 0.5 and 100 < found["records"] < 200
+    assert "150 rows, which the key chose, were not learnt from" in card.card(document)
+    model = models.objective_perturbation(450, 2, 2.0, 1e-6)
+    package = holdout.package(model, 150)
+    for epsilon, delta in document["guarantee"]["profile"]:
+        assert delta == package.delta_at(epsilon)
+
+
+def test_a_release_of_numbers_says_their_error_in_own_units(tmp_path, quick):
+    document = made(
+        tmp_path,
+        rows.Number("y", 100, 300),
+        lambda a, rng: f"{120 + 16 * a + rng.normal(0, 10):.2f}",
+        "gaussian_objective_perturbation",
+    )
+    said = holdout.said(document)
+    assert "where an error counts 50 at most" in said
+    low, high = (100 * document["holdout"][key] for key in ("low", "high"))
+    assert low < 15 < high < 51

@@ -1,0 +1,169 @@
+"""What a row is, what a guarantee means for all rows of a person, and what reasons take as public."""
+
+import json
+import math
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from dp.accounting import Guarantee, gaussian_epsilon, gaussian_mu, given_that
+from dp.mechanisms import MECHANISMS
+from dp.privacy import composition
+from dp.privacy.profiles import Curve, Gaussian, approximate, group_delta, group_epsilon, symmetric
+from guarantees import _unit, group
+from project import ROOT
+from study.configuration.validation import read_yaml
+from study.data import readers
+
+DATASETS = read_yaml(ROOT / "config/datasets.yaml")
+RANDHIE = [name for name in DATASETS if name.startswith("randhie")]
+UNIT = {"row": "a person's year", "group": "a person", "rows": 5, "source": "a study"}
+DELTA = 1e-6
+
+
+def as_curve(mu):
+    """A Gaussian profile whose form does not tell that it is one."""
+    return Curve(symmetric(Gaussian(mu).delta))
+
+
+@pytest.mark.parametrize("size", [2, 5])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_a_group_of_a_gaussian_has_the_parameter_times_its_size(epsilon, size):
+    mu = gaussian_mu(epsilon, DELTA)
+    exact = gaussian_epsilon(1 / (size * mu), DELTA)
+    assert group_epsilon(Gaussian(mu), DELTA, size) == exact
+    assert group_epsilon(as_curve(mu), DELTA, size) == pytest.approx(exact, rel=1e-6)
+    # another share of the chain is a bound too, and a worse one
+    assert group_delta(Gaussian(mu), exact, size, mu) == pytest.approx(DELTA, rel=1e-6)
+    assert group_delta(Gaussian(mu), exact, size, 0.5 * mu) > DELTA
+    # size epsilon at the same delta is not what holds
+    assert exact > size * epsilon
+
+
+def test_a_group_on_exact_distributions():
+    """Three steps of an explicit chain: distributions of a counter with geometric noise, clipped to 12."""
+    p, states = 0.6, np.arange(13)
+
+    def law(centre):
+        weights = p ** np.abs(states - centre)
+        return weights / weights.sum()
+
+    def delta(first, second):
+        return lambda e: np.maximum(first[:, None] - np.exp(e) * second[:, None], 0).sum(axis=0)
+
+    chain = [law(centre) for centre in (4, 5, 6, 7)]
+    steps = [delta(*pair) for pair in pairwise(chain)]
+    steps += [delta(*pair[::-1]) for pair in pairwise(chain)]
+
+    def one(epsilon):
+        at = np.atleast_1d(np.asarray(epsilon, dtype=float))
+        found = np.max([step(at) for step in steps], axis=0)
+        return found.reshape(np.shape(epsilon))[()]
+
+    profile = Curve(one)
+    ends = delta(chain[0], chain[-1]), delta(chain[-1], chain[0])
+    for epsilon in (0.2, 0.7, 1.2):
+        truth = max(float(each(np.array([epsilon]))[0]) for each in ends)
+        for mu in (0.0, 0.3, 0.6):
+            assert group_delta(profile, epsilon, 3, mu) >= truth - 1e-12
+    found = group_epsilon(profile, 0.05, 3)
+    assert max(float(each(np.array([found]))[0]) for each in ends) <= 0.05
+
+
+def test_a_group_of_other_guarantees():
+    pure = Guarantee(1.0, 1.0, 0.0, "replace-one", "")
+    assert composition.of_group(pure, 5) == (5.0, 0.0)
+    point = Guarantee(1.0, 1.0, DELTA, "replace-one", "")
+    epsilon, delta = composition.of_group(point, 5)
+    assert epsilon == 5.0 and delta == pytest.approx(DELTA * math.expm1(5) / math.expm1(1))
+    # randomised response that fails with probability delta attains no less than delta in five steps
+    assert group_delta(approximate(1.0, DELTA), 5.0, 5) == pytest.approx(delta)
+    void = Guarantee(1.0, math.inf, 0.0, "replace-one", "")
+    assert composition.of_group(void, 5) == (math.inf, 0.0)
+    assert composition.of_group(point._replace(epsilon=3.0, delta=0.1), 5) == (math.inf, 0.0)
+
+
+def test_a_person_with_five_years():
+    """At a claim of 1: 5.93 at the same delta, where 5 epsilon would need a delta 86 times as large."""
+    mechanism = MECHANISMS["gaussian_objective_perturbation"]
+    lam = mechanism.rule_lambda(16152, 10, 1.0, DELTA)
+    stated = mechanism.guarantee(16152, 10, epsilon=1.0, delta=DELTA, lam=lam)
+    row, words, epsilon, delta = group({"unit": UNIT}, stated)
+    assert (row, words) == ("a person's year", "a person with at most 5 records")
+    assert epsilon == pytest.approx(5.926, abs=1e-3) and delta == DELTA
+    assert _unit({"unit": UNIT}, stated) == (
+        "; a record is a person's year: for a person with at most 5 records, epsilon is 5.92618 at "
+        "delta = 1e-06"
+    )
+    assert _unit({}, stated) == "" and group({}, stated) == ("row", "", "", "")
+    void = stated._replace(epsilon=math.inf, profile=None)
+    assert _unit({"unit": UNIT}, void) == "; a record is a person's year"
+
+
+def test_every_form_of_the_health_insurance_experiment_has_its_unit():
+    assert len(RANDHIE) == 5
+    for name in RANDHIE:
+        unit = DATASETS[name]["unit"]
+        assert unit["rows"] == 5 and "three or five years" in unit["source"]
+
+
+def test_entries_with_the_same_bounds_or_constants_have_the_same_premise():
+    """Bounds that describe the rows do so in every entry that takes them."""
+    premises = {}
+    for name, entry in DATASETS.items():
+        taken = [
+            step["scale_by_constants"]
+            for step in entry.get("steps", ())
+            if "scale_by_constants" in step
+        ]
+        taken += [entry["bounds"]] if "bounds" in entry else []
+        for each in taken:
+            key = json.dumps(each, sort_keys=True)
+            premises.setdefault(key, {})[name] = entry.get("premise")
+    # this one is about its target, the standardised average of the first year, which the others do not have
+    others = [
+        {name: premise for name, premise in found.items() if name != "law_school_grades"}
+        for found in premises.values()
+    ]
+    assert all(len(set(found.values())) <= 1 for found in others), others
+    assert DATASETS["fair_public"]["premise"] == DATASETS["fair"]["premise"]
+
+
+def prepared(tmp_path, name, entry):
+    command = [sys.executable, "scripts/prepare.py", "--dataset", name, "--seed", "1"]
+    command += ["--entry", json.dumps(entry), "--out-npz", str(tmp_path / "a.npz")]
+    subprocess.run([*command, "--out-json", str(tmp_path / "a.json")], cwd=ROOT, check=True)
+    return json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+
+
+def test_refusals_by_private_labels_are_premises(tmp_path):
+    """Data with one label are refused, so that both occur is taken as public, and reasons say so."""
+    meta = prepared(tmp_path, "wdbc", DATASETS["wdbc_clip"])
+    assert readers.BOTH in meta["premises"] and meta["unit"] == {}
+    digits = prepared(tmp_path, "digits_4_9", DATASETS["digits_4_9"])
+    (premise,) = digits["premises"]
+    assert premise.endswith("and that each class has one")
+    stated = given_that(Guarantee(1.0, 1.0, 0.0, "replace-one", "why"), meta["premises"])
+    assert stated.reason.endswith(readers.BOTH)
+    with pytest.raises(ValueError, match="every row has the label"):
+        readers.two_classes(["a", "a"], "a", "here")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("sufficient_statistics", {}),
+        ("adassp", {}),
+        ("adassp", {"calibration": "published"}),
+        ("functional_gaussian", {}),
+        ("functional_gaussian", {"calibration": "classical"}),
+    ],
+)
+def test_gaussian_guarantees_have_the_profile_of_which_they_state_a_point(name, options):
+    for epsilon in (0.1, 1.0, 10.0):
+        found = MECHANISMS[name].guarantee(100, 3, epsilon=epsilon, delta=DELTA, **options)
+        assert found.profile.epsilon(DELTA) == pytest.approx(found.epsilon, rel=1e-9)
+        assert composition.of_group(found, 5)[1] == DELTA

@@ -1,0 +1,218 @@
+"""A release in a study: the printed example, one draw whatever happens, nothing that was not paid for."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dp.releasing import rows
+from dp.solvers.newton import minimise
+from project import ENVIRONMENT, ROOT
+
+pytestmark = pytest.mark.slow  # Snakemake runs, several times
+ROWS = 2311
+DATASETS = """
+clinic:
+  source: {csv: clinic.csv}
+  label: readmitted
+  positive: "yes"
+  bounds: {age: [18, 98], visits: [0, 20]}
+  categories: {ward: [general, surgery]}
+"""
+RELEASE = f"""
+data: clinic
+rows: {ROWS}
+unit: one row is one patient
+book: own.book
+budget: {{epsilon: 2, delta: 2.0e-6}}
+epsilon: 1
+delta: 1.0e-6
+method: noise_aware_logistic
+negative: "no"
+premise: chosen without these rows
+"""
+FILES = ["card.md", "coefficients.png", "model.json", "table.csv"]
+
+
+def study(folder):
+    shutil.copytree(ROOT / "workflow/template", folder)
+    return folder
+
+
+def run(folder, *words, ok=True):
+    """What a command of the documents prints, in a study."""
+    words = [
+        str(ROOT / ".venv/bin" / words[0]) if words[0] == "snakemake" else words[0],
+        *words[1:],
+    ]
+    environment = os.environ | ENVIRONMENT | {"DP_HOME": str(ROOT)}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    done = subprocess.run(
+        words, cwd=folder, env=environment, stdout=-1, stderr=-2, text=True, check=False
+    )
+    assert (done.returncode == 0) == ok, done.stdout
+    return done.stdout
+
+
+def release(folder, name, *words, ok=True):
+    command = ("snakemake", "-s", ROOT / "Snakefile", "--cores", "1", *words)
+    return run(folder, *map(str, command), "--", f"releases/{name}/model.json", ok=ok)
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
+    """The four lines of the documents; then reruns that are forced, a touched file, and deleted results."""
+    documents = [(ROOT / name).read_text() for name in ("README.md", "workflow/README.md")]
+    blocks = [
+        each for text in documents for each in re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
+    ]
+    (lines,) = {each for each in blocks if "export DP_HOME" in each and "releases/affairs/" in each}
+    checkout = tmp_path / "checkout"  # the lines start in one, and make a folder beside it
+    checkout.symlink_to(ROOT)
+    printed = run(
+        tmp_path,
+        "bash",
+        "-ec",
+        f"cd -L checkout\n{lines.replace('$PWD', str(checkout))}".replace(
+            "../my_study", str(tmp_path / "my_study")
+        ),
+    )
+    folder = tmp_path / "my_study"
+    assert "affairs: epsilon 1, delta 1e-06, done" in printed
+    first = content(folder / "releases/affairs")
+    assert list(first) == FILES and b"Premise: public example" in first["card.md"]
+    (folder / "config/releases/affairs.yaml").touch()
+    (folder / "data/raw/fair.csv").touch()
+    release(folder, "affairs", "-F")
+    assert content(folder / "releases/affairs") == first
+    shutil.rmtree(folder / "releases")
+    release(folder, "affairs")
+    assert content(folder / "releases/affairs") == first
+    book = (folder / "affairs.book/book.jsonl").read_text()
+    assert [book.count(f'"{event}"') for event in ("open", "begin", "done")] == [1, 1, 1]
+    run(folder, "git", "init", "-q")
+    files = run(folder, "git", "ls-files", "--others", "--exclude-standard").split()
+    assert "config/releases/affairs.yaml" in files
+    assert not [name for name in files if "affairs.book" in name or name.startswith("releases")]
+
+
+def table(seed):
+    """Lines of a table, with cells that must not be found anywhere."""
+    rng, lines = np.random.default_rng(seed), []
+    for k in range(ROWS):
+        ward = ("general", "surgery")[rng.integers(2)]
+        answer = "no" if rng.random() < 0.3 else "yes"
+        age, visits = rng.integers(18, 98), "" if rng.random() < 0.1 else rng.poisson(3)
+        lines.append(f"P{seed}x{k},{age},{ward},{visits},{answer},zzq{seed}".encode())
+    return lines
+
+
+def forbidden(lines, data, seed):
+    """What was not paid for: texts, and numbers as texts."""
+    schema = rows.Schema(
+        [
+            *(rows.Unused("id"), rows.Number("age", 18, 98)),
+            *(
+                rows.Category("ward", ("general", "surgery"), "general"),
+                rows.Number("visits", 0, 20),
+            ),
+            *(rows.Label("readmitted", ("yes",), ("no",)), rows.Unused("note")),
+        ],
+        "readmitted",
+    )
+    V, y = schema.rows(lines, ROWS)
+    X, y = V[y != 0] / rows.ONE, y[y != 0]
+    found = {f"zzq{seed}", f"P{seed}x"}
+    found |= {hashlib.new(name, data).hexdigest() for name in ("md5", "sha1", "sha256", "sha512")}
+    counts = [len(y), ROWS - len(y), (y > 0).sum(), (y < 0).sum(), (V[:, 1] > 0).sum(), len(data)]
+    found |= {str(count) for count in counts}
+    found |= {f"{np.mean(y > 0):.4f}", f"{np.linalg.norm(X, axis=1).max():.6f}"}
+    weights = minimise(X, y, 1e-4)[0][0]
+    found |= {f"{weight:.6f}"[:8] for weight in weights}
+    scores = X @ weights
+    return found | {f"{np.mean((scores > 0) != (y > 0)):.5f}"}
+
+
+def texts(folder):
+    """Path -> text of every file below a folder, with the times that Snakemake records taken out."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix != ".png":
+            found[str(path.relative_to(folder))] = path.read_text(errors="replace")
+    return found
+
+
+def recorded(folder):
+    """Snakemake's records of a run: per file, without times, process ids and random names."""
+    found = {}
+    for name, text in texts(folder / ".snakemake").items():
+        if name.startswith("metadata/"):
+            values = json.loads(text)
+            assert {"starttime", "endtime"} <= values.keys()
+            text = {
+                key: v
+                for key, v in values.items()
+                if key not in ("starttime", "endtime", "job_hash")
+            }
+        elif name.startswith("log/"):
+            name = "log"
+            text = re.sub(
+                r"\d{4}-\d\d-\d\dT[\d.]+|\[\w{3} \w{3} +\d+ [\d:]+ \d+\]|\d:\d\d:\d\d\.\d+|/tmp/dp-\w+",
+                "",
+                text,
+            )
+            text = re.sub(r"(?m)^  .*$", "", text)  # the machine, and the command
+        else:
+            assert not text or "alive" in name or name.startswith("auxiliary"), name
+            continue
+        found[name] = text
+    return found
+
+
+def test_nothing_that_was_not_paid_for_is_left(tmp_path):
+    """Of two studies that differ in rows alone: what is published and recorded holds nothing of them."""
+    records = []
+    for seed in (1, 2):
+        folder = study(tmp_path / f"{seed}/my_study")
+        lines = table(seed)
+        data = b"id,age,ward,visits,readmitted,note\n" + b"\n".join(lines) + b"\n"
+        (folder / "clinic.csv").write_bytes(data)
+        (folder / "config/datasets.yaml").write_text(DATASETS)
+        (folder / "config/releases/own.yaml").write_text(RELEASE)
+        printed = release(folder, "own")
+        assert list(content(folder / "releases/own")) == FILES
+        searched = {"printed": printed} | texts(folder / "releases") | texts(folder / ".snakemake")
+        for text in forbidden(lines, data, seed):
+            pattern = re.compile(
+                rf"(?<![\d.]){re.escape(text)}" if text[0].isdigit() else re.escape(text)
+            )
+            whole = re.compile(rf"(?<![\d.\w]){re.escape(text)}(?![\d.\w])")
+            for name, within in searched.items():
+                assert not (whole if text.isdigit() else pattern).search(within), (name, text)
+        assert not (folder / "results").exists() and not (folder / "data").exists()
+        records.append(recorded(folder))
+    assert records[0].keys() == records[1].keys() and "log" in records[0]
+    assert str(records[0]).replace("/1/", "/2/") == str(records[1])
+
+
+def test_refusals_are_one_sentence_before_any_job(tmp_path):
+    folder = study(tmp_path / "my_study")
+    (folder / "clinic.csv").write_bytes(
+        b"id,age,ward,visits,readmitted,note\n" + b"\n".join(table(1))
+    )
+    (folder / "config/datasets.yaml").write_text(DATASETS)
+    path = folder / "config/releases/own.yaml"
+    path.write_text(RELEASE.replace("epsilon: 1\n", "epsilon: 3\n"))
+    output = release(folder, "own", ok=False)
+    assert "error: the budget is (epsilon 2, delta 2e-06)" in output.splitlines()[-1]
+    assert "Traceback" not in output and not (folder / "results").exists()

@@ -5,7 +5,15 @@ import math
 from dp.errors import Refused
 from dp.mechanisms import register
 from dp.mechanisms.gradient_descent import LOSS, Classifier
-from dp.mechanisms.options import ADJACENCY, Between, Ordinary, Positive, Whole
+from dp.mechanisms.options import (
+    ADJACENCY,
+    PUBLIC_N,
+    Between,
+    Ordinary,
+    Positive,
+    Whole,
+    public_size,
+)
 from dp.privacy import composition
 from dp.privacy.profiles import Gaussian
 from dp.privacy.sensitivities import vector_sum
@@ -16,19 +24,23 @@ class PoissonSGD(Classifier):
     """w <- w - rate ((sum of clipped gradients + noise)/(q n) + lambda w) over Poisson batches.
 
     Every record is in a step's batch independently with probability q = `sampling`. The sum is divided by
-    the expected size q n, which is public, and never by the actual size, which is not. One step is the
-    Poisson-subsampled Gaussian mechanism with noise of standard deviation C times `multiplier`. All
-    steps are composed by privacy loss distributions (`dp.privacy.composition.sampled_multiplier`), or
+    q n, and never by a batch's actual size, which is secret. Under replace-one, n is public. Under
+    add-remove it is `public_n` or, without that, the number of records, which is then taken as public: with
+    neighbours of n and n + 1 records, the size of the noise tells them apart if there are many columns. One
+    step is the Poisson-subsampled Gaussian mechanism with noise of standard deviation C times `multiplier`.
+    All steps are composed by privacy loss distributions (`dp.privacy.composition.sampled_multiplier`), or
     exactly if q = 1. Shuffled batches are different: no such amplification is proven for them.
     """
 
     delta = "needed"
+    least_delta = composition.LEAST_DELTA  # with sampling = 1, too, so that sampling may be varied
     options = LOSS | {
         "sampling": Between(0.05, low=0, high=1 + 1e-12),
         "iterations": Whole(300),
         "learning_rate": Positive(2.0),
         "clip": Ordinary(1.0),
         **ADJACENCY,
+        **PUBLIC_N,
     }
 
     check = Classifier.parameters  # the guarantee composes distributions, which takes a second
@@ -54,9 +66,9 @@ class PoissonSGD(Classifier):
         multiplier, profile = self._noise(p)
         reason = (
             f"{p.iterations} sums of gradients clipped to {p.clip:g} over Poisson batches of probability "
-            f"{p.sampling:g}, divided by {p.sampling * n:g}, the public size that is expected; noise on "
-            f"the quotient of standard deviation {self._scale(n, p):.6g}, on the sum {multiplier:.6g} "
-            f"times the clipping norm; composed by a privacy loss distribution"
+            f"{p.sampling:g}, divided by {p.sampling * n:g}, the probability times n; noise on the "
+            f"quotient of standard deviation {self._scale(n, p):.6g}, on the sum {multiplier:.6g} times "
+            f"the clipping norm; composed by a privacy loss distribution{public_size(p)}"
         )
         return p.proven(reason, profile=profile)
 
@@ -64,7 +76,7 @@ class PoissonSGD(Classifier):
         return self._noise(p)[0] * p.clip / (p.sampling * n)
 
     def _release(self, X, y, p, draws, rng):
-        scale = self._scale(len(X), p)
+        scale = self._scale(p.public_n or len(X), p)
         sampling = p.sampling if p.sampling < 1 else None
         noise = {"clip": p.clip, "sigma": scale, "restarts": draws, "rng": rng}
         return self._descend(X, y, p, sampling=sampling, **noise)[0], {"scale": scale}

@@ -1,0 +1,61 @@
+"""Poisson batches: every row is in a batch independently, with one probability."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+INDICES = 1 << 15  # rows whose numbers are drawn at a time: 256 kB, and a few copies
+
+
+def batches(
+    n: int, draws: int, sampling: float, rng: np.random.Generator
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """One Poisson batch of n rows for each draw: every row is in it with probability `sampling`.
+
+    Yields (part of the draws, rows, edges), as many draws at a time as INDICES allows, and at least one.
+    The batch of the part's draw k is rows[edges[k] : edges[k + 1]], ascending, without repetition.
+    """
+    at_once = int(min(draws, max(1, INDICES // max(1.0, sampling * n))))
+    for start in range(0, draws, at_once):
+        part = slice(start, min(draws, start + at_once))
+        lines = part.stop - part.start
+        chosen = successes(n * lines, sampling, rng)
+        edges = np.searchsorted(chosen, n * np.arange(lines + 1))
+        chosen -= np.repeat(n * np.arange(lines), np.diff(edges))
+        yield part, chosen, edges
+
+
+def successes(trials: int, probability: float, rng: np.random.Generator) -> np.ndarray:
+    """Numbers, ascending from 0, of the successes among independent trials of one probability.
+
+    The work is in proportion to the successes, not to the trials: what is drawn is the gap from one success
+    to the next. The law is the same as with one uniform number per trial:
+
+    - The gap G is geometric, P(G > k) = (1 - p)^k, and gaps are independent, because trials are.
+    - An exponential number E has P(floor(E / r) >= k) = exp(-r k). With r = -log(1 - p) that is (1 - p)^k,
+      so 1 + floor(E / r) is such a gap.
+    - A gap that ends behind the last trial says that the trials before its end fail, and no more.
+
+    It follows that the number of successes is binomial, and that, given their number, all sets of that size
+    are equally likely. To draw the number first and then the set gives the same law, but a set without
+    repetition takes longer than gaps.
+    """
+    if probability >= 1:
+        return np.arange(trials)
+    if probability <= 0 or not trials:
+        return np.empty(0, dtype=np.int64)
+    rate, parts, last = -math.log1p(-probability), [], -1
+    while last < trials - 1:
+        expected = (trials - 1 - last) * probability
+        gaps = rng.standard_exponential(int(expected + 5 * math.sqrt(expected)) + 8)
+        with np.errstate(over="ignore"):
+            gaps /= rate
+        np.minimum(gaps, trials, out=gaps)  # so that sums are integers of 64 bits
+        gaps = gaps.astype(np.int64)
+        gaps += 1
+        gaps[0] += last
+        parts.append(np.cumsum(gaps, out=gaps))
+        last = int(gaps[-1])
+    found = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return found[: np.searchsorted(found, trials)]

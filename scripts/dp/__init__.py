@@ -4,3 +4,5 @@ Packages: `mechanisms` (what is released), `solvers` (certified minima), `descen
 noise), `privacy` (what is proven, and worst pairs), `data` (rows). Modules: noise, accounting, losses,
 audit, evaluation, inference and tuning.
 """
+
+__version__ = "0.1.0"  # of the package; its only place

@@ -6,7 +6,7 @@ them (Mironov, CCS 2012).
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -45,12 +45,6 @@ def unproven(guarantee: "Guarantee") -> "Guarantee":
     """The guarantee if nothing is proven: neither that an epsilon holds, nor that none does."""
     reason = f"claimed by its author, not proven here: {guarantee.reason}"
     return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
-
-
-def largest_bound(values: Iterable[float]) -> float:
-    """The largest of several proven bounds; NaN if one of them is not proven."""
-    values = list(values)
-    return math.nan if any(map(math.isnan, values)) else max(values)
 
 
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:

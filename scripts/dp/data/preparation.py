@@ -111,7 +111,8 @@ def step(private_rows: bool, selects: bool = False, premise: str = "") -> Callab
 @step(
     private_rows=False,
     selects=True,
-    premise="how many rows are of the two classes (a record whose class changes can change it)",
+    premise="how many rows are of the two classes (a record whose class changes can change it), and that "
+    "each class has one",
 )
 def binary(table: Table, negative: str | int, positive: str | int) -> Table:
     """Only the rows of two classes, with labels -1 and 1; how many there are is public."""
@@ -174,7 +175,10 @@ def scale_by_constants(table: Table, /, **constants) -> Table:
             f"must be positive"
         )
     return table._replace(
-        X=(table.X - centre) / scale, bound=np.inf, groups=(), coordinate_bound=np.inf
+        X=_finite(table.X, lambda X: (X - centre) / scale),
+        bound=np.inf,
+        groups=(),
+        coordinate_bound=np.inf,
     )
 
 
@@ -216,7 +220,10 @@ def clip(table: Table, radius: float) -> Table:
     if not radius > 0:
         raise ValueError(f"clip: the radius must be positive, not {radius}")
     return table._replace(
-        X=examples.clip_rows(table.X / radius), bound=1.0, groups=(), coordinate_bound=np.inf
+        X=examples.clip_rows(_finite(table.X, lambda X: X / radius)),
+        bound=1.0,
+        groups=(),
+        coordinate_bound=np.inf,
     )
 
 
@@ -243,7 +250,7 @@ def random_projection(
     """
     matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)
     return table._replace(
-        X=np.concatenate([block @ matrix for block in blocks(table.X)]),
+        X=np.concatenate([_finite(block, lambda X: X @ matrix) for block in blocks(table.X)]),
         columns=tuple(f"projection{k}" for k in range(dimension)),
         bound=np.inf,
         groups=(),
@@ -310,6 +317,19 @@ def pca(table: Table, components: int) -> Table:
         groups=(),
         coordinate_bound=np.inf,
     )
+
+
+def _finite(X, change):
+    """change(X), where a finite row remains finite: what overflows is the largest float, or 0.
+
+    Otherwise one extreme record could have the whole data set refused, which would tell it apart.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        changed = change(X)
+    if not np.isfinite(changed).all():
+        finite = np.isfinite(X).all(axis=1)
+        changed[finite] = np.nan_to_num(changed[finite])
+    return changed
 
 
 def _train(table):

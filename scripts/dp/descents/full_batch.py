@@ -6,14 +6,17 @@ weights (restarts, d).
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
 from dp import losses
-from dp.data.examples import NUMBERS, slices
+from dp.data.examples import NUMBERS, ROUNDING, slices
+from dp.descents import poisson
 from dp.errors import Refused
 
 BLOCK_ELEMENTS = 1 << 14  # scores at a time: 128 kB, which the cache holds with what follows
+GATHERED = 1 << 17  # numbers of gathered rows at a time: 1 MB
 LEAST_ROWS = 256  # fewest rows of a block, however many classes and restarts there are
 
 LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() if loss.residual))
@@ -28,13 +31,18 @@ def classes_of(loss: str, classes: int | None) -> int | str | None:
     return classes
 
 
-def _residuals(X, y, W, loss, valued):
+def _scores(X, W):
+    """w.x of every row, restart and class, (n, restarts, K)."""
+    restarts, d, K = W.shape
+    return (X @ W.transpose(1, 0, 2).reshape(d, restarts * K)).reshape(len(X), restarts, K)
+
+
+def _residuals(scores, y, loss, valued):
     """(per-example loss (n, restarts), or None unless `valued`; its derivative by the scores).
 
-    The derivative is (n, restarts, K). y: None if the rows are already multiplied by their labels.
+    scores: (n, restarts, K), overwritten; so is the derivative's shape. y: None if the rows are already
+    multiplied by their labels.
     """
-    restarts, d, K = W.shape
-    scores = (X @ W.transpose(1, 0, 2).reshape(d, restarts * K)).reshape(len(X), restarts, K)
     if loss != "softmax":
         loss, z = losses.get(loss), scores[:, :, 0]
         if y is None:
@@ -47,34 +55,38 @@ def _residuals(X, y, W, loss, valued):
     shifted = scores - scores.max(axis=2, keepdims=True)
     exponential = np.exp(shifted)
     total = exponential.sum(axis=2, keepdims=True)
-    rows = np.arange(len(X))
+    rows = np.arange(len(scores))
     value = np.log(total[:, :, 0]) - shifted[rows, :, y] if valued else None
     residual = exponential / total
     residual[rows, :, y] -= 1.0
     return value, residual
 
 
-def _clip(residual, norms, clip, kappa):
-    """Shorten residuals (n, restarts, K) in place, so that gradients have norm at most `clip`.
-
-    An example's gradient is the outer product of x and its residual, so its norm is the product of their
-    norms. So clipping scales residuals and never forms the gradients. norms: (n,), of the rows. kappa: a
-    bound that no residual exceeds.
-    """
-    with np.errstate(divide="ignore"):
-        most = clip / norms
-    if residual.shape[2] == 1:
-        if not most.min() >= kappa:
-            most = most[:, None, None]
-            np.maximum(np.minimum(residual, most, out=residual), -most, out=residual)
-    else:
-        sizes = np.sqrt(np.einsum("nrk,nrk->nr", residual, residual))
-        residual *= np.minimum(1.0, most[:, None] / np.maximum(sizes, 1e-300))[:, :, None]
-
-
 def row_norms(X: np.ndarray) -> np.ndarray:
     """Euclidean norms (n,) of rows (n, d)."""
     return np.sqrt(np.einsum("nd,nd->n", X, X))
+
+
+def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray | float:
+    """The norm that each row's residual may have, so that its gradient has norm at most `clip`, (n,).
+
+    An example's gradient is the outer product of x and its residual, so its norm is the product of their
+    norms. It is infinity if the loss keeps all residuals within their limits, but for rounding.
+    """
+    with np.errstate(divide="ignore"):
+        limits = clip / row_norms(X)
+    kappa = np.inf if loss == "softmax" else losses.get(loss).kappa
+    return np.inf if limits.min() >= kappa * (1 - ROUNDING) else limits
+
+
+def _clip(residual, limits):
+    """Shorten residuals (n, restarts, K) in place to their rows' limits (n,). No gradient is formed."""
+    limits = limits[:, None, None]
+    if residual.shape[2] == 1:
+        np.maximum(np.minimum(residual, limits, out=residual), -limits, out=residual)
+    else:
+        sizes = np.sqrt(np.einsum("nrk,nrk->nr", residual, residual))
+        residual *= np.minimum(1.0, limits[:, :, 0] / np.maximum(sizes, 1e-300))[:, :, None]
 
 
 def mean_gradient(
@@ -84,24 +96,24 @@ def mean_gradient(
     loss: losses.Loss,
     clip: float | None = None,
     valued: bool = True,
-    norms: np.ndarray | None = None,
+    limits: np.ndarray | float | None = None,
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K), block by block.
 
     y: None if the loss is of margins and the rows are already multiplied by their labels -1 and 1.
-    clip: the norm that every example's gradient is clipped to. norms: `row_norms`, if they are known.
+    clip: the norm that every example's gradient is clipped to. limits: `residual_limits`, if known.
     Without `valued` the loss is not computed, and NaN is returned for it.
     """
     restarts, d, K = W.shape
     value, total = 0.0 if valued else np.nan, 0.0
-    kappa = np.inf if loss == "softmax" else losses.get(loss).kappa
-    if clip is not None and norms is None:
-        norms = row_norms(X)
+    if clip is not None and limits is None:
+        limits = residual_limits(X, loss, clip)
     for rows in slices(len(X), max(LEAST_ROWS, BLOCK_ELEMENTS // (restarts * K))):
         part = X[rows]
-        values, residual = _residuals(part, y if y is None else y[rows], W, loss, valued)
-        if clip is not None:
-            _clip(residual, norms[rows], clip, kappa)
+        labels = y if y is None else y[rows]
+        values, residual = _residuals(_scores(part, W), labels, loss, valued)
+        if isinstance(limits, np.ndarray):
+            _clip(residual, limits[rows])
         if valued:
             value = value + values.sum(axis=0)
         residual = residual.reshape(len(part), restarts * K)
@@ -133,20 +145,59 @@ def sampled_gradient(
     clip: float | None,
     sampling: float,
     rng: np.random.Generator,
+    limits: np.ndarray | float | None = None,
 ) -> np.ndarray:
     """The sum of clipped gradients over a Poisson batch, divided by the batch's *expected* size.
 
     Each restart has its own batch. Every example is in it independently with probability `sampling`. The
-    actual size is secret; the expected size, sampling times n, is public.
+    actual size is secret; the expected size, sampling times n, is public. The work is in proportion to
+    the batches (`dp.descents.poisson`). limits: `residual_limits`, if they are known.
     """
-    gradient = np.zeros(W.shape)
-    for r in range(len(W)):
-        batch = np.flatnonzero(rng.random(len(X)) < sampling)
-        if len(batch):
-            labels = y if y is None else y[batch]
-            _, mean = mean_gradient(X[batch], labels, W[r : r + 1], loss, clip, valued=False)
-            gradient[r] = mean[0] * (len(batch) / (sampling * len(X)))
-    return gradient
+    if clip is not None and limits is None:
+        limits = residual_limits(X, loss, clip)
+    if loss != "softmax":
+        loss = losses.get(loss)
+    (n, restarts), (_, d, K) = (len(X), len(W)), W.shape
+    total, size = np.zeros((restarts, K, d)), max(LEAST_ROWS, GATHERED // d)
+    gathered, scored, sums = np.empty((size, d)), np.empty((size, K)), np.empty_like(total)
+    for part, batch, edges in poisson.batches(n, restarts, sampling, rng):
+        for pieces in _in_blocks(edges, size):
+            start = pieces[0][1]
+            chosen = batch[start : pieces[-1][2]]
+            # all numbers are in range; mode "clip" spares a second copy
+            np.take(X, chosen, 0, gathered[: len(chosen)], mode="clip")
+            scores = scored[: len(chosen)]
+            examples = [gathered[first - start : last - start] for _, first, last in pieces]
+            draws = [part.start + draw for draw, _, _ in pieces]
+            for rows, draw, (_, first, last) in zip(examples, draws, pieces, strict=True):
+                np.dot(rows, W[draw], out=scores[first - start : last - start])
+            labels = y if y is None else y[chosen]
+            residual = _residuals(scores[:, None], labels, loss, False)[1]
+            if isinstance(limits, np.ndarray):
+                _clip(residual, limits[chosen])
+            if clip is not None and not np.isfinite(residual).all():
+                np.nan_to_num(residual, copy=False, posinf=0.0, neginf=0.0)
+            residual = residual[:, 0].T
+            for k, (rows, (_, first, last)) in enumerate(zip(examples, pieces, strict=True)):
+                np.dot(residual[:, first - start : last - start], rows, out=sums[k])
+            total[draws] += sums[: len(pieces)]  # a draw has one piece of a block
+    return total.transpose(0, 2, 1) / (sampling * n)
+
+
+def _in_blocks(edges, size):
+    """Lists of (draw, its first row, its last + 1) with at most `size` rows, of whole draws if possible."""
+    block = []
+    for draw, (first, last) in enumerate(pairwise(edges.tolist())):
+        if block and last - block[0][1] > size:
+            yield block
+            block = []
+        while last - first > size:
+            yield [(draw, first, first + size)]
+            first += size
+        if first < last:
+            block.append((draw, first, last))
+    if block:
+        yield block
 
 
 def descend(
@@ -167,6 +218,7 @@ def descend(
     precondition: np.ndarray | None = None,
     sampling: float | None = None,
     traced: bool = True,
+    size: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
 
@@ -174,7 +226,8 @@ def descend(
     drawn from rng. mean_clip: norm to which the mean gradient is clipped as a whole. initial: (d,) or
     (d, K), the same for all restarts; zeros if it is not given. precondition: (restarts, d, d), multiplies
     the step. sampling: if it is given, steps take Poisson batches (`sampled_gradient`) in place of all
-    rows, and nothing is traced.
+    rows, and nothing is traced. size: what sums of gradients are divided by in place of the number of
+    rows; losses still are means over the rows.
 
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
     at the start and after every step, all NaN unless `traced`.
@@ -191,12 +244,14 @@ def descend(
     if loss != "softmax" and not losses.get(loss).residual:
         X, y = X * y[:, None], None  # a change of sign rounds nothing
     trace = np.full((restarts, iterations + 1), np.nan)
-    norms = row_norms(X) if clip is not None and sampling is None else None
+    limits = None if clip is None else residual_limits(X, loss, clip)
     for step in range(iterations):
         if sampling is None:
-            trace[:, step], gradient = mean_gradient(X, y, W, loss, clip, traced, norms)
+            trace[:, step], gradient = mean_gradient(X, y, W, loss, clip, traced, limits)
         else:
-            gradient = sampled_gradient(X, y, W, loss, clip, sampling, rng)
+            gradient = sampled_gradient(X, y, W, loss, clip, sampling, rng, limits)
+        if size is not None:
+            gradient = gradient * (len(X) / size)
         if mean_clip is not None:
             gradient = clipped_mean(gradient, mean_clip)
         if sigma > 0:

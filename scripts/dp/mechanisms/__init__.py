@@ -41,7 +41,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.accounting import REPLACE_ONE, Guarantee, gaussian_mu, none, unproven
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu, none, unproven
 from dp.data.examples import NUMBERS, Rows, check_coordinates, check_rows
 from dp.errors import Failed, Refused
 from dp.mechanisms.options import NonNegative, Optional, Ordinary, Positive, Whole, did_you_mean
@@ -73,6 +73,7 @@ class Parameters(SimpleNamespace):
     """
 
     adjacency = REPLACE_ONE  # unless it is an option
+    public_n = None  # unless it is an option
 
     @property
     def mu(self) -> float:
@@ -129,6 +130,8 @@ class Mechanism:
     # "none": it is pure and refuses a delta. "needed": its noise is Gaussian. "optional": it is pure at
     # delta = 0, and otherwise its noise is Gaussian.
     delta = "none"
+    # The smallest delta > 0 for which its noise can be found. No square or logarithm underflows here.
+    least_delta = 1e-100
     # Whether lambda must be a number > 0; otherwise it may be 0 or None, and p.lam is 0 for None.
     needs_lambda = True
     private = True
@@ -207,6 +210,10 @@ class Mechanism:
         """Name of the fit that is used with these options: `fit`, unless options choose another."""
         return self.fit
 
+    def hides(self, options: dict) -> bool:
+        """Whether the guarantee counts on noisy values that are never seen, such as earlier iterates."""
+        return False
+
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
@@ -243,7 +250,7 @@ class Mechanism:
         """
         p = self.parameters(n, d, **settings)
         with self._own_code(self._guarantee):
-            guarantee = self._guarantee(n, d, p)
+            guarantee = self._guarantee(p.public_n or n, d, p)
             if isinstance(guarantee, str):
                 guarantee = p.proven(guarantee) if self.private else none(math.inf, guarantee)
             if not isinstance(guarantee, Guarantee):
@@ -265,12 +272,12 @@ class Mechanism:
 
         arguments: as for `guarantee`, and public or initial if the mechanism uses public rows.
         """
-        tasks = self._tasks([(X, y)], [rng], [fit], [all_rows], ({},), arguments)
-        return next(self._releases(tasks, restarts, 1))
+        tasks = self._tasks([((X, y),)], [rng], [fit], [all_rows], ({},), arguments)
+        return next(self._releases(tasks, restarts, 1))[1]
 
     def release_many(
         self,
-        trains: Iterable,
+        folds: Iterable[tuple],
         *,
         rngs: Iterable | None = None,
         fits: Iterable | None = None,
@@ -278,16 +285,17 @@ class Mechanism:
         candidates: Sequence[dict] = ({},),
         restarts: int = 1,
         **arguments,
-    ) -> Iterator[Release]:
-        """Yields one `Release` per data set of `trains`, an iterable of (X, y), in their order.
+    ) -> Iterator[tuple[tuple, Release]]:
+        """Yields (fold, its `Release`) for each of `folds`, in their order.
 
-        rngs, fits, all_rows: one per data set. candidates: settings to try on each data set. They are
+        folds: of each, the first item is the data set (X, y) to train on; others are only handed back.
+        rngs, fits, all_rows: one per fold. candidates: settings to try on each data set. They are
         mappings of "lam" and options, which override `arguments`, and all get the same draws. The release
         holds the restarts of the first candidate, then those of the second, and so on.
         """
         rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
         fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))
-        tasks = self._tasks(trains, rngs, fits, all_rows, candidates, arguments)
+        tasks = self._tasks(folds, rngs, fits, all_rows, candidates, arguments)
         return self._releases(tasks, restarts, len(candidates))
 
     def of_data(self, meta: dict) -> dict:
@@ -349,6 +357,11 @@ class Mechanism:
             raise Refused(
                 f"{name} needs a delta in {'(' if rule == 'needed' else '['}0, 1), not {delta}"
             )
+        if self.private and 0 < delta < self.least_delta:
+            raise Refused(
+                f"{name} needs a delta of at least {self.least_delta:g}, below which its noise cannot be "
+                f"computed reliably, not {delta:g}"
+            )
         facts = {fact: options.pop(fact, None) for fact in self.facts}
         for fact, value in facts.items():
             FACTS[fact].check(f"{name}: {fact}", value)
@@ -356,6 +369,12 @@ class Mechanism:
         self.check_options(options)
         lam = lam if self.needs_lambda else lam or 0.0
         p = Parameters(epsilon=epsilon, delta=delta, lam=lam, bound=bound, **facts, **options)
+        if p.public_n is not None and p.adjacency != ADD_REMOVE:
+            raise Refused(
+                f"{name}: public_n is for {ADD_REMOVE}: under {p.adjacency} the number of records is "
+                f"public, so leave it out"
+            )
+        n = p.public_n or n
         found = self._by_rule(n, d, p)
         for option in found.keys() & stated.keys():
             raise Refused(f"{name} finds {option} by rule: leave it out")
@@ -366,13 +385,13 @@ class Mechanism:
 
     # ---- how the public calls check arguments and results
 
-    def _tasks(self, trains, rngs, fits, all_rows, candidates, arguments):
-        """(X, y, one p per candidate, rng) for each data set, which is checked when it is asked for."""
+    def _tasks(self, folds, rngs, fits, all_rows, candidates, arguments):
+        """(fold, (X, y, one p per candidate, rng)) for each fold, which is checked when it is asked for."""
         arguments, inputs = dict(arguments), {}
         if self.uses_public_rows:
             inputs = {name: arguments.pop(name, None) for name in ("public", "initial")}
-        for train, rng, fit, rows in zip(trains, rngs, fits, all_rows, strict=False):
-            X, y = self._arrays(*train)
+        for fold, rng, fit, rows in zip(folds, rngs, fits, all_rows, strict=False):
+            X, y = self._arrays(*fold[0])
             inputs |= {"fit": fit, "all_rows": rows}
             for name, used in {"fit": self.fit, "all_rows": self.uses_all_rows}.items():
                 if inputs[name] is not None and not used:
@@ -389,7 +408,7 @@ class Mechanism:
                 raise Refused(f"{self.name} needs rng, a numpy.random.Generator, not {rng!r}")
             for p in settings:
                 vars(p).update(inputs)
-            yield X, y, settings, rng
+            yield fold, (X, y, settings, rng)
 
     def _arrays(self, X, y):
         """X as an array of floats, or X itself if it is `Rows`, and y as an array of numbers."""
@@ -404,13 +423,13 @@ class Mechanism:
         return X, y
 
     def _releases(self, tasks, draws, candidates):
-        """A checked `Release` for each task. Overflow gives no warning: the draw's status says so."""
+        """(fold, a checked `Release`) for each task. Overflow gives no warning: the status says so."""
         Whole().check(f"{self.name}: restarts", draws)
-        columns = deque()  # of the tasks that were taken and are not answered yet
+        waiting = deque()  # folds and columns of the tasks that were taken and are not answered yet
 
         def taken():
-            for task in tasks:
-                columns.append(task[0].shape[1])
+            for fold, task in tasks:
+                waiting.append((fold, task[0].shape[1]))
                 yield task
 
         releases = self._release_many(taken(), draws)
@@ -421,8 +440,9 @@ class Mechanism:
                     release = next(releases, None)
                 if release is None:
                     return
-                release = self._checked(release, draws * candidates, columns.popleft())
-            yield release
+                fold, columns = waiting.popleft()
+                release = self._checked(release, draws * candidates, columns)
+            yield fold, release
 
     def _checked(self, release, draws, d):
         """A `Release` of the right shapes, where draws that are not finite have the status "diverged"."""
@@ -491,22 +511,31 @@ def added_folder() -> Path | None:
     return Path(os.environ[ADDED]) if os.environ.get(ADDED) else None
 
 
+class _File(NamedTuple):
+    """A module that registers mechanisms. added: whether it is from the folder of further ones."""
+
+    module: str
+    added: bool
+
+
 @cache
 def _files(added):
-    """Mechanism name -> module name, from the lines `@register("name")`, without importing anything.
+    """Mechanism name -> `_File`, from the lines `@register("name")`, without importing anything.
 
     added: a folder of further files, which are modules of a package with the folder's name.
     """
-    found = {}
-    for folder, package in ((Path(__file__).parent, __name__), (added, added and added.name)):
-        for path in sorted(folder.glob("*.py")) if folder else ():
+    found, here = {}, Path(__file__).parent
+    folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]
+    folders += [(added, added.name, True)] if added else []
+    for folder, package, is_added in folders:
+        for path in sorted(folder.glob("*.py")):
             if path.name == "__init__.py":
                 continue
             text = path.read_text(encoding="utf-8")
             for name in re.findall(r'^@register\("(\w+)"\)', text, flags=re.MULTILINE):
                 if name in found:
                     raise Refused(f"{path}: another file registers a mechanism {name!r} too")
-                found[name] = f"{package}.{path.stem}"
+                found[name] = _File(f"{package}.{path.stem}", is_added)
     return found
 
 
@@ -517,10 +546,11 @@ class _Mechanisms(Mapping):
     def __getitem__(self, name):
         if name not in self._loaded:
             module = self.module(name)
-            if name in self.added():
+            added = _files(added_folder())[name].added
+            if added:
                 sys.path.append(str(added_folder().resolve().parent))
             importlib.import_module(module)
-            self._loaded[name].proven = name not in self.added()
+            self._loaded[name].proven = not added
         return self._loaded[name]
 
     def __contains__(self, name):
@@ -535,11 +565,11 @@ class _Mechanisms(Mapping):
     @staticmethod
     def module(name: str) -> str:
         """Name of the module that has a mechanism, without importing it."""
-        return _files(added_folder())[name]
+        return _files(added_folder())[name].module
 
     def added(self) -> list[str]:
         """Names of the mechanisms that are not from this package."""
-        return [name for name in self if not self.module(name).startswith(f"{__name__}.")]
+        return [name for name, file in _files(added_folder()).items() if file.added]
 
 
 MECHANISMS = _Mechanisms()

@@ -11,9 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, Guarantee, gaussian_epsilon
 from dp.mechanisms import Mechanism, Parameters, register
-from dp.mechanisms.options import ADJACENCY, Ordinary, Whole, public_size
+from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Ordinary, Whole, public_size, unused_size
 from dp.noise import gaussian
 from dp.privacy import quadratics, sensitivities
 from dp.privacy.profiles import Gaussian
@@ -39,7 +38,7 @@ def boost(
     if none is given. steps: a list to which every step adds (theta, the vector that P multiplies). Returns
     theta (draws, d).
     """
-    theta, n_lambda = np.zeros((draws, X.shape[1])), len(X) * p.lam
+    theta, n_lambda = np.zeros((draws, X.shape[1])), (p.public_n or len(X)) * p.lam
     clip = p.clip if clip is None else clip
     for _ in range(p.iterations):
         residual = theta @ X.T
@@ -78,7 +77,7 @@ class BoostedAdaSSP(Mechanism):
     delta = "needed"
     needs_lambda = False
     numbers = True
-    options = {"iterations": Whole(10), "clip": Ordinary(0.25)} | ADJACENCY
+    options = {"iterations": Whole(10), "clip": Ordinary(0.25)} | ADJACENCY | PUBLIC_N
 
     def _mu(self, p):
         """Gaussian-DP parameter that is left for these releases together."""
@@ -102,8 +101,8 @@ class BoostedAdaSSP(Mechanism):
             f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g})"
             f"{self._beside(n, p)} compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        if p.lam > 0 or self._beside(n, p):  # every sum contains n lambda, and a mean divides by n
-            reason += public_size(p)
+        # every sum contains n lambda, and a mean divides by n
+        reason += public_size(p) if p.lam > 0 or self._beside(n, p) else unused_size(p)
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _beside(self, n, p):
@@ -117,7 +116,7 @@ class BoostedAdaSSP(Mechanism):
 
     def _descend(self, X, y, p, draws, rng, steps=None):
         """(weights (draws, d), the noisy X'X and P, each (draws, d, d))."""
-        n, d = X.shape
+        n, d = p.public_n or len(X), X.shape[1]
         eigenvalue, scale, sigma = self._scales(p)
         gram, _ = quadratics.moments(X, y)
         noisy = np.linalg.eigvalsh(gram)[0] + eigenvalue * rng.standard_normal(draws)
@@ -131,50 +130,3 @@ class BoostedAdaSSP(Mechanism):
             return np.einsum("rij,rj->ri", P, moment)
 
         return boost(X, y, p, precondition, sigma, draws, rng, steps=steps), gram, P
-
-
-@register("boosted_adassp_released")
-class BoostedAdaSSPReleased(Mechanism):
-    """Boosted AdaSSP as its authors' program does it, described from its facts and written anew.
-
-    The program uses the Gaussian-DP parameter mu of (epsilon, delta) as the noise *multiplier*, although
-    1/mu is needed, and uses it for each of the T + 2 releases, although they share one budget. The standard
-    deviations are mu R^2 on the smallest eigenvalue and on the upper triangle of X'X, and mu R Y on every
-    X' residual. So the releases compose to Gaussian DP with the parameter sqrt(T + 2)/mu (under add-remove,
-    for which the program's sensitivities are right). The claim is the epsilon that was asked for, and the
-    epsilon that this noise gives is proven. The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in
-    `boosted_adassp`. Residuals are clipped to Y = 1.
-    """
-
-    delta = "needed"
-    needs_lambda = False
-    numbers = True
-    options = {"iterations": Whole(100)}
-
-    def _guarantee(self, n, d, p):
-        """(epsilon, delta) claimed; the epsilon at delta of T + 2 Gaussian releases proven."""
-        multiplier = p.mu
-        mu = math.sqrt(p.iterations + 2) / multiplier
-        proven = gaussian_epsilon(1 / mu, p.delta)
-        reason = (
-            f"{p.iterations + 2} Gaussian releases with {multiplier:.6g} times their sensitivities as "
-            f"standard deviations compose to Gaussian DP with mu = {mu:.6g}: at this delta epsilon = "
-            f"{proven:.6g}; the claim needs {mu / multiplier:.6g} times that noise"
-        )
-        return Guarantee(p.epsilon, proven, p.delta, ADD_REMOVE, reason, Gaussian(mu))
-
-    def _release(self, X, y, p, draws, rng):
-        n, d = X.shape
-        scale, sigma = p.mu * p.bound**2, p.mu * p.bound
-        gram, _ = quadratics.moments(X, y)
-        noise = gaussian(quadratics.coefficients(d), scale, draws, rng)
-        E, _ = quadratics.upper_triangle(noise, d)
-        noisy = np.linalg.eigvalsh(gram)[0] + scale * rng.standard_normal(draws)
-        least = sensitivities.eigenvalue_lower_bound(noisy, scale)
-        ridge = np.maximum(0.0, 1.96 * math.sqrt(d) * scale - least) + n * p.lam
-        A = gram + E + ridge[:, None, None] * np.eye(d)
-
-        def precondition(moment):
-            return np.linalg.solve(A, moment[..., None])[..., 0]
-
-        return boost(X, y, p, precondition, sigma, draws, rng, clip=1.0), {"scale": sigma}

@@ -27,6 +27,7 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Positive, Whole
 from dp.noise import gaussian, laplace
 from dp.privacy import quadratics
+from dp.privacy.profiles import Gaussian
 
 # loss: (alpha, beta, by how much the polynomial's mean is a multiple of the mean loss of `dp.losses`)
 POLYNOMIALS = {"squared": (1.0, 2.0, 2.0), "logistic": (0.125, 0.5, 1.0)}
@@ -98,6 +99,7 @@ SENSITIVITY = {"sensitivity": Choice("published", "coordinate", "l2")}
 SOLVER = {"solver": Choice("exact", "adam")}
 ADAM = {"epochs": Whole(10), "batch_size": Whole(64), "learning_rate": Positive(0.001)}
 NOISY_SOLVER = SOLVER | {"repair": Choice(*quadratics.REPAIRS)} | ADAM
+OBJECTIVE = {"objective": Choice("sum", "mean")}
 BATCHES = {"batches": Choice("all", "shuffled"), "noise": Choice("once", "per_batch")}
 
 
@@ -120,13 +122,14 @@ class _Functional(Mechanism):
         }
 
     def _scale(self, d, p):
-        """(scale of the noise on every coefficient, the sensitivity that it covers), both public."""
+        """(scale of the noise on every coefficient, their sensitivity), both public."""
         if not p.delta:
             size = self._l1_sensitivities(d, p)[p.sensitivity]
             return size / p.epsilon, size
         size = gaussian_sensitivity(bounds(d, p.bound, p.coordinate_bound)[0], self.loss)
         classical = getattr(p, "calibration", "analytic") == "classical"
-        return (classical_sigma if classical else gaussian_sigma)(p.epsilon, p.delta, size), size
+        covered = 1.0 if getattr(p, "sensitivity", None) == "one" else size
+        return (classical_sigma if classical else gaussian_sigma)(p.epsilon, p.delta, covered), size
 
     def _guarantee(self, n, d, p):
         scale, size = self._scale(d, p)
@@ -147,13 +150,16 @@ class _Functional(Mechanism):
             f"Gaussian noise of standard deviation {scale:.6g} on the coefficient vector, whose L2 "
             f"sensitivity is at most {size:.6g}; {getattr(p, 'calibration', 'analytic')} calibration"
         )
+        unit = getattr(p, "sensitivity", None) == "one"
+        reason += ", for a sensitivity of 1" * unit
         if getattr(p, "calibration", "analytic") == "classical":
             reason += ", proved for epsilon < 1"
-        elif times == 1:
-            return reason
+        elif times == 1 and not unit:
+            return p.proven(reason, profile=Gaussian(size / scale))
         # k releases with this noise are equivalent to one with 1/sqrt(k) of it (Dong, Roth, Su 2022)
         proven = gaussian_epsilon(scale / math.sqrt(times), p.delta, size)
-        return p.proven(f"{reason}{how}: by the exact curve it gives {proven:.6g}", proven)
+        reason = f"{reason}{how}: by the exact curve it gives {proven:.6g}"
+        return p.proven(reason, proven, Gaussian(math.sqrt(times) * size / scale))
 
     def _noise(self, d, p, draws, rng):
         """(noise (draws, coefficients), linear ones first; its scale; its standard deviation)."""
@@ -176,7 +182,7 @@ class _Functional(Mechanism):
             return Release(weights, np.full(draws, "ok"), {"scale": scale})
         alpha, beta, times = POLYNOMIALS[self.loss]
         gram, moment = quadratics.moments(X, y)
-        Q, c = quadratics.unpack(noise, d)
+        Q, c = quadratics.unpack(noise * _times(p, n), d)
         # w'Qw + c.w as w'Aw/2 - b.w
         A = 2 * (alpha * gram + Q) + times * n * p.lam * np.eye(d)
         b = beta * moment - c
@@ -187,7 +193,7 @@ class _Functional(Mechanism):
         else:
             # Without noise there is no option `repair`, and the shortest of several minimisers is taken.
             repair = p.repair if self.private else "trim"
-            weights, unbounded = quadratics.solve(A, b, 2 * deviation, repair)
+            weights, unbounded = quadratics.solve(A, b, 2 * deviation * _times(p, n), repair)
         failed = ~np.isfinite(weights).all(axis=1)
         status = np.where(failed, "unbounded", "ok")
         return Release(weights, status, {"unbounded": unbounded, "scale": scale})
@@ -211,7 +217,8 @@ class _Functional(Mechanism):
                         Q, c = quadratics.unpack(self._noise(d, p, len(noise), rng)[0], d)
                     gram, moment = quadratics.moments(X[rows], y[rows])
                     ridge = times * len(rows) * p.lam * np.eye(d)
-                    yield 2 * (alpha * gram + Q) + ridge, beta * moment - c
+                    k = _times(p, len(rows))
+                    yield 2 * (alpha * gram + k * Q) + ridge, beta * moment - k * c
 
         return quadratics.descend(objectives(), (len(noise), d), p.learning_rate)
 
@@ -229,6 +236,12 @@ class _Functional(Mechanism):
         return p.epochs, f"; new noise for each batch, {p.epochs} epochs compose"
 
 
+def _times(p, n):
+    """What the noise is multiplied by in the sum of n records' polynomials: noise that is added to their
+    mean is n times as much in their sum, which has the same minimiser (and the same steps of Adam)."""
+    return n if getattr(p, "objective", "sum") == "mean" else 1
+
+
 @register("functional_laplace")
 class FunctionalLaplace(_Functional):
     """Linear regression by the functional mechanism with Laplace noise.
@@ -237,11 +250,13 @@ class FunctionalLaplace(_Functional):
     solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`; or "adam": `epochs` x
     ceil(n/batch_size) steps of Adam on the noisy polynomial from zero, which may stop far from its minimum.
     batches: "all" takes each step on all rows; "shuffled" takes it on a batch, whose sums get noise that is
-    drawn "once" for all batches (for which nothing is proven) or "per_batch".
+    drawn "once" for all batches (for which nothing is proven) or "per_batch". objective: the noise is
+    added to the coefficients of the "sum" over records, for which it is calibrated, or to those of the
+    "mean", where as many times less would do as there are records.
     """
 
     numbers = True
-    options = SENSITIVITY | NOISY_SOLVER | BATCHES
+    options = SENSITIVITY | NOISY_SOLVER | BATCHES | OBJECTIVE
 
 
 @register("functional_gaussian")
@@ -249,12 +264,17 @@ class FunctionalGaussian(_Functional):
     """Linear regression by the functional mechanism with Gaussian noise on every coefficient.
 
     calibration: "analytic" (exact), or "classical" as in Dwork and Roth's appendix A, whose true
-    epsilon the guarantee states. Solver, repair, batches and noise: as for `functional_laplace`.
+    epsilon the guarantee states. sensitivity: "l2", the coefficients' own, or "one", as if it were 1,
+    whose true epsilon the guarantee states too. Solver, repair, batches, noise and objective: as for
+    `functional_laplace`.
     """
 
     delta = "needed"
     numbers = True
-    options = {"calibration": Choice("analytic", "classical")} | NOISY_SOLVER | BATCHES
+    options = {
+        **{"calibration": Choice("analytic", "classical"), "sensitivity": Choice("l2", "one")},
+        **(NOISY_SOLVER | BATCHES | OBJECTIVE),
+    }
 
 
 @register("functional_logistic")

@@ -6,7 +6,8 @@ minimiser, by the argument in `dp.mechanisms.objective_perturbation`: given the 
 w moves by at most 2 tau/lambda between neighbours of one size. Under add-remove, the larger data set has
 n + 1 records, and the gradient of its sum has norm at most (n + 1) tau. Both data sets have the same
 public number Lambda = n lambda beside the sums, so the point moves by at most 2 tau/lambda +
-tau/(n lambda).
+tau/(n lambda). With the option `public_n`, the gradients of both sums have norm at most `public_n` tau, and
+the point moves by at most 2 tau/lambda.
 """
 
 from types import SimpleNamespace
@@ -17,16 +18,18 @@ import numpy as np
 from dp import losses
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp.errors import Refused
-from dp.mechanisms import register
+from dp.mechanisms import Parameters, register
 from dp.mechanisms.objective_perturbation import Tilted
 from dp.mechanisms.options import (
     ADJACENCY,
     LOSS,
+    PUBLIC_N,
     TOLERANCE,
     Between,
     NonNegative,
     Ordinary,
     Positive,
+    public_size,
 )
 from dp.noise import gaussian, gaussian_reach
 from dp.privacy import gaussian_tilt, published_tilt
@@ -74,15 +77,20 @@ def kind(loss: losses.Loss) -> Kind:
 LOGISTIC = kind("logistic")
 
 
-def moved(n: int, lam: float, tolerance: float, adjacency: str) -> float:
-    """How far apart the errors of two neighbours' certified points can be: see the module's docstring."""
-    return (2 + (adjacency == ADD_REMOVE) / n) * tolerance / lam
+def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = False) -> float:
+    """How far apart the errors of two neighbours' certified points can be: see the module's docstring.
+
+    stated: whether n is a stated number, by which sums are divided on both data sets.
+    """
+    return (2 + (adjacency == ADD_REMOVE and not stated) / n) * tolerance / lam
 
 
 class _GaussianTilt(Tilted):
     """w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, b and z Gaussian."""
 
     delta = "needed"
+    # Tilts with a probability of e^-60 = 9e-27 are neglected (`_checked_plan`), so delta is far above that.
+    least_delta = 1e-20
     numbers = False  # unless a subclass has a loss of residuals
     law = staticmethod(gaussian)
 
@@ -119,11 +127,14 @@ class _GaussianTilt(Tilted):
     def _paid(self, n, p, plan):
         """The part of a reason that all forms have in common."""
         fixed = f"Lambda = n lambda = {n * (p.lam + plan.ridge):.6g} beside the sum of the losses"
-        if plan.adjacency == ADD_REMOVE:
-            fixed += " (it and n are public numbers, the same with or without a record)"
+        of = Parameters(adjacency=plan.adjacency, public_n=p.public_n)
+        fixed += f", the same with or without a record{public_size(of)}" * (
+            of.adjacency == ADD_REMOVE
+        )
+        every = "every data set" if p.public_n is None else f"every data set of at most {n} records"
         return (
             f"tilt of standard deviation {plan.scale:.6g}, {fixed}; a point of gradient norm at most "
-            f"tau = {plan.tolerance:g} is found on every data set (a premise: settings in which rounding "
+            f"tau = {plan.tolerance:g} is found on {every} (a premise: settings in which rounding "
             f"or passes could prevent it are refused), and noise of standard deviation "
             f"{plan.output_scale:.6g} on it is a Gaussian release with mu = {plan.mu_output:.6g}"
         )
@@ -149,7 +160,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     """
 
     numbers = True
-    options = LOSS | ADJACENCY | TOLERANCE
+    options = LOSS | ADJACENCY | PUBLIC_N | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(20.0)}
 
     def rule_lambda(
@@ -157,6 +168,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     ) -> float:
         """lambda from public numbers alone, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
         p = self.defaults() | options
+        n = p.get("public_n") or n
         found = self._kind(SimpleNamespace(**p))
         kept = {name: p[name] for name in ("adjacency", "output", "radius")}
         kept |= {"slope": found.slope, "loss": found.name}
@@ -180,7 +192,8 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         sigma, mu_output = gaussian_tilt.with_output_noise(
             p.epsilon, p.delta, n * p.lam, output=p.output, **settings
         )
-        output_scale = moved(n, p.lam, p.tolerance, p.adjacency) / mu_output
+        stated = p.public_n is not None
+        output_scale = moved(n, p.lam, p.tolerance, p.adjacency, stated) / mu_output
         plan = Plan(sigma, output_scale, mu_output, 0.0, p.tolerance, p.adjacency)
         return self._checked_plan(n, d, p, plan)
 

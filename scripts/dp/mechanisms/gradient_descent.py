@@ -19,6 +19,7 @@ from dp.evaluation import error_rate
 from dp.mechanisms import Mechanism, Parameters, Release, register, repeated
 from dp.mechanisms.options import (
     ADJACENCY,
+    PUBLIC_N,
     Choice,
     Flag,
     Ordinary,
@@ -66,10 +67,10 @@ class Classifier(Mechanism):
         """`full_batch.descend` with those of its settings that are in p, and the given ones."""
         named = ("iterations", "learning_rate", "loss", "classes", "lam")
         found = {name: value for name, value in vars(p).items() if name in named}
-        return full_batch.descend(X, y, **found | settings)
+        return full_batch.descend(X, y, **found | {"size": p.public_n} | settings)
 
 
-class _Descent(Classifier):
+class Descent(Classifier):
     """If `initial` is given, it takes the place of pre-training.
 
     info["train_error"] and, with the option `traced`, info["loss"], the mean training loss of every
@@ -87,7 +88,7 @@ class _Descent(Classifier):
                 "pretrain to false"
             )
         check_rows(*p.public, p.bound, self._classes(p))
-        weights, _ = self._descend(*p.public, p, iterations=p.public_iterations)
+        weights, _ = self._descend(*p.public, p, iterations=p.public_iterations, size=None)
         return weights[0]
 
     def _noise(self, n, p):
@@ -95,7 +96,7 @@ class _Descent(Classifier):
         return {}
 
     def _release(self, X, y, p, draws, rng):
-        noise = self._noise(len(X), p)
+        noise = self._noise(p.public_n or len(X), p)
         start = self._start(p) if p.initial is None and p.pretrain else p.initial
         descents = draws if noise else 1  # without noise all draws are the same
         # if only the last iterate is accounted for, nothing else may be released
@@ -112,7 +113,7 @@ class _Descent(Classifier):
 
 
 @register("dp_gd")
-class DPGradientDescent(_Descent):
+class DPGradientDescent(Descent):
     """T gradient steps, each on the mean of per-example gradients clipped to norm C, with Gaussian noise.
 
     Replacing one record changes the mean by at most 2C/n. T Gaussian releases of that sensitivity
@@ -134,6 +135,7 @@ class DPGradientDescent(_Descent):
 
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..; `classes` of the data), or a loss of
     residuals for targets in [-1, 1]. Clipping bounds an example's gradient for any of them.
+    public_n: under add-remove, stands for n wherever the sums are divided and in the rule.
     steps: "rule" takes iterations, learning rate and clipping norm from `rule_steps`.
     pretrain: start from the result of `public_iterations` steps of gradient descent, without noise or
     clipping, on the data set's public rows. A function of public data costs nothing.
@@ -146,8 +148,20 @@ class DPGradientDescent(_Descent):
         | STEPS
         | {"accounting": Choice("composition", "last_iterate")}
         | ADJACENCY
+        | PUBLIC_N
         | {"steps": Choice("stated", "rule")}
     )
+
+    def hides(self, options: dict) -> bool:
+        return (self.defaults() | options)["accounting"] == "last_iterate"
+
+    def _check_together(self, n, d, p):
+        super()._check_together(n, d, p)
+        if p.public_n is not None and p.accounting == "last_iterate":
+            raise Refused(
+                "dp_gd: a step on more than public_n records need not contract, as the accounting of the "
+                "last iterate assumes: set accounting to composition"
+            )
 
     def _by_rule(self, n, d, p):
         settings = n, d, p.epsilon, p.delta, p.bound, p.loss
@@ -206,73 +220,8 @@ class DPGradientDescent(_Descent):
         return {"clip": p.clip, "sigma": self.sigma(n, p)}
 
 
-@register("dp_gd_mean_clip")
-class MeanClippedDescent(_Descent):
-    """T steps on the mean gradient, clipped to norm C as a whole, with Gaussian noise on each.
-
-    This is algorithm 2 as Hoseinpour et al. (2023) print it. They bound the clipped mean by C, so that it
-    moves by at most 2C, and then divide that by n as if single gradients were clipped. How far one
-    replaced record moves the clipped mean:
-
-    rows:
-      "unbounded"  it may outweigh all others and turn the mean around: 2C, whatever n is
-      "bounded"    gradients have norm at most kappa R, where kappa is 1 for logistic and sqrt(2) for
-                   softmax loss. So the mean moves by at most 2 kappa R/n. The clipped mean moves by no
-                   more, because clipping is the projection onto a ball, which increases no distance. So
-                   the bound is the smaller of 2 kappa R/n and 2C, or 2C if gradients have no bound.
-    noise:
-      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta))
-      "analytic"   sigma = sqrt(T)/mu times that distance, with the mu that is (epsilon, delta)-DP exactly
-
-    T steps compose as in dp_gd. pretrain: as in dp_gd.
-    """
-
-    delta = "needed"
-    options = (
-        LOSS
-        | {"noise": Choice("published", "analytic"), "clip": Ordinary(1.0)}
-        | {"rows": Choice("unbounded", "bounded")}
-        | STEPS
-    )
-
-    def moved(self, n: int, p: Parameters) -> float:
-        """The largest distance by which one replaced record moves the clipped mean gradient."""
-        return min(2 * p.clip, 2 * self._each(p) / n)
-
-    def _each(self, p):
-        """The largest norm of one record's gradient; infinite if nothing bounds it."""
-        return gradient_norm(p, p.loss) if p.rows == "bounded" else math.inf
-
-    def sigma(self, n: int, p: Parameters) -> float:
-        """Standard deviation of the noise on every coordinate of the clipped mean gradient."""
-        if p.noise == "published":
-            moved, calibrate = 2 * p.clip / n, classical_gaussian_sigma
-        else:
-            moved, calibrate = self.moved(n, p), gaussian_sigma
-        return calibrate(p.epsilon, p.delta, math.sqrt(p.iterations) * moved)
-
-    def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP for all iterates together."""
-        moved, sigma = self.moved(n, p), self.sigma(n, p)
-        mu = math.sqrt(p.iterations) * moved / sigma
-        reason = (
-            f"one record of {p.rows} rows moves the clipped mean gradient by {moved:.6g}, where 2C/n "
-            f"is {2 * p.clip / n:.6g}; {p.iterations} Gaussian steps of standard deviation {sigma:.6g} "
-            f"compose to Gaussian DP with mu = {mu:.6g}; {p.noise} noise"
-        )
-        proven = p.epsilon if p.noise == "analytic" else gaussian_epsilon(1 / mu, p.delta)
-        return p.proven(reason, proven, Gaussian(mu))
-
-    def _noise(self, n, p):
-        # Each record's gradient is clipped to the norm that bounds it anyway. Otherwise a score that
-        # overflows to something that is not a number would spoil the whole mean.
-        each = self._each(p)
-        clip = each if math.isfinite(each) else None
-        return {"clip": clip, "mean_clip": p.clip, "sigma": self.sigma(n, p)}
-
-
 @register("gradient_descent")
-class GradientDescent(_Descent):
+class GradientDescent(Descent):
     """Without privacy: the same steps as `dp_gd`, without clipping and noise."""
 
     private = False

@@ -12,7 +12,15 @@ from dp.accounting import gaussian_mu
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.boosted_adassp import boost
-from dp.mechanisms.options import ADJACENCY, Between, Ordinary, Whole, public_size
+from dp.mechanisms.options import (
+    ADJACENCY,
+    PUBLIC_N,
+    Between,
+    Ordinary,
+    Whole,
+    public_size,
+    unused_size,
+)
 from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
@@ -70,6 +78,7 @@ class IterativeHessianMixing(Mechanism):
     """
 
     delta = "needed"
+    least_delta = 1e-14  # below it, integrals over the sketches' profile take minutes
     needs_lambda = False
     numbers = True
     options = {
@@ -77,6 +86,7 @@ class IterativeHessianMixing(Mechanism):
         "clip": Ordinary(1.0),
         "share": Between(0.5, low=0, high=1),
         **ADJACENCY,
+        **PUBLIC_N,
     }
 
     # The guarantee searches among compositions of sketches, which takes a second.
@@ -108,13 +118,12 @@ class IterativeHessianMixing(Mechanism):
             f"{gamma:.6g}, a Gaussian release of the smallest eigenvalue, and {p.iterations} gradients "
             f"with noise of standard deviation {sigma:.6g}, composed exactly"
         )
-        if p.lam > 0:  # n lambda is in every gradient
-            reason += public_size(p)
+        reason += public_size(p) if p.lam > 0 else unused_size(p)  # n lambda is in every gradient
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
         """H is drawn as A^1/2 W A^1/2 with a Wishart matrix W, because a step needs no more of a sketch."""
-        n, d = X.shape
+        n, d = p.public_n or len(X), X.shape[1]
         rows, tau0, gamma, sigma, _ = self._plan(d, p)
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
         noisy = values[0] - gamma / math.sqrt(rows) * (tau0 - rng.standard_normal(draws))

@@ -1,13 +1,21 @@
 """Regressions with standard errors: one budget pays for both the weights and their covariance."""
 
 import math
+from functools import partial
 
 import numpy as np
 
 from dp import losses
 from dp.data.examples import slices
 from dp.errors import Refused
-from dp.inference import floored, linearise
+from dp.inference import (
+    FLOOR,
+    Linearised,
+    curvature_level,
+    floored,
+    linearise,
+    logistic_change,
+)
 from dp.mechanisms import Parameters, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation, kind
 from dp.mechanisms.options import Between, Flag, Loss, public_size
@@ -30,15 +38,23 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     the output noise they count as one Gaussian release beside the tilt, whose mu^2 is the sum of theirs.
 
     weights: without the ridge's bias (`dp.inference.linearise`). info["covariance"]: (draws, d, d), of
-    sampling and noise together. info["coarse"]: (draws,), whether linearising is too coarse.
-    info["minimiser"] (draws, d), info["hessian"] (draws, d, d) and, with `robust`, info["scores"]: the
-    releases from which weights and covariance follow.
+    sampling and noise together, and of the Hessian's noise too. info["unresolved"]: (draws, d, d), that
+    last part. info["answered"]: (draws, d), which coefficients get an interval by the rule
+    `dp.inference.answered`. info["coarse"]: (draws,), whether one gets none.
+    info["minimiser"] (draws, d), info["hessian"] (draws, d, d), info["level"] (draws,) and, with `robust`,
+    info["scores"]: the releases from which weights and covariance follow. The level is that of
+    `dp.inference.curvature_level`.
 
     covariance: share of mu^2 for the Hessian. What is released beside weights and Hessian gets as much.
     """
 
     numbers = False
-    options = {k: v for k, v in GaussianObjectivePerturbation.options.items() if k != "loss"} | {
+    # Covariances are for the number of records, so no other number stands for it.
+    options = {
+        k: v
+        for k, v in GaussianObjectivePerturbation.options.items()
+        if k not in ("loss", "public_n")
+    } | {
         "covariance": Between(0.15, low=0, high=0.45),
         "robust": Flag(False),
     }
@@ -102,20 +118,23 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         for matrix, scale in zip(matrices, scales, strict=False):
             matrix /= n
             matrix += isotropic(gaussian(coefficients(d), scale, draws, rng), d)[0]
-        norm = sensitivities.noise_norm(scales[0], d)
-        hessian = floored(matrices[0], norm)
-        unknown = release.status != "ok"
+        level = curvature_level(matrices[0], scales[0], p.bound)
+        hessian = floored(matrices[0], FLOOR * scales[0])
+        failed = release.status != "ok"
+        unknown = failed
         if p.robust:
             scores = floored(matrices[1], 0.0)
         else:
             scores, vague = self._assumed(X, y, release.weights, hessian, scales[1], rng, loss)
-            unknown |= vague
+            unknown = unknown | vague
         noise = plan.scale, plan.output_scale
-        found = linearise(release.weights, hessian, n, p.lam, *noise, scores, norm, bend(loss))
-        info = {"covariance": found.covariance, "coarse": found.coarse | unknown}
+        change = None if loss.residual else partial(logistic_change, level=level)
+        found = linearise(release.weights, hessian, n, p.lam, *noise, scores, scales[0], change)
+        info = said(found, unknown)
         info |= {"minimiser": release.weights, "hessian": hessian, "scores": scores}
-        failed = (release.status != "ok")[:, None]
-        return Release(np.where(failed, 0.0, found.estimate), release.status, release.info | info)
+        info["level"] = level
+        estimate = np.where(failed[:, None], 0.0, found.estimate)
+        return Release(estimate, release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
         """(the mean of l'^2 x x', None if it equals the Hessian; whether it is too vague for intervals).
@@ -152,15 +171,28 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
         v = mean_square(X, y, weights, loss) + scale * rng.standard_normal(len(weights))
-        least = np.minimum(v, loss.tau**2 - v)
-        end = min(scale, 0.4 * loss.tau**2)
-        v = np.clip(v, end, loss.tau**2 - end)
-        return (v / (1 - v / loss.tau**2))[:, None, None] * hessian, 4 * scale > least
+        return assumed(v, hessian, scale, loss)
 
 
-def bend(loss: losses.MarginLoss) -> float:
-    """sup |d log l''/dz| over sqrt(c): logistic 1 over 1/2, log-cosh 2/tau over 1."""
-    return 2.0 / getattr(loss, "tau", 1.0)
+def assumed(
+    v: np.ndarray, hessian: np.ndarray, scale: float, loss: losses.LogCosh
+) -> tuple[np.ndarray, np.ndarray]:
+    """(the mean of l'^2 x x', whether it is too vague) if errors are independent of rows.
+
+    v: (draws,), the noisy mean of l'^2. scale: its noise's standard deviation. hessian: (draws, d, d).
+    """
+    least = np.minimum(v, loss.tau**2 - v)
+    end = min(scale, 0.4 * loss.tau**2)
+    v = np.clip(v, end, loss.tau**2 - end)
+    return (v / (1 - v / loss.tau**2))[:, None, None] * hessian, 4 * scale > least
+
+
+def said(found: Linearised, unknown: np.ndarray) -> dict:
+    """What a release says of its intervals. Where `unknown` (draws,), no coefficient gets one."""
+    unresolved = np.where(unknown[:, None, None], found.covariance, found.unresolved)
+    kept = found._replace(unresolved=unresolved).answered()
+    info = {"covariance": found.covariance, "unresolved": unresolved}
+    return info | {"answered": kept, "coarse": ~kept.all(axis=1)}
 
 
 def mean_square(

@@ -8,8 +8,8 @@ from dp import inference
 from dp.data.examples import slices
 from dp.mechanisms import register
 from dp.mechanisms.boosted_adassp import BoostedAdaSSP
+from dp.mechanisms.noise_aware import said
 from dp.mechanisms.options import Between, Choice
-from dp.privacy import sensitivities
 
 
 @register("noise_aware_boosted")
@@ -30,13 +30,15 @@ class NoiseAwareBoosted(BoostedAdaSSP):
     recursion's own covariance and bias.
 
     weights: without the start's bias. info["covariance"]: (draws, d, d), of sampling and noise together.
-    info["coarse"]: (draws,), whether linearising is too coarse, or the standard deviation of the noise on u
-    and q is more than a quarter of u, of q or of 1. info["minimiser"] (draws, d): the last weights.
+    info["unresolved"], info["answered"] and info["coarse"] are as for `noise_aware_logistic`. No
+    coefficient gets an interval if the standard deviation of the noise on u and q is more than a quarter of
+    u, of q or of 1. info["minimiser"] (draws, d): the last weights.
     info["hessian"], info["scores"] (draws, d, d): the sum over unclipped residuals and the sum of
     clip(residual)^2 x x', divided by n.
     """
 
-    options = BoostedAdaSSP.options | {
+    # Covariances are for the number of records, so no other number stands for it.
+    options = {k: v for k, v in BoostedAdaSSP.options.items() if k != "public_n"} | {
         "covariance": Between(0.05, low=0, high=1),
         "iterates": Choice("late", "last"),
     }
@@ -53,7 +55,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
         return f" and of two means of residuals ({self._deviation(n, p):.6g})"
 
     def _release(self, X, y, p, draws, rng):
-        (n, d), taken = X.shape, []
+        n, taken = len(y), []
         last, gram, P = self._descend(X, y, p, draws, rng, taken)
         thetas, moments = (np.array(each) for each in zip(*taken, strict=True))
         _, scale, sigma = self._scales(p)
@@ -62,14 +64,14 @@ class NoiseAwareBoosted(BoostedAdaSSP):
         means += deviation * rng.standard_normal(means.shape)
         vague = np.minimum(1.0, means.min(axis=0)) < 4 * deviation
         u, q = np.clip(means, min(deviation, 1.0), 1.0)[..., None, None]
-        norm = sensitivities.noise_norm(scale, d)
-        gram = inference.floored(gram, norm)
-        error = norm / np.linalg.eigvalsh(gram)[:, 0] + deviation / q[:, 0, 0]
-        released = thetas, moments, last, P, q * gram, u * p.clip**2 * gram, error, gram / n
-        steps = inference.Steps(*released, sigma, p.clip, n * p.lam)
+        gram = inference.floored(gram, inference.FLOOR * scale)
+        released = thetas, moments, last, P, q * gram, u * p.clip**2 * gram
+        q = q[:, 0, 0]
+        errors = q * scale, deviation / q
+        steps = inference.Steps(*released, *errors, gram / n, sigma, p.clip, n * p.lam)
         ways = {"late": inference.late_iterates, "last": inference.last_iterate}
         found = ways[p.iterates](steps)
-        info = {"covariance": found.covariance, "coarse": found.coarse | vague}
+        info = said(found, vague)
         info |= {"minimiser": last, "hessian": steps.D / n, "scores": steps.J / n}
         info |= {"scale": sigma, "matrix_scale": scale}
         return found.estimate, info

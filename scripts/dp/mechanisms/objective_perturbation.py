@@ -20,7 +20,7 @@ from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import LOSS, TOLERANCE, Choice
 from dp.noise import l2_laplace, l2_laplace_reach
-from dp.privacy.laplace_tilt import calibrate, exact_epsilon, margin_loss
+from dp.privacy.laplace_tilt import calibrate, margin_loss
 from dp.solvers.newton import check_certifiable, minimise
 
 MOST = 0.999  # largest share of epsilon that output noise may take
@@ -115,7 +115,8 @@ class Tilted(Mechanism):
         return (
             f"norm of the tilt ~ Gamma({d}, {plan.scale:.6g}), for {plan.epsilon:.6g} of epsilon; a "
             f"point of gradient norm at most tau = {tolerance:g} is found on every data set (a premise: "
-            f"settings in which rounding or passes could prevent it are refused), and noise on it of "
+            f"settings in which rounding or passes could prevent it are refused, but for the "
+            f"longest tilts, of probability e^-60 = 9e-27, which are not counted), and noise on it of "
             f"norm ~ Gamma({d}, {plan.output_scale:.6g}), for its distance from the minimiser, takes the "
             f"share {plan.share:.3g} of epsilon, which belongs to this implementation, not to the source"
         )
@@ -126,16 +127,22 @@ class Tilted(Mechanism):
         It is asked for half of the tolerance, and rounding stays below the other half. If a restart is
         not certified nevertheless, its weights are zeros and its status says so.
         """
-        n, d = X.shape
+        n, d = p.public_n or len(X), X.shape[1]
+        if len(X) > n:
+            raise Refused(
+                f"{self.name}: there are {len(X)} records, and public_n is {n}: it must be at least their "
+                f"number, since nothing is certified for more"
+            )
         plan = self._plan(n, d, p)
+        per_record = n / len(X)  # the solver's objective is a mean over the records
         weights, info = minimise(
             X,
             y,
-            p.lam + plan.ridge,
+            (p.lam + plan.ridge) * per_record,
             linear=self.law(d, plan.scale, draws, rng),
             loss=getattr(p, "loss", "logistic"),
             initial=None if p.fit is None else p.fit[0][0],
-            tolerance=plan.tolerance / 2,
+            tolerance=plan.tolerance / 2 * per_record,
         )
         weights += self.law(d, plan.output_scale, draws, rng)
         return Release(
@@ -174,37 +181,3 @@ class ObjectivePerturbation(Tilted):
         calibration: str = "cms11",
     ) -> tuple[float, float]:
         return calibrate(epsilon, n, lam, bound, loss, calibration)
-
-
-@register("objective_perturbation_cm08")
-class ObjectivePerturbationCM08(Tilted):
-    """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), without an account of the Jacobian.
-
-    epsilon here is what the output noise's share leaves of the whole epsilon. The source claims privacy
-    only for losses of margins, so targets that are numbers are refused.
-    """
-
-    numbers = False
-    options = LOSS | TOLERANCE
-
-    def _guarantee(self, n, d, p):
-        """`exact_epsilon` at epsilon' = (1 - s) epsilon, plus s epsilon.
-
-        The sum is at least epsilon, and equal to it for logistic loss if n lam epsilon' >= 2 R^2.
-        """
-        plan = self._plan(n, d, p)
-        n_lambda = n * p.lam
-        excess = max(0.0, exact_epsilon(plan.epsilon, n_lambda, p.bound, p.loss) - plan.epsilon)
-        here = f"with it {p.epsilon + excess:.6g} holds" if excess else "here it costs nothing"
-        if type(losses.get(p.loss)) is losses.Logistic:
-            here += (
-                f", n lambda epsilon' = {n_lambda * plan.epsilon:.6g} {'<' if excess else '>='} "
-                f"2 R^2 = {2 * p.bound**2:g}"
-            )
-        reason = f"the proof leaves out the Jacobian of b -> w; {here}; {self._paid(plan, d, p.tolerance)}"
-        return p.proven(reason, p.epsilon + excess)
-
-    def tilt(
-        self, n: int, epsilon: float, lam: float, bound: float = 1.0, loss: losses.Loss = "logistic"
-    ) -> tuple[float, float]:
-        return epsilon, 0.0

@@ -164,16 +164,26 @@ class Loss(Option):
 
 # Options that several mechanisms have.
 ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
+# Under add-remove, a number that stands for n in all that divides, multiplies or decides. Without it, n is
+# the number of records, which is then taken as public.
+PUBLIC_N = {"public_n": Optional(Whole())}
 
 
 def public_size(p: object) -> str:
-    """The end of a reason. Under add-remove it says that the number of records, which is used, is public.
+    """The end of a reason. Under add-remove it says what n is taken for, if it is used.
 
     p: the mechanism's `Parameters`.
     """
     if p.adjacency != ADD_REMOVE:
         return ""
-    return "; n is a public number, the same with or without a record"
+    if p.public_n is not None:
+        return f"; n is {p.public_n}, a number that was stated, whatever the number of records is"
+    return "; n is the number of records, taken as public: the same with or without a record"
+
+
+def unused_size(p: object) -> str:
+    """The end of a reason if nothing in the release follows from n, except under replace-one."""
+    return "; n is not used" if p.adjacency == ADD_REMOVE else ""
 
 
 LOSS = {"loss": Loss()}

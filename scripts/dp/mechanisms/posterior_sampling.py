@@ -9,14 +9,11 @@ Smola, ICML 2015). The draw must be exact: a sampler that is t away in total var
 would be an event that distinguishes data sets.
 """
 
-import math
-
 import numpy as np
 
-from dp.accounting import none
 from dp.errors import Refused
-from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice, Optional, Ordinary, Whole
+from dp.mechanisms import Mechanism, register
+from dp.mechanisms.options import Choice, Ordinary
 from dp.privacy import posterior
 
 MOST = 1e8  # most proposals per draw that any data set may need on average, which take minutes
@@ -26,38 +23,24 @@ MOST = 1e8  # most proposals per draw that any data set may need on average, whi
 class PosteriorSampling(Mechanism):
     """One draw from the tempered posterior of squared or logistic loss on ||w|| <= radius.
 
-    Restarts are independent single draws. The guarantee is for each by itself.
-
-    proposals: None continues until a draw is accepted; settings in which that might take too long are
-    refused. A number limits the proposals per restart, on average. A restart without a draw then gets
-    the status "not_sampled". The probability of that depends on the data, so there is no guarantee.
+    Restarts are independent single draws. The guarantee is for each by itself. Settings in which a draw
+    might take too long are refused.
     """
 
     needs_lambda = False
     numbers = True
-    options = {
-        "loss": Choice("squared", "logistic"),
-        "radius": Ordinary(1.0),
-        "proposals": Optional(Whole()),
-    }
+    options = {"loss": Choice("squared", "logistic"), "radius": Ordinary(1.0)}
 
     def _check_together(self, n, d, p):
         most = posterior.most_proposals(p.loss, n, d, p.epsilon, p.radius * p.bound)
-        if p.proposals is None and most > MOST:
+        if most > MOST:
             raise Refused(
                 f"at d = {d}, radius {p.radius:g} and bound {p.bound:g} a draw for {p.loss} loss may take "
-                f"{most:.1g} proposals: give a smaller radius, or a number of proposals, for which there "
-                f"is no guarantee"
+                f"{most:.1g} proposals: give a smaller radius"
             )
 
     def _guarantee(self, n, d, p):
         """epsilon-DP for the exact draw."""
-        if p.proposals is not None:
-            return none(
-                p.epsilon,
-                f"of {p.proposals} proposals per draw none may be accepted, with a probability that "
-                f"depends on the data and is not bounded here; without a limit the draw is exact",
-            )
         gamma = self._gamma(p)
         return (
             f"one exact draw from exp(-gamma F) on the ball of radius {p.radius:g}, gamma = "
@@ -74,13 +57,7 @@ class PosteriorSampling(Mechanism):
         gamma, y = self._gamma(p), np.asarray(y, dtype=float)
         build = posterior.squared_envelope if p.loss == "squared" else posterior.logistic_envelope
         precision, linear, log_excess = build(X, y, gamma, len(X) * p.lam, p.radius)
-        limit = (p.proposals or math.inf) * draws
         found, tried = posterior.truncated_draws(
-            precision, linear, p.radius, draws, rng, log_excess, limit
+            precision, linear, p.radius, draws, rng, log_excess
         )
-        missing = draws - len(found)
-        return Release(
-            np.concatenate([found, np.zeros((missing, X.shape[1]))]),
-            np.array(["ok"] * len(found) + ["not_sampled"] * missing),
-            {"acceptance": len(found) / tried, "gamma": gamma},
-        )
+        return found, {"acceptance": draws / tried, "gamma": gamma}

@@ -65,6 +65,7 @@ class PrivateSelection(Mechanism):
     """
 
     delta = "needed"
+    least_delta = 1e-90  # a run is given a share of delta
     needs_lambda = False
     uses_public_rows = True  # if the mechanism `of` does
     facts = tuple(FACTS)

@@ -3,7 +3,7 @@
 Everything is Gaussian and composes exactly: mu^2 is the sum of the parts' mu^2 (Dong, Roth, Su, JRSS B
 84, 2022, corollary 3.3). A record's gradient has norm at most R (logistic) or sqrt(2) R (softmax), with
 no clipping. `dp.privacy.sensitivities` proves how far one record moves the matrices. Under add-remove
-the sums are divided by a public n.
+the sums are divided by a public n: the option `public_n` or, without it, the number of records.
 """
 
 import math
@@ -13,7 +13,15 @@ import numpy as np
 from dp.descents import full_batch
 from dp.mechanisms import Mechanism, Parameters, register
 from dp.mechanisms.gradient_descent import Classifier, gradient_norm
-from dp.mechanisms.options import ADJACENCY, Between, Choice, Optional, Whole, public_size
+from dp.mechanisms.options import (
+    ADJACENCY,
+    PUBLIC_N,
+    Between,
+    Choice,
+    Optional,
+    Whole,
+    public_size,
+)
 from dp.noise import gaussian
 from dp.privacy import sensitivities
 from dp.privacy.profiles import Gaussian
@@ -46,6 +54,7 @@ class PreconditionedGradientDescent(Classifier):
         {"loss": Choice("logistic", "softmax"), "iterations": Optional(Whole())}
         | {"share": Between(0.25, low=0, high=1)}
         | ADJACENCY
+        | PUBLIC_N
     )
 
     def _scales(self, n, d, p):
@@ -70,7 +79,7 @@ class PreconditionedGradientDescent(Classifier):
         return p.proven(reason + public_size(p), profile=Gaussian(p.mu))
 
     def _release(self, X, y, p, draws, rng):
-        n, d = X.shape
+        n, d = p.public_n or len(X), X.shape[1]
         steps, matrix, sigma = self._scales(n, d, p)
         ridge = sensitivities.spectral_ridge(matrix, d) + p.lam
         inverse = noisy_inverse(CURVATURE[p.loss] * (X.T @ X) / n, matrix, ridge, draws, rng)
@@ -96,25 +105,24 @@ class DPNewton(Mechanism):
     of standard deviation |g| D/mu. The source has R = 1; here, everything is computed as for rows within
     1, with weights in units of 1/R.
 
-    hessian: "upper_bound", weights tanh(z/2)/(2z), the tightest quadratic upper bound of the loss that
-    touches it at the margin z: steps do not diverge; or "exact", s(1-s), whose noisy step v is
-    shortened to v log(1 + |v|)/|v|. Both weights are at most 1/4. Shares of mu^2: 70 % for gradients, 3 %
+    H has weights tanh(z/2)/(2z), at most 1/4: the tightest quadratic upper bound of the loss that
+    touches it at the margin z, with which steps do not diverge. Shares of mu^2: 70 % for gradients, 3 %
     for traces, 27 % for directions, each over T = `iterations`.
 
-    trace: "floored" raises the noisy trace to at least the standard deviation of its noise, a public
-    number; "published" raises it to at least 0. If n epsilon is small, noise may make a trace negative.
-    Then the ridge falls to 1/n, and since D grows as 1/l^2, a single step can make weights as long as 10^5.
-    (The source's program then starts again, at a length that it takes from the exact minimiser.) With the
-    floor, |g| D/mu is at most 0.28 |g|/l.
+    The noisy trace is raised to at least the standard deviation of its noise, a public number. As
+    published, it is raised to at least 0: if n epsilon is small, noise may make a trace negative. Then the
+    ridge falls to 1/n, and since D grows as 1/l^2, a single step can make weights as long as 10^5. (The
+    source's program then starts again, at a length that it takes from the exact minimiser.) With the floor,
+    |g| D/mu is at most 0.28 |g|/l.
     """
 
     delta = "needed"
     needs_lambda = False
     options = {
-        "hessian": Choice("upper_bound", "exact"),
-        "trace": Choice("floored", "published"),
         "iterations": Whole(15),
-    } | ADJACENCY
+        **ADJACENCY,
+        **PUBLIC_N,
+    }
 
     def _scales(self, n, p):
         """(standard deviation on every mean gradient, that on every mean trace, every direction's mu)."""
@@ -140,11 +148,11 @@ class DPNewton(Mechanism):
     def _ridge(self, n, p, trace, deviation, mu):
         """l from noisy traces, elementwise, in units of R^2 like traces and `deviation`."""
         unit = p.bound**2
-        trace = np.maximum(trace, deviation if p.trace == "floored" else 0.0)
+        trace = np.maximum(trace, deviation)
         return unit * np.maximum(np.cbrt(trace / unit / (n * mu) ** 2), 1 / n)
 
     def _release(self, X, y, p, draws, rng):
-        n, d = X.shape
+        n, d = p.public_n or len(X), X.shape[1]
         sigma, trace_sigma, mu = self._scales(n, p)
         y, squares = np.asarray(y, dtype=float), np.einsum("nd,nd->n", X, X)
         W = np.zeros((draws, d))
@@ -152,8 +160,8 @@ class DPNewton(Mechanism):
             _, gradient = full_batch.mean_gradient(
                 X, y, W[:, :, None], "logistic", gradient_norm(p)
             )
-            gradient = gradient[:, :, 0] + gaussian(d, sigma, draws, rng) + p.lam * W
-            weights = _weights(W @ X.T, p.hessian)
+            gradient = gradient[:, :, 0] * (len(X) / n) + gaussian(d, sigma, draws, rng) + p.lam * W
+            weights = _weights(W @ X.T)
             trace = weights @ squares / n + gaussian(1, trace_sigma, draws, rng)[:, 0]
             ridge = p.lam + self._ridge(n, p, trace, trace_sigma, mu)
             noise = gaussian(d, 1.0, draws, rng)
@@ -162,18 +170,12 @@ class DPNewton(Mechanism):
                 moved = n * sensitivities.newton_direction(n * ridge[r], p.bound)
                 size = np.linalg.norm(gradient[r])
                 step = np.linalg.solve(H, gradient[r]) + size * moved / mu * noise[r]
-                if p.hessian == "exact":
-                    length = max(p.bound * np.linalg.norm(step), 1e-300)
-                    step *= np.log1p(length) / length
                 W[r] -= step
         return W, {"scale": sigma}
 
 
-def _weights(z, hessian):
-    """Weights in [0, 1/4] of the records in the Hessian, or in its upper bound, at margins z."""
+def _weights(z):
+    """Weights in [0, 1/4] of the records in the Hessian's upper bound, at margins z."""
     z = np.nan_to_num(z)  # if products overflow, a record's share must stay bounded
-    if hessian == "exact":
-        s = (1 + np.tanh(z / 2)) / 2
-        return s * (1 - s)
     z = np.maximum(np.abs(z), 1e-6)  # tanh(z/2)/(2z) is 1/4 to 1e-13 there
     return np.minimum(np.tanh(z / 2) / (2 * z), 0.25)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.accounting import none
 from dp.descents import stochastic
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positive, Whole
@@ -133,15 +132,19 @@ class _SGD(Mechanism):
                 order = np.array([run.order.permutation(n) for run in runs])
                 noise = None
                 if scale:
-                    noise = np.array([self.law(width, scale, steps, run.noise) for run in runs])
+                    noise = np.stack([self.law(width, scale, steps, run.noise) for run in runs])
                 yield order, noise
 
         settings = {"loss": p.loss, "clip": p.clip, "schedule": p.schedule, "rate": p.rate}
         settings["as_run"] = self.as_run
         w, _ = stochastic.descend(rows, block, lams, passes(), plan, targets=targets, **settings)
-        w = w.transpose(1, 0, 2)
+        return self._of_features(w.transpose(1, 0, 2), projections, p)
+
+    def _of_features(self, w, projections, p):
+        """Weights (values of lambda, runs, d) of the original features, and intercepts, from those of the
+        projected rows, w (values of lambda, runs, width)."""
         intercepts = w[:, :, -1] if p.bias else np.zeros(w.shape[:2])
-        w = w[:, :, : width - p.bias]
+        w = w[:, :, : w.shape[2] - p.bias]
         if projections is not None:
             w = np.stack([w[:, j] @ m.T for j, m in enumerate(projections)], axis=1)
         return w, intercepts
@@ -217,62 +220,33 @@ class SGD(_SGD):
         return "no noise is added"
 
 
-PROGRAM = {key: kind for key, kind in OPTIONS.items() if key not in ("loss", "batch_final")}
-
-
-class _AsRun:
-    """The updates of E18's program (github.com/IngvarBjarki/master_thesis), which differ from its formulas.
-
-    Gradients are `dp.descents.stochastic.program_gradient`, and lambda multiplies the sum of the weights,
-    one number for all coordinates. The only loss is logistic.
-    """
+@register("projected_minimiser")
+class ProjectedMinimiser(SGD):
+    """What `sgd` descends to: the minimiser on rows that are projected alike, with the column of ones."""
 
     numbers = False
-    as_run = True
+    options = {key: OPTIONS[key] for key in ("dimensions", "bias")}
 
     def _by_rule(self, n, d, p):
-        """Values for which the program has no options."""
-        return {"loss": "logistic", "batch_final": None}
+        """Values of the options of a descent, of which there is none."""
+        return {
+            "batch": n,
+            "epochs": 1,
+            "schedule": "constant",
+            "rate": 1.0,
+            "clip": 1.0,
+            "batch_final": None,
+            "loss": "logistic",
+        }
 
+    def _part(self, runs, rows, targets, block, projections, scale, lams, plan, p):
+        from dp.solvers.newton import minimise
 
-@register("dp_sgd_as_run")
-class DPSGDAsRun(_AsRun, DPSGD):
-    """E18's program: the noise is a uniform direction, each coordinate of which has its own radius.
-
-    The sum of gradients still moves by at most 2 clip. But the noise (v_1 l_1, .., v_D l_D), with v uniform
-    on the sphere and each l_j ~ Gamma(D, 2 clip/epsilon), does not have the density
-    exp(-epsilon ||z||/(2 clip)) that the proof needs. Far out along one coordinate, its density falls like
-    exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), which comes from the v with the least
-    sum_j |z_j|/|v_j|. The quotient of densities at (t, 0) and (t, c) grows without bound: its logarithm
-    grows like t^(1/3).
-    """
-
-    options = PROGRAM
-
-    @staticmethod
-    def law(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Noise (size, dimension) as the program draws it."""
-        direction = rng.standard_normal((size, dimension))
-        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        return direction * rng.gamma(dimension, scale, (size, dimension))
+        w = np.empty((len(lams), len(runs), rows.shape[2]))
+        for j, place in enumerate(block):
+            for k, lam in enumerate(lams):  # rows are multiplied by their labels
+                w[k, j] = minimise(rows[place], np.ones(rows.shape[1]), lam)[0][0]
+        return self._of_features(w, projections, p)
 
     def _guarantee(self, n, d, p):
-        """None for two coordinates or more, because the privacy loss of this noise has no bound."""
-        if (p.dimensions or d) + p.bias == 1:
-            reason = f"one coordinate has Laplace noise of scale {self._scale(p):.6g} in each pass"
-            return p.proven(reason, p.epochs * p.epsilon)
-        return none(
-            p.epsilon,
-            f"every coordinate of the noise has a radius of its own, Gamma of scale {self._scale(p):.6g}: "
-            f"the quotient of such densities, moved by one record, has no bound",
-        )
-
-    def _scale(self, p):
-        return 2 * p.clip / p.epsilon
-
-
-@register("sgd_as_run")
-class SGDAsRun(_AsRun, SGD):
-    """The same descent without noise."""
-
-    options = PROGRAM
+        return "the exact minimiser is released"

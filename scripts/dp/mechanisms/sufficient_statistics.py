@@ -11,10 +11,13 @@ import numpy as np
 
 from dp.accounting import gaussian_epsilon, gaussian_sigma
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Between, Choice
+from dp.mechanisms.options import Choice
 from dp.noise import gaussian
 from dp.privacy import quadratics
+from dp.privacy.profiles import Gaussian
 from dp.privacy.sensitivities import gram_and_moment
+
+FAILURE = 0.05  # rho, with which the published ridge may be too small for its utility bound
 
 
 @register("sufficient_statistics")
@@ -34,11 +37,12 @@ class SufficientStatistics(Mechanism):
         """(epsilon, delta)-DP, analytic calibration (Balle, Wang, ICML 2018)."""
         size = gram_and_moment(p.bound)
         sigma = gaussian_sigma(p.epsilon, p.delta, size)
-        return (
+        reason = (
             f"X'X and X'y together have L2 sensitivity at most {size:.6g}; one symmetric draw of "
             f"Gaussian noise, standard deviation {sigma:.6g}, off the diagonal of X'X over sqrt(2), "
             f"which is isotropic in its Frobenius norm; analytic calibration"
         )
+        return p.proven(reason, profile=Gaussian(p.mu))
 
     def _release(self, X, y, p, draws, rng):
         """With `repair: none`, a quadratic without a minimum has the status "unbounded"."""
@@ -67,11 +71,10 @@ class AdaSSP(Mechanism):
       "analytic"   (epsilon, delta) exactly: a third of the squared Gaussian-DP parameter for the
                    eigenvalue, two thirds for the joint release of X'X and X'y (isotropic)
     ridge:
-      "published"  max(0, s sqrt(d log(2 d^2/rho)) - l), where s is the noise on the diagonal and l a lower
-                   bound on the smallest eigenvalue: a union bound
+      "published"  max(0, s sqrt(d log(2 d^2/rho)) - l), where s is the noise on the diagonal, l a lower
+                   bound on the smallest eigenvalue, and rho = 0.05: a union bound
       "spectral"   max(0, e - l), where e is about the norm of the noise, the edge of its semicircle law:
                    s sqrt(2d) for isotropic noise, 2 s sqrt(d) for the published noise
-    failure_probability: rho, with which the published ridge may be too small for its utility bound.
     """
 
     delta = "needed"
@@ -80,18 +83,18 @@ class AdaSSP(Mechanism):
     options = {
         "calibration": Choice("analytic", "published"),
         "ridge": Choice("published", "spectral"),
-        "failure_probability": Between(0.05, low=0, high=1),
     }
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP by composition of Gaussian mechanisms (Dong, Roth, Su, 2022)."""
         joint = math.hypot(*self._mus(p))
         if p.calibration == "analytic":
-            return (
+            reason = (
                 f"a Gaussian release of the smallest eigenvalue and one of X'X and X'y together "
                 f"(standard deviation {self._deviations(p)[1]:.6g}) compose exactly to Gaussian DP with "
                 f"mu = {joint:.6g}"
             )
+            return p.proven(reason, profile=Gaussian(joint))
         proven = gaussian_epsilon(1 / joint, p.delta)
         reason = (
             f"the printed deviations ({self._deviations(p)[1]:.6g} on X'X) are for adding or removing a "
@@ -99,7 +102,7 @@ class AdaSSP(Mechanism):
             f"eigenvalue, and X'X and X'y together, which cannot both move as far as they can alone, "
             f"compose to Gaussian DP with mu = {joint:.6g}: at this delta epsilon = {proven:.6g}"
         )
-        return p.proven(reason, proven)
+        return p.proven(reason, proven, Gaussian(joint))
 
     def _deviations(self, p):
         """Standard deviations of the noise on the eigenvalue, X'X and X'y."""
@@ -136,7 +139,7 @@ class AdaSSP(Mechanism):
         times = math.sqrt((2 if analytic else 1) * math.log(6 / p.delta))
         least = np.linalg.eigvalsh(gram)[0] + eigenvalue * (noise[:, 0] - times)
         least = np.maximum(least, 0.0)
-        factor = math.log(2 * d * d / p.failure_probability)
+        factor = math.log(2 * d * d / FAILURE)
         if p.ridge == "spectral":
             factor = 2 if analytic else 4
         wanted = matrix * math.sqrt(d * factor)

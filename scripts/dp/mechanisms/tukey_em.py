@@ -3,27 +3,25 @@
 Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023): `dp.privacy.tukey` has the mathematics and the proof.
 """
 
-import math
-
 import numpy as np
 
-from dp.accounting import none
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Optional, Whole
 from dp.privacy import tukey
 
-WELL = 1e10  # matrices with smaller condition numbers have an inverse with some correct digits
+SINGULAR = 1e-13  # share of X'X's largest eigenvalue below which an eigenvalue counts as 0
 CHUNK = 2**22  # most numbers in the models of all draws that are held together
 
 
-class _TukeyEM(Mechanism):
+class ShellModel(Mechanism):
     """m least-squares fits on disjoint parts of a random partition; then the test; then a draw by depth.
 
     models: m, by default min(1000, n // d). With fewer models, the test hardly ever passes; with more, each
     fit has fewer rows. If the test fails, the draw has the status "refused" and weights 0, which is part of
     the release. If X'X of a part is singular, its shortest fit is taken. The rows that remain when n is
-    divided by m are not used.
+    divided by m are not used. A part's fit depends on the rows of that part alone, down to the last bit
+    (`_shortest_fits`), because the proof lets a record change one fit and leaves the others as they are.
     """
 
     delta = "needed"
@@ -58,7 +56,7 @@ class _TukeyEM(Mechanism):
             A, b = X[rows].reshape(m, size, d), y[rows].reshape(m, size, 1)
             gram = A.transpose(0, 2, 1) @ A + size * lam * np.eye(d)
             moment = A.transpose(0, 2, 1) @ b
-            points[r] = (_inverses(gram) @ moment)[..., 0]
+            points[r] = _shortest_fits(gram, moment)[..., 0]
         points += 1e-10 * rng.random(points.shape)
         points.sort(axis=1)
         return points
@@ -90,20 +88,23 @@ class _TukeyEM(Mechanism):
         return Release(weights, status, {"models": m, "scale": scale})
 
 
-def _inverses(gram):
-    """Inverses of symmetric matrices (m, d, d); pseudoinverses of singular ones, which take longer."""
-    try:
-        found = np.linalg.inv(gram)
-    except np.linalg.LinAlgError:  # one of them is exactly singular
-        found = np.full_like(gram, np.inf)
-    condition = np.linalg.norm(gram, axis=(1, 2)) * np.linalg.norm(found, axis=(1, 2))
-    singular = ~(condition < WELL)
-    found[singular] = np.linalg.pinv(gram[singular], rcond=1e-13, hermitian=True)
-    return found
+def _shortest_fits(gram, moment):
+    """The shortest w with gram w = moment of each part, (m, d, 1), from (m, d, d) and (m, d, 1).
+
+    All matrices take the same steps, whether they are singular or not. If one matrix could raise an error
+    or choose another algorithm for all, its record would move every fit: rounding in fits may be far
+    larger than the 1e-10 that separates them. NumPy calls LAPACK once per matrix, on a copy of it.
+    """
+    values, vectors = np.linalg.eigh(gram)
+    # The smallest normal float is a limit too, so that no reciprocal overflows.
+    least = np.maximum(SINGULAR * values[:, -1:], np.finfo(float).tiny)
+    positive = values > least
+    inverse = np.where(positive, 1 / np.where(positive, values, 1.0), 0.0)
+    return vectors @ (inverse[..., None] * (vectors.transpose(0, 2, 1) @ moment))
 
 
 @register("tukey_em")
-class TukeyEM(_TukeyEM):
+class TukeyEM(ShellModel):
     """TukeyEM as proved: the test's noise has scale 2/epsilon, and depth i the weight e^{epsilon i/4}.
 
     If no k satisfies the test's condition, k^ is 0, as the proof needs it. It is not -1, because a
@@ -121,35 +122,3 @@ class TukeyEM(_TukeyEM):
             f"{2 / p.epsilon:.6g} on it decides, is {p.epsilon / 2:.6g}-DP; the draw "
             f"by depth is ({p.epsilon / 2:.6g}, {p.delta:g})-DP where it is likely"
         )
-
-
-@register("tukey_em_released")
-class TukeyEMReleased(_TukeyEM):
-    """TukeyEM as its authors' program does it, described from its facts and written anew.
-
-    The test's noise has scale epsilon/2 in place of 2/epsilon. The test leaves the deepest depth out, and
-    its distance is -1 if no k satisfies the condition. Depth i has the weight e^{epsilon i/2}. A depth i is
-    drawn, but then the point comes from the shell of depth i + 1. It is not uniform in that shell: the
-    lengths after the first outside coordinate are those of R_{i+2}.
-    """
-
-    def _plan(self, p):
-        return p.epsilon / 2, -1, p.epsilon / 2
-
-    def _guarantee(self, n, d, p):
-        """No finite epsilon: see the pair `tukey_shell` of `dp.privacy.pairs`."""
-        reason = (
-            f"where all shells but one are thin, the wide one is drawn from with probability "
-            f"{1 / (1 + math.exp(p.epsilon / 2)):.3g} on one data set and hardly ever on a neighbour, "
-            f"because the point is of the shell after the one whose depth was drawn; and whether there is "
-            f"an answer is no better than {2 / p.epsilon:.6g}-DP, where the proof needs {p.epsilon / 2:.6g}"
-        )
-        return none(p.epsilon, reason)
-
-    def _tested(self, volumes):
-        return volumes[:, :-1]
-
-    def _draw(self, points, volumes, t, rate, rng):
-        shells = tukey.log_shells(volumes, t, rate)[:, :-1]  # the deepest has none below it
-        depth = t + tukey.choose(shells, rng)
-        return tukey.shell_point(points, depth + 1, rng, inner_right=True)

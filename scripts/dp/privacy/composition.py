@@ -14,13 +14,15 @@ from dp.accounting import (
     Guarantee,
     gaussian_epsilon,
     gaussian_mu,
-    largest_bound,
 )
-from dp.privacy.profiles import Losses
+from dp.errors import Refused
+from dp.privacy.profiles import Losses, group_epsilon
 from dp.privacy.sensitivities import vector_sum
 
 GRID = 1e-4  # spacing of discretised privacy losses
 LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise, distributions are too long to compose
+# Compositions of sampled steps count up to 1e-15 of probability as an infinite loss, and round as much.
+LEAST_DELTA = 1e-13
 GRIDS = 20_000  # most points of a distribution: large losses get a wider spacing
 
 
@@ -28,53 +30,22 @@ def _spacing(largest_loss):
     return max(GRID, largest_loss / GRIDS)
 
 
-def sequence(guarantees: list[Guarantee], delta: float = 0.0) -> Guarantee:
-    """The guarantee of releasing all of these from the same records, where each may depend on the others.
+def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
+    """(epsilon, delta) that holds if up to `size` records are exchanged, or added or removed, at once.
 
-    If delta is 0, epsilons and deltas add up, which is tight for pure guarantees. If delta > 0, the
-    result is the optimal composition of any mechanisms that have these guarantees, at that total delta.
+    delta is the guarantee's own if its profile is known. Otherwise only its point is: then epsilon is
+    multiplied by size, and delta by (e^(size epsilon) - 1)/(e^epsilon - 1) (Vadhan, The complexity of
+    differential privacy, 2017, lemma 2.2).
     """
-    guarantees = list(guarantees)
-    if len({guarantee.adjacency for guarantee in guarantees}) != 1:
-        raise ValueError("guarantees compose only if they have the same adjacency")
-    claimed = sum(guarantee.claimed_epsilon for guarantee in guarantees)
-    epsilon = sum(guarantee.epsilon for guarantee in guarantees)
-    total_delta = sum(guarantee.delta for guarantee in guarantees)
-    if delta and math.isfinite(epsilon):
-        from dp_accounting.pld import privacy_loss_distribution as pld
-        from dp_accounting.pld.common import DifferentialPrivacyParameters
-
-        spacing = _spacing(epsilon)
-        parts = [
-            pld.from_privacy_parameters(DifferentialPrivacyParameters(g.epsilon, g.delta), spacing)
-            for g in guarantees
-        ]
-        total = parts[0]
-        for part in parts[1:]:
-            total = total.compose(part)
-        # never worse than adding up, if the given delta allows that
-        optimal = float(total.get_epsilon_for_delta(delta))
-        epsilon = min(epsilon, optimal) if delta >= total_delta else optimal
-        total_delta = delta
-    reason = " + ".join(f"{guarantee.epsilon:.6g}" for guarantee in guarantees)
-    reason = reason.replace("nan", "nothing proven")
-    return Guarantee(
-        claimed,
-        epsilon,
-        0.0 if math.isinf(epsilon) else min(total_delta, 1.0),
-        guarantees[0].adjacency,
-        f"{reason} in sequence: " + "; ".join(guarantee.reason for guarantee in guarantees),
-    )
-
-
-def disjoint(guarantees: list[Guarantee]) -> Guarantee:
-    """The guarantee of releases from disjoint records with public sizes: the largest (McSherry 2009)."""
-    guarantees = list(guarantees)
-    if len({guarantee.adjacency for guarantee in guarantees}) != 1:
-        raise ValueError("guarantees compose only if they have the same adjacency")
-    largest = map(largest_bound, list(zip(*guarantees, strict=True))[:3])
-    reasons = "; ".join(guarantee.reason for guarantee in guarantees)
-    return Guarantee(*largest, guarantees[0].adjacency, f"from disjoint records: {reasons}")
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    if not math.isfinite(epsilon):
+        return epsilon, delta
+    if delta and guarantee.profile is not None:
+        found = group_epsilon(guarantee.profile, delta, size)
+        if math.isfinite(found):
+            return found, delta
+    total = delta * sum(math.exp(min(j * epsilon, 700.0)) for j in range(size))
+    return (size * epsilon, total) if total < 1 else (math.inf, 0.0)
 
 
 def gaussian_steps(
@@ -135,6 +106,11 @@ def sampled_multiplier(
     The search is for the least multiplier to a relative 1e-4, and returns a private one. Its distributions
     are as coarse as epsilon allows.
     """
+    if delta < LEAST_DELTA:
+        raise Refused(
+            f"privacy loss distributions of sampled steps are known for a delta of at least "
+            f"{LEAST_DELTA:g}, not {delta:g}: give a larger delta"
+        )
     spacing = max(GRID, min(1e-2, epsilon / 1000))
     # The noise that is needed without sampling is enough, except for what a coarse distribution adds.
     high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)

@@ -1,7 +1,8 @@
 """Neighbouring data sets on which mechanisms are near their worst, each with the reason.
 
-A pair is a function that returns a `Pair`, registered under its name. Its two data sets have the same
-size and differ in one record. Its statistic is the test that distinguishes their releases best.
+A pair is a function that returns a `Pair`, registered under its name. Its two data sets differ in one
+record. They have the same size, except where n itself is attacked. Its statistic is the test that
+distinguishes their releases best.
 """
 
 import math
@@ -38,8 +39,14 @@ class Pair(NamedTuple):
 
     @property
     def size(self) -> tuple[int, int]:
-        """(n, d), both public."""
+        """(n, d) of the first side."""
         return self.sides.size if isinstance(self.sides, LazySides) else self.sides[0][0].shape
+
+    @property
+    def resized(self) -> bool:
+        """Whether one side has a record more than the other, in place of another record."""
+        lazy = isinstance(self.sides, LazySides)
+        return not lazy and len(self.sides[0][0]) != len(self.sides[1][0])
 
 
 class LazySides:
@@ -480,16 +487,71 @@ def least_eigenvalue() -> Pair:
 
 
 @pair
+def cancelled() -> Pair:
+    """Two records at 1 whose targets cancel. One of them becomes 0."""
+    return Pair(
+        sides=_replace(np.ones((2, 1)), [1.0, -1.0], 1, row=[0.0], label=0.0),
+        arguments={"lam": 0.0, "bound": 1.0},
+        reason="X'y and every sum of clipped residuals move by the whole of what one record can, and X'X "
+        "stays regular on both sides",
+    )
+
+
+@pair
+def only_record() -> Pair:
+    """One record in one dimension, at 1 or at 0."""
+    return Pair(
+        sides=_replace(np.ones((1, 1)), [1.0], 0, row=[0.0], label=0.0),
+        arguments={"lam": 0.0, "bound": 1.0},
+        reason="without it X'X is 0: a program that fails there tells by its failure that there is none",
+        statistic=answered,
+    )
+
+
+@pair
+def new_axis() -> Pair:
+    """20 records along each of 15 axes, and one along a 16th, or at 0."""
+    axes, each = 16, 20
+    X = np.vstack([np.repeat(np.eye(axes)[:-1], each, axis=0), np.eye(axes)[-1:]])
+    return Pair(
+        sides=_replace(X, np.ones(len(X)), len(X) - 1, row=np.zeros(axes)),
+        arguments={"lam": 0.0, "bound": 1.0},
+        reason=f"the smallest positive eigenvalue of X'X is {each} without the one record and 1 with it: "
+        "the ridge that follows from it shrinks the weights along all other axes",
+        statistic=lambda *_, **__: (
+            lambda weights: {"mean of the others": weights[:, :-1].mean(axis=1)}
+        ),
+    )
+
+
+@pair
 def one_batch_more() -> Pair:
     """129 tiny records in eight dimensions, or 128, which make two batches of 64."""
-    X = np.full((129, 8), 1e-6)
+    X, y = np.full((129, 8), 1e-6), np.ones(129, dtype=np.int8)
     return Pair(
-        sides=_replace(X, np.ones(129, dtype=np.int8), 0, row=np.zeros(8)),
+        sides=((X, y), (X[1:], y[1:])),
         arguments={"lam": 0.0, "bound": 1.0},
         reason="gradients are next to nothing, so that releases are noise: its size tells how many steps "
         "there were and what divided it",
-        statistic=lambda *_, **__: lambda weights: {"size": np.linalg.norm(weights, axis=1)},
+        statistic=_size,
     )
+
+
+@pair
+def large_step() -> Pair:
+    """129 records in one dimension, of which the first is at 1 or at 0 and the others are at 0."""
+    X = np.zeros((129, 1))
+    X[0] = 1
+    return Pair(
+        sides=_replace(X, np.ones(129, dtype=np.int8), 0, row=[0.0]),
+        arguments={"lam": 0.0, "bound": 1.0},
+        reason="only the one record has a gradient, which shifts every sum that it is in; n is the same",
+    )
+
+
+def _size(*_, **__):
+    """Statistic: the norm of the weights."""
+    return lambda weights: {"size": np.linalg.norm(weights, axis=1)}
 
 
 @pair
@@ -669,6 +731,56 @@ def flipped_label() -> Pair:
         arguments={"lam": 1.0, "bound": 1.0},
         reason="one label of a row on the bound flips in a small set: a general test for mechanisms "
         "whose worst pair is not known",
+    )
+
+
+def _beside(row, other=None, label=None):
+    """A first record that changes, beside seven in three dimensions."""
+    X = np.array(
+        [[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [-1, 0, 0], [0, -1, 0], [0.6, 0.8, 0], [0, 0.6, -0.8]]
+    )
+    sides = _replace(np.vstack([row, X]), [1, 1, -1, 1, -1, 1, -1, 1], 0, row=other, label=label)
+    return sides, {"lam": 1.0, "bound": 1.0}
+
+
+@pair
+def turned_row() -> Pair:
+    """One of eight records turns by a right angle."""
+    return Pair(
+        *_beside([1.0, 0, 0], other=[0, 1.0, 0]),
+        reason="x x' moves by sqrt(2) R^2 in Frobenius norm if x turns by a right angle, farther than if "
+        "it changes its sign or is removed",
+    )
+
+
+@pair
+def reversed_row() -> Pair:
+    """One of eight records changes its sign, and keeps its label."""
+    return Pair(
+        *_beside([0.6, 0.0, 0.8], other=[-0.6, 0.0, -0.8]),
+        reason="every sum over rows moves by twice the bound, with labels or without",
+    )
+
+
+@pair
+def removed_row() -> Pair:
+    """One of eight records becomes a row of zeros."""
+    return Pair(
+        *_beside([0.6, 0.0, 0.8], other=[0.0, 0, 0]),
+        reason="a row of zeros has no gradient and no curvature: what divides by a norm, or looks for rows "
+        "that are not zero, takes another way",
+    )
+
+
+@pair
+def last_of_its_class() -> Pair:
+    """One of eight records has a label that no other has."""
+    (X, y), (X_other, _) = _beside([1.0, 0, 0])[0]
+    y = np.ones_like(y)
+    return Pair(
+        sides=((X, np.where(np.arange(8) == 0, -1, y).astype(np.int8)), (X_other, y)),
+        arguments={"lam": 1.0, "bound": 1.0},
+        reason="what finds the classes in the rows finds one on one side and two on the other",
     )
 
 

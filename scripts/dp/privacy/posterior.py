@@ -57,13 +57,12 @@ def truncated_draws(
     size: int,
     rng: np.random.Generator,
     log_excess: Callable | None = None,
-    proposals: float | None = math.inf,
 ) -> tuple[np.ndarray, int]:
     """Exact draws from exp(-w'Pw/2 + b.w + log_excess(w)) on the ball ||w|| <= radius, by rejection.
 
     precision: P (d, d) symmetric, positive semidefinite. linear: b (d,). log_excess: a function of
-    (m, d) points that is at most 0 (None: 0, a truncated Gaussian). Returns draws (at most size, d)
-    and the number of proposals that were needed.
+    (m, d) points that is at most 0 (None: 0, a truncated Gaussian). Returns draws (size, d) and
+    the number of proposals that were needed.
 
     On the ball exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So the density is at most a constant
     times that of a Gaussian with precision P + kI. Proposals from this Gaussian are accepted with
@@ -79,7 +78,7 @@ def truncated_draws(
     mean, deviation = b / (values + k), 1 / np.sqrt(values + k)
     draws, tried = [], 0
     found = 0
-    while found < size and tried < proposals:
+    while found < size:
         points = mean + deviation * rng.standard_normal((BATCH, len(values)))
         square = np.einsum("ij,ij->i", points, points)
         log_accept = -k * (radius**2 - square) / 2

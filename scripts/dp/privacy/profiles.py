@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dp.accounting import NARROW, gaussian_epsilon, legendre, narrow_difference
+from dp.accounting import NARROW, gaussian_epsilon, gaussian_mu, legendre, narrow_difference
 
 # The integral over a Gaussian loss goes this many standard deviations to either side. The probability
 # beyond, 2e-33 per side, is added to it.
@@ -282,6 +282,53 @@ def integral(
     else:
         return found + difference
     return found + abs(found - before)
+
+
+def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) -> float:
+    """An upper bound on delta at epsilon for data sets that differ in `size` records.
+
+    Between them are data sets that differ in one record each. For real numbers e_j that sum to epsilon,
+    P(E) <= delta(e_1) + e^e_1 M(E), and so on along this chain:
+
+        delta_size(epsilon) <= sum over j of e^(e_1 + .. + e_(j-1)) delta(e_j).
+
+    The least of these bounds is the group privacy of f-DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.14).
+    Here e_j = epsilon/size + (j - (size + 1)/2) mu^2. With the mu of a Gaussian profile, that is the least:
+    size records are then like one with the parameter size mu.
+    """
+    total, before = 0.0, 0.0
+    for j in range(1, size + 1):
+        step = epsilon / size + (j - (size + 1) / 2) * mu * mu
+        total += math.exp(min(before, 700.0)) * float(profile.delta(step))
+        before += step
+    return min(total, 1.0)
+
+
+def group_epsilon(profile: Profile, delta: float, size: int) -> float:
+    """An epsilon at delta for data sets that differ in `size` records; infinite if none is found.
+
+    It is exact for a Gaussian, and else the least that `group_delta` shows with some values of mu.
+    """
+    if isinstance(profile, Gaussian):
+        return Gaussian(size * profile.mu).epsilon(delta)
+    one = profile.epsilon(delta)
+    if not 0 < one < math.inf:
+        return size * one
+    alike = gaussian_mu(one, delta)  # of the Gaussian that has the same epsilon at delta
+
+    def over(epsilon):
+        found = (group_delta(profile, epsilon, size, share * alike) for share in (1.0, 0.75, 0.0))
+        return all(each > delta for each in found)
+
+    low, high = 0.0, size * one
+    while over(high):
+        low, high = high, 2 * high
+        if high > 1e4:
+            return math.inf
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if over(middle) else (low, middle)
+    return high
 
 
 def _reach(profile):

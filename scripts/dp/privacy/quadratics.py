@@ -25,6 +25,15 @@ def coefficients(d: int) -> int:
     return d + d * (d + 1) // 2
 
 
+def _positions(d):
+    """Where `unpack` and `isotropic` find the entries of a symmetric matrix (d, d): the upper triangle,
+    row by row, after d others."""
+    rows, columns = np.triu_indices(d)
+    positions = np.zeros((d, d), dtype=int)
+    positions[rows, columns] = positions[columns, rows] = np.arange(d, coefficients(d))
+    return positions
+
+
 def unpack(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of the monomials as a symmetric matrix and a vector.
 
@@ -32,11 +41,7 @@ def unpack(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     Q (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w: the coefficient of w_j w_k,
     j < k, is shared by Q_jk and Q_kj.
     """
-    rows, columns = np.triu_indices(d)
-    Q = np.zeros((len(values), d, d))
-    Q[:, rows, columns] = values[:, d:] * np.where(rows == columns, 1.0, 0.5)
-    Q[:, columns, rows] = Q[:, rows, columns]
-    return Q, values[:, :d]
+    return values[:, _positions(d)] * np.where(np.eye(d) > 0, 1.0, 0.5), values[:, :d]
 
 
 def isotropic(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -46,11 +51,8 @@ def isotropic(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     symmetric S of unit norm, and Gaussian noise sigma E protects a Frobenius sensitivity exactly as
     independent noise protects a Euclidean one. values: (restarts, d + d(d+1)/2).
     """
-    rows, columns = np.triu_indices(d)
-    E = np.zeros((len(values), d, d))
-    E[:, rows, columns] = values[:, d:] * np.where(rows == columns, 1.0, np.sqrt(0.5))
-    E[:, columns, rows] = E[:, rows, columns]
-    return E, values[:, :d]
+    unit = np.where(np.eye(d) > 0, 1.0, np.sqrt(0.5))
+    return values[:, _positions(d)] * unit, values[:, :d]
 
 
 def upper_triangle(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -38,6 +38,7 @@ delta_Q is that of the given adjacency, the larger of both directions.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -95,13 +96,8 @@ def generating(law: str, mean: float, z: float | np.ndarray) -> float | np.ndarr
     return np.log1p(-(1 - p) * z) / math.log(p)
 
 
-def event_bound(profile: Profile, z: float | np.ndarray) -> np.ndarray:
-    """h(z): the largest probability under a neighbour's Q' of an event of probability z under Q."""
-    return _event_bounds(profile)(np.asarray(z, dtype=float))
-
-
-def _event_bounds(profile):
-    """h as a function, for which the profile is computed once."""
+def event_bounds(profile: Profile) -> Callable:
+    """h: from z to the largest probability under a neighbour's Q' of an event of probability z under Q."""
     if isinstance(profile, Gaussian):
         from scipy.special import ndtr, ndtri
 
@@ -111,9 +107,14 @@ def _event_bounds(profile):
 
 
 def largest_ratio(profile: Profile, g: float) -> float:
-    """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z). It is the only one: zooming in finds it."""
-    low, high = math.log(1e-15), 0.0
-    best, bound = 1.0, _event_bounds(profile)
+    """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z). It is the only one: zooming in finds it.
+
+    z begins at 1e-15 g. Below that, h(z) is at most what it is there, because it increases, and the
+    denominator is at least g.
+    """
+    least = max(1e-15 * g, 1e-300)
+    low, high, bound = math.log(least), 0.0, event_bounds(profile)
+    best = max(1.0, float(1 + (1 - g) / g * bound(np.array(least))))
     for _ in range(8):
         z = np.exp(np.linspace(low, high, 200))
         ratio = (g + (1 - g) * bound(z)) / (g + (1 - g) * z)
@@ -138,12 +139,6 @@ def cost_of_exact_score(law: str, mean: float) -> float:
     if law == "poisson":
         return mean
     return -(1 + EXTRA[law]) * math.log(parameter(law, mean))
-
-
-def selection_delta(profile: Profile, law: str, mean: float, epsilon: float) -> float:
-    """delta at epsilon >= 0 by the profile bound: E[K] delta_Q(epsilon - `cost`), at most 1."""
-    found = np.asarray(profile.delta(np.asarray(epsilon, dtype=float) - cost(profile, law, mean)))
-    return np.minimum(1.0, mean * found)[()]
 
 
 def profile_epsilon(profile: Profile, law: str, mean: float, delta: float) -> float:

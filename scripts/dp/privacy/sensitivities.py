@@ -131,20 +131,3 @@ def eigenvalue_floor(sigma: float, d: int, factor: float = 1.2) -> float:
     It is `noise_norm` and, because d may be small, a fifth more.
     """
     return factor * noise_norm(sigma, d)
-
-
-def adassp_ridge(
-    epsilon: float,
-    delta: float,
-    d: int,
-    eigenvalue: float | np.ndarray = 0.0,
-    bound: float = 1.0,
-    failure_probability: float = 0.05,
-) -> float | np.ndarray:
-    """The published ridge (Wang, UAI 2018, algorithm 2).
-
-    max(0, sqrt(d log(6/delta) log(2 d^2/rho)) 3 R^2/epsilon - l), where l is `eigenvalue`, a lower bound on
-    the smallest eigenvalue of X'X, and rho is `failure_probability`.
-    """
-    noise = math.sqrt(math.log(6 / delta)) * 3 * bound**2 / epsilon
-    return max(0.0, noise * math.sqrt(d * math.log(2 * d * d / failure_probability)) - eigenvalue)

@@ -1,20 +1,21 @@
 """What some released programs do, described from their facts and written anew. Claims are the programs'.
 
-config/experiments/released_code.yaml names repositories and commits. Two more programs are in the files of
-their repaired forms: `boosted_adassp_released`, `tukey_em_released`. Nothing here is about the theorems of
-the papers.
+config/experiments/released_code.yaml names repositories and commits. Two more programs are in files beside
+this one: `boosted_adassp_released.py` and `tukey_em_released.py`. Nothing here is about the theorems of the
+papers.
 """
 
 import math
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, gaussian_sigma, none
-from dp.mechanisms import Mechanism, Release, register
+from dp.accounting import ADD_REMOVE, Guarantee, gaussian_sigma, none
+from dp.mechanisms import Mechanism, Parameters, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import AMP
-from dp.mechanisms.options import Between, Ordinary, Positive, Whole
+from dp.mechanisms.options import Between, Choice, Ordinary, Positive, Whole, public_size
 from dp.noise import gaussian, laplace
 from dp.privacy import composition, quadratics
+from dp.privacy.profiles import Gaussian
 
 
 class _SeededByAByte:
@@ -130,6 +131,59 @@ class FunctionalReleased(Mechanism):
         return Release(weights, np.where(failed, "unbounded", "ok"), {"unbounded": unbounded})
 
 
+@register("functional_centred_released")
+class FunctionalCentredReleased(Mechanism):
+    """diffprivlib's LinearRegression with an intercept, its default.
+
+    Columns are in [0, R], targets in [-1, 1]. Noisy means of the columns get epsilon/(d + 1) together, and
+    the noisy mean of the targets gets epsilon/(d + 1) too, where one such share is set aside. Means are
+    clipped to the bounds. The coefficients of the squared loss of the centred rows share d/(d + 1) of
+    epsilon. So all parts together have (d + 2)/(d + 1) epsilon. The squares of a column have noise for its
+    lower bound alone, minus the noisy mean; their noisy sum is reflected at 0.
+    info["intercept"]: (restarts,).
+    """
+
+    needs_lambda = False
+    numbers = True
+
+    def _guarantee(self, n, d, p):
+        """No finite epsilon: where a noisy mean is clipped to the lower bound, squares have no noise."""
+        reason = (
+            f"the means of columns and of targets get epsilon/(d + 1) each, where one such share is set "
+            f"aside, {(d + 2) / (d + 1):.6g} times epsilon in all; and the noise on a column's sum of "
+            f"squares is for the distance of its lower bound from the noisy mean, which is often 0"
+        )
+        return none(p.epsilon, reason)
+
+    def _release(self, X, y, p, draws, rng):
+        (n, d), R, y = X.shape, p.bound, np.asarray(y, dtype=float)
+        share = p.epsilon / (d + 1)
+        means = np.clip(X.mean(axis=0) + laplace(d, R * d / (n * share), draws, rng), 0.0, R)
+        mean = np.clip(y.mean() + laplace(1, 2 / (n * share), draws, rng), -1.0, 1.0)
+        # The sums of the centred rows, for each draw.
+        (gram, moment), total = quadratics.moments(X, y), X.sum(axis=0)
+        across = means[:, :, None] * total
+        gram = gram - across - across.transpose(0, 2, 1) + n * means[:, :, None] * means[:, None, :]
+        moment = moment - means * y.sum() - total * mean + n * means * mean
+        # Sensitivities from the corners of the centred bounds; of squares, from the lower bound alone.
+        of_x, of_y = np.stack([-means, R - means]), np.stack([-1 - mean, 1 - mean])
+        corners = of_x[:, None] * of_y[None]
+        product = np.ptp(corners.reshape(4, draws, d), axis=0)
+        corners = of_x[:, None, :, :, None] * of_x[None, :, :, None, :]
+        square = np.ptp(corners.reshape(4, draws, d, d), axis=0)
+        square[:, range(d), range(d)] = means**2
+        local = (p.epsilon - share) / (1 + quadratics.coefficients(d))
+        noise = laplace(quadratics.coefficients(d), 1 / local, draws, rng)
+        E, e = quadratics.unpack(noise, d)  # halves what stands on both sides of the diagonal
+        A = np.asarray(gram + E * square * np.where(np.eye(d) > 0, 1.0, 2.0))
+        A[:, range(d), range(d)] = np.abs(A[:, range(d), range(d)])
+        weights, unbounded = quadratics.solve(A, moment + e * product, repair="none")
+        failed = ~np.isfinite(weights).all(axis=1)
+        intercept = np.where(failed, 0.0, mean[:, 0] - (means * weights).sum(axis=1))
+        info = {"unbounded": unbounded, "intercept": intercept}
+        return Release(weights, np.where(failed, "unbounded", "ok"), info)
+
+
 @register("least_squares_released")
 class LeastSquaresReleased(Mechanism):
     """DPrivStats' dp_lm for a private design: least squares with Gaussian noise on the weights.
@@ -148,7 +202,8 @@ class LeastSquaresReleased(Mechanism):
         """No finite epsilon, since the standard deviation itself reveals the smallest eigenvalue."""
         reason = (
             "the noise is scaled by the smallest eigenvalue of the private X'X: two data sets in which one "
-            "record makes it large or small have releases of different spread, by any factor"
+            "record makes it large or small have releases of different spread, by any factor; and a "
+            "singular X'X, which one record can make or prevent, is refused"
         )
         return none(p.epsilon, reason)
 
@@ -169,8 +224,12 @@ class PoissonSGDReleased(Mechanism):
 
     The number of batches is n/batch, rounded up. A record is in each batch with a probability of 1 over
     that number. A sum of clipped gradients with noise is divided by n times that probability, rounded down.
-    All three follow from n. The program's accounting is for add-remove, under which n is private. A row of
-    zeros is treated as no record.
+    All three follow from n. dp_accounting finds the noise here, and its own accountant in the program.
+
+    The program's accounting is for add-remove, under which n is private. records:
+      "public"   n is the number of rows, taken as public: the same with or without a record. That is the
+                 premise of `dp_sgd_poisson` without `public_n`, and under it the claim is proven
+      "private"  neighbours have n and n + 1 rows, as the program counts them: there is no finite epsilon
     """
 
     delta = "needed"
@@ -180,27 +239,40 @@ class PoissonSGDReleased(Mechanism):
         "epochs": Whole(1),
         "learning_rate": Positive(1.0),
         "clip": Ordinary(1.0),
+        "records": Choice("public", "private"),
     }
 
+    def _noise(self, n, p):
+        """(steps, sampling, divisor, standard deviation of the noise on a sum over C, profile)."""
+        batches = math.ceil(n / p.batch)
+        steps, sampling, divisor = p.epochs * batches, 1 / batches, n // batches
+        if batches == 1:
+            return steps, sampling, divisor, math.sqrt(steps) / p.mu, Gaussian(p.mu)
+        found = composition.sampled_multiplier(p.epsilon, p.delta, steps, sampling, ADD_REMOVE)
+        return steps, sampling, divisor, *found
+
     def _guarantee(self, n, d, p):
-        """No finite epsilon, since the size of the noise in the weights reveals the number of records."""
+        """(epsilon, delta)-DP if n is public; else none, since the size of the noise reveals n."""
+        if p.records == "private":
+            reason = (
+                "n is private, and the number of steps and what divides the noise follow from it, without "
+                "noise: where one record more makes one more batch, releases have another spread on every "
+                "coordinate, of which there may be any number"
+            )
+            return none(p.epsilon, reason, ADD_REMOVE)
+        steps, sampling, divisor, multiplier, profile = self._noise(n, p)
+        of = Parameters(adjacency=ADD_REMOVE)
         reason = (
-            "the number of steps and what divides the noise follow from the number of records, without "
-            "noise: where one more makes one more batch, releases have another spread on every coordinate, "
-            "of which there may be any number"
+            f"{steps} sums of gradients clipped to {p.clip:g} over Poisson batches of probability "
+            f"{sampling:.6g}, divided by {divisor}, with noise of {multiplier:.6g} times the clipping "
+            f"norm, composed by a privacy loss distribution{public_size(of)}"
         )
-        return none(p.epsilon, reason, ADD_REMOVE)
+        return Guarantee(p.epsilon, p.epsilon, p.delta, ADD_REMOVE, reason, profile)
 
     def _release(self, X, y, p, draws, rng):
-        V = (X * y[:, None])[X.any(axis=1)]
+        V = X * y[:, None]
         n, d = V.shape
-        batches = max(1, math.ceil(n / p.batch))
-        steps, sampling, divisor = p.epochs * batches, 1 / batches, max(1, n // batches)
-        sigma = math.sqrt(steps) * gaussian_sigma(p.epsilon, p.delta)
-        if batches > 1:
-            sigma, _ = composition.sampled_multiplier(
-                p.epsilon, p.delta, steps, sampling, ADD_REMOVE
-            )
+        steps, sampling, divisor, sigma, _ = self._noise(n, p)
         norms, w = np.linalg.norm(V, axis=1), np.zeros((draws, d))
         for _ in range(steps):
             slope = 1 / (1 + np.exp(np.clip(w @ V.T, -700, 700)))

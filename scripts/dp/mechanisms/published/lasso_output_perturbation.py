@@ -1,4 +1,4 @@
-"""Output perturbation of L1-regularised minimisers, as V20 runs it and as repaired by an elastic net."""
+"""Output perturbation of L1-regularised minimisers, as Veldhuizen (2020) runs it."""
 
 import math
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from dp.accounting import none
 from dp.mechanisms import Parameters, register
-from dp.mechanisms.options import TOLERANCE, Choice, Optional, Positive
-from dp.mechanisms.output_perturbation import Perturbed, certificate, sensitivity
+from dp.mechanisms.options import TOLERANCE, Choice
+from dp.mechanisms.output_perturbation import Perturbed, sensitivity
 from dp.solvers.lasso_scales import SCALES, weight_beside_mean
 
 
@@ -73,38 +73,4 @@ class LassoOutputPerturbation(Perturbed):
             f"2 log 2/lambda = {moved:.6g}, since ||w||_1 <= log 2/lambda, to which what the solver found "
             f"is scaled: epsilon grows by n log 2/R = {moved / scale / p.epsilon:.6g}",
             moved / scale,
-        )
-
-
-@register("elastic_net_output_perturbation")
-class ElasticNetOutputPerturbation(Perturbed):
-    """w + z, w the minimiser of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2.
-
-    z ~ Gamma(d, sensitivity / epsilon) as in output perturbation, because lam (here lambda2) alone makes
-    the objective strongly convex. As there, no intercept is free.
-
-    lambda1: weight of ||w||_1; None means lam. It costs no privacy.
-    """
-
-    fit = "elastic_net"
-
-    options = {"lambda1": Optional(Positive())} | TOLERANCE
-
-    def scale(self, n: int, d: int, p: Parameters) -> float:
-        return sensitivity(n, p.lam, p.bound, tolerance=p.tolerance) / p.epsilon
-
-    def _guarantee(self, n, d, p):
-        """epsilon-DP, as output perturbation.
-
-        The proof of `dp.mechanisms.output_perturbation.sensitivity` needs that the objectives of
-        neighbours are lam-strongly convex and differ by a function with gradient at most 2R/n. This still
-        holds, because both contain the convex term lambda1 ||w||_1. A point with a subgradient of norm tau
-        is within tau/lam of the minimiser, because subgradients of a lam-strongly convex function are
-        lam-strongly monotone.
-        """
-        scale = self.scale(n, d, p)
-        return (
-            f"lambda2/2 ||w||^2 makes the objective strongly convex, lambda1 ||w||_1 leaves it so: L2 "
-            f"sensitivity at most 2R/(n lambda2) + 2 tau/lambda2 = {scale * p.epsilon:.6g}, "
-            f"{certificate(p, 'norm of a subgradient')}; norm of the noise ~ Gamma({d}, {scale:.6g})"
         )

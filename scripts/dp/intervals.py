@@ -1,0 +1,46 @@
+"""Intervals of 95 %: of means, by Student's t over independent replicates; and of probabilities, exact."""
+
+import math
+from functools import cache
+
+import numpy as np
+
+CONFIDENCE = 0.95
+UPPER = (1 + CONFIDENCE) / 2  # the quantile at the upper of two ends
+
+
+@cache
+def student(replicates: int) -> float:
+    """Student's t at the upper end of an interval over at least two replicates."""
+    # The import takes 0.4 s, which checks of the configuration can spare.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(replicates - 1, UPPER))
+
+
+def of_mean(values: np.ndarray) -> tuple[float, float, float, float]:
+    """(mean, standard deviation, low, high) over replicates; all but the mean are NaN for a single one."""
+    mean = float(values.mean()) if len(values) else math.nan
+    if len(values) < 2:
+        return mean, math.nan, math.nan, math.nan
+    sd = float(values.std(ddof=1))
+    half = student(len(values)) * sd / math.sqrt(len(values))
+    return mean, sd, mean - half, mean + half
+
+
+def least_share(count: np.ndarray, trials: int, level: float = UPPER) -> np.ndarray:
+    """Clopper-Pearson lower confidence limit of a probability, one-sided at `level`."""
+    from scipy.special import betaincinv
+
+    count = np.asarray(count)
+    inside = betaincinv(np.maximum(count, 1), trials - count + 1, 1 - level)
+    return np.where(count > 0, inside, 0.0)
+
+
+def largest_share(count: np.ndarray, trials: int, level: float = UPPER) -> np.ndarray:
+    """Clopper-Pearson upper confidence limit of a probability, one-sided at `level`."""
+    from scipy.special import betaincinv
+
+    count = np.asarray(count)
+    inside = betaincinv(count + 1, np.maximum(trials - count, 1), level)
+    return np.where(count < trials, inside, 1.0)

@@ -1,0 +1,80 @@
+"""Boosted AdaSSP as its authors' program (Tang et al. 2024) does it."""
+
+import math
+
+import numpy as np
+
+from dp.accounting import ADD_REMOVE, gaussian_epsilon, none
+from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.boosted_adassp import boost
+from dp.mechanisms.options import Whole
+from dp.noise import gaussian
+from dp.privacy import quadratics, sensitivities
+
+
+@register("boosted_adassp_released")
+class BoostedAdaSSPReleased(Mechanism):
+    """Boosted AdaSSP as its authors' program does it, described from its facts and written anew.
+
+    The program uses the Gaussian-DP parameter mu of (epsilon, delta) as the noise *multiplier*, although
+    1/mu is needed, and uses it for each of the T + 2 releases, although they share one budget. The standard
+    deviations are mu R^2 on the eigenvalue and on the upper triangle of X'X, and mu R Y on every X'
+    residual. With the smallest eigenvalue of X'X, these would compose to Gaussian DP with the parameter
+    sqrt(T + 2)/mu under add-remove.
+
+    But the program takes the smallest *positive* eigenvalue, whose change R^2 does not bound. Let all n - 1
+    records be equal, of norm R: it is (n - 1) R^2. One record more, tiny and along another axis, makes it
+    tiny. Where no eigenvalue is positive, as for rows of zeros, the program fails, and a single other row
+    prevents that. So it has no finite epsilon.
+
+    The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are clipped to
+    Y = 1. Draws here are random. (The program's default generator has a fixed seed, as in an experiment.)
+    A data set without a positive eigenvalue has the status "failed" and weights of 0.
+    """
+
+    delta = "needed"
+    needs_lambda = False
+    numbers = True
+    options = {"iterations": Whole(100)}
+
+    def _guarantee(self, n, d, p):
+        """No finite epsilon, since R^2 does not bound how far the smallest positive eigenvalue moves."""
+        multiplier = p.mu
+        mu = math.sqrt(p.iterations + 2) / multiplier
+        reason = (
+            "the smallest positive eigenvalue of X'X has noise for a change of R^2, but a record that is "
+            "the first along its axis moves it by up to n - 1 times that, and without a positive one the "
+            f"program fails; with the smallest eigenvalue in its place, {p.iterations + 2} Gaussian "
+            f"releases with {multiplier:.6g} times their sensitivities as standard deviations would "
+            f"compose to Gaussian DP with mu = {mu:.6g}: at this delta epsilon = "
+            f"{gaussian_epsilon(1 / mu, p.delta):.6g}, and the claim would need {mu / multiplier:.6g} "
+            "times that noise"
+        )
+        return none(p.epsilon, reason, ADD_REMOVE)
+
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        scale, sigma = p.mu * p.bound**2, p.mu * p.bound
+        gram, _ = quadratics.moments(X, y)
+        eigenvalue = smallest_positive_eigenvalue(gram)
+        if eigenvalue is None:
+            return Release(np.zeros((draws, d)), np.full(draws, "failed"), {"scale": sigma})
+        noise = gaussian(quadratics.coefficients(d), scale, draws, rng)
+        E, _ = quadratics.upper_triangle(noise, d)
+        noisy = eigenvalue + scale * rng.standard_normal(draws)
+        least = sensitivities.eigenvalue_lower_bound(noisy, scale)
+        ridge = np.maximum(0.0, 1.96 * math.sqrt(d) * scale - least) + n * p.lam
+        A = gram + E + ridge[:, None, None] * np.eye(d)
+
+        def precondition(moment):
+            return np.linalg.solve(A, moment[..., None])[..., 0]
+
+        return boost(X, y, p, precondition, sigma, draws, rng, clip=1.0), {"scale": sigma}
+
+
+def smallest_positive_eigenvalue(gram: np.ndarray) -> float | None:
+    """Of a symmetric matrix (d, d), as LAPACK finds it; None if no eigenvalue is positive."""
+    from scipy.linalg import eigvalsh  # only for this program
+
+    found = eigvalsh(gram, subset_by_value=(0.0, math.inf))
+    return float(found[0]) if len(found) else None

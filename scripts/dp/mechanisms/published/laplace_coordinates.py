@@ -1,0 +1,59 @@
+"""Independent Laplace noise on every weight of a minimiser, as Einarsson (2018) writes it and runs it."""
+
+import math
+
+from dp.accounting import none
+from dp.mechanisms import register
+from dp.mechanisms.laplace import Coordinates
+from dp.mechanisms.options import Choice
+from dp.mechanisms.output_perturbation import OutputPerturbation, certificate, sensitivity
+from dp.solvers.fits import INTERCEPTS
+
+
+@register("laplace_coordinates")
+class LaplaceCoordinates(Coordinates):
+    """E18 as written: lambda beside the mean loss, Laplace 2 kappa R/(n lambda epsilon) per weight.
+
+    The scale is the L2 sensitivity over epsilon. Independent Laplace coordinates need the L1
+    sensitivity, which may be sqrt(d) times as large.
+    """
+
+    numbers = True
+    fit = "l2"
+
+    def _guarantee(self, n, d, p):
+        """sqrt(d) epsilon, because ||v||_1 <= sqrt(d) ||v||_2, and what a solver's tolerance adds."""
+        scale = self.scale(n, d, p)
+        size = math.sqrt(d) * sensitivity(n, p.lam, p.bound, p.loss, p.tolerance)
+        return p.proven(
+            f"Laplace noise of scale {scale:.6g} on every weight needs the L1 sensitivity, which is at "
+            f"most sqrt(d) = {math.sqrt(d):.6g} times the L2 bound 2 kappa R/(n lambda) that it was "
+            f"given, with 2 tau/lambda added {size:.6g}, {certificate(p)}",
+            size / scale,
+        )
+
+
+@register("laplace_coordinates_sum")
+class LaplaceCoordinatesSum(Coordinates):
+    """E18 as run: lambda beside the *summed* loss, with the noise of `laplace_coordinates`.
+
+    The fit minimises ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)) with C = 1/lambda, and with an
+    intercept b that is regularised like the weights (`dp.solvers.fits.sum_intercept`). The program that
+    E18's appendix names (github.com/IngvarBjarki/master_thesis) does the same, since scikit-learn in 2018
+    called liblinear. b is released without noise. info["intercept"]: (restarts,).
+    """
+
+    options = OutputPerturbation.options | {"intercept": Choice(*INTERCEPTS)}
+    fit = "sum_intercept"
+    certified = False  # there is no guarantee
+
+    def _guarantee(self, n, d, p):
+        """None, since the intercept has no noise. The weights alone would have sqrt(d) n epsilon."""
+        reason = (
+            "the intercept is released without noise, and one record changes it; the weights' own bound "
+            "would be 2 kappa R/lambda in L2 without an intercept, n times the one the noise has, and "
+            "sqrt(d) times as much in L1"
+        )
+        if p.intercept == "free":
+            reason += "; a free intercept voids it"
+        return none(p.epsilon, reason)

@@ -1,0 +1,74 @@
+"""Descent on the mean gradient, clipped as a whole, as Hoseinpour et al. (2023) print it."""
+
+import math
+
+from dp.accounting import classical_gaussian_sigma, gaussian_epsilon, gaussian_sigma
+from dp.mechanisms import Parameters, register
+from dp.mechanisms.gradient_descent import LOSS, STEPS, Descent, gradient_norm
+from dp.mechanisms.options import Choice, Ordinary
+from dp.privacy.profiles import Gaussian
+
+
+@register("dp_gd_mean_clip")
+class MeanClippedDescent(Descent):
+    """T steps on the mean gradient, clipped to norm C as a whole, with Gaussian noise on each.
+
+    This is algorithm 2 as Hoseinpour et al. (2023) print it. They bound the clipped mean by C, so that it
+    moves by at most 2C, and then divide that by n as if single gradients were clipped. How far one
+    replaced record moves the clipped mean:
+
+    rows:
+      "unbounded"  it may outweigh all others and turn the mean around: 2C, whatever n is
+      "bounded"    gradients have norm at most kappa R, where kappa is 1 for logistic and sqrt(2) for
+                   softmax loss. So the mean moves by at most 2 kappa R/n. The clipped mean moves by no
+                   more, because clipping is the projection onto a ball, which increases no distance. So
+                   the bound is the smaller of 2 kappa R/n and 2C, or 2C if gradients have no bound.
+    noise:
+      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta))
+      "analytic"   sigma = sqrt(T)/mu times that distance, with the mu that is (epsilon, delta)-DP exactly
+
+    T steps compose as in dp_gd. pretrain: as in dp_gd.
+    """
+
+    delta = "needed"
+    options = (
+        LOSS
+        | {"noise": Choice("published", "analytic"), "clip": Ordinary(1.0)}
+        | {"rows": Choice("unbounded", "bounded")}
+        | STEPS
+    )
+
+    def moved(self, n: int, p: Parameters) -> float:
+        """The largest distance by which one replaced record moves the clipped mean gradient."""
+        return min(2 * p.clip, 2 * self._each(p) / n)
+
+    def _each(self, p):
+        """The largest norm of one record's gradient; infinite if nothing bounds it."""
+        return gradient_norm(p, p.loss) if p.rows == "bounded" else math.inf
+
+    def sigma(self, n: int, p: Parameters) -> float:
+        """Standard deviation of the noise on every coordinate of the clipped mean gradient."""
+        if p.noise == "published":
+            moved, calibrate = 2 * p.clip / n, classical_gaussian_sigma
+        else:
+            moved, calibrate = self.moved(n, p), gaussian_sigma
+        return calibrate(p.epsilon, p.delta, math.sqrt(p.iterations) * moved)
+
+    def _guarantee(self, n, d, p):
+        """(epsilon, delta)-DP for all iterates together."""
+        moved, sigma = self.moved(n, p), self.sigma(n, p)
+        mu = math.sqrt(p.iterations) * moved / sigma
+        reason = (
+            f"one record of {p.rows} rows moves the clipped mean gradient by {moved:.6g}, where 2C/n "
+            f"is {2 * p.clip / n:.6g}; {p.iterations} Gaussian steps of standard deviation {sigma:.6g} "
+            f"compose to Gaussian DP with mu = {mu:.6g}; {p.noise} noise"
+        )
+        proven = p.epsilon if p.noise == "analytic" else gaussian_epsilon(1 / mu, p.delta)
+        return p.proven(reason, proven, Gaussian(mu))
+
+    def _noise(self, n, p):
+        # Each record's gradient is clipped to the norm that bounds it anyway. Otherwise a score that
+        # overflows to something that is not a number would spoil the whole mean.
+        each = self._each(p)
+        clip = each if math.isfinite(each) else None
+        return {"clip": clip, "mean_clip": p.clip, "sigma": self.sigma(n, p)}

@@ -1,0 +1,41 @@
+"""Objective perturbation as Chaudhuri and Monteleoni (2008) print it, without its Jacobian."""
+
+from dp import losses
+from dp.mechanisms import register
+from dp.mechanisms.objective_perturbation import Tilted
+from dp.mechanisms.options import LOSS, TOLERANCE
+from dp.privacy.laplace_tilt import exact_epsilon
+
+
+@register("objective_perturbation_cm08")
+class ObjectivePerturbationCM08(Tilted):
+    """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), without an account of the Jacobian.
+
+    epsilon here is what the output noise's share leaves of the whole epsilon. The source claims privacy
+    only for losses of margins, so targets that are numbers are refused.
+    """
+
+    numbers = False
+    options = LOSS | TOLERANCE
+
+    def _guarantee(self, n, d, p):
+        """`exact_epsilon` at epsilon' = (1 - s) epsilon, plus s epsilon.
+
+        The sum is at least epsilon, and equal to it for logistic loss if n lam epsilon' >= 2 R^2.
+        """
+        plan = self._plan(n, d, p)
+        n_lambda = n * p.lam
+        excess = max(0.0, exact_epsilon(plan.epsilon, n_lambda, p.bound, p.loss) - plan.epsilon)
+        here = f"with it {p.epsilon + excess:.6g} holds" if excess else "here it costs nothing"
+        if type(losses.get(p.loss)) is losses.Logistic:
+            here += (
+                f", n lambda epsilon' = {n_lambda * plan.epsilon:.6g} {'<' if excess else '>='} "
+                f"2 R^2 = {2 * p.bound**2:g}"
+            )
+        reason = f"the proof leaves out the Jacobian of b -> w; {here}; {self._paid(plan, d, p.tolerance)}"
+        return p.proven(reason, p.epsilon + excess)
+
+    def tilt(
+        self, n: int, epsilon: float, lam: float, bound: float = 1.0, loss: losses.Loss = "logistic"
+    ) -> tuple[float, float]:
+        return epsilon, 0.0

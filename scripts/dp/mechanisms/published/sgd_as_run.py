@@ -1,0 +1,67 @@
+"""Stochastic gradient descent as Einarsson's (2018) program runs it."""
+
+import numpy as np
+
+from dp.accounting import none
+from dp.mechanisms import register
+from dp.mechanisms.sgd import DPSGD, OPTIONS, SGD
+
+PROGRAM = {key: kind for key, kind in OPTIONS.items() if key not in ("loss", "batch_final")}
+
+
+class _AsRun:
+    """The updates of E18's program (github.com/IngvarBjarki/master_thesis), which differ from its formulas.
+
+    Gradients are `dp.descents.stochastic.program_gradient`, and lambda multiplies the sum of the weights,
+    one number for all coordinates. The only loss is logistic.
+    """
+
+    numbers = False
+    as_run = True
+
+    def _by_rule(self, n, d, p):
+        """Values for which the program has no options."""
+        return {"loss": "logistic", "batch_final": None}
+
+
+@register("dp_sgd_as_run")
+class DPSGDAsRun(_AsRun, DPSGD):
+    """E18's program: the noise is a uniform direction, each coordinate of which has its own radius.
+
+    The sum of gradients still moves by at most 2 clip. But the noise (v_1 l_1, .., v_D l_D), with v uniform
+    on the sphere and each l_j ~ Gamma(D, 2 clip/epsilon), does not have the density
+    exp(-epsilon ||z||/(2 clip)) that the proof needs. Far out along one coordinate, its density falls like
+    exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), which comes from the v with the least
+    sum_j |z_j|/|v_j|. The quotient of densities at (t, 0) and (t, c) grows without bound: its logarithm
+    grows like t^(1/3).
+    """
+
+    options = PROGRAM
+
+    @staticmethod
+    def law(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Noise (size, dimension) as the program draws it."""
+        direction = rng.standard_normal((size, dimension))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        return direction * rng.gamma(dimension, scale, (size, dimension))
+
+    def _guarantee(self, n, d, p):
+        """None for two coordinates or more, because the privacy loss of this noise has no bound."""
+        if (p.dimensions or d) + p.bias == 1:
+            reason = f"one coordinate has Laplace noise of scale {self._scale(p):.6g} in each pass"
+            return p.proven(reason, p.epochs * p.epsilon)
+        return none(
+            p.epsilon,
+            f"every coordinate of the noise has a radius of its own, Gamma of scale {self._scale(p):.6g}: "
+            f"the quotient of such densities, moved by one record, has no bound",
+        )
+
+    def _scale(self, p):
+        return 2 * p.clip / p.epsilon
+
+
+@register("sgd_as_run")
+class SGDAsRun(_AsRun, SGD):
+    """The same descent without noise."""
+
+    options = PROGRAM

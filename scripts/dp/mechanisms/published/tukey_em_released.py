@@ -1,0 +1,40 @@
+"""TukeyEM as its authors' program (Amin et al. 2023) does it."""
+
+import math
+
+from dp.accounting import none
+from dp.mechanisms import register
+from dp.mechanisms.tukey_em import ShellModel
+from dp.privacy import tukey
+
+
+@register("tukey_em_released")
+class TukeyEMReleased(ShellModel):
+    """TukeyEM as its authors' program does it, described from its facts and written anew.
+
+    The test's noise has scale epsilon/2 in place of 2/epsilon. The test leaves the deepest depth out, and
+    its distance is -1 if no k satisfies the condition. Depth i has the weight e^{epsilon i/2}. A depth i is
+    drawn, but then the point comes from the shell of depth i + 1. It is not uniform in that shell: the
+    lengths after the first outside coordinate are those of R_{i+2}.
+    """
+
+    def _plan(self, p):
+        return p.epsilon / 2, -1, p.epsilon / 2
+
+    def _guarantee(self, n, d, p):
+        """No finite epsilon: see the pair `tukey_shell` of `dp.privacy.pairs`."""
+        reason = (
+            f"where all shells but one are thin, the wide one is drawn from with probability "
+            f"{1 / (1 + math.exp(p.epsilon / 2)):.3g} on one data set and hardly ever on a neighbour, "
+            f"because the point is of the shell after the one whose depth was drawn; and whether there is "
+            f"an answer is no better than {2 / p.epsilon:.6g}-DP, where the proof needs {p.epsilon / 2:.6g}"
+        )
+        return none(p.epsilon, reason)
+
+    def _tested(self, volumes):
+        return volumes[:, :-1]
+
+    def _draw(self, points, volumes, t, rate, rng):
+        shells = tukey.log_shells(volumes, t, rate)[:, :-1]  # the deepest has none below it
+        depth = t + tukey.choose(shells, rng)
+        return tukey.shell_point(points, depth + 1, rng, inner_right=True)

@@ -1,0 +1,75 @@
+"""Compares this package with every reference value beside this file.
+
+    python -m dp.vectors.check            where the package is installed
+    PYTHONPATH=scripts:tests python -m vectors.check    in a checkout
+
+Prints one line per file, and says what was left out because a library is missing. README.md has the format.
+The exit code is 1 if a value differs, or if there are none.
+"""
+
+import importlib
+import sys
+from pathlib import Path
+
+EXTRAS = {"dp_accounting": "accounting", "sklearn": "learn"}  # module: the extra that installs it
+
+
+def read() -> dict:
+    """File name -> its content: {module, cases}."""
+    import yaml
+
+    files = sorted(Path(__file__).parent.glob("*.yaml"))
+    return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in files}
+
+
+def value(module: str, case: dict) -> float:
+    """What this package gives for a case."""
+    if "mechanism" in case:
+        mechanism = importlib.import_module("dp.mechanisms").MECHANISMS[case["mechanism"]]
+        return float(mechanism.guarantee(**case["inputs"]).epsilon)
+    return float(getattr(importlib.import_module(module), case["function"])(**case["inputs"]))
+
+
+def agrees(found: float, case: dict) -> bool:
+    """Whether a value is the expected one, within the case's relative tolerance."""
+    expected = case["expected"]  # which may be infinite
+    return found == expected or abs(found - expected) <= case["tolerance"] * abs(expected)
+
+
+def missing(error: BaseException) -> str | None:
+    """The module of an extra whose absence caused an error, None if that is not the cause."""
+    while error is not None:
+        if isinstance(error, ImportError) and (name := (error.name or "").split(".")[0]) in EXTRAS:
+            return name
+        error = error.__cause__
+    return None
+
+
+def main() -> int:
+    """Check every case, print what was found, and return the exit code."""
+    agreed = wrong = 0
+    for name, vectors in read().items():
+        good, without = 0, {}
+        for case in vectors["cases"]:
+            try:
+                found = value(vectors["module"], case)
+            except Exception as error:
+                if (library := missing(error)) is None:
+                    raise
+                without[library] = without.get(library, 0) + 1
+                continue
+            good += agrees(found, case)
+            if not agrees(found, case):
+                wrong += 1
+                print(f"{name}: {case} gives {found!r}")
+        agreed += good
+        print(f"{name}: {good} of {len(vectors['cases'])} agree")
+        for library, cases in without.items():
+            extra = f"pip install 'dp-linear-models[{EXTRAS[library]}]'"
+            print(f"{name}: {cases} skipped, which need {library}: {extra}")
+    print(f"{agreed} agree, {wrong} differ")
+    return int(wrong > 0 or agreed == 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

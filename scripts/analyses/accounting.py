@@ -5,6 +5,9 @@ import math
 from dp.accounting import REPLACE_ONE, gaussian_mu, gaussian_sigma
 from dp.privacy import sensitivities, sketches
 from study.canonical import epsilon as canonical
+from study.configuration.inputs import NOTHING
+from study.configuration.kinds import analysis
+from study.configuration.options import Options
 from study.jobs.files import write_csv
 
 COLUMNS = ("case", "accounting", "epsilon", "delta", "noise", "ratio")
@@ -32,6 +35,13 @@ def gaussians(sizes, epsilon, delta, exact=None):
     }
 
 
+class Accounting(Options):
+    epsilons: list = [0.1, 0.5, 1, 4]
+    delta: float = 1e-06
+    rows: int = 150
+
+
+@analysis(NOTHING, Accounting)
 def accounting(experiment, spec, inputs, seed, out):
     """One row per case, accounting and epsilon: the noise, and its ratio to that of exact accounting.
 

@@ -1,7 +1,11 @@
 """Released programs: what they claim, what their noise guarantees, and what their releases show."""
 
 from dp import audit
+from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
+from study.configuration.inputs import NOTHING
+from study.configuration.kinds import analysis
+from study.configuration.options import Options
 from study.jobs.files import write_csv
 
 FACTS = ("repository", "commit", "committed", "read")
@@ -12,13 +16,20 @@ COLUMNS = (
 )
 
 
+class ReleasedCode(Options):
+    programs: dict = {}
+    confidence: float = 0.95
+
+
+@analysis(NOTHING, ReleasedCode)
 def released_code(experiment, spec, inputs, seed, out):
     """One row per program, attack and claimed epsilon of options["programs"].
 
     A program: the mechanism that describes it, repository, commit, when it was committed and when it was
     read, delta, trials, how it differs from what is proved, the repair, `repaired`, a mechanism that has it
-    and is attacked in the same way, and `attacks`: each with options, a pair, claimed epsilons, and what
-    differs from the program's. All bounds of the table hold together with options["confidence"].
+    and is attacked in the same way (with `repaired_options`, and the case's options if it has them), and
+    `attacks`: each with options, a pair, claimed epsilons, and what differs from the program's. All bounds
+    of the table hold together with options["confidence"].
     """
     cases = {
         f"{name}: {label}".replace("_", " "): program | attack
@@ -44,7 +55,9 @@ def released_code(experiment, spec, inputs, seed, out):
                 case["mechanism"], case["pair"], epsilon, case["delta"], **options
             )
             found = bound(case["mechanism"], options, "released")
-            settings = options | case.get("repaired_options", {})
+            taken = MECHANISMS[case["repaired"]].options
+            settings = {name: value for name, value in options.items() if name in taken}
+            settings |= case.get("repaired_options", {})
             repaired = bound(case["repaired"], settings, "repaired")["epsilon"]
             rows.append(
                 (

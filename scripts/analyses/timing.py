@@ -12,12 +12,23 @@ from dp.noise import l2_laplace
 from dp.seeds import generator
 from dp.solvers.fits import l2
 from study import arguments
+from study.configuration.inputs import DATA
+from study.configuration.kinds import analysis
+from study.configuration.options import Options
 from study.data.prepared import Prepared
 from study.jobs.files import read_json, write_csv
 
 COLUMNS = ("dataset", "procedure", "draws", "repeat", "seconds")
 
 
+class Timing(Options):
+    epsilon: float = 0.1
+    train_size: int = 1000
+    restarts: int = 200
+    repeats: int = 5
+
+
+@analysis(DATA, Timing, exclusive=True)
 def timing(experiment, spec, paths, seed, out):
     """Write the seconds of every repeat. The whole release is timed, including its shared fit.
 

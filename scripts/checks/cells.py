@@ -1,7 +1,6 @@
 """Checks of claims about errors, on results.csv and on tables with one row per case."""
 
 import math
-from typing import Unpack
 
 import numpy as np
 
@@ -10,22 +9,26 @@ from checks.results import Missing
 from checks.statements import Outcome
 from dp import metrics
 from study import canonical
-from study.configuration.check_options import (
+from study.configuration.experiment import Cell
+from study.configuration.inputs import ANALYSIS, RESULTS, TUNING
+from study.configuration.kinds import check
+from study.configuration.options import (
     At,
     Axis,
     Cells,
-    Comparison,
     DataSet,
     DataSets,
     Method,
     Methods,
+    Options,
     Other,
     OtherMethod,
     Place,
     Point,
+    Procedure,
+    Rows,
     Sweeps,
 )
-from study.configuration.experiment import Cell
 
 
 def _spell(value):
@@ -48,19 +51,33 @@ def _ok(frame, column="error_mean"):
     return frame
 
 
+class LowerThan(Options):
+    lower: Method
+    higher: Method
+    sweep: Sweeps | None = None
+    datasets: DataSets | None = None
+    train_size: At | None = None
+    epsilon: At | None = None
+    share: float = 1.0
+    factor: float = 1.0
+    per_dataset: bool = True
+    column: str = "error_mean"
+
+
+@check(RESULTS, LowerThan)
 def lower_than(
     results,
     *,
-    lower: Method,
-    higher: Method,
-    sweep: Sweeps = None,
-    datasets: DataSets = None,
-    train_size: At = None,
-    epsilon: At = None,
-    share=1.0,
-    factor=1.0,
-    per_dataset=True,
-    column="error_mean",
+    lower,
+    higher,
+    sweep,
+    datasets,
+    train_size,
+    epsilon,
+    share,
+    factor,
+    per_dataset,
+    column,
 ):
     """Method `lower` has a mean error below `factor` times that of `higher`, in at least a `share` of
     the points that both have (of every data set or, if per_dataset is false, of all together). A
@@ -124,16 +141,16 @@ def _times(factor):
     return "" if factor == 1 else f"{factor:g} x "
 
 
-def similar(
-    results,
-    *,
-    method: Method,
-    other: Method,
-    within: float,
-    relative=0.0,
-    column="error_mean",
-    **where: Unpack[Point],
-):
+class Similar(Point):
+    method: Method
+    other: Method
+    within: float
+    relative: float = 0.0
+    column: str = "error_mean"
+
+
+@check(RESULTS, Similar)
+def similar(results, *, method, other, within, relative, column, **where):
     """The mean errors of two methods differ by at most `within` plus `relative` times the larger, at
     every point that both have. A method without privacy is compared at every epsilon of the other.
     column: what is compared in place of the mean error.
@@ -163,15 +180,15 @@ def similar(
     return Outcome(holds, text, float(excess), within)
 
 
-def level(
-    results,
-    *,
-    at_least=-math.inf,
-    at_most=math.inf,
-    share=1.0,
-    column="error_mean",
-    **where: Unpack[Cells],
-):
+class Level(Cells):
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    share: float = 1.0
+    column: str = "error_mean"
+
+
+@check(RESULTS, Level)
+def level(results, *, at_least, at_most, share, column, **where):
     """The mean error, or another column, lies in [at_least, at_most] at a `share` of the cells."""
     frame = _ok(results.cells(**where), column)
     inside = frame[column].between(at_least, at_most)
@@ -197,16 +214,17 @@ def level(
     )
 
 
-def lower_across(
-    results,
-    *,
-    method: Method,
-    epsilon: float,
-    experiment: Other,
-    other_method: OtherMethod,
-    other_epsilon: float,
-    as_prepared: dict | None = None,
-):
+class LowerAcross(Options):
+    method: Method
+    epsilon: float
+    experiment: Other
+    other_method: OtherMethod
+    other_epsilon: float
+    as_prepared: dict | None = None
+
+
+@check(RESULTS, LowerAcross)
+def lower_across(results, *, method, epsilon, experiment, other_method, other_epsilon, as_prepared):
     """On every data set that both have, a method at one epsilon has a lower mean error than another
     experiment's method at another epsilon, each at its largest training size. as_prepared: the other
     experiment's data sets -> those with the same rows here, if they are prepared differently."""
@@ -226,40 +244,15 @@ def lower_across(
     return Outcome(bool((pairs["error_mean"] < pairs["error_mean_other"]).all()), "; ".join(texts))
 
 
-def costs_more(
-    results,
-    *,
-    noiseless: Method,
-    private: Method,
-    epsilon: float,
-    experiment: Other,
-    solved: OtherMethod,
-):
-    """At the largest training size, a pass without noise (`noiseless`) loses more against another
-    experiment's minimiser (`solved`) than noise for epsilon (`private`) adds to its error."""
-    other = results.other(experiment)
-    errors = []
-    for frame in (
-        other[other["method"] == solved],
-        results.cells(methods=noiseless),
-        results.cells(methods=private, epsilon=epsilon),
-    ):
-        errors.append(_ok(frame).sort_values("train_size").groupby("dataset")["error_mean"].last())
-    both = errors[0].index.intersection(errors[1].index).intersection(errors[2].index)
-    if both.empty:
-        raise Missing(f"{experiment} ran on other data")
-    end, one_pass, noisy = (values[both] for values in errors)
-    schedule, noise = one_pass - end, noisy - one_pass
-    text = "; ".join(
-        f"{d}: solved to the end {_spell(end[d])}, one noiseless pass {_spell(one_pass[d])}, with noise "
-        f"for epsilon = {epsilon:g} {_spell(noisy[d])}: the steps cost {_spell(schedule[d])}, the noise "
-        f"{_spell(noise[d])}"
-        for d in both
-    )
-    return Outcome(bool((schedule > noise).all()), text, float(schedule.min()), float(noise.max()))
+class OptionFalls(Options):
+    method: Method
+    option: str
+    sweep: Sweeps | None = None
+    share: float = 1.0
 
 
-def option_falls(results, *, method: Method, option: str, sweep: Sweeps = None, share=1.0):
+@check(RESULTS, OptionFalls)
+def option_falls(results, *, method, option, sweep, share):
     """An option that a search chose is smaller at the largest epsilon than at the smallest one, at a
     `share` of the training sizes (a tie does not count)."""
     import json
@@ -280,9 +273,15 @@ def option_falls(results, *, method: Method, option: str, sweep: Sweeps = None, 
     return Outcome(bool(falls.mean() >= share), text, float(falls.mean()), share)
 
 
-def similar_epsilons(
-    results, *, method: Method, first: float, second: float, within: float, **where: Unpack[Place]
-):
+class SimilarEpsilons(Place):
+    method: Method
+    first: float
+    second: float
+    within: float
+
+
+@check(RESULTS, SimilarEpsilons)
+def similar_epsilons(results, *, method, first, second, within, **where):
     """A method's mean errors at two epsilons differ by at most `within`, at every point of `where`."""
     pair = [_ok(results.cells(methods=method, epsilon=e, **where)) for e in (first, second)]
     pairs = pair[0].merge(pair[1], on=["dataset", "train_size"], suffixes=("", "_other"))
@@ -295,7 +294,16 @@ def similar_epsilons(
     return Outcome(bool(gap.max() <= within), text, float(gap.max()), within)
 
 
-def slower(results, *, analysis, slow: str, fast: str, factor: float, fits=1):
+class Slower(Options):
+    analysis: str
+    slow: Procedure
+    fast: Procedure
+    factor: float
+    fits: int = 1
+
+
+@check(ANALYSIS, Slower)
+def slower(results, *, analysis, slow, fast, factor, fits):
     """The median time of procedure `slow` is at least `factor` times that of `fast`, one fit at a time
     and on every data set (an analysis of the kind timing). fits: how many runs of `slow` replace one run
     of `fast` in a protocol of many draws."""
@@ -305,7 +313,15 @@ def slower(results, *, analysis, slow: str, fast: str, factor: float, fits=1):
     return Outcome(bool((ratios >= factor).all()), text, float(ratios.min()), factor)
 
 
-def as_fast(results, *, analysis, first: str, second: str, factor: float):
+class AsFast(Options):
+    analysis: str
+    first: Procedure
+    second: Procedure
+    factor: float
+
+
+@check(ANALYSIS, AsFast)
+def as_fast(results, *, analysis, first, second, factor):
     """The median times of two procedures differ by at most the `factor`, one fit at a time and on every
     data set (an analysis of the kind timing)."""
     ratios = _time_ratios(results, analysis, first, second)
@@ -325,18 +341,19 @@ def _time_ratios(results, analysis, first, second):
     return median[first] / median[second]
 
 
-def monotone(
-    results,
-    *,
-    along: Axis,
-    sweep: Sweeps = None,
-    datasets: DataSets = None,
-    methods: Methods = None,
-    epsilon: At = None,
-    train_size: At = None,
-    share=1.0,
-    metric="error",
-):
+class Monotone(Options):
+    along: Axis
+    sweep: Sweeps | None = None
+    datasets: DataSets | None = None
+    methods: Methods | None = None
+    epsilon: At | None = None
+    train_size: At | None = None
+    share: float = 1.0
+    metric: str = "error"
+
+
+@check(RESULTS, Monotone)
+def monotone(results, *, along, sweep, datasets, methods, epsilon, train_size, share, metric):
     """Errors fall along "train_size" or "epsilon": the slope of a curve against the logarithm, fold by
     fold, lies below zero with its 95 % interval, in at least a `share` of the curves. A claim about a trend
     says nothing about single steps. metric: what is compared in place of the error; auc and r2 must rise.
@@ -377,7 +394,15 @@ def monotone(
     return Outcome(holds, text, reached, share)
 
 
-def width_along_size(results, *, method: Method, widens: list, narrows: list, sweep: Sweeps = None):
+class WidthAlongSize(Options):
+    method: Method
+    widens: list
+    narrows: list
+    sweep: Sweeps | None = None
+
+
+@check(RESULTS, WidthAlongSize)
+def width_along_size(results, *, method, widens, narrows, sweep):
     """The interval of the mean error widens with the training size at the epsilons `widens`, and narrows
     at those of `narrows`, on every data set.
 
@@ -407,7 +432,14 @@ def width_along_size(results, *, method: Method, widens: list, narrows: list, sw
     return Outcome(holds, "; ".join(texts), float(value), limit)
 
 
-def coincide(results, *, method: Method, other: Method, share=1.0, **where: Unpack[Point]):
+class Coincide(Point):
+    method: Method
+    other: Method
+    share: float = 1.0
+
+
+@check(RESULTS, Coincide)
+def coincide(results, *, method, other, share, **where):
     """Two methods that ran separately have the same error in every draw, at a `share` of the points that
     both have. Where one fails, the other must fail too."""
     same, worst = [], 0.0
@@ -430,37 +462,46 @@ def coincide(results, *, method: Method, other: Method, share=1.0, **where: Unpa
     return Outcome(reached >= share, text, reached, share)
 
 
-def tuned_lambda(results, *, value: float, datasets: list[DataSet] | None = None):
-    """The tuned lambda is `value`: it is among the best of the grid, ties included, on each data set."""
-    texts, holds = [], True
+class TunedLambda(Options):
+    value: float
+    datasets: list[DataSet] | None = None
+
+
+@check(TUNING, TunedLambda)
+def tuned_lambda(results, *, value, datasets):
+    """The tuned lambda is `value`: it is among the best of the grid, ties included, on each data set. Where
+    all lambdas tie, none is excluded, and nothing decided."""
+    texts, found = [], []
     for dataset in datasets or results.experiment.datasets:
         tuned, grid = results.tuned(dataset)
-        tied = any(math.isclose(value, tie, rel_tol=1e-6) for tie in tuned["ties"])
-        holds &= tied
+        ties = tuned["ties"]
+        tied = any(math.isclose(value, tie, rel_tol=1e-6) for tie in ties)
+        found.append(None if tied and len(ties) == len(grid) > 1 else tied)
         there = grid[(grid["lambda"] / value - 1).abs() < 1e-6]["error_mean"]
         error = f", {_spell(there.iloc[0])} at {value:g}" if len(there) else ""
-        ties = tuned["ties"]
         best = f"{min(ties):.3g}" + (f" to {max(ties):.3g} tied" if len(ties) > 1 else "")
         open_ = f", which does not exclude {value:g}" if tied and len(ties) > 1 else ""
         texts.append(
             f"{dataset}: best lambda {best} (error {_spell(tuned['error'])}{error}){open_}"
         )
+    holds = False if False in found else (True if True in found else None)
     return Outcome(holds, "; ".join(texts))
 
 
-def table(
-    results,
-    *,
-    column: str,
-    analysis=None,
-    table=None,
-    where: dict | None = None,
-    at_least=-math.inf,
-    at_most=math.inf,
-    share=1.0,
-    ratio_to: str | None = None,
-    what: str | None = None,
-):
+class Table(Options):
+    column: str
+    analysis: str | None = None
+    table: str | None = None
+    where: Rows | None = None
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    share: float = 1.0
+    ratio_to: str | None = None
+    what: str | None = None
+
+
+@check(ANALYSIS, Table)
+def table(results, *, column, analysis, table, where, at_least, at_most, share, ratio_to, what):
     """A column of an analysis' table (divided by the column `ratio_to`, if given) lies in
     [at_least, at_most] in at least a `share` of the rows that have the values of `where`.
 
@@ -496,7 +537,16 @@ def table(
     return Outcome(bool(inside.mean() >= share), text, float(number), threshold)
 
 
-def table_below(results, *, column: str, lower: dict, higher: dict, analysis=None, table=None):
+class TableBelow(Options):
+    column: str
+    lower: Rows
+    higher: Rows
+    analysis: str | None = None
+    table: str | None = None
+
+
+@check(ANALYSIS, TableBelow)
+def table_below(results, *, column, lower, higher, analysis, table):
     """Every value of a column in the rows `lower` is below every value in the rows `higher`. Both are given
     as columns with the values that they must have."""
     frame = results.named({"analysis": analysis, "table": table})
@@ -518,7 +568,14 @@ def table_below(results, *, column: str, lower: dict, higher: dict, analysis=Non
     return Outcome(ends[0] < ends[1], text, ends[0], ends[1])
 
 
-def bound_holds(results, *, analysis, bound: str, looseness=True):
+class BoundHolds(Options):
+    analysis: str
+    bound: str
+    looseness: bool = True
+
+
+@check(ANALYSIS, BoundHolds)
+def bound_holds(results, *, analysis, bound, looseness):
     """A bound that must hold with probability 1 - delta holds in that share of the draws of every cell.
     `excess_risk_bounds` says how loose it is."""
     frame = results.analysis(analysis)
@@ -541,33 +598,3 @@ def bound_holds(results, *, analysis, bound: str, looseness=True):
     return Outcome(
         bool(not short.any()), text, float(worst["share_within"]), float(1 - worst["delta"])
     )
-
-
-def implied_below(results, *, comparison: Comparison, methods: list[Method], share_of: float):
-    """The epsilon that every printed error of a comparison implies lies below `share_of` times the
-    epsilon that the source names (see published.csv)."""
-    from checks.published import compare
-    from study import facts as source_file
-
-    experiment = results.experiment
-    if comparison not in experiment.published:
-        raise Missing(f"this run has no comparison {comparison!r}")
-    source = source_file.read(experiment.source)
-    rows = compare(results, source, {comparison: experiment.published[comparison]}, {})
-    rows = [r for r in rows if r["method"] in methods and not r["id"].endswith("/sd")]
-    known = [row for row in rows if row.get("implied_epsilon")]
-    if len(known) < len(rows) or not rows:
-        missing = [row["reason"] for row in rows if "implied" not in row]
-        said = [
-            f"{row['dataset']}, {row['method']}: {row['implied']}"
-            for row in rows
-            if "implied" in row
-        ]
-        raise Missing("; ".join(missing[:1] + said) or "this run compares none of these methods")
-    ratios = [row["implied_epsilon"] / float(row["epsilon"]) for row in known]
-    texts = [
-        f"{row['published']:.4g} on {row['dataset']} is what {row['method']} gives at epsilon "
-        f"{row['implied']} (at {row['epsilon']} it gives {row['ours']:.4g})"
-        for row in known
-    ]
-    return Outcome(max(ratios) < share_of, "; ".join(texts), max(ratios), share_of)

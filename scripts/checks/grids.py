@@ -1,6 +1,8 @@
 """How much of its source's search is repeated. What fails after less than all of it decides nothing."""
 
-from study.configuration import needs
+from study.configuration import kinds, needs, options
+
+METHODS = (options.Method, options.Procedure, options.Rows)  # types of options that name methods
 
 
 def shares(search, source):
@@ -39,19 +41,12 @@ def methods_of(experiment, checks):
     """Labels of the methods whose results decide these checks."""
     found = {cell.method for cell in needs.of_checks(experiment, checks)}
     for check in checks:
-        named = experiment.methods.keys() & {*_texts(check["options"])}
+        taken = kinds.CHECKS[check["kind"]].options
+        named = options.named(taken, check["options"], *METHODS)
+        named = experiment.methods.keys() & {*named}
         for key, section in (("table", "tables"), ("analysis", "analyses")) if not named else ():
             spec = experiment.values.get(section, {}).get(check.get(key), {})
             if "sweep" in spec:
                 named |= {cell.method for cell in experiment.entry_cells(spec)}
         found |= named
     return sorted(found)
-
-
-def _texts(value):
-    """All texts in a value, at any depth, except keys."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        return [text for item in value for text in _texts(item)]
-    return [value] if isinstance(value, str) else []

@@ -4,21 +4,14 @@ import math
 
 import numpy as np
 
+from dp import intervals
 from study.configuration.experiment import Cell
-
-CONFIDENCE = 0.95
 
 
 def interval(values):
     """(mean, low, high): Student's t over the folds' values, NaN ends with fewer than two."""
-    from scipy.special import stdtrit  # 0.4 s to import
-
-    values = np.asarray(values, dtype=float)
-    if len(values) < 2:
-        return float(values.mean()), math.nan, math.nan
-    half = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)) * values.std(ddof=1)
-    half /= math.sqrt(len(values))
-    return float(values.mean()), float(values.mean() - half), float(values.mean() + half)
+    mean, _, low, high = intervals.of_mean(np.asarray(values, dtype=float))
+    return mean, low, high
 
 
 def fold_means(results, row, column):

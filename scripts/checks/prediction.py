@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-CONFIDENCE = 0.95
+from dp.intervals import UPPER, student
+
 SIZE = 4000  # simulated runs
 
 
@@ -44,16 +45,19 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     draws.
 
     A run's mean is resampled from `protocol.folds` of our folds' means and `protocol.draws` residuals of
-    draws for each. If we have several data sets, the run has another one: its mean is normal with their
-    variance (choosing one of few would give extreme values too rarely), and its folds differ from that as
-    the folds of one of our data sets do. Means of our own draws contain the chance of these draws too,
-    which is removed from their spread. Resampled means of k replicates spread too little, by the factor
-    (k - 1)/k in their variance, and because their quantile is the normal one and not Student's. Both are
+    draws for each, those of a fold in any of our data sets. If we have several data sets, the run has
+    another one: its mean is normal with their variance (choosing one of few would give extreme values too
+    rarely), and its folds differ from that as the folds of one of our data sets do. Means of our own draws
+    contain the chance of these draws too, which is removed from their spread. Resampled means of k
+    replicates spread too little, by the factor (k - 1)/k in their variance, and because their quantile is
+    the normal one and not Student's. Both are
     corrected, so that normal means without draws give the interval of Student's t. Our mean is itself a
     mean of such parts, and its own chance is added. If all folds of the run share draws and ours do not,
     draws are taken to have the same rank in each fold, which gives the widest interval that sharing can.
     Folds of a single data set are taken as independent: each row is tested once, so the mean over another
-    division of the data moves less, while a drawn data set adds a chance that its folds do not show.
+    division of the data moves less, while a drawn data set adds a chance that its folds do not show. If we
+    have divided rows several times, which the source has too, the divisions are in place of data sets: the
+    run is another division.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws
@@ -62,15 +66,15 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     replicates = data_sets if data_sets > 1 else folds
     if replicates < 2 or count < 1:
         return None
-    from scipy.special import ndtri, stdtrit  # 0.4 s to import: only where something is compared
+    from scipy.special import ndtri  # 0.4 s to import: only where something is compared
 
     means = draws.mean(axis=2)
-    upper = (1 + CONFIDENCE) / 2
-    stretch = float(stdtrit(replicates - 1, upper) / ndtri(upper))
+    stretch = float(student(replicates) / ndtri(UPPER))
     rest = draws - means[:, :, None]
-    rest = rest if paired else np.sort(rest, axis=2)
     rest *= math.sqrt(count / (count - 1)) if count > 1 else 0.0
     noise = rest.var() / count  # chance in a fold's mean
+    rest = rest.transpose(1, 0, 2).reshape(folds, -1)  # (folds, draws of all data sets)
+    rest = rest if paired else np.sort(rest, axis=1)
 
     if data_sets > 1:
         sd_of_sets = _spread(means.mean(axis=1), noise / folds).std()
@@ -84,16 +88,16 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
         of_folds = sd_of_sets * rng.standard_normal((SIZE, 1)) + within[chosen, fold]
     else:
         spread = _spread(means[0], noise)
-        chosen, fold = 0, rng.integers(folds, size=(SIZE, protocol.folds))
+        fold = rng.integers(folds, size=(SIZE, protocol.folds))
         own = spread[rng.integers(folds, size=(SIZE, folds))]
         of_folds = spread[fold]
     size = (SIZE, 1 if protocol.shared else protocol.folds, protocol.draws)
-    ranks = rng.integers(count, size=size)
-    of_draws = rest[np.atleast_2d(chosen)[:, :, None], fold[:, :, None], ranks]
+    ranks = rng.integers(rest.shape[1], size=size)
+    of_draws = rest[fold[:, :, None], ranks]
     chance = rng.standard_normal(SIZE) * math.sqrt(noise / (data_sets * folds))
     gap = stretch * (of_folds.mean(axis=1) - own.mean(axis=1))
     gap += of_draws.mean(axis=(1, 2)) - chance
-    ends = means.mean() + np.quantile(gap, [1 - upper, upper])
+    ends = means.mean() + np.quantile(gap, [1 - UPPER, UPPER])
     if protocol.sd == "draws":
         values = (of_folds[:, :, None] + of_draws).reshape(SIZE, -1)
     else:
@@ -102,7 +106,7 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     if values.shape[1] > 1:
         found = values.std(axis=1, ddof=1)
         sd = float(np.median(found))
-        sd_interval = tuple(map(float, np.quantile(found, [1 - upper, upper])))
+        sd_interval = tuple(map(float, np.quantile(found, [1 - UPPER, UPPER])))
     interval = float(max(limits[0], ends[0])), float(min(limits[1], ends[1]))
     return Prediction(float(means.mean()), interval, sd, sd_interval)
 

@@ -5,7 +5,9 @@ import math
 from checks.statements import Outcome
 from study import canonical
 from study import facts as source_file
-from study.configuration.check_options import Printed
+from study.configuration.inputs import NOTHING
+from study.configuration.kinds import check
+from study.configuration.options import Options, Printed
 
 
 def _values(results, *paths):
@@ -13,14 +15,27 @@ def _values(results, *paths):
     return [float(source.look_up(path)) for path in paths]
 
 
-def printed_twice(results, *, first: Printed, second: Printed):
+class PrintedTwice(Options):
+    first: Printed
+    second: Printed
+
+
+@check(NOTHING, PrintedTwice)
+def printed_twice(results, *, first, second):
     """Two places of the source's tables print the same number."""
     values = _values(results, first, second)
     text = f"{first} and {second} print {values[0]:g} and {values[1]:g}"
     return Outcome(values[0] == values[1], text, abs(values[0] - values[1]), 0.0)
 
 
-def printed_ratio(results, *, first: Printed, second: Printed, at_least: float):
+class PrintedRatio(Options):
+    first: Printed
+    second: Printed
+    at_least: float
+
+
+@check(NOTHING, PrintedRatio)
+def printed_ratio(results, *, first, second, at_least):
     """The number printed at `first` is at least `at_least` times the one at `second`."""
     values = _values(results, first, second)
     ratio = values[0] / values[1]
@@ -28,7 +43,15 @@ def printed_ratio(results, *, first: Printed, second: Printed, at_least: float):
     return Outcome(ratio >= at_least, text, ratio, at_least)
 
 
-def printed_close(results, *, path: Printed, value: float, within: float, what: str):
+class PrintedClose(Options):
+    path: Printed
+    value: float
+    within: float
+    what: str
+
+
+@check(NOTHING, PrintedClose)
+def printed_close(results, *, path, value, within, what):
     """The number printed at `path` lies within `within` of a known one. what: that one in words."""
     (printed,) = _values(results, path)
     gap = abs(printed - value)
@@ -36,7 +59,15 @@ def printed_close(results, *, path: Printed, value: float, within: float, what: 
     return Outcome(gap <= within, text, gap, within)
 
 
-def printed_difference(results, *, first: Printed, second: Printed, printed: float, tolerance=1e-9):
+class PrintedDifference(Options):
+    first: Printed
+    second: Printed
+    printed: float
+    tolerance: float = 1e-09
+
+
+@check(NOTHING, PrintedDifference)
+def printed_difference(results, *, first, second, printed, tolerance):
     """The difference of the numbers printed at `first` and `second` is not the one that is printed."""
     values = _values(results, first, second)
     difference = values[0] - values[1]
@@ -45,7 +76,15 @@ def printed_difference(results, *, first: Printed, second: Printed, printed: flo
     return Outcome(gap > tolerance, text, gap, tolerance)
 
 
-def printed_column(results, *, column: str, first: str, second: str, tolerance=1e-9):
+class PrintedColumn(Options):
+    column: str
+    first: str
+    second: str
+    tolerance: float = 1e-09
+
+
+@check(NOTHING, PrintedColumn)
+def printed_column(results, *, column, first, second, tolerance):
     """Not every number of a printed column is the difference of the two numbers printed beside it.
 
     column: path of {key: number}. first, second: paths of the two numbers, with {} in place of the key.
@@ -63,7 +102,15 @@ def printed_column(results, *, column: str, first: str, second: str, tolerance=1
     return Outcome(bool(wrong), text, float(len(wrong)), 0.0)
 
 
-def printed_spread(results, *, mean: Printed, sd: Printed, half: float, count: int):
+class PrintedSpread(Options):
+    mean: Printed
+    sd: Printed
+    half: float
+    count: int
+
+
+@check(NOTHING, PrintedSpread)
+def printed_spread(results, *, mean, sd, half, count):
     """The standard deviation printed for `count` numbers, none of them negative, is larger than their mean
     allows. half: half a unit of the mean's last printed digit.
 
@@ -76,20 +123,3 @@ def printed_spread(results, *, mean: Printed, sd: Printed, half: float, count: i
     )
     text += f"have a standard deviation of at most {most:.2g}; {values[1]:g} is printed"
     return Outcome(values[1] > most, text, values[1], most)
-
-
-def interval_covers(results, *, quantile: float, simulations: list, named: float):
-    """Intervals of mean +- t sd/sqrt(m), with t the `quantile` of Student's t, cover less than the share
-    that they are `named` after: the area between both ends, for every number m of simulations."""
-    from scipy import integrate, stats
-
-    found = []
-    for m in simulations:
-        law = stats.t(m - 1)
-        end = float(law.ppf(quantile))
-        found.append(integrate.quad(law.pdf, -end, end)[0])
-    texts = [f"{m} simulations: {share:.4g}" for m, share in zip(simulations, found, strict=True)]
-    text = (
-        f"intervals named {named:g} that end at the {quantile:g} quantile cover {'; '.join(texts)}"
-    )
-    return Outcome(max(found) < named - 0.01, text, max(found), named)

@@ -1,14 +1,21 @@
 """Checks that compute defects of privacy proofs, each with its number and its threshold."""
 
 import math
-from typing import Unpack
 
 from checks.results import Missing
 from checks.statements import Outcome
-from study.configuration.check_options import Mechanism, Method, Point, Step
+from study.configuration.inputs import NOTHING, RESULTS
+from study.configuration.kinds import check
+from study.configuration.options import Mechanism, Method, Options, Point
 
 
-def jacobian(results, *, cases: list, tolerance=5e-4):
+class Jacobian(Options):
+    cases: list
+    tolerance: float = 0.0005
+
+
+@check(NOTHING, Jacobian)
+def jacobian(results, *, cases, tolerance):
     """The exact epsilon of objective perturbation as printed exceeds its claim: for every case
     [epsilon, n lambda, expected supremum] the computed supremum is the expected one and over epsilon.
     """
@@ -27,7 +34,12 @@ def jacobian(results, *, cases: list, tolerance=5e-4):
     return Outcome(holds, "; ".join(texts), found[worst], float(cases[worst][0]))
 
 
-def proven_as_claimed(results, *, method: Method, **where: Unpack[Point]):
+class ProvenAsClaimed(Point):
+    method: Method
+
+
+@check(RESULTS, ProvenAsClaimed)
+def proven_as_claimed(results, *, method, **where):
     """A method's proven epsilon is the claimed one in every cell of `where` (`Results.cells`)."""
     frame = results.cells(methods=method, **where)
     if frame.empty:
@@ -42,16 +54,13 @@ def proven_as_claimed(results, *, method: Method, **where: Unpack[Point]):
     return Outcome(bool(excess <= 1 + 1e-9), text, float(excess), 1.0)
 
 
-def step_looks_at_rows(results, *, steps: list[Step]):
-    """The preparation steps of these names depend on more than the row that they prepare."""
-    from dp.data.preparation import STEPS
-
-    looking = [name for name in steps if STEPS[name].private_rows]
-    text = "; ".join(f"{name}: {STEPS[name].what}" for name in steps)
-    return Outcome(len(looking) == len(steps), text, float(len(looking)), float(len(steps)))
+class GaussianExcess(Options):
+    cases: list
+    delta: float
 
 
-def gaussian_excess(results, *, cases: list, delta: float):
+@check(NOTHING, GaussianExcess)
+def gaussian_excess(results, *, cases, delta):
     """Classically calibrated Gaussian noise exceeds its claim: for every case [claimed epsilon,
     expected epsilon], the exact epsilon at the same delta is as expected (to 1 %) and larger.
 
@@ -82,7 +91,14 @@ def gaussian_excess(results, *, cases: list, delta: float):
     return Outcome(holds, "; ".join(texts), found[worst], float(cases[worst][0]))
 
 
-def gaussian_loss_exceeds(results, *, epsilons: list, delta: float, at_least: float):
+class GaussianLossExceeds(Options):
+    epsilons: list
+    delta: float
+    at_least: float
+
+
+@check(NOTHING, GaussianLossExceeds)
+def gaussian_loss_exceeds(results, *, epsilons, delta, at_least):
     """The privacy loss of classically calibrated Gaussian noise exceeds the claimed epsilon with a
     probability of at least `at_least`. For pure epsilon-DP, that probability is 0.
 
@@ -101,19 +117,20 @@ def gaussian_loss_exceeds(results, *, epsilons: list, delta: float, at_least: fl
     return Outcome(min(found) >= at_least, text, min(found), at_least)
 
 
-def guarantee_ratio(
-    results,
-    *,
-    mechanism: Mechanism,
-    n: float,
-    d: float,
-    epsilon: float,
-    lam: float | None = None,
-    delta=0.0,
-    at_least: float,
-    options: dict | None = None,
-    bound=1.0,
-):
+class GuaranteeRatio(Options):
+    mechanism: Mechanism
+    n: float
+    d: float
+    epsilon: float
+    lam: float | None = None
+    delta: float = 0.0
+    at_least: float
+    options: dict | None = None
+    bound: float = 1.0
+
+
+@check(NOTHING, GuaranteeRatio)
+def guarantee_ratio(results, *, mechanism, n, d, epsilon, lam, delta, at_least, options, bound):
     """The proven epsilon of a mechanism is at least `at_least` times the one that its source claims, at n
     rows and d columns. It is infinite if nothing is proven."""
     from dp.mechanisms import MECHANISMS
@@ -130,7 +147,14 @@ def guarantee_ratio(
     return Outcome(bool(ratio >= at_least), text, float(ratio), float(at_least))
 
 
-def clipped_mean_moves(results, *, n: float, clip: float, at_least: float):
+class ClippedMeanMoves(Options):
+    n: float
+    clip: float
+    at_least: float
+
+
+@check(NOTHING, ClippedMeanMoves)
+def clipped_mean_moves(results, *, n, clip, at_least):
     """Replacing one of n records moves the mean gradient, clipped to norm `clip` as a whole, by at least
     `at_least` times 2 clip/n, the sensitivity of a mean of clipped gradients.
 
@@ -153,7 +177,13 @@ def clipped_mean_moves(results, *, n: float, clip: float, at_least: float):
     return Outcome(moved >= at_least * claimed, text, moved / claimed, at_least)
 
 
-def l1_jump(results, *, n=1000, lam=0.1):
+class L1Jump(Options):
+    n: int = 1000
+    lam: float = 0.1
+
+
+@check(NOTHING, L1Jump)
+def l1_jump(results, *, n, lam):
     """The L1-regularised minimiser moves by more than 2/(n lam) when one record is replaced.
 
     The example has n - 1 records at (1, 1)/sqrt(2) with label 1, for which the two weights are
@@ -180,16 +210,3 @@ def l1_jump(results, *, n=1000, lam=0.1):
         f"{moved / claimed:.4g} times the claimed {claimed:g}"
     )
     return Outcome(moved > claimed, text, moved, claimed)
-
-
-def void(results, *, method: Method, because: str):
-    """No cell of a method has a proven epsilon, for a reason that names `because`."""
-    frame = results.cells(methods=method)
-    if frame.empty or "epsilon_proven" not in frame:
-        raise Missing(f"this run has no aggregated cell of {method}")
-    hit = frame["epsilon_proven"].map(math.isinf) & frame["reason"].str.contains(
-        because, regex=False
-    )
-    reason = frame["reason"].iloc[0]
-    text = f"{int(hit.sum())} of {len(frame)} cells of {method} have no proven epsilon: {reason}"
-    return Outcome(bool(hit.all()), text, float(hit.mean()), 1.0)

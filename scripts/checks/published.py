@@ -25,28 +25,79 @@ COLUMNS = (
 )
 
 
-def compare(results, source, comparisons, stand_ins, readings=()):
-    """Rows of published.csv. comparisons: an experiment's `published` section. stand_ins: data set -> why
-    numbers on it decide nothing. readings: rows of readings.csv; a row's verdict uses those with its id, a
-    key that each row has beside the columns."""
+def compare(results, source, comparisons, stand_ins):
+    """Every printed number of some comparisons beside ours, without a verdict unless its agreement would
+    decide nothing. `judged` makes rows of published.csv of these.
+
+    results: `Results`, whose cells, tables and analyses are read. comparisons: entries of an experiment's
+    `published` section. stand_ins: data set -> why numbers on it decide nothing. Keys for those who judge
+    are id, distance, half (half a unit of the last printed digit) and holds: "yes", "no", or "" if neither
+    agreement nor failure decides anything.
+    """
+    found = {}
+    for row, value, spread in listed(results.experiment, source, comparisons):
+        row |= (_compare_spread if spread else _compare)(results, value, stand_ins)
+        found[row["id"]] = {"distance": "", "holds": "", "near": False} | row
+    for row in found.values():
+        baseline = found.get(row["given"])
+        if baseline and "verdict" not in row and not baseline["near"]:
+            row |= {"distance": "", "holds": ""}
+            known = "is not the source's" if baseline["distance"] else "has no result"
+            why = f"without noise this model {known} ({baseline['reason']})"
+            row["reason"] = f"decides nothing: {why}; here: {row['reason']}"
+    return list(found.values())
+
+
+def listed(experiment, source, comparisons):
+    """(columns that describe it, `Printed`, whether it is a standard deviation) of every printed number."""
     for name, spec in comparisons.items():
         items = list(expand(spec))
         printed = [look_up(source, item["path"], spec["layout"]) for item in items]
         own = [Printed(spec, item, *values) for item, values in zip(items, printed, strict=True)]
-        rows = []
         for number, value in enumerate(own):
             value.round_like(own)
-            identity = {"id": f"{name}/{number}", "comparison": name, "source": source.short}
-            rows.append(identity | _compare(results, value, stand_ins))
-            if value.sd is not None:
-                identity["id"] += "/sd"
-                rows.append(identity | _compare_spread(results, value, stand_ins))
-        for row in rows:
-            _judge(row, [other for other in readings if other["id"] == row["id"]], rows)
-            why = spec.get("unlike") or grids.thinned(results.experiment, source, [row["method"]])
-            if why and row["verdict"].startswith(verdicts.NOT_REPRODUCED):
-                row |= {"verdict": verdicts.NOT_TESTED, "reason": f"{why}; here: {row['reason']}"}
-        yield from rows
+            baseline = _baseline(own, number, experiment)
+            given = None if baseline is None else f"{name}/{baseline}"
+            for spread in (False, True)[: 1 + (value.sd is not None)]:
+                identity = {"id": f"{name}/{number}" + "/sd" * spread, "comparison": name}
+                identity |= {"source": source.short, "given": given}
+                yield identity | value.describe(experiment, spread), value, spread
+
+
+def _baseline(own, number, experiment):
+    """Number of the printed value of the same data without privacy, for a value of a private method: the
+    last above it, or else the first below. own: the `Printed` of a comparison."""
+
+    def private(value):
+        return experiment.methods.get(value.item["method"], {"private": None})["private"]
+
+    at = ("dataset", "train_size")
+    alike = [
+        k
+        for k, value in enumerate(own)
+        if private(value) is False and all(value.item[key] == own[number].item[key] for key in at)
+    ]
+    if not private(own[number]) or not alike:
+        return None
+    return max((k for k in alike if k < number), default=alike[0])
+
+
+def judged(experiment, source, rows, readings=()):
+    """Rows of published.csv. rows: of `compare`. readings: rows of readings.csv; a row's verdict uses those
+    with its id that tell something of it."""
+    rows = [dict(row) for row in rows]
+    for row in rows:
+        alike = [r for r in rows if r["comparison"] == row["comparison"] and _alike(r, row)]
+        own = [r for r in readings if r["id"] == row["id"] and r["concerned"] == "yes"]
+        why = experiment.published[row["comparison"]].get("unlike")
+        why = why or grids.thinned(experiment, source, [row["method"]])
+        _judge(row, own, alike, why if row["holds"] == "no" else "")
+        yield row
+
+
+def _alike(row, other):
+    """Whether both are standard deviations, or neither is."""
+    return row["id"].endswith("/sd") == other["id"].endswith("/sd")
 
 
 class Printed:
@@ -58,7 +109,7 @@ class Printed:
         self.to_ours, self.from_error = QUANTITIES[spec["quantity"]]
         self.decimals = [_decimals(value), _decimals(sd)]
         self.value, self.sd = self.to_ours(value), self.to_ours(sd) if sd is not None else None
-        self.bounded = spec["quantity"] != "value"
+        self.bounded = spec["quantity"] not in ("value", "setting")
         # a column of a table is printed to the same digit
         self.column = item["path"].rpartition("/")[2]
 
@@ -81,19 +132,20 @@ class Printed:
             stated["data_drawn"] = self.item["data_drawn"]
         return {key: stated.get(key) for key in Protocol._fields}
 
-    def describe(self, results):
-        """Which cell the value is of, and what it is."""
+    def describe(self, experiment, spread=False):
+        """Which cell the value is of, and what it is. spread: of its standard deviation."""
         item = self.item
-        method = results.experiment.methods.get(item["method"], {})
+        method = experiment.methods.get(item["method"], {})
         private = item["epsilon"] is not None and method.get("private", True)
+        over = f", standard deviation over {self.protocol['sd'] or 'folds'}" * spread
         return {
             "published_at": item["path"],
             "dataset": item["dataset"],
             "method": item["method"],
             "train_size": item["train_size"],
             "epsilon": canonical.epsilon(item["epsilon"]) if private else "",
-            "quantity": self.spec["quantity"].removesuffix("_percent"),
-            "published": self.value,
+            "quantity": self.spec["quantity"].removesuffix("_percent") + over,
+            "published": self.sd if spread else self.value,
             "protocol": _in_words(self.protocol),
             "note": self.spec.get("note"),
         }
@@ -129,12 +181,12 @@ def _undecided(results, value, stand_ins, missing):
 
 
 def _compare(results, value, stand_ins):
+    """What a row of a printed value has beside its description."""
     spec, item = value.spec, value.item
-    row = value.describe(results)
     try:
         ours = _ours(results, spec, item)
     except Missing as missing:
-        return row | _undecided(results, value, stand_ins, missing)
+        return _undecided(results, value, stand_ins, missing)
     mean = value.from_error(ours["mean"])
     ends = sorted(value.from_error(ours[end]) for end in ("low", "high"))
     limits = (0, 1) if value.bounded else (-math.inf, math.inf)
@@ -148,26 +200,24 @@ def _compare(results, value, stand_ins):
         interval = prediction_interval(
             Sample(mean, ours["sd"], ours["replicates"]), replicates, limits
         )
-    found, reason = verdicts.distance(
-        value.value,
-        mean,
-        interval,
-        half=value.half,
-        absolute=ABSOLUTE if value.bounded else 0.0,
+    judgement = _judgement(
+        *(value.value, mean, interval, value.half, ABSOLUTE if value.bounded else 0.0),
+        verdicts.margin(value.value, value.sd, share=value.bounded),
     )
-    if value.protocol["data_drawn"] and ours["data_sets"] == 1:
-        reason += "; the interval is for this data set, the source's was another draw"
-    row |= {
+    row = judgement | {
         "ours": mean,
         "ours_low": ends[0],
         "ours_high": ends[1],
         "prediction_low": interval and interval[0],
         "prediction_high": interval and interval[1],
         "difference": mean - value.value,
-        "distance": found,
-        "reason": reason,
-        "half": value.half,
     }
+    if value.protocol["data_drawn"] and ours["data_sets"] == 1:
+        row["reason"] += "; the interval is for this data set, the source's was another draw"
+    if spec["quantity"] == "setting" and row["holds"] == "yes":
+        tried = results.experiment.tune["grid"]["values"]
+        if ours["ties"] == tried:
+            row |= {"holds": "", "reason": f"all {tried} values tie, and exclude none"}
     _not_judged(row, value, stand_ins)
     if ours["status"] != "ok":
         row["reason"] += f"; {ours['status']}"
@@ -177,41 +227,47 @@ def _compare(results, value, stand_ins):
 
 
 def _compare_spread(results, value, stand_ins):
-    """The row of a printed standard deviation, beside the one that our draws give by the same protocol."""
-    row = value.describe(results)
-    over = value.protocol["sd"] or "folds"
-    row |= {"quantity": f"{row['quantity']}, standard deviation over {over}", "published": value.sd}
+    """The same for a printed standard deviation, beside the one that our draws give by its protocol."""
     try:
         _ours(results, value.spec, value.item)
         predicted = _predict(results, value, (-math.inf, math.inf))
     except Missing as missing:
-        return row | _undecided(results, value, stand_ins, missing)
+        return _undecided(results, value, stand_ins, missing)
     if predicted is None or predicted.sd is None:
         why = "there are no single draws of it here to take a standard deviation over"
-        return row | {"verdict": verdicts.NOT_TESTED, "reason": why}
-    found, reason = verdicts.distance(
-        value.sd, predicted.sd, predicted.sd_interval, half=value.half_sd, absolute=0.0
-    )
-    row |= {
+        return {"verdict": verdicts.NOT_TESTED, "reason": why}
+    row = _judgement(
+        *(value.sd, predicted.sd, predicted.sd_interval, value.half_sd, 0.0),
+        verdicts.margin(value.sd, spread=True),
+    ) | {
         "ours": predicted.sd,
         "prediction_low": predicted.sd_interval[0],
         "prediction_high": predicted.sd_interval[1],
         "difference": predicted.sd - value.sd,
-        "distance": found,
-        "reason": reason,
-        "half": value.half_sd,
     }
     _not_judged(row, value, stand_ins)
     return row
+
+
+def _judgement(published, ours, interval, half, absolute, margin):
+    """{distance, reason, half, holds, near} of a printed number. near: whether ours agrees or is within the
+    margin: a model without noise that is so near is taken for the source's."""
+    found, reason = verdicts.distance(published, ours, interval, half=half, absolute=absolute)
+    holds = "yes" if verdicts.matches(found) else "no"
+    if holds == "yes" and verdicts.too_wide(interval, margin):
+        holds, reason = "", f"{reason}, as a value {margin:.3g} from its middle would be"
+    near = verdicts.matches(found) or abs(ours - published) <= margin
+    return {"distance": found, "reason": reason, "half": half, "holds": holds, "near": near}
 
 
 def _not_judged(row, value, stand_ins):
     """The verdict for values whose agreement decides nothing."""
     stand_in, calibrated = stand_ins.get(value.item["dataset"]), value.spec.get("calibrated")
     if stand_in:
-        row |= {"verdict": verdicts.NOT_TESTED, "distance": "", "reason": stand_in}
+        row |= {"verdict": verdicts.NOT_TESTED, "distance": "", "reason": stand_in, "holds": ""}
     elif calibrated:
         row |= {"verdict": verdicts.CALIBRATED, "reason": f"{calibrated}; {row['reason']}"}
+        row["holds"] = ""
 
 
 def _predict(results, value, limits):
@@ -239,21 +295,29 @@ def _predict(results, value, limits):
     return predict(values, protocol, rng, limits=limits, paired=paired)
 
 
-def _judge(row, readings, rows):
-    """(verdict, number of readings tried, luck) of a row at a distance. rows: those of its comparison."""
+def _judge(row, readings, alike, why):
+    """Add the verdict, the number of readings tried and luck to a row at a distance. readings: those that
+    concern it. alike: the rows of its comparison that are standard deviations as it is, or as it is not.
+    why: why that it fails decides nothing."""
     if "verdict" in row:
         return
-    tried = [other for other in readings if other["concerned"] == "yes" and other["distance"]]
-    others = [(other["reading"], verdicts.matches(other["distance"])) for other in tried]
-    row["verdict"] = verdicts.with_readings(verdicts.matches(row["distance"]), others)
-    row["readings"] = len(tried) + 1
-    spread = row["id"].endswith("/sd")
-    alike = [r for r in rows if r["id"].endswith("/sd") == spread]
-    numbers = [float(r["published"]) for r in alike]
-    numbers += [float(r["ours"]) for r in (*alike, *tried) if r.get("ours") not in (None, "")]
-    row["luck"] = verdicts.covered(
-        [_reach(r, row["half"]) for r in (row, *tried)], min(numbers), max(numbers)
+    if why:
+        row |= {"holds": "", "reason": f"{why}; here: {row['reason']}"}
+    tried = [r for r in (row, *readings) if r["holds"] or verdicts.matches(r["distance"])]
+    setting = row["quantity"] == "setting"
+    row["verdict"] = verdicts.with_readings(
+        [(r.get("reading", ""), r["holds"]) for r in tried],
+        verdicts.NOT_EXCLUDED if setting else verdicts.TOO_WIDE,
     )
+    if why and not row["verdict"].startswith(verdicts.REPRODUCED):
+        row["verdict"] = verdicts.NOT_TESTED
+        return
+    row["readings"] = len(tried)
+    if tried:
+        numbers = [float(r["published"]) for r in alike]
+        numbers += [float(r["ours"]) for r in (*alike, *tried) if r.get("ours") not in (None, "")]
+        intervals = [_reach(r, row["half"]) for r in tried]
+        row["luck"] = verdicts.covered(intervals, min(numbers), max(numbers))
 
 
 def _reach(row, half):
@@ -307,6 +371,7 @@ def _ours(results, spec, item):
         "sd": beside["_sd_folds"],
         "replicates": replicates,
         "data_sets": data_sets,
+        "ties": found.get("ties"),
         "status": found.get("status", "ok"),
     }
 

@@ -5,7 +5,8 @@ from functools import cached_property
 from pathlib import Path
 
 from study import paths
-from study.configuration.experiment import data_path
+from study.configuration import needs
+from study.configuration.experiment import Cell, data_path
 from study.jobs.files import read_json
 
 
@@ -24,7 +25,14 @@ class Results:
     @cached_property
     def frame(self):
         """results.csv, epsilon as a float."""
-        return self._csv(paths.CELLS(experiment=self.experiment.name))
+        return self._csv(paths.CELLS(experiment=self.experiment.folder))
+
+    @cached_property
+    def printed(self):
+        """Printed numbers beside ours, as `checks.published.compare` gives them: of the job that compares."""
+        main = self.experiment.folder.partition("/")[0]
+        found = read_json(self._present(paths.COMPARED(experiment=main)))
+        return found[self.experiment.name]
 
     def analysis(self, name):
         """The table that an analysis wrote (for an .npz, its arrays)."""
@@ -65,7 +73,7 @@ class Results:
             return self.analysis(spec["analysis"])
         if spec["table"] not in self.experiment.tables:
             raise Missing(f"this run has no table {spec['table']!r}")
-        return self._csv(paths.TABLE(experiment=self.experiment.name, name=spec["table"]))
+        return self._csv(paths.TABLE(experiment=self.experiment.folder, name=spec["table"]))
 
     def tuned(self, dataset):
         """{lambda, ties, ...} and the table of errors per lambda of one data set."""
@@ -110,6 +118,26 @@ class Results:
         frame = frame[_at(frame["train_size"], train_size, frame["dataset"])]
         keep = _at(frame["epsilon"].where(private), epsilon, frame["dataset"])
         return frame[keep | ~private.reindex(frame.index)]
+
+
+class Read(Results):
+    """Results of a reading: its own cells, and the main experiment's if the reading changes nothing."""
+
+    def __init__(self, reading, main):
+        import pandas as pd  # 0.6 s to import
+
+        self.own = set(reading.cells())
+        self.main, self.reading = main, reading
+        frames = []
+        if self.own:
+            frames.append(Results(reading).frame)
+        shared = needs.cells(reading.plain()) - self.own
+        keys = [Cell(*key) for key in main.frame[[*Cell._fields]].itertuples(index=False)]
+        frames.append(main.frame.loc[[key in shared for key in keys]])
+        super().__init__(reading.plain(), pd.concat(frames, ignore_index=True))
+
+    def run_path(self, cell):
+        return (self.reading if cell in self.own else self.main.experiment).run_path(cell)
 
 
 def _at(values, wanted, groups):

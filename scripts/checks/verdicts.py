@@ -3,7 +3,8 @@
 import math
 from typing import NamedTuple
 
-CONFIDENCE = 0.95
+from dp.intervals import student
+
 RELATIVE, ABSOLUTE = 0.10, 0.01
 
 # How far a printed number is from ours, nearest first.
@@ -14,23 +15,36 @@ OFF = "off"
 # The verdict that follows.
 REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"
+TOO_WIDE = "too wide to decide"
+UNDECIDED = "undecided"
+NOT_EXCLUDED = "not excluded"
 CALIBRATED = "calibrated"
 NOT_TESTED = "not tested"
 NOT_RUN = "not run"
+# On the page alone.
+NOT_JUDGED = "not judged"
+NOT_DECIDED = "not decided yet"
 
 RULE = (
     "distance: equal to the printed precision, where ours rounds to what is printed; inside the 95 % "
     "prediction interval of a run by the source's protocol, resampled from our draws; close, within 10 "
     "% of the published value or 0.01; off. Verdict: reproduced, where it is equal or inside as stated; "
-    "reproduced if, where it is so under a reading of what the source leaves open (of several, the one "
-    "that explains most of the source's values and claims); not reproduced by any of the readings "
-    "tried, the main one among them; calibrated: parameters were chosen to match; not tested: computed "
-    "on stand-in data, not comparable, or not reproduced with settings unlike the source's, such as "
-    "those of a search with fewer values or simulations; not run: this run has no such result. A "
-    "printed standard deviation is a value of its own and widens no interval. Luck: of the range of the "
-    "comparison's printed values and ours, the share that the intervals of all readings tried cover "
-    "together, where a number without any relation to ours would be a match; of a claim, one minus 1/2 "
-    "to the number of readings tried, as if each tossed a coin"
+    "reproduced if, where it fails as stated and is so under a reading of what the source leaves open (of "
+    "several, the one that explains most of the source's values and claims); not reproduced by any of the "
+    "readings tried, the main one among them; too wide to decide: it agrees, but so would a value that is "
+    "too far away, because half the interval is wider than the printed standard deviation (without one: 10 "
+    "% of the value, of a share 10 % of what is nearer, it or its rest, and 0.01 at least; of a printed "
+    "standard deviation the half of it); undecided: a claim's interval leaves it open, or under no "
+    "reading is the model without noise the printed one, or within that margin of it, beside which a value "
+    "or a claim about noise would be one about another model; not excluded: a setting for which all values "
+    "tie; calibrated: parameters were chosen to match; not tested: computed on stand-in data, not "
+    "comparable, or not reproduced with settings unlike the source's, such as "
+    "those of a search with fewer values or simulations; not run: this run has no such result; not "
+    "judged: the run is smaller than a default one, and its page shows no verdict; not decided yet: the "
+    "run has not come so far. A printed standard deviation is a value of its own and widens no interval. A "
+    "reading under which something is undecided counts neither for nor against it. Luck: of the range of "
+    "the comparison's printed values and ours, the share that the intervals of all readings tried cover "
+    "together, where a number without any relation to ours would be a match"
 )
 
 
@@ -46,9 +60,7 @@ def sd_of(half, replicates):
     """The standard deviation of replicates for which the mean's 95 % interval has this half width."""
     if replicates < 2 or math.isnan(half):
         return math.nan
-    from scipy.special import stdtrit
-
-    return half * math.sqrt(replicates) / float(stdtrit(replicates - 1, (1 + CONFIDENCE) / 2))
+    return half * math.sqrt(replicates) / student(replicates)
 
 
 def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
@@ -63,12 +75,8 @@ def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
     """
     if ours.replicates < 2 or math.isnan(ours.sd) or replicates < 1:
         return None
-    from scipy.special import (
-        stdtrit,
-    )  # 0.4 s to import, which checks of the configuration can spare
-
     variance = ours.sd**2 / ours.replicates + ours.sd**2 / replicates
-    half = float(stdtrit(ours.replicates - 1, (1 + CONFIDENCE) / 2)) * math.sqrt(variance)
+    half = student(ours.replicates) * math.sqrt(variance)
     return max(limits[0], ours.mean - half), min(limits[1], ours.mean + half)
 
 
@@ -93,20 +101,45 @@ def distance(published, ours, interval, *, half=0.0, absolute=ABSOLUTE):
 
 
 def matches(found):
-    """Whether a value at this distance is reproduced."""
+    """Whether a value at this distance is equal to the printed one, or inside."""
     return found in (EQUAL, INSIDE)
 
 
-def with_readings(as_stated, others):
-    """The verdict. as_stated: whether the value is reproduced as stated. others: (label, whether it is
-    reproduced if read so) for each reading that was tried; the first that agrees is named."""
-    if as_stated:
-        return REPRODUCED
-    for label, agrees in others:
-        if agrees:
-            return f"{REPRODUCED} if {label}"
-    tried = len(others) + 1
-    return f"{NOT_REPRODUCED} by any of {tried} reading{'s' if tried > 1 else ''}"
+def margin(published, sd=None, *, share=False, spread=False):
+    """How far from ours a value must fail, if that ours agrees is to say something.
+
+    sd: printed with it. share: whether it is an error or an accuracy, for which 0.05 and 0.95 are the same.
+    spread: whether it is itself a standard deviation.
+    """
+    if spread:
+        return published / 2
+    if sd:
+        return sd
+    nearest = min(published, 1 - published) if share else abs(published)
+    return max(RELATIVE * nearest, ABSOLUTE if share else 0.0)
+
+
+def too_wide(interval, margin):
+    """Whether a value that is `margin` from the middle of an interval would still be inside."""
+    return interval is not None and interval[1] - interval[0] > 2 * margin * (1 + 1e-9)
+
+
+def with_readings(tried, still_open):
+    """The verdict. tried: (reading, "yes", "no" or "" if it is open) for each that is about the source's
+    model, the stated one first if it is, called "". still_open: the verdict of what is open.
+
+    What is open as stated is not asked of readings. Of those that agree the first is named.
+    """
+    if not tried:
+        return UNDECIDED
+    if tried[0] == ("", ""):
+        return still_open
+    for label, holds in tried:
+        if holds == "yes":
+            return f"{REPRODUCED} if {label}" if label else REPRODUCED
+    if "" in [holds for _, holds in tried]:
+        return still_open
+    return f"{NOT_REPRODUCED} by any of {len(tried)} reading{'s' * (len(tried) > 1)}"
 
 
 def covered(intervals, low, high):
@@ -119,8 +152,3 @@ def covered(intervals, low, high):
         if end > start:
             total, reached = total + end - start, end
     return total / (high - low)
-
-
-def coin(tried):
-    """The probability that a claim holds under at least one of so many readings if each tosses a coin."""
-    return 1 - 0.5**tried

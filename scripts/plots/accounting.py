@@ -7,7 +7,9 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from plots import style
-from plots.relations import relation
+from plots.relations import Curves, Scales, relation
+from study.configuration.inputs import ANALYSIS
+from study.configuration.kinds import figure
 
 CASES = {
     "adassp": "AdaSSP: 3 releases",
@@ -23,6 +25,7 @@ NAMES = {
 }
 
 
+@figure(ANALYSIS)
 def accounting(experiment, spec, path):
     """Noise over that of exact accounting against epsilon, a panel per mechanism."""
     frame = pd.read_csv(path)
@@ -30,8 +33,8 @@ def accounting(experiment, spec, path):
     looks = dict(zip(NAMES, style.ordered(NAMES.values()).values(), strict=True))
     looks["exact"] |= {"color": "#000000", "marker": "", "linestyle": "--"}
     labels = (r"privacy parameter $\varepsilon$", "noise / noise by exact accounting")
-    drawn = {"band": None, "labels": labels, "log": "x", "bottom": None, "own_axes": True}
-    return relation(spec, frame, looks, "epsilon", y="ratio", **drawn)
+    scales = Scales(labels, log="x", bottom=None, own=True)
+    return relation(spec, frame, looks, "epsilon", Curves("ratio", band=None), scales)
 
 
 MARKS = {
@@ -48,6 +51,7 @@ LEGEND = {
 }
 
 
+@figure(ANALYSIS)
 def released_code(experiment, spec, path):
     """Claimed, audited and proven epsilon of each case, on a logarithmic axis."""
     frame = pd.read_csv(path)

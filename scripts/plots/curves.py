@@ -8,10 +8,13 @@ import pandas as pd
 
 from dp import metrics
 from plots import style
-from plots.relations import Mark, level, relation
+from plots.relations import Curves, Mark, Printed, Scales, level, relation
 from study import facts as source_file
 from study.configuration import printed_values
 from study.configuration.experiment import data_name
+from study.configuration.inputs import CELLS, TUNING
+from study.configuration.kinds import figure
+from study.configuration.options import Comparison, Options, PrintedAxis
 
 # Axis: the options that make it logarithmic.
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
@@ -19,18 +22,39 @@ FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss are far from it even if 
 LEAST = {"r2": -1.0}  # of a metric's axis: R^2 may be arbitrarily far below 0
 
 
+class Curve(Options):
+    log_error: bool = False
+    beside: bool = False
+    metric: str | None = None
+    published: Comparison | None = None
+    printed_axis: PrintedAxis | None = None
+    from_zero: bool = True
+
+
+class LearningCurve(Curve):
+    log_size: bool = False
+
+
+@figure(CELLS, LearningCurve, describes_data=True)
 def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows.
 
     options["beside"]: the legend stands beside the axes, if curves and bands leave no room for it.
     options["metric"]: another of `dp.metrics` than the error (r2 of targets that are numbers).
     options["published"]: the values that the source printed are crosses at their sizes, with their
-    standard deviations. options["printed_axis"]: the path in config/published of the range of the source's
+    standard deviations. options["printed_axis"]: the path in source.yaml of the range of the source's
     own axis. options["from_zero"]: the axis of errors starts at 0, otherwise where the curves need it.
     """
     return _curves(experiment, spec, frame, "train_size", "training rows")
 
 
+class EpsilonCurve(Curve):
+    log_epsilon: bool = False
+    own_axes: bool = False
+    least: float | None = None
+
+
+@figure(CELLS, EpsilonCurve, describes_data=True)
 def epsilon_curve(experiment, spec, frame):
     """Mean error with 95 % bands against epsilon; methods without privacy as a level line.
 
@@ -44,6 +68,7 @@ def epsilon_curve(experiment, spec, frame):
     return _curves(experiment, spec, level(frame), "epsilon", label)
 
 
+@figure(TUNING, describes_data=True)
 def tuning_curve(experiment, spec, paths):
     """Non-private cross-validation error against lambda, with the ties and the published value: a panel
     with its own axis per data set."""
@@ -68,12 +93,9 @@ def tuning_curve(experiment, spec, paths):
         frame,
         looks,
         "lambda",
-        band=None,
-        labels=(r"regularisation $\lambda$", "error, without privacy"),
-        log="x",
-        note=note,
-        together=99,
-        own_axes=True,
+        Curves(band=None, together=99),
+        Scales((r"regularisation $\lambda$", "error, without privacy"), log="x", own=True),
+        note,
     )
     for axes, (title, look) in zip(fig.axes, looks.items(), strict=True):
         rows = frame[(frame["curve"] == title) & (frame["best"] == 1)]
@@ -107,25 +129,29 @@ def _curves(experiment, spec, frame, along, label):
         frame,
         looks,
         along,
-        mean,
-        band=band,
-        labels=(label, title),
-        bottom=bottom,
-        log="".join(axis for axis, of in AXES.items() if any(options.get(name) for name in of)),
-        note=style.replicates(experiment, frame) + refusals(frame, looks),
-        behind=behind,
-        own_axes=bool(options.get("own_axes")),
-        printed=_printed(experiment, options.get("published"), names, shown - {*behind}, along),
-        axis=_axis(experiment, options.get("printed_axis")),
+        Curves(mean, band, behind),
+        Scales(
+            (label, title),
+            "".join(axis for axis, of in AXES.items() if any(options.get(name) for name in of)),
+            bottom,
+            bool(options.get("own_axes")),
+        ),
+        style.replicates(experiment, frame) + refusals(frame, looks),
+        Printed(
+            _printed(experiment, options.get("published"), frame, names, {*behind}, along),
+            _axis(experiment, options.get("printed_axis")),
+        ),
     )
 
 
-def _printed(experiment, name, datasets, methods, along):
-    """`plots.relations.Mark` for printed values. If a curve along epsilon has one value, the mark has no
-    place, because the figure then shows what its epsilon was. datasets: their names for readers."""
+def _printed(experiment, name, frame, datasets, behind, along):
+    """`plots.relations.Mark` for printed values of training sizes that were run. If a curve along epsilon
+    has one value, the mark has no place, because the figure then shows what its epsilon was. datasets:
+    their names for readers. behind: methods without privacy, which have no mark."""
+    methods = {*frame["method"]} - behind
     found = [
         value
-        for value in printed_values.values(experiment, name)
+        for value in printed_values.values(experiment, name, frame)
         if value.dataset in datasets and value.method in methods
     ]
     counts = Counter((value.method, value.dataset) for value in found)

@@ -1,8 +1,11 @@
 """What privacy costs: a metric over that of a method without privacy on the same rows."""
 
 from plots import style
-from plots.relations import relation
+from plots.relations import Curves, Scales, relation
 from study.configuration.experiment import data_name, data_path
+from study.configuration.inputs import DRAWS
+from study.configuration.kinds import figure
+from study.configuration.options import Method, Options
 from study.jobs import paired
 from study.jobs.files import read_json
 
@@ -15,6 +18,13 @@ LABELS = {
 }
 
 
+class Excess(Options):
+    along: str = "epsilon"
+    metric: str = "log_loss"
+    baseline: Method = "nonprivate"
+
+
+@figure(DRAWS, Excess, describes_data=True)
 def excess(experiment, spec, draws):
     """Mean excess over the baseline with 95 % bands, a panel per data set, on logarithmic axes.
 
@@ -44,11 +54,8 @@ def excess(experiment, spec, draws):
         frame.sort_values(along),
         style.looks(shown),
         along,
-        y="mean",
-        band=("low", "high"),
-        labels=(LABELS[along], f"excess {style.TITLES[metric]}"),
-        log="xy",
-        together=99,
+        Curves("mean", band=("low", "high"), together=99),
+        Scales((LABELS[along], f"excess {style.TITLES[metric]}"), log="xy"),
     )
     for axes in fig.axes:
         axes.set_ylim(max(LEAST, frame["mean"].min() / 2), 1.2 * min(MOST, frame["high"].max()))

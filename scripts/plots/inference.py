@@ -1,10 +1,15 @@
 """Coverage and width of private intervals."""
 
+import numpy as np
 import pandas as pd
 
 from plots import style
-from plots.relations import relation
+from plots.relations import Curves, Scales, relation
+from study.configuration.inputs import ANALYSIS
+from study.configuration.kinds import figure
+from study.configuration.options import Options
 
+FEW = 40  # intervals, of whose coverage a simulation tells something
 NAMES = {
     "without_privacy": "without privacy",
     "noise_aware": "noise-aware",
@@ -15,25 +20,31 @@ NAMES = {
 }
 
 
+class Coverage(Options):
+    show: str = "coverage"
+
+
+@figure(ANALYSIS, Coverage)
 def coverage(experiment, spec, path):
     """Coverage, or width over that without privacy, against training rows, a panel per epsilon.
 
-    The dotted line is what 95 % intervals say; bands are two standard errors of the simulation.
+    Lines are of the median coefficient, bands from the least to the largest, and of intervals that the
+    rule lets be printed. The dotted line is what 95 % intervals say.
     """
     frame = pd.read_csv(path)
+    frame = frame[frame["printed"] != 0]
     wide = spec["options"]["show"] == "width"
     y = "width_ratio" if wide else "coverage"
+    # of the coefficients, those with the least, the median and the largest value
+    values = frame.groupby(["epsilon", "method", "train_size"])[y]
+    ends = {"low": values.min(), y: values.median(), "high": values.max()}
+    frame = pd.DataFrame(ends).reset_index()
     plain = frame[frame["method"] == "without_privacy"]
     names = {e: rf"$\varepsilon$ = {e:g}" for e in sorted(set(frame["epsilon"]) - {float("inf")})}
     frame = pd.concat(
         [frame[frame["method"] != "without_privacy"], *(plain.assign(epsilon=e) for e in names)]
     )
-    frame = frame.assign(
-        curve=frame["method"],
-        panel=frame["epsilon"].map(names),
-        low=frame["coverage"] - 2 * frame["coverage_error"],
-        high=frame["coverage"] + 2 * frame["coverage_error"],
-    )
+    frame = frame.assign(curve=frame["method"], panel=frame["epsilon"].map(names))
     looks = {}
     for (name, label), look in zip(
         NAMES.items(), style.ordered(NAMES.values()).values(), strict=True
@@ -46,12 +57,61 @@ def coverage(experiment, spec, path):
         frame,
         looks,
         "train_size",
-        y=y,
-        band=None if wide else ("low", "high"),
-        labels=("training rows", "width / width without privacy" if wide else "coverage"),
-        log="x",
-        bottom=None,
+        Curves(y, band=("low", "high")),
+        Scales(
+            ("training rows", "width / width without privacy" if wide else "coverage"),
+            log="xy" if wide else "x",
+            bottom=None,
+        ),
     )
     for axes in fig.axes:
         axes.axhline(1 if wide else 0.95, color="#555555", linestyle=(0, (1, 1.5)), linewidth=1)
+    return fig
+
+
+@figure(ANALYSIS)
+def coverage_designs(experiment, spec, path):
+    """Coverage of every coefficient of every design, a panel per epsilon and a row per design.
+
+    A full point is of intervals that the rule lets be printed, as large as their share; a hollow one of
+    those that it does not. Points of fewer than 40 intervals are left out. The designs on which the rule
+    was chosen are above the line, and those on which it was tested below. The dotted line is what 95 %
+    intervals say.
+    """
+    frame = pd.read_csv(path)
+    frame = frame[frame["method"] == "noise_aware"]
+    designs, epsilons = list(frame["design"].unique()), sorted(frame["epsilon"].unique())
+    chosen = frame.loc[frame["half"] == "chosen", "design"].nunique()
+    frame = frame[frame["intervals"] >= FEW]
+    least = min(0.8, frame["coverage"].min()) if len(frame) else 0.8
+    fig, grid = style.figure(
+        3.4 * len(epsilons) + 1.4, 0.22 * len(designs) + 1.5, ncols=len(epsilons), sharey=True
+    )
+    colour = style.shades(2)[0]
+    for axes, epsilon in zip(np.atleast_1d(grid), epsilons, strict=True):
+        part = frame[frame["epsilon"] == epsilon]
+        places = part["design"].map(designs.index) + (part["coefficient"] - 4) / 24
+        for flag, face, label in ((0, "none", "not printed"), (1, colour, "printed")):
+            own = part["printed"] == flag
+            size = 6 + 18 * part["share"][own]
+            axes.scatter(
+                part["coverage"][own],
+                places[own],
+                size,
+                facecolors=face,
+                edgecolors=colour,
+                linewidths=0.7,
+                label=label,
+                clip_on=False,
+                zorder=3,
+            )
+        axes.axvline(0.95, color="#555555", linestyle=(0, (1, 1.5)), linewidth=1)
+        if 0 < chosen < len(designs):
+            axes.axhline(chosen - 0.5, color="#555555", linewidth=0.8)
+        axes.set(title=rf"$\varepsilon$ = {epsilon:g}", xlabel="coverage", xlim=(least, 1))
+        axes.set_yticks(range(len(designs)), [name.replace("_", " ") for name in designs])
+        axes.tick_params(axis="y", length=0)
+    axes.invert_yaxis()
+    fig.suptitle(spec["title"], x=0.01, ha="left")
+    fig.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return fig

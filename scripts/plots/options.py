@@ -8,6 +8,9 @@ import numpy as np
 from plots import style
 from study import canonical
 from study.configuration.experiment import data_name
+from study.configuration.inputs import RESULTS
+from study.configuration.kinds import figure
+from study.configuration.options import Options
 
 NAMES = {
     "train_size": "training rows",
@@ -19,13 +22,22 @@ NAMES = {
 LINES = ("-", "--", ":", "-.")
 
 
+class OptionCurve(Options):
+    along: str | None = None
+    columns: list = ["error_mean"]
+    rows: str | None = None
+    log_along: bool = False
+    none: str = "none"
+
+
+@figure(RESULTS, OptionCurve, describes_data=True)
 def option_curve(experiment, spec, frame):
     """A column of results.csv against an option, a curve per remaining combination, with 95 % intervals.
 
     options["along"]: the option; with train_size, the options are a family of curves. columns: each has a
     panel; x_mean has the interval from x_low to x_high. rows: a column; each of its values has a row of
-    panels. log_along, log_column: logarithmic axes. none: the name for null. A method without the option is
-    a level line.
+    panels. log_along: a logarithmic axis. none: the name for null. A method without the option is a level
+    line.
     """
     options = spec["options"]
     along, rows, columns = options["along"], options["rows"], options["columns"]
@@ -62,9 +74,7 @@ def option_curve(experiment, spec, frame):
                 shown = np.all([part[key] == value for key, value in curve], axis=0)
                 _draw(axes, part[shown], along, column, places, look)
             axes.set_ylabel(NAMES.get(column, column.replace("_", " ")))
-            if options["log_column"]:
-                style.log_errors(axes, frame[column])
-            elif not (frame[column] < 0).any():
+            if not (frame[column] < 0).any():
                 axes.set_ylim(bottom=0)
         if rows:
             line[0].set_ylabel(f"{_named(rows, panel)}\n{line[0].get_ylabel()}")

@@ -9,35 +9,36 @@ POINTS = 100
 
 def regret(rows):
     """A panel per task, from the experiment with the most data sets: mean regret over data sets with its
-    95 % interval, least at the top, and in how many questions the method is not beaten (full: in all).
+    95 % interval, least at the top, and in how many questions the method is not beaten (full: in all). Only
+    methods that answer the same questions are shown.
 
     rows: those of `reporting.recommendations.across` for one regime and adjacency.
     """
     panels = {}
     for task in NOUNS:
-        own = [row for row in rows if row["task"] == task]
+        own = [row for row in rows if row["task"] == task and row["shared_questions"] > 0]
         if own:
-            most = max(own, key=lambda row: row["data_sets"])["experiment"]
+            most = max(own, key=lambda row: row["shared_data_sets"])["experiment"]
             panels[task] = [row for row in own if row["experiment"] == most]
     count = max(1, len(panels))
     height = 1.1 + max(map(len, panels.values()), default=1) * 0.28
     fig, grid = style.figure(6.2 * count, height, ncols=count, squeeze=False)
     for axes, (task, methods) in zip(grid.flat, panels.items(), strict=False):
-        methods = sorted(methods, key=lambda row: -row["regret"])
+        methods = sorted(methods, key=lambda row: -row["shared_regret"])
         for y, row in enumerate(methods):
-            mean, low, high = (POINTS * row[f"regret{end}"] for end in ("", "_low", "_high"))
+            mean, low, high = (POINTS * row[f"shared_regret{end}"] for end in ("", "_low", "_high"))
             colour = style.LOOKS.get(row["mechanism"], ("", "#555555"))[1]
             if not math.isnan(low):
                 axes.plot([low, high], [y, y], color=colour, linewidth=1.5)
-            always = row["not_beaten"] == row["questions"]
-            face = colour if always else "white"
+            count, of = row["shared_not_beaten"], row["shared_questions"]
+            face = colour if count == of else "white"
             axes.plot(mean, y, "o", markersize=6, color=colour, markerfacecolor=face)
-            text = f"{row['not_beaten']} of {row['questions']}"
+            text = f"{count} of {of}"
             axes.text(1.01, y, text, va="center", fontsize=8, transform=axes.get_yaxis_transform())
         axes.set_yticks(range(len(methods)), [row["title"] for row in methods], fontsize=9)
         axes.set_ylim(-0.6, len(methods) - 0.4)
         axes.set_xlim(-1, 1.02 * max(5, *(POINTS * _top(row) for row in methods)))
-        sets = max(row["data_sets"] for row in methods)
+        sets = methods[0]["shared_data_sets"]
         axes.set_title(f"{NOUNS[task]}, {sets} data sets")
         top = len(methods) - 0.45
         place = axes.get_yaxis_transform()
@@ -51,4 +52,5 @@ NOUNS = {"classes": "Learning classes", "numbers": "Learning numbers"}
 
 
 def _top(row):
-    return row["regret"] if math.isnan(row["regret_high"]) else row["regret_high"]
+    high = row["shared_regret_high"]
+    return row["shared_regret"] if math.isnan(high) else high

@@ -34,125 +34,174 @@ class Mark(NamedTuple):
     at: float | None
 
 
-def relation(
-    spec,
-    frame,
-    looks,
-    x,
-    y="error_mean",
-    band=BAND,
-    labels=("training rows", "test error"),
-    log="",
-    bottom=0,
-    note="",
-    behind=(),
-    printed=(),
-    axis=(),
-    together=TOGETHER,
-    own_axes=False,
-):
-    """Figure of one curve per value of frame["curve"], drawn as looks[value] says, over its band.
+class Curves(NamedTuple):
+    """The column that is drawn for each curve, and the two that its band is between (None for no band).
 
-    The band is between two columns; None draws no band. If there are more than `together` curves, each gets
-    a panel, in which those of `behind` are drawn again and all others are grey. A column "panel" says
-    instead where each row is drawn; rows without a panel are in all of them.
-    own_axes: every panel has its own y axis. labels: those of the axes. log: "x", "y" or both. bottom: the
-    start of a linear y axis, None for an automatic one. note: the legend's title. printed: `Mark`s, drawn
-    as a cross, or as a dotted line at the value if its place is not known. axis: (low, high) of the
-    source's own axis, drawn as level lines. spec["options"]["beside"]: the legend stands beside the axes,
-    if curves leave it no room.
+    If there are more than `together` curves, each gets a panel, in which those of `behind` are drawn again
+    and all others are grey.
     """
-    import seaborn.objects as so  # its import takes as long as all others of this job
 
-    front = [name for name in looks if name not in behind]
-    each = "panel" not in frame and len(front) > together
+    y: str = "error_mean"
+    band: tuple | None = BAND
+    behind: tuple = ()
+    together: int = TOGETHER
+
+
+class Scales(NamedTuple):
+    """labels: of both axes. log: "x", "y" or both. bottom: the start of a linear y axis, None for an
+    automatic one. own: every panel has its own y axis."""
+
+    labels: tuple = ("training rows", "test error")
+    log: str = ""
+    bottom: float | None = 0
+    own: bool = False
+
+
+class Printed(NamedTuple):
+    """marks: drawn as a cross, or as a dotted line at the value if its place is not known.
+    axis: (low, high) of the source's own axis, drawn as level lines."""
+
+    marks: tuple = ()
+    axis: tuple = ()
+
+
+NOTHING = Printed()
+
+
+class _Panels(NamedTuple):
+    """names: of the panels, [""] for one. headings: above each. each: whether each curve has its own."""
+
+    names: list
+    headings: list
+    each: bool
+
+    @property
+    def many(self):
+        return len(self.names) > 1
+
+    @property
+    def columns(self):
+        return style.columns(len(self.names))
+
+
+def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
+    """Figure of one curve per value of frame["curve"] along the column x, drawn as looks[value] says.
+
+    A column "panel" says where each row is drawn; rows without a panel are in all of them.
+    note: the legend's title. spec["options"]["beside"]: the legend stands beside the axes, if curves
+    leave it no room.
+    """
+    front = [name for name in looks if name not in curves.behind]
+    each = "panel" not in frame and len(front) > curves.together
     if each:
         frame = frame.assign(panel=frame["curve"].where(frame["curve"].isin(front)))
-    panels = front if each else [*frame["panel"].dropna().unique()] if "panel" in frame else [""]
-    many = len(panels) > 1
-    columns = style.columns(len(panels))
-    headings = [looks[panel]["label"] if each else panel for panel in panels]
-    headings = [textwrap.fill(heading, WIDTH) for heading in headings]
-    lines = 1 + max(heading.count("\n") for heading in headings)
-    shown = frame.merge(pd.DataFrame({"place": panels}), how="cross")
-    if many:
+    names = front if each else [*frame["panel"].dropna().unique()] if "panel" in frame else [""]
+    headings = [looks[name]["label"] if each else name for name in names]
+    panels = _Panels(names, [textwrap.fill(heading, WIDTH) for heading in headings], each)
+    shown = frame.merge(pd.DataFrame({"place": names}), how="cross")
+    if panels.many:
         own = shown["panel"].isna() | (shown["panel"] == shown["place"])
-        shown["others"] = shown[y].where(~own)
-        shown[y] = shown[y].where(own)
+        shown["others"] = shown[curves.y].where(~own)
+        shown[curves.y] = shown[curves.y].where(own)
+    fig = _plot(shown, looks, x, curves, scales, panels)
+    for axes, name in zip(fig.axes, names, strict=True):
+        for k, mark in enumerate(printed.marks):
+            if name in ("", mark.curve, mark.dataset):
+                _print(axes, mark, looks[mark.curve]["color"], k / len(printed.marks))
+        for end in printed.axis:
+            axes.axhline(end, **AXIS)
+        _limit(axes, frame, shown[shown["place"] == name], curves, scales)
+        _label(axes, frame[x], x, scales, panels)
+    _explain(fig, spec, looks, panels, note, printed)
+    return fig
 
-    plot = so.Plot(shown, x=x, y=y, **dict.fromkeys(PARTS, "curve"))
-    plot = plot.label(x=labels[0].split(" (")[0] if many else labels[0], y=labels[1])
+
+def _plot(shown, looks, x, curves, scales, panels):
+    """The curves over their bands, with other panels' curves in grey."""
+    import seaborn.objects as so  # its import takes as long as all others of this job
+
+    many, band = panels.many, curves.band
+    plot = so.Plot(shown, x=x, y=curves.y, **dict.fromkeys(PARTS, "curve"))
+    label = scales.labels[0]
+    plot = plot.label(x=label.split(" (")[0] if many else label, y=scales.labels[1])
     if many:
-        plot = plot.facet("place", order=panels, wrap=columns)
-        plot = plot.label(title=lambda panel: headings[panels.index(panel)])
-    if each:
+        plot = plot.facet("place", order=panels.names, wrap=panels.columns)
+        plot = plot.label(title=lambda name: panels.headings[panels.names.index(name)])
+    if panels.each:
         plain = dict.fromkeys(PARTS) | {"group": "curve"}
         plot = plot.add(so.Line(**OTHERS), y="others", legend=False, **plain)
     if band:
         plot = plot.add(so.Band(alpha=0.15), ymin=band[0], ymax=band[1], legend=False)
-    plot = plot.add(so.Line({"clip_on": many or bool(bottom)}), legend=False)
-    if own_axes:
+    plot = plot.add(so.Line({"clip_on": many or bool(scales.bottom)}), legend=False)
+    if scales.own:
         plot = plot.share(y=False)
     plot = plot.scale(**{p: {name: looks[name][p] for name in looks} for p in PARTS})
     fig = style.canvas()
     look = {"axes.titlelocation": "left", "axes.titlesize": "medium" if many else "large"}
     plot.theme(mpl.rcParams | look).on(fig).plot()
+    return fig
 
-    for axes, panel in zip(fig.axes, panels, strict=True):
-        for k, mark in enumerate(printed):
-            if panel in ("", mark.curve, mark.dataset):
-                _print(axes, mark, looks[mark.curve]["color"], k / len(printed))
-        for end in axis:
-            axes.axhline(end, **AXIS)
-        if "y" in log:
-            style.log_errors(axes, frame[y])
-        elif bottom is not None:
-            axes.set_ylim(bottom=bottom)
-            if bottom:  # values below it would leave room above, too
-                axes.set_ylim(top=frame[band[1] if band else y].max() + 0.05)
-        if own_axes and "y" not in log:
-            rows = shown[(shown["place"] == panel) & shown[y].notna()]
-            low, high = (rows[column] for column in band or (y, y))
-            low, high = max(low.min(), -math.inf if bottom is None else bottom), high.max()
-            beyond = 0.05 * (high - low) or 0.01
-            axes.set_ylim(low - beyond, high + beyond)
-        if "x" in log:
-            axes.set_xscale("log")
-        values = frame.loc[np.isfinite(frame[x]), x]
-        if x == "train_size":
-            style.sizes(axes, frame[x], narrow=many)
-        elif "x" in log and values.max() < 10 * values.min():  # a decade's ticks would be too few
-            style.plain_ticks(axes, values)
-        else:
-            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    explained = [Line2D([], [], **look) for name, look in looks.items() if name not in panels]
-    if printed:
-        mark = PRINTED if printed[0].at is None else CROSS
-        name = "value published" if printed[0].sd is None else "value published, with its sd"
-        explained.append(Line2D([], [], color="#555555", label=name, **mark))
-    if axis:
+
+def _limit(axes, frame, placed, curves, scales):
+    """The y axis of a panel. placed: the rows in it."""
+    y, band, bottom = curves.y, curves.band, scales.bottom
+    if "y" in scales.log:
+        style.log_errors(axes, frame[y])
+    elif bottom is not None:
+        axes.set_ylim(bottom=bottom)
+        if bottom:  # values below it would leave room above, too
+            axes.set_ylim(top=frame[band[1] if band else y].max() + 0.05)
+    if scales.own and "y" not in scales.log:
+        rows = placed[placed[y].notna()]
+        low, high = (rows[column] for column in band or (y, y))
+        low, high = max(low.min(), -math.inf if bottom is None else bottom), high.max()
+        beyond = 0.05 * (high - low) or 0.01
+        axes.set_ylim(low - beyond, high + beyond)
+
+
+def _label(axes, values, x, scales, panels):
+    """The x axis of a panel."""
+    if "x" in scales.log:
+        axes.set_xscale("log")
+    finite = values[np.isfinite(values)]
+    if x == "train_size":
+        style.sizes(axes, values, narrow=panels.many)
+    elif (
+        "x" in scales.log and finite.max() < 10 * finite.min()
+    ):  # a decade's ticks would be too few
+        style.plain_ticks(axes, finite)
+    else:
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+
+
+def _explain(fig, spec, looks, panels, note, printed):
+    """The title and the legend."""
+    explained = [Line2D([], [], **look) for name, look in looks.items() if name not in panels.names]
+    if printed.marks:
+        mark = PRINTED if printed.marks[0].at is None else CROSS
+        spread = "" if printed.marks[0].sd is None else ", with its sd"
+        explained.append(Line2D([], [], color="#555555", label=f"value published{spread}", **mark))
+    if printed.axis:
         explained.append(Line2D([], [], label="ends of the source's axis", **AXIS))
-    if each:
+    if panels.each:
         explained.append(Line2D([], [], label="other panels' curves", **OTHERS))
     look = {"handles": explained, "title": note, "alignment": "left", "title_fontsize": "small"}
-    if many:
-        fig.set_size_inches(
-            0.6 + 3.1 * columns, 1.4 + (2 + 0.2 * lines) * -(-len(panels) // columns)
-        )
+    if panels.many:
+        columns, lines = panels.columns, 1 + max(text.count("\n") for text in panels.headings)
+        rows = -(-len(panels.names) // columns)
+        fig.set_size_inches(0.6 + 3.1 * columns, 1.4 + (2 + 0.2 * lines) * rows)
         fig.suptitle(spec["title"], x=0.01, ha="left")
-        missing = len(panels) % columns  # the legend takes a missing panel's place
-        where = (
-            {"loc": "lower right"} if missing else {"loc": "outside lower left", "ncols": columns}
-        )
-        fig.legend(**look, **where)
-        return fig
-    fig.axes[0].set_title(", ".join(filter(None, (spec["title"], *headings))), loc="left")
+        beside = {"loc": "outside lower left", "ncols": columns}
+        if len(panels.names) % columns:  # the legend takes a missing panel's place
+            beside = {"loc": "lower right"}
+        fig.legend(**look, **beside)
+        return
+    fig.axes[0].set_title(", ".join(filter(None, (spec["title"], *panels.headings))), loc="left")
     if spec.get("options", {}).get("beside") or len(explained) > WITHIN:
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
     else:
         fig.axes[0].legend(**look)
-    return fig
 
 
 def _print(axes, mark, colour, share):

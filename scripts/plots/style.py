@@ -46,6 +46,7 @@ LOOKS = {
     "dp_sgd": ("SGD, norm-Laplace noise", "#8C564B", "X", "-"),
     "sgd": ("SGD without noise", "#000000", ".", "-."),
     "dp_sgd_as_run": ("SGD with noise, as run", "#D55E00", "X", "--"),
+    "projected_minimiser": ("minimiser on projections", "#777777", "", "--"),
     "sgd_as_run": ("SGD without noise, as run", "#000000", ".", ":"),
     "distributed_lasso": ("distributed lasso", "#0072B2", "H", "-"),
     "dp_distributed_lasso": ("distributed lasso, Gaussian noise", "#E69F00", "<", "-"),
@@ -178,14 +179,15 @@ def ordered(names):
 def replicates(experiment, frame, interval=True):
     """What means, and with `interval` their intervals, are over, for a legend: "mean of 12 simulations
     x 10 draws,\n95 % interval over simulations"."""
-    what = "folds" if "folds" in experiment.values else "simulations"
+    what = experiment.repetitions
     means, over = [], []
     frame = frame if "data_sets" in frame else frame.assign(data_sets=1)
     for data_sets, rows in sorted(frame.groupby("data_sets"), reverse=True):
         draws = int(rows["restarts"].max())
-        parts = [(data_sets, "data sets"), (int(rows["folds"].max()), what), (draws, "draws")]
+        repeated = experiment.repeated(data_sets)
+        parts = [(data_sets, repeated), (int(rows["folds"].max()), what), (draws, "draws")]
         means.append(" x ".join(f"{n} {name}" for n, name in parts if n > 1 or name == what))
-        over.append("data sets" if data_sets > 1 else what)
+        over.append(repeated if data_sets > 1 else what)
     text = f"mean of {' or '.join(means)}"
     return text + (f",\n95 % interval over {' or '.join(over)}" if interval else "")
 

@@ -3,13 +3,17 @@
 import numpy as np
 
 from plots import style
+from study.configuration.inputs import DRAWS
+from study.configuration.kinds import figure
 from study.jobs import paired
+from tables.tuning import Price
 
 LEAST = 1e-4  # a smaller excess, or none, is drawn here
 # Looks of the ways of tuning, in their order.
 LOOKS = (("#0072B2", "o", "-"), ("#D55E00", "D", "-"), ("#009E73", "^", "-"), ("#777777", "X", ":"))
 
 
+@figure(DRAWS, Price)
 def price_of_tuning(experiment, spec, draws):
     """Mean excess over the baseline with 95 % bars over folds, against epsilon: a panel per mechanism.
 

@@ -1,5 +1,6 @@
 """What a mechanism's `guarantee` and `release` are given, made in one place: both get the same."""
 
+from dp import losses
 from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from study.jobs import folds
@@ -14,9 +15,30 @@ def of_mechanism(mechanism, meta, options, **cell):
     if "target" in meta and not mechanism.takes_numbers(options):
         raise Refused(
             f"{mechanism.name} learns classes with these options, and the target "
-            f"{meta['target']['column']!r} is a number"
+            f"{meta['target']['column']!r} is a number: {_for_numbers(mechanism, options)}"
         )
     return {**cell, "bound": meta["bound"], **mechanism.of_data(meta), **options}
+
+
+def _for_numbers(mechanism, options):
+    """In words, how numbers are learned instead: by another loss, or by another mechanism."""
+    cell = {"lam": 1.0, "epsilon": 1.0, "delta": 1e-6 if mechanism.delta == "needed" else 0.0}
+
+    def takes(loss):
+        given = options | {"loss": loss}
+        try:
+            mechanism.check_options(given)
+            mechanism.check(1000, 2, **cell, **given)  # some losses have no bound on the gradient
+        except ValueError:
+            return False
+        return mechanism.takes_numbers(given)
+
+    found = [f"`loss: {loss}`" for loss in losses.LOSSES if takes(loss)]
+    if found:
+        return f"with {' or '.join(found)} among its options it learns numbers"
+    others = [name for name in MECHANISMS if MECHANISMS[name].takes_numbers({})]
+    others = [name for name in others if not name.endswith("_released")]
+    return f"none of its losses learns numbers; these mechanisms do: {', '.join(sorted(others))}"
 
 
 def of_release(mechanism, meta, options, data, **cell):

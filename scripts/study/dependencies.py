@@ -11,18 +11,19 @@ from functools import cache
 from pathlib import Path
 
 from dp.mechanisms import added_folder
+from study.configuration import kinds
 
 ROOT = Path(__file__).resolve().parents[1]  # scripts/, which is on the path of every job
 
 
 def roots():
-    """ROOT, and the folder around a study's own mechanisms."""
+    """ROOT, a study's own scripts, and the folder around its mechanisms."""
     added = added_folder()
-    return [ROOT] if added is None else [ROOT, added.parent]
+    return [*kinds.roots(), *([] if added is None else [added.parent])]
 
 
 # In these files the first line of a function's docstring is shown to users, so it is part of the result.
-SHOWN = ("dp/data/preparation.py", "plots/")
+SHOWN = ("dp/data/preparation.py", "plots/", "sources/")
 # Fields in which a parser records something else than code: the types of a function's parameters and of its
 # result change nothing that runs. The types of a class's fields may.
 UNUSED = ("kind", "type_comment", "returns")

@@ -1,4 +1,7 @@
-"""Facts of the published documents in config/published, looked up by path."""
+"""Facts of published documents, looked up by path.
+
+A document's are in config/sources/<key>/source.yaml. A study may have config/published/<key>.yaml instead.
+"""
 
 import csv
 import math
@@ -6,7 +9,13 @@ from typing import NamedTuple
 
 from study import canonical, paths
 
-EMPTY = {"settings": {}, "tables": {}, "claims": [], "defects": []}  # if a file has none
+# If a file has none.
+EMPTY = {
+    **{"settings": {}, "tables": {}, "claims": [], "defects": []},
+    **{"readings": {}, "together": []},
+}
+# What decides a claim or a defect stands beside it, and is no fact of the source.
+DECIDES = ("not_tested", "given", "checks")
 
 
 class Source(NamedTuple):
@@ -31,6 +40,16 @@ class Source(NamedTuple):
                 raise KeyError(f"{parent or self.key} has no {part!r} (it has: {', '.join(keys)})")
             here = keys[part]
         return here
+
+    def facts(self):
+        """Its values without what decides its statements, and without readings."""
+        found = {k: v for k, v in self.values.items() if k not in ("readings", "together")}
+        for section in ("claims", "defects"):
+            found[section] = [
+                {k: v for k, v in entry.items() if k not in ("experiment", *DECIDES)}
+                for entry in self.values.get(section, ())
+            ]
+        return found
 
     def statements(self, section):
         """id -> entry of `claims` or `defects`."""
@@ -73,10 +92,12 @@ def read_table(path):
 def files():
     """Key -> file of every source, except templates: those whose names begin with a dot or _.
 
-    A study's own file takes the place of a shipped one with the same name.
+    A study's own file takes the place of a shipped one with the same key.
     """
-    found = paths.configuration("published/*.yaml")
-    return {path.stem: path for path in found if path.name[0] not in "._"}
+    found = {}
+    for path in paths.configuration("published/*.yaml", "sources/*/source.yaml"):
+        found[paths.source_of(path) or path.stem] = path
+    return {key: path for key, path in found.items() if key[0] not in "._"}
 
 
 def with_tables(values, folder):
@@ -91,9 +112,10 @@ def with_tables(values, folder):
 
 
 def read(key):
-    """The `Source` of a file that was validated by `study.configuration.publications`."""
+    """The `Source` of a file that was validated by `study.configuration.sources`."""
     import yaml
 
     path = files()[key]
-    values = EMPTY | yaml.safe_load(path.read_text(encoding="utf-8"))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    values = EMPTY | yaml.load(path.read_text(encoding="utf-8"), loader)
     return Source(key, values["short"], with_tables(values, path.parent))

@@ -63,8 +63,6 @@ class Chosen(NamedTuple):
     def origin(self):
         chosen = self.facts()
         where = chosen.get("tuned_on", "the private rows themselves")
-        if "guarantee" in chosen:
-            return f"private tuning on {where}, epsilon {chosen['guarantee']['epsilon']:g}"
         public = ", taken as public" * bool(chosen.get("premises"))
         return f"validation on {where}" + (", not paid for" if chosen["private_rows"] else public)
 
@@ -116,7 +114,4 @@ def setting(lam):
         return "fixed"
     if not isinstance(lam, Chosen):
         return lam.text
-    chosen = lam.facts()
-    if "guarantee" in chosen:
-        return "selected"
-    return "void" if chosen["private_rows"] else "public"
+    return "void" if lam.facts()["private_rows"] else "public"

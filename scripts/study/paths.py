@@ -5,6 +5,7 @@ below `results()`, have paths relative to the folder that Snakemake works in.
 """
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,11 +23,18 @@ def in_study():
     return Path() != HOME
 
 
-def configuration(pattern):
+def source_of(path):
+    """The source in whose folder a file of config/ is, None for others."""
+    return path.parent.name if path.parent.parent.name == "sources" else None
+
+
+def configuration(*patterns):
     """Files of config/ that match: first the shipped ones, then the study's, which add to them or override
     them."""
     folders = [HOME / "config", *([Path("config")] if in_study() else [])]
-    return [path for folder in folders for path in sorted(folder.glob(pattern))]
+    return [
+        path for folder in folders for pattern in patterns for path in sorted(folder.glob(pattern))
+    ]
 
 
 def snakefile(start="."):
@@ -60,8 +68,8 @@ class _Wildcards(dict):
 class Place(NamedTuple):
     """Where files of one sort are. Values that are not given remain wildcards, as rules need them.
 
-    folder: an experiment's, or one that experiments share (data, audit). part: a folder below it. name:
-    the file's, without the suffix. A call may give another suffix.
+    folder: an experiment's or a reading's, or one that experiments share (data, audit). part: a folder
+    below it. name: the file's, without the suffix. A call may give another suffix.
     """
 
     folder: str
@@ -97,6 +105,7 @@ TABLE = Place("{experiment}", "tables", "{name}")
 FIGURE = Place("{experiment}", "figures", "{name}", "png")
 GUARANTEES = Place("{experiment}", "", "guarantees")
 CELLS = Place("{experiment}", "", "results")
+COMPARED = Place("{experiment}", "", "compared", "json")  # printed numbers, under every reading
 VERDICTS = Place("{experiment}", "", "{section}")  # published, claims, defects
 READINGS = Place("{experiment}", "", "readings")
 TIMING = Place("{experiment}", "", "timing")
@@ -112,6 +121,7 @@ LEDGER = Place("audit", "", "ledger")  # its figure: png, pdf
 PROFILES = Place("audit", "", "profiles", "png")
 HELD = Place("audit", "claims", "held")  # of a study's own mechanisms
 EXACT = Place("audit", "", "exact")
+REPLAY = Place("audit", "", "replay")
 SPENDING = Place("audit", "", "spending")
 AUDITED_CELLS = Place("audit", "", "cells")
 
@@ -124,16 +134,28 @@ ACROSS = Place("", "", "regret")  # recommended methods across data sets; its fi
 SNAPSHOT = Place("", "", "frontier", "json")
 
 
+def reading(experiment, label):
+    """The folder of a reading of an experiment."""
+    return f"{experiment}/readings/{label}"
+
+
+def split(path):
+    """(folder, rest) of a file's path below the root. The folder may be a reading's."""
+    parts = Path(path).relative_to(results()).parts
+    depth = 3 if parts[1:2] == ("readings",) else 1
+    return "/".join(parts[:depth]), parts[depth:]
+
+
 def logs():
     """(log, folder, path below the folder's logs without .log) of every job that has one."""
     root = Path(results())
-    for path in sorted(root.glob("*/logs/**/*.log")):
-        folder, _, *rest = path.relative_to(root).with_suffix("").parts
+    below = (root.glob(f"{folder}/logs/**/*.log") for folder in ("*", reading("*", "*")))
+    for path in sorted(chain(*below)):
+        folder, (_, *rest) = split(path.with_suffix(""))
         yield path, folder, "/".join(rest)
 
 
 def log_of(file):
     """The log of the job that made a file of an experiment's part, such as a run or a fit."""
-    path = Path(file).relative_to(results())
-    experiment, *rest = path.with_suffix(".log").parts
-    return results(experiment, "logs", *rest)
+    folder, rest = split(Path(file).with_suffix(".log"))
+    return results(folder, "logs", *rest)

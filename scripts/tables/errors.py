@@ -2,11 +2,14 @@
 
 from dp import metrics
 from study.canonical import epsilon
+from study.configuration.inputs import CELLS
+from study.configuration.kinds import table
 
 CELL = ("dataset", "method", "train_size", "epsilon")
 SPREADS = ("error_mean", "error_sd_folds", "error_sd", "error_low", "error_high")
 
 
+@table(CELLS)
 def errors(experiment, spec, frame):
     """One row per cell: mean, standard deviation over folds and over all draws, 95 % interval.
 

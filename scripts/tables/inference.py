@@ -2,28 +2,68 @@
 
 import pandas as pd
 
+from study.configuration.inputs import ANALYSIS
+from study.configuration.kinds import table
 
+LEAST = 0.93  # coverage that 95 % intervals should have at least
+
+
+@table(ANALYSIS)
 def regression(experiment, spec, path):
     """A regression table as statsmodels prints it, with and without privacy: coefficient, standard error,
     z, p-value, interval.
 
-    If linearising is too coarse, the bootstrap's intervals, which have no standard error, are shown below.
+    A coefficient of which a release tells too little has a sentence in their place.
     """
     frame = pd.read_csv(path, dtype={"epsilon": str})
     frame["z"] = frame["estimate"] / frame["standard_error"]
-    frame["coarse"] = frame["coarse"].map({0: "", 1: "too coarse"})
+    frame["says"] = frame["says"].fillna("")
     order = {name: k for k, name in enumerate(frame["coefficient"].unique())}
     frame = frame.sort_values("coefficient", key=lambda column: column.map(order), kind="stable")
     columns = (
         *("dataset", "coefficient", "method", "epsilon", "estimate", "standard_error", "z"),
-        *("p_value", "low", "high", "coarse"),
+        *("p_value", "low", "high", "says"),
     )
     return columns, list(frame[list(columns)].itertuples(index=False))
 
 
+def _read(path):
+    frame = pd.read_csv(path, dtype={"epsilon": str, "printed": str, "half": str})
+    return frame.fillna({"printed": "", "half": ""})
+
+
+@table(ANALYSIS)
 def coverage(experiment, spec, path):
-    """Coverage of 95 % intervals. within: 1 if it is at most 2 points and 2 standard errors away."""
-    frame = pd.read_csv(path, dtype={"epsilon": str})
-    distance = (frame["coverage"] - 0.95).abs()
-    frame["within"] = (distance <= 0.02 + 2 * frame["coverage_error"]).astype(int)
+    """Coverage of 95 % intervals, a row per coefficient and flag (printed: 1, or not: 0).
+
+    covers: 1 if coverage is at least 93 %, or less by at most two standard errors.
+    """
+    frame = _read(path)
+    enough = frame["coverage"] + 2 * frame["coverage_error"] >= LEAST
+    frame["covers"] = enough.astype(int)
     return tuple(frame.columns), list(frame.itertuples(index=False))
+
+
+@table(ANALYSIS)
+def coverage_rule(experiment, spec, path):
+    """What the rule gives, a row per design: the share of coefficients whose interval is printed, the
+    coverage of these and of the others, and the least that a coefficient's printed intervals have.
+
+    least: of coefficients with at least 40 of them. width_ratio: the median of the coefficients'.
+    """
+    frame, rows = _read(path), []
+    keys = ["half", "design", "train_size", "epsilon", "method"]
+    for key, group in frame[frame["printed"] != ""].groupby(keys, sort=False):
+        kept, not_kept = (group[group["printed"] == flag] for flag in "10")
+        some = kept[kept["intervals"] >= 40]
+        answered = kept["intervals"].sum() / group["intervals"].sum()
+        widths = kept["width_ratio"].median()
+        found = _mean(kept), some["coverage"].min(), widths, _mean(not_kept)
+        rows.append((*key, group["coefficient"].nunique(), answered, *found))
+    columns = "coefficients", "answered", "coverage", "least", "width_ratio", "coverage_of_others"
+    return (*keys, *columns), rows
+
+
+def _mean(group):
+    count = group["intervals"].sum()
+    return (group["coverage"] * group["intervals"]).sum() / count if count else float("nan")

@@ -5,9 +5,17 @@ import numpy as np
 from dp import metrics
 from study.canonical import epsilon
 from study.configuration.experiment import Cell
+from study.configuration.inputs import DRAWS
+from study.configuration.kinds import table
+from study.configuration.options import Options
 from study.jobs.summary import over_folds
 
 
+class Medians(Options):
+    metric: str = "r2"
+
+
+@table(DRAWS, Medians)
 def medians(experiment, spec, draws):
     """One row per cell: median and mean over draws with 95 % intervals, whose replicates are the folds, or
     data sets simulated alike.

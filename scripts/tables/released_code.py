@@ -3,12 +3,16 @@
 import csv
 from pathlib import Path
 
+from study.configuration.inputs import ANALYSIS
+from study.configuration.kinds import table
+
 SHOWN = (
     *("case", "repository", "commit", "committed", "read", "options", "epsilon_claimed", "delta"),
     *("epsilon_proven", "epsilon_audited", "differs", "repair", "epsilon_repaired"),
 )
 
 
+@table(ANALYSIS)
 def released_code(experiment, spec, path):
     """One row per case and claimed epsilon. epsilon_repaired: audited on the repaired form."""
     with Path(path).open(newline="", encoding="utf-8") as file:

@@ -5,6 +5,9 @@ import math
 from pathlib import Path
 
 from study.canonical import number
+from study.configuration.inputs import DRAWS, TUNING
+from study.configuration.kinds import table
+from study.configuration.options import Method, Options
 from study.jobs import paired
 from study.jobs.files import read_json
 
@@ -19,6 +22,7 @@ PRICE = (
 )
 
 
+@table(TUNING)
 def tuning(experiment, spec, paths):
     """One row per data set: the best lambda (the largest of its ties), all ties, their error, the error at
     the published lambda, empty where the grid has no such value, and the tie nearest to that one."""
@@ -47,6 +51,14 @@ def _nearest(lambdas, value):
     return min(lambdas, key=lambda lam: abs(math.log(lam / value)))
 
 
+class Price(Options):
+    panels: dict[str, list[Method]] = {}
+    metric: str = "log_loss"
+    baseline: Method = "nonprivate"
+    ways: list = ["by rule", "selected, paid for", "on public rows", "not paid for: void"]
+
+
+@table(DRAWS, Price)
 def price_of_tuning(experiment, spec, draws):
     """One row per mechanism, cell and way of tuning: the metric, and its excess over that with the rule.
 

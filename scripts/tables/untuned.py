@@ -1,14 +1,21 @@
 """Compares one method with each of the others, cell by cell, and counts the cells where it is not worse."""
 
-from scipy.special import betaincinv
-
+from dp.intervals import largest_share, least_share
 from study.canonical import epsilon
+from study.configuration.inputs import DRAWS
+from study.configuration.kinds import table
+from study.configuration.options import Method, Options
 from study.jobs import paired
 
-CONFIDENCE = 0.95
 EVERY = "every other"
 
 
+class UntunedCells(Options):
+    method: Method | None = None
+    metric: str = "log_loss"
+
+
+@table(DRAWS, UntunedCells)
 def untuned_cells(experiment, spec, draws):
     """One row per cell and other method: the method's metric minus the other's, paired over replicates.
 
@@ -21,6 +28,12 @@ def untuned_cells(experiment, spec, draws):
     return columns, [(*at, epsilon(e), *rest) for *at, e, rest in found]
 
 
+class UntunedCount(Options):
+    method: Method | None = None
+    metric: str = "log_loss"
+
+
+@table(DRAWS, UntunedCount)
 def untuned_count(experiment, spec, draws):
     """One row per other method, and one for all: in how many cells the method is not worse.
 
@@ -69,7 +82,4 @@ def _against(spec, draws):
 
 def _interval(held, total):
     """The interval of Clopper and Pearson for a share."""
-    tail = (1 - CONFIDENCE) / 2
-    low = betaincinv(held, total - held + 1, tail) if held else 0.0
-    high = betaincinv(held + 1, total - held, 1 - tail) if held < total else 1.0
-    return float(low), float(high)
+    return float(least_share(held, total)), float(largest_share(held, total))

@@ -44,6 +44,11 @@ class Audits:
             for epsilon in attack["epsilons"]
         ]
 
+    def first_attacks(self):
+        """One attack of each label: at its first epsilon."""
+        first = {(each.mechanism, each.label): each for each in reversed(self.attacks())}
+        return [each for each in self.attacks() if first[each[:2]] == each]
+
     def attack(self, mechanism, label):
         """{pair, delta, options, trials, confidence, family} of one attack, at any of its epsilons.
 
@@ -78,8 +83,8 @@ def load(config, experiments=None):
         concerned = {method["mechanism"] for method in methods}
         concerned |= {method["options"]["of"] for method in methods if "of" in method["options"]}
         concerned |= {*MECHANISMS.added(), *CONTROLS}
-        for name in listed - concerned:
-            del attacks[name]
+        left_out = {name: attacks.pop(name) for name in listed - concerned}
+        own = [_without(change, left_out) for change in own]
     for change in own:
         shipped = merge(shipped, change)
     values = validate(shipped, "audit", where)
@@ -112,6 +117,23 @@ def load(config, experiments=None):
                 except (ValueError, TypeError) as error:
                     raise ConfigError(f"{key}: {error}") from None
     return Audits(values)
+
+
+def _without(change, left_out):
+    """A change without what it says of attacks that are left out, such as an overlay's fewer trials."""
+    mechanisms = change.get("mechanisms")
+    if not isinstance(mechanisms, dict):
+        return change  # the schema will say what is wrong
+
+    def whole(name, label, attack):
+        return label not in left_out[name] or "epsilons" in (attack or ())
+
+    kept = {
+        name: attacks
+        for name, attacks in mechanisms.items()
+        if name not in left_out or any(whole(name, *each) for each in (attacks or {}).items())
+    }
+    return change | {"mechanisms": kept}
 
 
 def _default(name, values):

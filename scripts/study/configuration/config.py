@@ -5,15 +5,17 @@ Every problem is a `ConfigError`: one sentence with the file, the key and the ne
 
 import math
 import re
+from pathlib import Path
 
 from dp.mechanisms import MECHANISMS
 from study import paths
-from study.configuration import readings
+from study.configuration import readings, sizes, sources
 from study.configuration.resolve import experiment
 from study.configuration.validation import (
     NAME,
     ConfigError,
     check_text_numbers,
+    follow,
     in_file,
     merge,
     nearest,
@@ -41,13 +43,14 @@ OPTIONAL = dict.fromkeys(SIMULATIONS, ("data_replicates",))
 OPTIONAL["linear"] += ("outliers", "degrees")
 
 
-def load(config, files=(), other="--config"):
+def load(config, files=(), other="--config", only=None):
     """Experiments by name and data sets by name, from Snakemake's merged config.
 
     What that leaves out is taken from the shipped configuration; but a study with experiments of its own
     runs those, unless it lists others. files: the configuration files that were merged
     (`workflow.configfiles`), for messages. other: in messages, the place of keys that are in none of
-    the files. Raises ConfigError.
+    the files. only: the experiments to read and to validate, as `sources.experiments` gives them, if not
+    all. Raises ConfigError.
     """
     # The files are read again because Snakemake's merge hides a duplicate key.
     files = {file: read_yaml(file) for file in files}
@@ -55,8 +58,9 @@ def load(config, files=(), other="--config"):
     def where(path=()):
         return origin(path, files, config, other)
 
+    _check_together(files, where)
     _import_mechanisms()
-    available = {path.stem: path for path in experiment_files()}
+    available = sources.experiment_files()
     own = [name for name, path in available.items() if not path.is_relative_to(SHIPPED)]
     shipped = read_yaml(SHIPPED / "config.yaml") | ({"experiments": own} if own else {})
     config = validate(_over(shipped, config), "config", where)
@@ -66,34 +70,65 @@ def load(config, files=(), other="--config"):
             if name not in available:
                 source = where([key, name] if key == "settings" else [key])
                 raise problem(source, key, f"no experiment {name!r}{nearest(name, available)}")
+    given = sources.experiments() if only is None else only
+    chosen = [name for name, taken in config["sizes"].items() if taken]
+    for name in chosen:
+        if not any(name in each for _, each, _ in given.values()):
+            every = given if only is None else sources.experiments()
+            known = dict.fromkeys(name for _, each, _ in every.values() for name in each)
+            if name in known:
+                continue
+            text = f"no experiment has the size {name!r}{nearest(name, known)}"
+            raise problem(where(["sizes", name]), "sizes", text)
     taken = {"all", "data", *_rule_names()}
     experiments, read = {}, {}
-    for name, path in available.items():
+    for name in given:
+        path = available[name]
         if not re.search(NAME, name):
             raise problem(path, "", "the file's name may hold letters, digits and underscores only")
         if name in taken:
             raise problem(path, "", f"the name {name!r} is taken by the workflow: rename the file")
-        value = read_yaml(path)
-        origin_of = in_file(path)
+        value, own, origin_of = given[name]
         experiments[name] = experiment(name, value, origin_of, datasets)
-        changes = config["settings"].get(name)
-        if changes:
+        layers = [(in_file(f"{path}: sizes.{size}"), own[size]) for size in chosen if size in own]
+        if config["settings"].get(name):
 
-            def where_changed(path=(), name=name):
+            def in_settings(path=(), name=name):
                 return f"{where(['settings', name, *path])}: settings.{name}"
 
-            gone = changes.get("methods")
-            gone = [key for key in gone if gone[key] is None] if isinstance(gone, dict) else ()
-            value, origin_of = merge(value, changes), where_changed
+            layers.append((in_settings, config["settings"][name]))
+        if layers:
+            gone, file = set(), experiments[name]
+            for _, changes in layers:
+                value = merge(value, changes)
+                methods = changes.get("methods")
+                methods = methods if isinstance(methods, dict) else {}
+                gone |= {key for key, method in methods.items() if method is None}
+            origin_of = _last(layers)
             experiments[name] = experiment(name, value, origin_of, datasets, gone)
+            experiments[name].values["smaller"] = sizes.smaller(experiments[name], file)
         read |= readings.derived(experiments[name], value, origin_of, datasets)
     return config, experiments | read, datasets
 
 
-def experiment_files():
-    """Files of config/experiments/, except templates: those whose names begin with a dot or _."""
-    files = paths.configuration("experiments/*.yaml")
-    return [path for path in files if path.name[0] not in "._"]
+def _last(layers):
+    """Where a key comes from: the last of the layers (where, changes) that have the most of its parts."""
+
+    def where(path=()):
+        depths = [(follow(changes, path)[1], k) for k, (_, changes) in enumerate(layers)]
+        return layers[max(depths)[1]][0](path)
+
+    return where
+
+
+def _check_together(files, where):
+    """Refuse overlays that do not combine. Merged, they would fail with an error about some sweep."""
+    for values in files.values():
+        excluded = values.get("not_with")
+        for other in files:
+            if isinstance(excluded, list) and Path(other).name in excluded:
+                text = f"does not combine with {Path(other).name}: give one of them (--configfile)"
+                raise problem(where(["not_with"]), "", f"{text}, and the other to its own run")
 
 
 def _over(defaults, values):

@@ -33,11 +33,15 @@ class Cell(NamedTuple):
 
 
 class Experiment:
-    """A resolved experiment. The keys of its configuration are read-only attributes."""
+    """A resolved experiment. The keys of its configuration are read-only attributes.
 
-    def __init__(self, name, values):
+    folder: where its results are, below the root of all results; its name, unless it is a reading.
+    """
+
+    def __init__(self, name, values, folder=None):
         self.name = name
         self.values = values
+        self.folder = folder or name
 
     def __getattr__(self, key):
         try:
@@ -48,13 +52,17 @@ class Experiment:
     @classmethod
     def from_json(cls, text):
         values = json.loads(text)
-        return cls(values.pop("name"), values)
+        return cls(values.pop("name"), values, values.pop("folder", None))
 
     def to_json(self, *keys):
         """The named keys, as far as it has them, as one line for a job's command line; without names,
         all keys."""
         keys = [key for key in keys if key in self.values] or self.values
-        return json.dumps({"name": self.name} | {key: self.values[key] for key in keys})
+        return json.dumps(self.named() | {key: self.values[key] for key in keys})
+
+    def named(self):
+        """What its JSON has beside keys of its configuration."""
+        return {"name": self.name} | ({"folder": self.folder} if self.folder != self.name else {})
 
     def cells(self, sweep=None, datasets=None, methods=None):
         """Cells of one sweep, of a list of sweeps, or of all sweeps: each once, in the configuration's
@@ -100,6 +108,10 @@ class Experiment:
         """The experiment whose draws and searches it has: itself, or the one that a reading reads."""
         return self.values.get("reading", {}).get("of", self.name)
 
+    def repeated(self, count):
+        """What a cell has `count` of, if not one: data sets that are simulated alike, or divisions."""
+        return "divisions" if count == self.values.get("divisions") else "data sets"
+
     def trained_rows(self, cell):
         """The least number of rows that a fold of a cell trains on."""
         if self.values.get("subsets") != "whole":
@@ -109,7 +121,7 @@ class Experiment:
     def plain(self):
         """The same experiment as no reading: with all its cells, whichever experiment runs them."""
         values = {key: value for key, value in self.values.items() if key != "reading"}
-        return Experiment(self.name, values)
+        return Experiment(self.name, values, self.folder)
 
     def varied(self):
         """Names of the options that its families of methods vary; lambda may be one of them."""
@@ -150,13 +162,18 @@ class Experiment:
     def _at(self, place, cell):
         dataset, method, size, epsilon = cell
         where = {"dataset": dataset, "method": method, "size": size}
-        return place(experiment=self.name, epsilon=canonical.epsilon(epsilon), **where)
+        return place(experiment=self.folder, epsilon=canonical.epsilon(epsilon), **where)
 
     def tuned_path(self, dataset, suffix="csv"):
         """The tuning's errors (csv), or the tuned lambda with its ties (json). A reading that tunes
         differently has its own."""
         own = self.values.get("reading", {}).get("changed", {}).get("tune")
-        return paths.TUNED(suffix, experiment=self.name if own else self.axis(), dataset=dataset)
+        folder = self.folder if own else self._chosen_in()
+        return paths.TUNED(suffix, experiment=folder, dataset=dataset)
+
+    def _chosen_in(self):
+        """The folder of what tuning and searches chose, which a reading shares with its experiment."""
+        return self.values.get("reading", {}).get("of", self.folder)
 
     def delta(self, label, size):
         """delta of a method at one training size: the number that is given, the rule's, or 1/n^2."""
@@ -193,18 +210,25 @@ class Experiment:
         private = self.methods[self.searches[name]["method"]]["private"]
         epsilon = canonical.epsilon(epsilon if private else math.inf)
         where = {"search": name, "dataset": dataset, "size": size, "epsilon": epsilon}
-        return paths.SEARCH(suffix, experiment=self.axis(), **where)
+        return paths.SEARCH(suffix, experiment=self._chosen_in(), **where)
 
     def cell_search_path(self, cell, suffix="csv"):
         """The search that chose a cell's settings."""
         search = self.methods[cell.method]["search"]
         return self.search_path(search, cell.dataset, cell.train_size, cell.epsilon, suffix)
 
+    @property
+    def repetitions(self):
+        """The key that says how often rows are divided: folds of one data set, or simulations."""
+        return "folds" if "folds" in self.values else "simulations"
+
     def split(self, method=None):
         """Arguments that tell a job how rows are divided (--folds F or --simulations S), how labels enter
         the loss, and which experiment's draws it uses."""
-        key = "folds" if "folds" in self.values else "simulations"
+        key = self.repetitions
         words = [f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"]
+        if "divisions" in self.values:
+            words.append(f"--divisions {self.values['divisions']}")
         words += ["--whole"] * (self.values.get("subsets") == "whole")
         zero = {"zero_one": -1, "one_zero": 1}.get(self.values.get("labels"))
         words += [f"--zero={zero}"] if zero else []
@@ -216,7 +240,7 @@ class Experiment:
 
     def analysis_path(self, name):
         suffix = kinds.ANALYSES[self.analyses[name]["kind"]].suffix
-        return paths.ANALYSIS(suffix, experiment=self.name, name=name)
+        return paths.ANALYSIS(suffix, experiment=self.folder, name=name)
 
     def fit_label(self, label):
         """The folder of a method's fit, equal for methods that share the fit; None if it has no fit."""
@@ -245,4 +269,4 @@ class Experiment:
     def fit_path(self, cell):
         label = self.fit_label(cell.method)
         where = {"dataset": cell.dataset, "fit": label, "size": cell.train_size}
-        return label and paths.FIT(experiment=self.name, **where)
+        return label and paths.FIT(experiment=self.folder, **where)

@@ -8,7 +8,7 @@ from dp.data.examples import simulation_rows, smallest_training_fold
 from dp.mechanisms import MECHANISMS
 from study import arguments, lambdas
 from study.configuration import kinds
-from study.data import origins
+from study.data import origins, units
 
 _ACCEPTED = set()  # what mechanisms were asked before: readings have most cells of their experiment
 
@@ -17,10 +17,18 @@ def check(experiment, fail, datasets):
     """All of them. datasets: every data set's configuration by name."""
     if experiment.values.get("subsets") == "whole" and "folds" not in experiment.values:
         raise fail("subsets", "'whole' is for folds, not for simulations")
+    divisions = experiment.values.get("divisions")
+    if divisions and "folds" not in experiment.values:
+        raise fail("divisions", "is for folds: simulations divide the rows anew already")
+    for name in experiment.datasets:
+        if divisions and datasets[name]["source"].get("data_replicates") == divisions:
+            text = f"{name} is {divisions} data sets alike: take another number, to tell them apart"
+            raise fail("divisions", text)
     _check_classes(experiment, fail, datasets)
     _check_targets(experiment, fail, datasets)
     _check_sizes(experiment, fail, datasets)
     _check_entries(experiment, fail)
+    _check_units(experiment, fail, datasets)
     _check_mechanisms(experiment, fail, datasets)
     _check_public(experiment, fail, datasets)
 
@@ -37,7 +45,7 @@ def _check_classes(experiment, fail, datasets):
 
 
 def _check_targets(experiment, fail, datasets):
-    """If a target is a number, lambda must be tuned by a loss of residuals, and not privately."""
+    """If a target is a number, lambda must be tuned by a loss of residuals."""
     numbers = [name for name in experiment.datasets if "target" in datasets[name]]
     tune = experiment.values.get("tune")
     if not numbers or not tune:
@@ -48,11 +56,6 @@ def _check_targets(experiment, fail, datasets):
             "tune.loss",
             f"{tune['loss']} is for classes, and the target of {numbers[0]} is a number: give one of "
             f"{', '.join(known)}",
-        )
-    if "default" not in tune.get("private_tuning", {"default": None}):
-        raise fail(
-            "tune.private_tuning",
-            f"counts mistakes, and the target of {numbers[0]} is a number: give a `default`",
         )
 
 
@@ -117,6 +120,22 @@ def _check_entries(experiment, fail):
             if "sweep" in entry and not experiment.entry_cells(entry):
                 text = f"the sweep {entry['sweep']!r} runs none of its data sets and methods"
                 raise fail(f"{section}.{name}", text)
+
+
+def _check_units(experiment, fail, datasets):
+    """Refuse a regression table of data whose coefficients would have no units, and say how to get them."""
+    for name, entry in experiment.analyses.items():
+        if entry["kind"] != "regression":
+            continue
+        for dataset in entry.get("datasets", experiment.datasets):
+            values = datasets[dataset]
+            problem = units.of_entry(values)
+            if problem:
+                raise fail(f"analyses.{name}", f"{dataset}: {problem}")
+            try:
+                units.references(values.get("categories", {}), entry["options"]["reference"])
+            except ValueError as error:
+                raise fail(f"analyses.{name}.options", str(error)) from None
 
 
 def _check_mechanisms(experiment, fail, datasets):

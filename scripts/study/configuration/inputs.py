@@ -34,7 +34,7 @@ def _runs(experiment, entry):
 
 
 def _results(experiment, entry):
-    return {"": paths.CELLS(experiment=experiment.name)}
+    return {"": paths.CELLS(experiment=experiment.folder)}
 
 
 def _analysis(experiment, entry):
@@ -42,7 +42,7 @@ def _analysis(experiment, entry):
     if entry.get("analysis") in experiment.analyses:
         return {"": experiment.analysis_path(entry["analysis"])}
     if entry.get("table") in experiment.tables:
-        return {"": paths.TABLE(experiment=experiment.name, name=entry["table"])}
+        return {"": paths.TABLE(experiment=experiment.folder, name=entry["table"])}
     return {}
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from study.configuration import inputs, kinds
+from study.configuration import inputs, kinds, options
 from study.configuration.printed_values import expand
 
 
@@ -80,16 +80,6 @@ def items(experiment, name):
     return found
 
 
-def of_given(experiment, section):
-    """Those beside the printed values without which claims, or defects, are not decided."""
-    found = set()
-    for entry in experiment.values[section].values():
-        name, _, number = entry.get("given", "").partition("/")
-        if name in comparisons(experiment):
-            found.add(items(experiment, name)[int(number)])
-    return found
-
-
 def of_claim(experiment, name):
     return of_checks(experiment, experiment.claims[name]["checks"])
 
@@ -99,31 +89,32 @@ def of_checks(experiment, checks):
     found = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs is inputs.RESULTS:
-            found |= _of_check(experiment, check["options"])
+            found |= _of_check(experiment, check)
     return found
 
 
-def _of_check(experiment, options):
+def _of_check(experiment, check):
     """The cells in the check's sweeps, data sets, sizes and epsilons, of the methods its options name."""
-    named = {name for value in options.values() for name in _listed(value)}
-    sweeps = [name for name in _listed(options.get("sweep")) if name in experiment.sweeps]
-    if options.get("sweep") and not sweeps:
-        return set()
-    methods = [name for name in experiment.methods if name in named]
-    datasets = [name for name in _listed(options.get("datasets")) if name in experiment.datasets]
-    if options.get("datasets") and not datasets:
-        return set()
-    found = experiment.cells(sweeps or None, datasets or None, methods or None)
+    given = check["options"]
+    chosen = {}
+    for section, what in (
+        ("sweeps", options.Sweep),
+        ("datasets", options.DataSet),
+        ("methods", options.Method),
+    ):
+        named = options.named(kinds.CHECKS[check["kind"]].options, given, what)
+        chosen[section] = [name for name in experiment.values[section] if name in named]
+        if named and not chosen[section] and section != "methods":
+            return set()
+    found = experiment.cells(*(names or None for names in chosen.values()))
     for field in ("train_size", "epsilon"):
-        if options.get(field) is not None:
-            found = _at(field, options[field], found)
+        if given.get(field) is not None:
+            found = _at(field, given[field], found)
     return set(found)
 
 
 def _listed(value):
-    if isinstance(value, list):
-        return [item for item in value if isinstance(item, (str, int, float))]
-    return [] if value is None or isinstance(value, dict) else [value]
+    return value if isinstance(value, list) else [value]
 
 
 def _at(field, wanted, cells):

@@ -5,7 +5,7 @@ training sizes and epsilons; tables and figures show the values of one by its na
 
     published:
       table_2:
-        values: tables/table_2            # in config/published/<source>.yaml
+        values: tables/table_2            # in the source's source.yaml
         epsilon: 0.1
         rows: [{value: separable/1, dataset: v20_separable, method: lasso_output_perturbation, ...}]
     figures:
@@ -24,6 +24,7 @@ QUANTITIES = {
     "accuracy": (lambda value: value, lambda error: 1 - error),
     "accuracy_percent": (lambda value: value / 100, lambda error: 1 - error),
     "value": (lambda value: value, lambda value: value),
+    "setting": (lambda value: value, lambda value: value),
 }
 
 
@@ -80,14 +81,22 @@ def look_up(source, path, layout):
     return value, None if math.isnan(sd) else sd
 
 
-def values(experiment, name):
-    """The `Printed` values of one entry of the experiment's `published` section, [] if `name` is None."""
+def values(experiment, name, ran=None):
+    """The `Printed` values of one entry of the experiment's `published` section, [] if `name` is None.
+
+    ran: a frame of cells, whose printed values alone are wanted: those of a method at a training size that
+    it has, so that no value stands beside results of another size.
+    """
     if name is None:
         return []
     spec = experiment.published[name]
     source = source_file.read(experiment.source)
     found = []
+    sizes = None if ran is None else set(zip(ran["method"], ran["train_size"], strict=True))
     for item in expand(spec):
+        at = item["method"], item["train_size"]
+        if sizes is not None and item["train_size"] is not None and at not in sizes:
+            continue
         value, sd = look_up(source, item["path"], spec["layout"])
         keys = ("path", "dataset", "method", "train_size", "epsilon", "column")
         found.append(Printed(value, sd, *(item[key] for key in keys)))

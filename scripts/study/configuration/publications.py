@@ -1,51 +1,19 @@
-"""Validates the published documents, and what experiments say about them, before anything runs."""
+"""Validates what experiments say about published documents, before anything runs."""
 
-import inspect
 import itertools
-from importlib import import_module
-from types import UnionType
-from typing import Union, get_args, get_origin, get_type_hints
 
-from dp.data.preparation import STEPS
 from dp.mechanisms import MECHANISMS
-from study import facts as source_file
 from study import paths
-from study.configuration import check_options, families, kinds
-from study.configuration.config import ConfigError, experiment_files, nearest, read_yaml, validate
+from study.configuration import families, kinds, option_checks, options
+from study.configuration import sources as source_files
 from study.configuration.printed_values import expand, look_up
-from study.configuration.validation import check_text_numbers, kind_of, merge, wrong_type
-
-
-def load():
-    """Key -> `study.facts.Source` of every file in config/published. Raises ConfigError."""
-    sources = {}
-    for path in source_file.files().values():
-        values = validate(read_yaml(path), "published", str(path))
-        if values["key"] != path.stem:
-            raise ConfigError(f"{path}: key: must be {path.stem!r}, the file's name")
-        for section in ("claims", "defects"):
-            ids = [entry["id"] for entry in values[section]]
-            if len(set(ids)) < len(ids):
-                twice = next(name for name in ids if ids.count(name) > 1)
-                raise ConfigError(f"{path}: {section}: duplicate id {twice!r}")
-        try:
-            values = source_file.with_tables(values, path.parent)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
-        for name, table in values["tables"].items():
-            if isinstance(table, str):
-                raise ConfigError(
-                    f"{path}: tables.{name}: {table!r} is neither a number nor a .csv file"
-                )
-        sources[path.stem] = source_file.Source(path.stem, values["short"], values)
-    return sources
-
-
-def files(key):
-    """The files that hold a source's facts."""
-    path = source_file.files()[key]
-    tables = read_yaml(path).get("tables", {}).values()
-    return [path, *(path.parent / table for table in tables if isinstance(table, str))]
+from study.configuration.validation import (
+    ConfigError,
+    check_text_numbers,
+    merge,
+    nearest,
+    read_yaml,
+)
 
 
 def check(experiments, sources, datasets):
@@ -53,10 +21,11 @@ def check(experiments, sources, datasets):
     exists: printed values, data sets, methods, analyses, kinds of checks and their options.
 
     An overlay may add or remove a method or a sweep that they name. If a run lacks it, they are reported as
-    not run or not tested. So the names in the experiment's own file and in the overlays in config/, and
-    all data sets, are valid too. A check that names a family of methods becomes one check per member.
+    not run or not tested. So the names in the experiment's own file, at all its sizes, and in the overlays
+    in config/, and all data sets, are valid too. A check that names a family of methods becomes one check
+    per member.
     """
-    files = {path.stem: path for path in experiment_files()}
+    files = source_files.experiments(experiments)
     names = _names(experiments, files)
     members = {
         name: {family: found["members"] for family, found in each.values["families"].items()}
@@ -64,24 +33,31 @@ def check(experiments, sources, datasets):
         if "families" in each.values
     }
     for name, experiment in experiments.items():
-        where = str(files.get(name, name))
+        where = files[name][2] if name in files else lambda parts=(), name=name: name
         if not any(experiment.values[key] for key in ("published", "claims", "defects")):
             continue
         source = experiment.values.get("source")
         if source not in sources:
-            raise ConfigError(f"{where}: source: {source!r} is not known{nearest(source, sources)}")
+            raise ConfigError(
+                f"{where()}: source: {source!r} is not known{nearest(source, sources)}"
+            )
         valid = names[name] | {"datasets": datasets}
+        read = experiments[experiment.axis()].published if "reading" in experiment.values else {}
         for key, spec in experiment.published.items():
-            _comparison(spec, f"{where}: published.{key}", sources[source], valid)
+            if (
+                read.get(key) != spec
+            ):  # a reading's are mostly those of its experiment, checked there
+                _comparison(spec, f"{where()}: published.{key}", sources[source], valid)
         for key, entry in experiment.figures.items():
-            axis = entry["options"].get("printed_axis")
-            for end in "01" if axis else "":
-                place = f"{where}: figures.{key}.options.printed_axis"
-                _printed(sources[source], f"{axis}/{end}", "number", place)
+            taken = kinds.FIGURES[entry["kind"]].options
+            for axis in options.named(taken, entry["options"], options.PrintedAxis):
+                place = f"{where()}: figures.{key}.options.printed_axis"
+                for end in "01":
+                    _printed(sources[source], f"{axis}/{end}", "number", place)
         for section in ("claims", "defects"):
             stated = sources[source].statements(section)
             for key, entry in experiment.values[section].items():
-                place = f"{where}: {section}.{key}"
+                place = f"{where([section, key])}: {section}.{key}"
                 if key not in stated:
                     raise ConfigError(f"{place}: {source} has no such id{nearest(key, stated)}")
                 _statement(entry, place, valid, names, sources[source])
@@ -97,14 +73,14 @@ def _names(experiments, files):
     for name, experiment in experiments.items():
         if "reading" in experiment.values:  # its overlay may leave out what its experiment has
             continue
-        found = [experiment.values, read_yaml(files[name]) if name in files else {}]
-        found += [_below(overlay, "settings", name) for overlay in overlays]
+        own, sizes, _ = files.get(name, ({}, {}, None))
+        changed = [*sizes.values(), *(_below(overlay, "settings", name) for overlay in overlays)]
+        found = [experiment.values, own, *changed]
         names[name] = {
             key: list(dict.fromkeys(label for values in found for label in _below(values, key)))
             for key in ("methods", "sweeps", "analyses", "tables", "published")
         }
-        own = found[1]
-        for changes in found[2:]:
+        for changes in changed:
             names[name]["methods"] += _members(_below(merge(own, changes), "methods"))
         names[name]["methods"] += _members(_below(own, "methods"))
         names[name]["methods"] += experiment.values.get("families", {})
@@ -128,15 +104,15 @@ def _of_members(check, name, members):
 
     In a list of methods, a family stands for all its members together; in place of a single method, for
     each member in turn, in a check of its own. members: experiment -> family -> its members."""
-    parameters, given, single = _parameters(kinds.CHECKS[check["kind"]]), {}, {}
+    fields, given, single = options.fields(kinds.CHECKS[check["kind"]].options), {}, {}
     for option, value in check["options"].items():
-        annotation = parameters[option][0]
-        if annotation is check_options.Method:
+        what = fields[option].type
+        if what is options.Method:
             single[option] = members.get(name, {}).get(value, [value])
-        elif annotation is check_options.OtherMethod:
+        elif what is options.OtherMethod:
             other = members.get(check["options"].get("experiment"), {})
             single[option] = other.get(value, [value])
-        elif annotation == check_options.Methods:
+        elif what == options.Methods | None:
             if not isinstance(value, list):
                 value = members.get(name, {}).get(value, value)
             given[option] = families.named(value, members.get(name, {}))
@@ -197,71 +173,31 @@ def _statement(entry, where, valid, names, source):
 
 def _options(given, kind, where, valid, names, source):
     """Refuse options that a check does not take, values of a wrong type, and names that do not exist."""
-    parameters = _parameters(kind)
-    for option in given:
-        _known(option, parameters, where, "option")
-    for option, (_, required) in parameters.items():
-        if required and option not in given:
-            raise ConfigError(f"{where}: the option {option!r} is missing")
     file, _, key = where.partition(": ")
     check_text_numbers(given, file, key)
     other = names.get(str(given.get("experiment")), {"methods": []})
     known = {
-        check_options.Method: (valid["methods"], "method"),
-        check_options.Sweep: (valid["sweeps"], "sweep"),
-        check_options.DataSet: (valid["datasets"], "data set"),
-        check_options.Comparison: (valid["published"], "comparison"),
-        check_options.Other: (names, "experiment"),
-        check_options.OtherMethod: (other["methods"], "method"),
-        check_options.Mechanism: (MECHANISMS, "mechanism"),
-        check_options.Step: (STEPS, "step"),
-        check_options.End: (("smallest", "largest"), "value"),
-        check_options.Axis: (("epsilon", "train_size"), "value"),
+        options.Method: (valid["methods"], "method"),
+        options.Sweep: (valid["sweeps"], "sweep"),
+        options.DataSet: (valid["datasets"], "data set"),
+        options.Comparison: (valid["published"], "comparison"),
+        options.Other: (names, "experiment"),
+        options.OtherMethod: (other["methods"], "method"),
+        options.Mechanism: (MECHANISMS, "mechanism"),
+        options.End: (("smallest", "largest"), "value"),
+        options.Axis: (("epsilon", "train_size"), "value"),
     }
-    for option, value in given.items():
-        place = f"{where}.{option}"
-        _fits(value, parameters[option][0], known, place)
-        if parameters[option][0] is check_options.Printed:
-            _printed(source, value, "number", place)
-    if "mechanism" in parameters:
-        try:
-            MECHANISMS[given["mechanism"]].check_options(given.get("options") or {})
-        except ValueError as error:
-            raise ConfigError(f"{where}.options: {error}") from None
-
-
-def _parameters(kind):
-    """Name -> (annotation, whether it must be given) for each option of a check."""
-    function = getattr(import_module(kind.module), kind.function)
-    found = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        annotation = parameter.annotation
-        if parameter.kind is parameter.VAR_KEYWORD:
-            (handed_on,) = get_args(annotation)
-            found |= {key: (each, False) for key, each in get_type_hints(handed_on).items()}
-        elif parameter.kind is parameter.KEYWORD_ONLY:
-            required = parameter.default is parameter.empty
-            if annotation is parameter.empty:
-                annotation = str if name in ("analysis", "table") else type(parameter.default)
-            found[name] = (annotation, required)
-    return found
-
-
-def _fits(value, annotation, known, where):
-    """Raise ConfigError unless a value has an annotation's type and, if that names things, is `known`."""
-    union = get_origin(annotation) in (Union, UnionType)
-    expected = []
-    for part in get_args(annotation) if union else (annotation,):
-        kind = kind_of((get_origin(part) or (part if isinstance(part, type) else str))())
-        if kind == kind_of(value):
-            if part in known:
-                _known(value, *known[part][:1], where, known[part][1])
-            for item in value if get_args(part) else ():
-                _fits(item, *get_args(part), known, where)
-            return
-        expected.append(kind)
-    wanted = " or ".join(kind for kind in dict.fromkeys(expected) if kind != "null")
-    raise ConfigError(f"{where}: {wrong_type(wanted, value)}")
+    option_checks.check(
+        kind.options, given, known, lambda place, text: ConfigError(f"{where}{place}: {text}")
+    )
+    for option, each in options.fields(kind.options).items():
+        if each.type is options.Printed:
+            _printed(source, given[option], "number", f"{where}.{option}")
+        if each.type is options.Mechanism:
+            try:
+                MECHANISMS[given[option]].check_options(given.get("options") or {})
+            except ValueError as error:
+                raise ConfigError(f"{where}.options: {error}") from None
 
 
 def _printed(source, path, layout, where):

@@ -9,6 +9,7 @@ is printed.
 
 import re
 
+from study import paths
 from study.configuration import needs
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, nearest, problem
@@ -56,6 +57,7 @@ def derived(base, value, where, datasets):
         if name in found:
             raise fail("readings", f"two of them would be called {name!r}")
         found[name] = _reading(name, base, value, labels, overlays, where, datasets)
+        found[name].folder = paths.reading(base.name, name.removeprefix(f"{base.name}__"))
     return found
 
 

@@ -5,18 +5,24 @@ import re
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.options import Positive
 from dp.solvers.fits import fit_options
-from study import arguments, canonical, facts
-from study.configuration import experiment_checks, families, inputs, kinds
+from study import canonical, facts
+from study.configuration import (
+    experiment_checks,
+    families,
+    inputs,
+    kinds,
+    option_checks,
+    options,
+    titles,
+)
 from study.configuration.experiment import Experiment
 from study.configuration.validation import (
-    check_options,
     check_text_numbers,
     nearest,
     problem,
     validate,
     wrong_type,
 )
-from study.data import origins
 
 SELECTION = "private_selection"
 
@@ -49,9 +55,10 @@ def experiment(name, value, where, datasets, without=()):
     for section, available in kinds.SECTIONS.items():
         for label, entry in value[section].items():
             _entry(scope, f"{section}.{label}", entry, available, datasets)
-    _tune(scope, [origins.public_facts(datasets[each]) for each in value["datasets"]])
+    _tune(scope)
     resolved = Experiment(name, value)
     experiment_checks.check(resolved, scope.fail, datasets)
+    _titles(scope, resolved, datasets)
     return resolved
 
 
@@ -239,8 +246,18 @@ def _entry(scope, key, entry, available, datasets):
     scope.known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
     source = scope.where(key.split("."))
     check_text_numbers(entry["options"], source, f"{key}.options")
-    check_options(entry["options"], kind.options, source, f"{key}.options")
-    entry["options"] = kind.options | entry["options"]
+    known = {
+        options.Method: (value["methods"], "method"),
+        options.Comparison: (value["published"], "comparison"),
+        options.Mechanism: (MECHANISMS, "mechanism"),
+    }
+    option_checks.check(
+        kind.options,
+        entry["options"],
+        known,
+        lambda place, text: scope.fail(f"{key}.options{place}", text),
+    )
+    entry["options"] = options.defaults(kind.options) | entry["options"]
     for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
         needed = kind.inputs.needs == other
         if needed and other not in entry:
@@ -252,44 +269,33 @@ def _entry(scope, key, entry, available, datasets):
         scope.known(f"{key}.{other}", named, value[entries], other)
     if kind.inputs is inputs.TUNING and "tune" not in value:
         raise scope.fail(key, f"{entry['kind']} needs a 'tune' section")
-    _entry_options(scope, f"{key}.options", entry["options"])
     if kind.inputs is inputs.RESULTS:
         _option_axes(scope, f"{key}.options", entry["options"])
 
 
-def _entry_options(scope, key, options):
-    """Check that the methods (alone, or grouped into panels or columns) and comparisons shown exist."""
-    groups = {name: options[name] for name in ("plain", "pretrained") if name in options}
-    groups |= {f"panels.{title}": group for title, group in options.get("panels", {}).items()}
-    for name, methods in groups.items():
-        if not isinstance(methods, list):
-            raise scope.fail(f"{key}.{name}", wrong_type("a list", methods))
-        scope.known(f"{key}.{name}", methods, scope.value["methods"], "method")
-    for name, section, what in (
-        ("baseline", "methods", "method"),
-        ("method", "methods", "method"),
-        ("public_only", "methods", "method"),
-        ("converged", "methods", "method"),
-        ("published", "published", "comparison"),
-    ):
-        named = [options[name]] if options.get(name) is not None else []
-        scope.known(f"{key}.{name}", named, scope.value[section], what)
+def _titles(scope, resolved, datasets):
+    """Fill numbers of the cells into titles, so that an overlay with other sizes changes both."""
+    for section in kinds.SECTIONS:
+        for label, entry in scope.value[section].items():
+            try:
+                entry["title"] = titles.filled(resolved, entry, datasets)
+            except ValueError as error:
+                raise scope.fail(f"{section}.{label}.title", f"{error}") from None
 
 
-def _option_axes(scope, key, options):
+def _option_axes(scope, key, given):
     """Check the axis and the rows of a figure of options: each is a varied option, or another axis."""
     varied = Experiment("", scope.value).varied()
-    scope.known(f"{key}.along", [options["along"]], [*varied, "train_size"], "varied option")
-    rows = [options["rows"]] if options["rows"] is not None else []
+    scope.known(f"{key}.along", [given["along"]], [*varied, "train_size"], "varied option")
+    rows = [given["rows"]] if given["rows"] is not None else []
     scope.known(f"{key}.rows", rows, ["epsilon", "train_size", "dataset", *varied], "column")
-    if rows == [options["along"]]:
+    if rows == [given["along"]]:
         raise scope.fail(f"{key}.rows", "is the same as 'along'")
-    if not all(isinstance(name, str) for name in options["columns"]) or not options["columns"]:
+    if not all(isinstance(name, str) for name in given["columns"]) or not given["columns"]:
         raise scope.fail(f"{key}.columns", "must be names of columns of results.csv")
 
 
-def _tune(scope, facts):
-    """Resolve the section `tune`. facts: the public facts of each data set."""
+def _tune(scope):
     tune = scope.value.get("tune", {})
     if tune and not tune["grid"]["low"] < tune["grid"]["high"]:
         raise scope.fail("tune.grid", "low must be less than high")
@@ -297,30 +303,3 @@ def _tune(scope, facts):
         raise scope.fail(
             "tune.lasso", f"is for the logistic loss, not for {tune['loss']}: leave it out"
         )
-    _check_private_tuning(tune.get("private_tuning"), facts, scope.fail)
-
-
-def _check_private_tuning(private, facts, fail):
-    """Check that it has an epsilon with a mechanism, whose defaults are filled in, or a default lambda."""
-    if private is None:
-        return
-    key = "tune.private_tuning"
-    if ("epsilon" in private) == ("default" in private):
-        raise fail(key, "needs exactly one of 'epsilon' and 'default'")
-    if "default" in private:
-        for other in ("delta", "mechanism"):
-            if other in private:
-                raise fail(key, f"a fixed default takes no {other!r}")
-        return
-    private.setdefault("delta", 0.0)
-    name = private.setdefault("mechanism", "objective_perturbation")
-    if name not in MECHANISMS:
-        raise fail(key, f"no mechanism {name!r}{nearest(name, MECHANISMS)}")
-    try:
-        settings = {"epsilon": private["epsilon"], "delta": private["delta"], "lam": 1.0}
-        for meta in facts:
-            arguments.guarantee(MECHANISMS[name], meta, 100, {}, **settings)
-    except ValueError as error:
-        raise fail(key, f"{error}") from None
-    if not MECHANISMS[name].private:
-        raise fail(key, f"{name} is not private")

@@ -80,10 +80,10 @@ def origin(path, files, config, other="--config"):
     `other` if the value is from none of them.
     """
     names = list(files)
-    merged = _follow(config, path)[0]
+    merged = follow(config, path)[0]
     deepest, found = 1, other
     for file in [*reversed(names[:-1]), *names[-1:]]:
-        value, depth = _follow(files[file], path)
+        value, depth = follow(files[file], path)
         if depth == len(path) and not isinstance(value, dict) and repr(value) != repr(merged):
             continue  # overridden
         if depth > deepest or depth == len(path):
@@ -93,7 +93,7 @@ def origin(path, files, config, other="--config"):
     return found
 
 
-def _follow(value, path):
+def follow(value, path):
     """The value at `path`, or at the deepest part of it that exists, and the depth of that part."""
     for depth, part in enumerate(path):
         try:
@@ -137,7 +137,7 @@ def validate(value, schema_name, where):
     where: the file's name, or a function from a key's parts to the name of the file that it comes from.
     """
     where = where if callable(where) else in_file(where)
-    if schema_name != "published":  # its tables may have numbers as keys
+    if schema_name != "source":  # its tables may have numbers as keys
         _check_plain(value, (), where)
     validator = _validator(schema_name)
     errors = validator.iter_errors(value)
@@ -190,17 +190,6 @@ def _check_plain(value, path, where):
         refuse(f"must be a finite number, not {_show(value)}")
     elif not isinstance(value, (str, int, float, type(None))):
         refuse(f"{value} is {kind_of(value)}: write it in quotes")
-
-
-def check_options(options, defaults, source, key):
-    """Refuse options that `defaults` does not name, and values whose type is not that of the default."""
-    for name, value in options.items():
-        if name not in defaults:
-            raise problem(source, key, f"no option {name!r}{nearest(name, list(defaults))}")
-        default = defaults[name]
-        expected = None if default is None else kind_of(default)
-        if expected not in (None, kind_of(value)):
-            raise problem(source, f"{key}.{name}", wrong_type(expected, value))
 
 
 def check_text_numbers(options, source, key):

@@ -2,7 +2,7 @@
 
 from dp.mechanisms import MECHANISMS
 from study import paths
-from study.configuration import inputs, kinds, needs
+from study.configuration import inputs, kinds, needs, options
 
 
 def of_comparisons(experiment):
@@ -12,10 +12,10 @@ def of_comparisons(experiment):
     analyses = {spec.get("analysis") for spec in specs}
     tables = {spec.get("table"): None for spec in specs}
     return [
-        *([paths.CELLS(experiment=experiment.name)] if cells else []),
+        *([paths.CELLS(experiment=experiment.folder)] if cells else []),
         *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
         *(
-            paths.TABLE(experiment=experiment.name, name=name)
+            paths.TABLE(experiment=experiment.folder, name=name)
             for name in tables
             if name in experiment.tables
         ),
@@ -29,7 +29,7 @@ def of_readings(experiment, readings):
     found = []
     for each, names in wanted:
         made = needs.made(each, *names)
-        found += [paths.TABLE(experiment=each.name, name=name) for name in made["tables"]]
+        found += [paths.TABLE(experiment=each.folder, name=name) for name in made["tables"]]
         found += [each.analysis_path(name) for name in made["analyses"]]
         for check in (check for name in names[1] for check in each.claims[name]["checks"]):
             if kinds.CHECKS[check["kind"]].inputs is inputs.TUNING:
@@ -39,7 +39,7 @@ def of_readings(experiment, readings):
 
 def checks(experiment, section):
     """Every check that decides the claims, or the defects, unless it names an analysis or a table which
-    this run does not have."""
+    this run does not have. Printed values are decided without one."""
     return [
         check
         for entry in experiment.values[section].values()
@@ -51,24 +51,33 @@ def checks(experiment, section):
 
 def of_checks(experiment, section, listed):
     """Files that these checks read. listed: the experiments of this run, which a check may name."""
-    found = {}
     decided_from = needs.of_checks(experiment, checks(experiment, section))  # draw by draw
-    decided_from |= needs.of_given(experiment, section)
-    found |= {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
+    found = {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
+    if reads_compared(experiment, section):
+        found[paths.COMPARED(experiment=experiment.folder)] = None
     for check in checks(experiment, section):
         made_of = kinds.CHECKS[check["kind"]].inputs
         found |= dict.fromkeys(made_of.files(experiment, check | check["options"]))
-        other = check["options"].get("experiment")
-        if other in listed:
-            found[paths.CELLS(experiment=other)] = None
+        named = options.named(kinds.CHECKS[check["kind"]].options, check["options"], options.Other)
+        found |= {paths.CELLS(experiment=other): None for other in named if other in listed}
     return list(found)
+
+
+def reads_compared(experiment, section):
+    """Whether entries of a section are decided by printed numbers beside ours."""
+    if section == "published" or any("given" in e for e in experiment.values[section].values()):
+        return True
+    return any(
+        options.named(kinds.CHECKS[check["kind"]].options, check["options"], options.Comparison)
+        for check in checks(experiment, section)
+    )
 
 
 def modules_of_checks(experiment, section):
     """Modules that these checks load by name: their own, and those of mechanisms."""
-    found = checks(experiment, section)
-    mechanisms = {c["options"]["mechanism"] for c in found if "mechanism" in c["options"]}
-    return sorted(
-        {kinds.CHECKS[check["kind"]].module for check in found}
-        | {MECHANISMS.module(name) for name in mechanisms}
-    )
+    found = set()
+    for check in checks(experiment, section):
+        kind = kinds.CHECKS[check["kind"]]
+        named = options.named(kind.options, check["options"], options.Mechanism)
+        found |= {kind.module, *map(MECHANISMS.module, named)}
+    return sorted(found)

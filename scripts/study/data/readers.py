@@ -29,6 +29,7 @@ FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a tabl
 MISSING = ("", "nan", "na", "n/a", "null")  # texts that are not labels
 DROPPED = "rows dropped"
 # What a guarantee takes as public if rows are dropped.
+BOTH = "that rows of both labels occur (data with one label are refused)"
 COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
 EMPTY = (*MISSING, "?")  # cells that are missing, if the configuration says what becomes of those
 
@@ -131,7 +132,7 @@ def label_pair(positive):
 
 
 def two_classes(labels, positive, where):
-    """+1 for labels that are `positive`, -1 for others. Both must occur.
+    """+1 for labels that are `positive`, -1 for others. Both must occur: `BOTH` is a premise of guarantees.
 
     Text is compared as text, true and false in any case, numbers by value: 1 is 1.0. If `positive` is a
     list, all labels in it are positive; if it is {"above": number}, all larger numbers.
@@ -236,6 +237,10 @@ def read_csv(
     counts = Counter() if counts is None else counts
     first = None  # the first file's columns
     blocks, labels = [], []
+    problem, empty = (
+        "",
+        {},
+    )  # the first problem; the columns with empty cells of which nothing is said
     for path in paths:
 
         def choose(known, path=path):
@@ -260,13 +265,23 @@ def read_csv(
                 X[np.arange(len(rows)), place + block.take(name, _category(known), int)] = 1.0
                 place += len(known)
             found = block.take(label, *((_number, float) if numbers else (_label, object)))
-            if block.problems:
-                raise ValueError(f"{path}: {min(block.problems)[1]}")
+            if block.problems and not problem:
+                problem = f"{path}: {min(block.problems)[1]}"
+                if not min(block.problems)[2]:
+                    raise ValueError(problem)
+            empty |= block.empty
             counts.update(block.counts)
             counts[DROPPED] += len(rows) - int(block.kept.sum())
             blocks.append(X if block.kept.all() else X[block.kept])
             labels.extend(found[block.kept].tolist())
         _check_rows(path, read, format.get("names"))
+    if problem:
+        # all at once, so that the entry needs one edit
+        rules = ", ".join(f"{name}: drop" for name in empty)
+        raise ValueError(
+            f"{problem}; `missing: {{{rules}}}` leaves out the rows without a value, and another value "
+            f"in place of `drop` fills them in"
+        )
     if not labels:
         raise ValueError(f"{path}: every row has a missing cell, so none is left")
     one_hot = [f"{name}={category}" for name in categories for category in categories[name]]
@@ -282,7 +297,7 @@ def _check_names(path, known, label, columns, categories, delimiter, names):
     columns = list(columns or [name for name in known if name != label and name not in categories])
     for name in [label, *columns, *categories]:
         if name not in known:
-            other = None if names else _other_delimiter(known, delimiter or ",", name)
+            other = None if names else other_delimiter(known, delimiter or ",", name)
             near = get_close_matches(name, known, n=1)
             if other:
                 said = f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
@@ -298,7 +313,7 @@ def _check_names(path, known, label, columns, categories, delimiter, names):
     return columns
 
 
-def _other_delimiter(known, delimiter, name):
+def other_delimiter(known, delimiter, name):
     """What separates a column's name from others in a header line, as YAML writes it; None if nothing."""
     for other in ",;\t|".replace(delimiter, ""):
         if name in [part.strip(' "') for part in delimiter.join(known).split(other)]:
@@ -326,7 +341,8 @@ class _Block:
         self.rows, self.columns, self.missing = rows, columns, missing
         self.kept = np.ones(len(rows), bool)
         self.counts = Counter()  # missing cells by column
-        self.problems = []  # (row, what is wrong with its cell)
+        self.problems = []  # (row, what is wrong with its cell, whether it is empty)
+        self.empty = {}  # columns with empty cells that no rule is about, in order
 
     def take(self, name, convert, dtype=float):
         """Convert a column's cells. `convert` is called once per distinct text; it raises ValueError."""
@@ -338,6 +354,7 @@ class _Block:
             cells = codes, ["" if np.isnan(cell) else repr(float(cell)) for cell in different]
         codes, texts = cells
         values, empty, wrong = [], np.zeros(len(texts), bool), {}
+        unsaid = set()
         for k, text in enumerate(map(str.strip, texts)):
             try:
                 values.append(convert(text))
@@ -346,11 +363,16 @@ class _Block:
                 values.append(convert(str(rule)) if empty[k] and rule != "drop" else dtype())
                 if not empty[k]:
                     wrong[k] = problem
+                if rule is None and text.lower() in EMPTY:
+                    unsaid.add(k)
         bad = np.isin(np.arange(len(texts)), list(wrong))[codes]
         if bad.any():
             row = int(bad.argmax())
-            problem = wrong[codes[row] % len(texts)]  # the code -1 stands for the last text
-            self.problems.append((row, f"column {name!r}, row {self.rows[row]}: {problem}"))
+            at = codes[row] % len(texts)  # the code -1 stands for the last text
+            text = f"column {name!r}, row {self.rows[row]}: {wrong[at]}"
+            self.problems.append((row, text, at in unsaid))
+        if unsaid and np.isin(codes % len(texts), list(unsaid)).any():
+            self.empty[name] = None
         if empty.any():
             self.counts[name] += int(empty[codes].sum())
             if rule == "drop":

@@ -1,7 +1,5 @@
 """A table, figure or analysis of an experiment, as its job sees it."""
 
-import importlib
-
 from study.configuration import kinds
 from study.configuration.experiment import Experiment
 
@@ -21,7 +19,7 @@ class Entry:
 
     def function(self):
         """The function that makes this kind of entry, from its own module."""
-        return getattr(importlib.import_module(self.kind.module), self.kind.function)
+        return self.kind.load()
 
     def inputs(self):
         """The argument that the function is given: see `study.configuration.inputs`."""

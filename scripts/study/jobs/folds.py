@@ -3,6 +3,7 @@
 import itertools
 import math
 from functools import cache, partial
+from itertools import product
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from study.data.prepared import Prepared
 
 def training_folds(arguments, *, first=None, in_blocks=False):
     """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation. If several
-    data sets were drawn, this is for each of them in turn.
+    data sets were drawn, or the rows are divided several times, this is for each of these in turn.
 
     first: only this many of them, None for all. in_blocks: whether the caller reads rows in blocks: see
     `Prepared.floats`.
@@ -77,11 +78,18 @@ def _has_test(arguments, data):
 
 def _splits(arguments, data):
     """(part, train, test) of every fold or simulation: a part of `Prepared`, and row numbers."""
-    for part in data.replicates:
-        again = (part,) if part else ()  # an axis of the seed
-        found = _simulations if arguments.simulations else _folds
+    found = _simulations if arguments.simulations else _folds
+    for part, division in _repetitions(arguments, data.replicates):
+        again = [f"division {division}"] * (division > 0) + [part] * bool(part)  # axes of the seed
         for train, test in found(arguments, data, *again):
             yield part, train, test
+
+
+def _repetitions(arguments, parts):
+    """(part, number of the division): data sets that were drawn alike are divided once each, other rows as
+    often as the experiment's `divisions` says."""
+    divisions = vars(arguments).get("divisions") or 1
+    return [(part, 0) for part in parts] if len(parts) > 1 else [*product(parts, range(divisions))]
 
 
 def _folds(arguments, data, *again):
@@ -112,9 +120,11 @@ def noise_axes(fresh, train_size, epsilon):
     return (f"n={train_size}", f"eps={canonical.epsilon(epsilon)}") if fresh else ()
 
 
-def draws_on_each(restarts, meta):
-    """How many draws of the noise each fold has: `restarts` shared among the data sets, rounded up."""
-    return -(-restarts // meta.get("data_replicates", 1))
+def draws_on_each(arguments, meta):
+    """How many draws of the noise each fold has: `restarts` shared among the data sets, or the divisions of
+    one, rounded up."""
+    parts = range(meta.get("data_replicates", 1))
+    return -(-arguments.restarts // len(_repetitions(arguments, parts)))
 
 
 def measure(meta, by="error"):

@@ -45,6 +45,7 @@ def add_data_arguments(parser, lam=True):
     split = parser.add_mutually_exclusive_group(required=True)
     split.add_argument("--folds", type=int)
     split.add_argument("--simulations", type=int)
+    parser.add_argument("--divisions", type=int, help="of rows that were not drawn several times")
     parser.add_argument("--whole", action="store_true", help="size counts rows before the folds")
     parser.add_argument("--zero", type=int, help="-1 or 1: the label that enters the loss as 0")
     parser.add_argument("--shared", action="store_true", help="all folds have the same draws")

@@ -1,16 +1,12 @@
 """Turns the run files of cells into one row per cell."""
 
 import math
-from functools import cache
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
-from dp import metrics
+from dp import intervals, metrics
 from study import paths
-
-CONFIDENCE = 0.95
 
 
 def read_cell(path):
@@ -25,7 +21,7 @@ def read_cell(path):
 
 
 def replicate_of(draws):
-    """For each draw the number of its data set or, if all draws are of one data set, of its fold."""
+    """For each draw the number of its data set, or division; of its fold, if there is only one of these."""
     several = "data_set" in draws and draws["data_set"].nunique() > 1
     return draws["data_set" if several else "fold"].to_numpy()
 
@@ -33,8 +29,8 @@ def replicate_of(draws):
 def interval_over(experiment, data_sets):
     """What the replicates of an interval are, in a word."""
     if data_sets > 1:
-        return "data sets"
-    return "folds" if "folds" in experiment.values else "simulations"
+        return experiment.repeated(data_sets)
+    return experiment.repetitions
 
 
 def summarise(draws):
@@ -99,17 +95,8 @@ def over_folds(values, fold, least=-math.inf, most=math.inf):
     counts = np.bincount(fold[there])
     sums = np.bincount(fold[there], weights=values[there])
     means = sums[counts > 0] / counts[counts > 0]
-    mean, sd = _mean(means), _sd(means)
-    if math.isnan(sd):
-        return mean, sd, math.nan, math.nan
-    half = _quantile(len(means) - 1) * sd / math.sqrt(len(means))
-    return mean, sd, max(least, mean - half), min(most, mean + half)
-
-
-@cache
-def _quantile(degrees):
-    """Student's t at the upper end of a two-sided interval."""
-    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
+    mean, sd, low, high = intervals.of_mean(means)
+    return mean, sd, max(low, least), min(high, most)
 
 
 def _status(status, ok):
@@ -130,7 +117,7 @@ def cells_frame(experiment, cells):
 def results_frame(experiment, cells):
     """The cells' rows of results.csv. The column of a varied option has text, NaN if a method lacks it."""
     text = {name: str for name in experiment.varied() if name != "lambda"}
-    path = paths.CELLS(experiment=experiment.name)
+    path = paths.CELLS(experiment=experiment.folder)
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=text)
     keys = ["dataset", "method", "train_size", "epsilon"]
     wanted = pd.DataFrame(cells, columns=keys)

@@ -1,0 +1,105 @@
+"""What Chaudhuri and Monteleoni (2008) alone claim: bounds against each other, and cost along lambda."""
+
+import itertools
+import math
+
+from checks.paired import fold_means, interval
+from checks.results import Missing
+from checks.statements import Outcome
+from dp import excess_risk
+from study.configuration.inputs import NOTHING, RESULTS
+from study.configuration.kinds import check
+from study.configuration.options import Method, Options, Point
+
+
+class BoundRatio(Options):
+    first: str
+    second: str
+    lambdas: list
+    at_least: float = -math.inf
+    at_most: float = math.inf
+
+
+@check(NOTHING, BoundRatio)
+def bound_ratio(results, *, first, second, lambdas, at_least, at_most):
+    """One bound of `dp.excess_risk` over another lies in [at_least, at_most] at every one of the `lambdas`.
+
+    Rows, columns, epsilon and delta are those of the source's simulations: in the ratio they cancel.
+    """
+    at = {"n": 14000, "d": 10, "epsilon": 0.1, "delta": 0.1}
+    bounds = [excess_risk.BOUNDS[name] for name in (first, second)]
+    found = {lam: bounds[0](lam=lam, **at) / bounds[1](lam=lam, **at) for lam in lambdas}
+    values = ", ".join(f"{ratio:.4g} at lambda = {lam:g}" for lam, ratio in found.items())
+    low, high = min(found.values()), max(found.values())
+    threshold = at_least if math.isfinite(at_least) else at_most
+    number = low if math.isfinite(at_least) else high
+    return Outcome(
+        at_least <= low and high <= at_most, f"{first}/{second}: {values}", number, threshold
+    )
+
+
+class NeverLower(Options):
+    norms: list
+    losses: list
+    epsilons: list
+    dimensions: list
+    delta: float
+
+
+@check(NOTHING, NeverLower)
+def never_lower(results, *, norms, losses, epsilons, dimensions, delta):
+    """Theorem 5's number of rows is never below theorem 4's, for every combination of these values and the
+    same constant. norms: of the classifier that both are compared with. losses: those beyond its own."""
+    ratios = []
+    for norm, loss, epsilon, d in itertools.product(norms, losses, epsilons, dimensions):
+        given = {"norm": norm, "loss": loss, "epsilon": epsilon, "d": d, "delta": delta}
+        ratios.append(excess_risk.cm08_theorem_5(**given) / excess_risk.cm08_theorem_4(**given))
+    equal = sum(ratio == 1 for ratio in ratios)
+    text = (
+        f"theorem 5's bound is {min(ratios):.4g} to {max(ratios):.4g} times theorem 4's over "
+        f"{len(ratios)} combinations, and the same in {equal} of them"
+    )
+    return Outcome(min(ratios) >= 1, text, min(ratios), 1.0)
+
+
+class DegradesLess(Point):
+    first: list[Method]
+    second: list[Method]
+    without: list[Method]
+
+
+@check(RESULTS, DegradesLess)
+def degrades_less(results, *, first, second, without, **where):
+    """As lambda falls, the methods `first` lose less to privacy than the methods `second`.
+
+    Each list has one method per lambda, the largest first. What privacy costs is the error beyond that of
+    the method of `without` at the same lambda, and what a fall of lambda costs is the rise of this cost
+    since the first lambda. The claim holds if at every later lambda the 95 % interval of the difference
+    between the two rises, fold by fold, lies below zero on every data set; it fails if one lies above.
+    """
+    frame = results.cells(methods=[*first, *second, *without], **where)
+    verdicts, texts, worst = [], [], -math.inf
+    for dataset, part in frame.groupby("dataset", sort=False):
+        rows = {row["method"]: row for row in part.to_dict("records")}
+        if set(first + second + without) - rows.keys():
+            raise Missing(f"this run lacks a lambda of these methods on {dataset}")
+        means = {name: fold_means(results, row, "error_mean") for name, row in rows.items()}
+        if any(each is None for each in means.values()):
+            raise Missing(f"there are no single draws of these methods on {dataset}")
+        costs = [
+            [means[name] - means[base] for name, base in zip(side, without, strict=True)]
+            for side in (first, second)
+        ]
+        for k in range(1, len(without)):
+            rises = [cost[k] - cost[0] for cost in costs]
+            gap, low, high = interval(rises[0] - rises[1])
+            verdicts.append(True if high < 0 else False if low > 0 else None)
+            worst = max(worst, gap)
+            texts.append(
+                f"{dataset}, lambda = {rows[without[k]]['lambda']:g}: {rises[0].mean():.4g} against "
+                f"{rises[1].mean():.4g}, difference {gap:.4g} [{low:.4g}, {high:.4g}]"
+            )
+    if not verdicts:
+        raise Missing("this run has none of these methods")
+    holds = False if False in verdicts else None if None in verdicts else True
+    return Outcome(holds, "rise of what privacy costs: " + "; ".join(texts), worst, 0.0)

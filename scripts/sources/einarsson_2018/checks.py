@@ -1,0 +1,56 @@
+"""What only the claims of Einarsson (2018) need: what steps cost against what noise costs."""
+
+import math
+
+from checks.paired import fold_means, interval
+from checks.results import Missing
+from checks.statements import Outcome
+from study import canonical
+from study.configuration.inputs import RESULTS
+from study.configuration.kinds import check
+from study.configuration.options import Method, Options, Sweeps
+
+
+class StepsCostMore(Options):
+    solved: Method
+    noiseless: Method
+    private: Method
+    epsilons: list
+    sweep: Sweeps | None = None
+
+
+@check(RESULTS, StepsCostMore)
+def steps_cost_more(results, *, solved, noiseless, private, epsilons, sweep):
+    """At the largest training size, the steps of a descent cost more than its noise at these `epsilons`.
+
+    The steps cost what the descent without noise (`noiseless`) loses against the minimiser (`solved`), the
+    noise what it adds to that (`private`). It holds if the 95 % interval of the difference, simulation by
+    simulation, lies above zero on every data set, and fails if one lies below. The text has every epsilon.
+    """
+    frame = results.cells(
+        methods=[solved, noiseless, private], sweep=sweep, train_size="largest"
+    ).sort_values("epsilon")
+    verdicts, texts, least = [], [], math.inf
+    for dataset, rows in frame.groupby("dataset", sort=False):
+        cells = {(row["method"], row["epsilon"]): row for row in rows.to_dict("records")}
+        found = {key: fold_means(results, row, "error_mean") for key, row in cells.items()}
+        base, end = found.get((noiseless, math.inf)), found.get((solved, math.inf))
+        if base is None or end is None:
+            continue
+        steps, low, high = interval(base - end)
+        texts.append(f"{dataset}: the steps cost {steps:.4g} [{low:.4g}, {high:.4g}]")
+        for (method, epsilon), errors in found.items():
+            if method != private or errors is None:
+                continue
+            noise, low, high = interval(errors - base)
+            gap, least_gap, most = interval((base - end) - (errors - base))
+            texts.append(
+                f"the noise at epsilon = {canonical.epsilon(epsilon)} {noise:.4g} [{low:.4g}, {high:.4g}]"
+            )
+            if any(math.isclose(epsilon, wanted) for wanted in epsilons):
+                verdicts.append(True if least_gap > 0 else False if most < 0 else None)
+                least = min(least, gap)
+    if not verdicts:
+        raise Missing("this run lacks one of these methods, or its single draws")
+    holds = False if False in verdicts else None if None in verdicts else True
+    return Outcome(holds, "; ".join(texts), least, 0.0)

@@ -1,0 +1,73 @@
+"""Training accuracy with and without pre-training, and what pre-training adds."""
+
+import math
+
+from study.canonical import epsilon
+from study.configuration import printed_values
+from study.configuration.inputs import CELLS
+from study.configuration.kinds import table
+from study.configuration.options import Comparison, Method, Options
+
+COLUMNS = (
+    *("dataset", "epsilon", "plain", "plain_low", "plain_high", "pretrained", "pretrained_low"),
+    *("pretrained_high", "enhancement", "public_only", "converged", "test_plain"),
+    *("test_pretrained", "draws"),
+    *("published_plain", "published_pretrained", "published_enhancement", "comparison"),
+)
+
+
+def by_column(experiment, name, ran):
+    """plain, pretrained -> epsilon (infinite: without privacy) -> the printed percentage. ran: a frame of
+    methods and training sizes."""
+    found = {"plain": {}, "pretrained": {}}
+    for value in printed_values.values(experiment, name, ran):
+        started = experiment.methods[value.method]["options"].get("pretrain")
+        epsilon = math.inf if value.epsilon is None else value.epsilon
+        found["pretrained" if started else "plain"][epsilon] = value.value
+    return found
+
+
+class Columns(Options):
+    plain: list[Method] = []
+    pretrained: list[Method] = []
+    public_only: Method | None = None
+    converged: Method | None = None
+    published: Comparison | None = None
+
+
+@table(CELLS, Columns)
+def pretraining(experiment, spec, frame):
+    """One row per epsilon (infinite: without privacy), in percent of the training rows.
+
+    options["plain"], options["pretrained"]: the methods of the two columns. options["public_only"],
+    options["converged"]: one method each without privacy, the same in all rows. If published values stand
+    beside ours, comparison is "calibrated": data and steps were fitted to that very table, including its
+    private accuracies. So nothing here counts as a reproduction, not even its shape.
+    """
+    options = spec["options"]
+    printed = by_column(experiment, options["published"], frame)
+    rows = []
+    levels = {
+        row.method: 100 * (1 - row.train_error_mean)
+        for row in frame[frame["epsilon"] == math.inf].itertuples()
+    }
+    baselines = [levels.get(options[name], math.nan) for name in ("public_only", "converged")]
+    sides = [frame[frame["method"].isin(options[side])] for side in ("plain", "pretrained")]
+    joined = sides[0].merge(sides[1], on=["dataset", "epsilon", "train_size"], suffixes=("", "_p"))
+    for cell in joined.sort_values("epsilon").itertuples():
+        plain, pretrained = 100 * (1 - cell.train_error_mean), 100 * (1 - cell.train_error_mean_p)
+        theirs = [printed[side].get(cell.epsilon, math.nan) for side in ("plain", "pretrained")]
+        rows.append(
+            (
+                *(cell.dataset, epsilon(cell.epsilon)),
+                *(plain, 100 * (1 - cell.train_error_high), 100 * (1 - cell.train_error_low)),
+                *(pretrained, 100 * (1 - cell.train_error_high_p)),
+                *(100 * (1 - cell.train_error_low_p), pretrained - plain),
+                *baselines,
+                *(100 * (1 - cell.error_mean), 100 * (1 - cell.error_mean_p)),
+                cell.folds * cell.restarts,
+                *(*theirs, theirs[1] - theirs[0]),
+                "calibrated" if not math.isnan(theirs[0]) else "",
+            )
+        )
+    return COLUMNS, rows

@@ -1,0 +1,126 @@
+"""Accuracy against epsilon in panels of a few methods, with two lines to compare it with."""
+
+import numpy as np
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from plots import style
+from study.configuration import printed_values
+from study.configuration.experiment import data_path
+from study.configuration.inputs import CELLS
+from study.configuration.kinds import figure
+from study.configuration.options import Comparison, Method, Options
+from study.jobs.files import read_json
+
+MAJORITY = "#777777"
+
+
+class AccuracyPanels(Options):
+    panels: dict[str, list[Method]] = {}
+    baseline: Method | None = None
+    published: Comparison | None = None
+    printed_of: str | None = None
+    printed_by: dict[str, Method] = {}
+
+
+@figure(CELLS, AccuracyPanels, describes_data=True)
+def accuracy_panels(experiment, spec, frame):
+    """Mean accuracy with 95 % intervals against epsilon, one panel per group of methods.
+
+    Every panel has the accuracy of always answering with the larger class, and the baseline without
+    privacy. Values that the source printed are hollow markers with its sd as bars, beside the method that
+    regenerates them. If options["printed_of"] names another data set (the same rows, prepared differently),
+    they are those of that data set. options["panels"]: title -> methods. options["printed_by"]: method ->
+    the method whose printed values stand beside it too.
+    """
+    (dataset,) = frame["dataset"].unique()
+    counts = read_json(data_path(dataset, "json"))["class_counts"].values()
+    panels = spec["options"]["panels"]
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    fig, grid = style.figure(
+        5.2 * columns, 3.9 * rows, nrows=rows, ncols=columns, sharey=True, squeeze=False
+    )
+    printed = {}  # method -> where it stands -> value
+    for value in printed_values.values(experiment, spec["options"]["published"], frame):
+        if value.dataset == (spec["options"]["printed_of"] or dataset):
+            printed.setdefault(value.method, {})[value.path] = value
+    drawn = set()  # each printed value is drawn once, beside the first method that regenerates it
+    for axes, (title, methods) in zip(grid.flat, panels.items(), strict=False):
+        baseline = spec["options"]["baseline"]
+        _panel(axes, experiment, frame, methods, baseline, max(counts) / sum(counts))
+        for method in methods:
+            again = spec["options"]["printed_by"].get(method)
+            own = printed.get(again or method, {})
+            new = own.keys() - (() if again else drawn)
+            if new:
+                drawn |= new
+                _printed(axes, experiment, method, [own[path] for path in sorted(new)])
+        axes.set_title(title, loc="left", fontsize="medium")
+        axes.legend(fontsize="small", loc="lower right")
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[-1]:
+        axes.set_xlabel(r"privacy parameter $\varepsilon$ (smaller is more private)")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("test accuracy")
+    note = style.replicates(experiment, frame).replace("\n", " ")
+    fig.suptitle(f"{spec['title']}\n{note}", fontsize="large")
+    return fig
+
+
+def _panel(axes, experiment, frame, methods, baseline, majority):
+    private = np.sort(frame.loc[np.isfinite(frame["epsilon"]), "epsilon"].unique())
+    ends = np.array([private.min() / 1.6, private.max() * 1.6])
+    looks = style.looks({method: experiment.methods[method] for method in methods})
+    axes.axhline(majority, color=MAJORITY, linewidth=1, label=f"majority class, {majority:.3f}")
+    base = frame[frame["method"] == baseline]["error_mean"]
+    if baseline not in methods and len(base):
+        look = style.looks({baseline: experiment.methods[baseline]})[baseline]
+        axes.plot(ends, 1 - np.repeat(base.to_numpy()[:1], 2), **look)
+    for position, (method, look) in enumerate(looks.items()):
+        rows = frame[frame["method"] == method].sort_values("epsilon")
+        if rows.empty:
+            continue
+        y, low, high = (
+            1 - rows[column].to_numpy() for column in ("error_mean", "error_high", "error_low")
+        )
+        if not experiment.methods[method]["private"]:
+            axes.plot(ends, np.repeat(y[:1], 2), **look | {"marker": ""})
+            continue
+        # Points are moved a little sideways, so that error bars do not hide one another.
+        x = rows["epsilon"].to_numpy() * 1.07 ** (position - (len(looks) - 1) / 2)
+        axes.errorbar(x, y, yerr=(y - low, high - y), capsize=2, elinewidth=1, **look)
+    axes.set_xscale("log")
+    axes.set_xlim(*ends)
+    axes.set_ylim(0.0, 1.02)
+    axes.xaxis.set_major_locator(LogLocator(numticks=20))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _printed(axes, experiment, method, values):
+    # The method's colour in this panel, in which variants of a mechanism have spare colours.
+    look = style.looks({method: experiment.methods[method]})[method]
+    drawn = {container.get_label(): container for container in axes.containers}
+    colour = drawn[look["label"]].lines[0].get_color() if look["label"] in drawn else look["color"]
+    if values[0].epsilon is None:  # without privacy, a level with its standard deviation
+        (level,) = values
+        label = "published: without privacy"
+        axes.axhline(level.value, color=colour, linestyle=(0, (1, 1.5)), linewidth=1.2, label=label)
+        low, high = level.value - (level.sd or 0), level.value + (level.sd or 0)
+        axes.axhspan(low, high, color=colour, alpha=0.12, linewidth=0)
+        return
+    epsilons, means, sds = np.array([(v.epsilon, v.value, v.sd) for v in values], dtype=float).T
+    axes.errorbar(
+        *(epsilons * 1.25, means),
+        yerr=sds,
+        linestyle="",
+        marker="D",
+        markersize=6,
+        markerfacecolor="white",
+        color=colour,
+        capsize=2,
+        elinewidth=0.8,
+        alpha=0.8,
+        label=f"published: {look['label'].split(',')[0]}",
+    )

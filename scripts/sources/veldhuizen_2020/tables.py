@@ -1,0 +1,81 @@
+"""Tables of Veldhuizen (2020)."""
+
+import math
+
+import pandas as pd
+
+from study.canonical import epsilon
+from study.configuration import printed_values
+from study.configuration.inputs import ANALYSIS, CELLS
+from study.configuration.kinds import table
+from study.configuration.options import Comparison, Options
+
+# Test error of every cell beside the value that the source printed.
+
+
+COLUMNS = (
+    *("dataset", "method", "train_size", "epsilon", "error_mean", "error_low", "error_high"),
+    *("error_sd_folds", "error_sd", "published", "difference", "closest", "status"),
+)
+
+
+class PublishedErrors(Options):
+    published: Comparison | None = None
+
+
+@table(CELLS, PublishedErrors)
+def published_errors(experiment, spec, frame):
+    """One row per cell. difference: ours minus the printed value. closest: 1 at the epsilon whose error
+    is nearest to it, 0 at the others; all three are empty where the source printed nothing.
+
+    If the source does not state the epsilon of its table, the printed value stands beside every epsilon,
+    and `closest` shows which one it implies.
+    """
+    printed = {
+        (value.dataset, value.method, value.train_size): value.value
+        for value in printed_values.values(experiment, spec["options"]["published"], frame)
+    }
+    rows = []
+    for at, cells in frame.groupby(["dataset", "method", "train_size"], sort=False):
+        value = printed.get(at, math.nan)
+        cells = cells.assign(published=value, difference=cells["error_mean"] - value)
+        distance = cells["difference"].abs()
+        cells["closest"] = "" if distance.isna().all() else (distance == distance.min()).astype(int)
+        cells["epsilon"] = cells["epsilon"].map(epsilon)
+        rows += cells[list(COLUMNS)].itertuples(index=False)
+    return COLUMNS, rows
+
+
+# Seconds per fit, and how they compare with plain logistic regression.
+
+
+SECONDS = (
+    *("dataset", "procedure", "draws", "mode", "seconds_per_fit", "fastest", "slowest"),
+    *("times_plain", "times_scikit_learn"),
+)
+
+
+@table(ANALYSIS)
+def timing(experiment, spec, path):
+    """One row per data set, procedure and mode: median, least and largest seconds per fit, and the least
+    as a multiple of that of `plain`, this project's certified fit without privacy, and of
+    `scikit_learn`, that library's LogisticRegression as it comes.
+
+    Multiples are of the least seconds, because other work on the machine adds to the others.
+    """
+    raw = pd.read_csv(path)
+    rows = []
+    for dataset, of_dataset in raw.groupby("dataset", sort=False):
+        groups = of_dataset.groupby(["procedure", "draws"], sort=False)["seconds"]
+        per_fit = {key: seconds / key[1] for key, seconds in groups}
+        plain, library = (per_fit[name, 1].min() for name in ("plain", "scikit_learn"))
+        for (procedure, draws), seconds in per_fit.items():
+            least = seconds.min()
+            rows.append(
+                (
+                    *(dataset, procedure, draws),
+                    "one fit at a time" if draws == 1 else "batched",
+                    *(seconds.median(), least, seconds.max(), least / plain, least / library),
+                )
+            )
+    return SECONDS, rows

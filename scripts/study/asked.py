@@ -1,0 +1,82 @@
+"""What a run of Snakemake was asked for, and the nearest name of what there is not."""
+
+import os
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+
+from study import paths
+from study.configuration.validation import nearest
+
+PROFILES = "workflow/profiles"
+
+
+def arguments():
+    """The arguments of this Snakemake, read by its own parser; None if another program runs it."""
+    from snakemake.cli import get_argument_parser
+
+    if "snakemake" not in {part.removesuffix(".py") for part in Path(sys.argv[0]).parts[-2:]}:
+        return None
+    try:
+        return get_argument_parser().parse_args(sys.argv[1:])
+    except (Exception, SystemExit):  # it has accepted them, so this is no fault of theirs
+        return None
+
+
+def experiments(given, available, root):
+    """Names of the experiments that all targets are of; None if another one may be needed.
+
+    given: see `arguments`. available: every experiment. root: the folder of all results.
+    """
+    # options that name rules, or list all of them
+    others = ("forcerun", "until", "omit_from", "prioritize", "batch", "list_rules")
+    if given is None or any(getattr(given, option, None) for option in others):
+        return None
+    found = set()
+    for target in given.targets:
+        path = Path(os.path.normpath(target))
+        below = path.relative_to(root).parts if path.is_relative_to(root) else ()
+        found.add(target if target in available else "".join(below[:1]))
+    return found if found and found <= {*available} else None
+
+
+def no_profile(given, directory=None):
+    """Why there is no workflow profile of this name, "" if there is. Snakemake would run without it.
+
+    directory: that of the run, if it is not the folder in which Snakemake was started. Then nothing is said
+    of a relative path, because that is relative to the latter, which is not known any more.
+    """
+    if given in (None, "none") or any(Path(place, given).exists() for place in ("", "profiles")):
+        return ""
+    if directory and not Path(given).is_absolute():
+        return ""
+    shipped = sorted(path.name for path in (paths.HOME / PROFILES).glob("*"))
+    near = get_close_matches(Path(given).name, shipped, n=1)
+    folder = str(paths.HOME / PROFILES) if paths.in_study() else PROFILES
+    if near:
+        return f"no profile {given!r}; did you mean {f'{folder}/{near[0]}'!r}?"
+    return f"no profile {given!r} (there are, in {folder}: {', '.join(shipped)})"
+
+
+def no_target(target, rules, files, made):
+    """Why this is no target, "" if it is one.
+
+    rules: names of rules that are targets. files: result files by their folder, for those folders whose
+    files are all known, and below "" some others. made: whether some rule makes a file of this name.
+    """
+    path = os.path.normpath(target)
+    if target in rules or Path(target).exists():
+        return ""
+    known = [file for folder in files for file in files[folder]]
+    folder = next((each for each in files if each and Path(path).is_relative_to(each)), None)
+    if path in known or (made and folder is None):
+        return ""
+    if folder:
+        return f"no target {target!r}{nearest(path, files[folder])}"
+    # a figure or table by its name alone
+    alike = [file for file in known if Path(file).stem == Path(path).stem]
+    if "/" in path and not alike:
+        alike = get_close_matches(path, known, n=1)
+    if alike:
+        return f"no target {target!r}; did you mean {get_close_matches(path, alike, 1, 0)[0]!r}?"
+    return f"no target {target!r}{nearest(path, sorted(rules))}"

@@ -1,0 +1,49 @@
+"""Refuses options that do not fit their class: see `study.configuration.options`."""
+
+from types import UnionType
+from typing import NewType, Union, get_args, get_origin
+
+from study.configuration.options import REQUIRED, Rows, fields
+from study.configuration.validation import kind_of, nearest, wrong_type
+
+
+def check(options, given, known, fail):
+    """Refuse options that a class does not have, values of a wrong type, and names that do not exist.
+
+    known: type -> (valid names, what they are). fail: a function of an option's place below the options,
+    such as ".panels.first", and of a text; returns the error to be raised.
+    """
+    found = fields(options)
+    for name in given:
+        if name not in found:
+            raise fail("", f"no option {name!r}{nearest(name, list(found))}")
+    for name, each in found.items():
+        if each.default is REQUIRED and name not in given:
+            raise fail("", f"the option {name!r} is missing")
+    for name, value in given.items():
+        _fits(value, found[name].type, known, lambda text, at="": fail(at, text), f".{name}")
+
+
+def _fits(value, kind, known, fail, place):
+    """Raise unless a value has a type and, if that names things, is `known`."""
+    expected = []
+    for part in get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,):
+        example = {Rows: {}}.get(part, "") if isinstance(part, NewType) else _origin(part)()
+        if kind_of(example) == kind_of(value):
+            if part in known and value not in known[part][0]:
+                valid, what = known[part]
+                raise fail(f"no {what} {value!r}{nearest(value, list(valid))}", place)
+            if _origin(part) is list and get_args(part):
+                for item in value:
+                    _fits(item, *get_args(part), known, fail, place)
+            if _origin(part) is dict and get_args(part):
+                for key, item in value.items():
+                    _fits(item, get_args(part)[1], known, fail, f"{place}.{key}")
+            return
+        expected.append(kind_of(example))
+    wanted = " or ".join(word for word in dict.fromkeys(expected) if word != "null")
+    raise fail(wrong_type(wanted, value), place)
+
+
+def _origin(kind):
+    return get_origin(kind) or kind

@@ -1,0 +1,97 @@
+"""Options of kinds: classes whose fields have types that say what an option names, and their defaults.
+
+    class LowerThan(Options):
+        lower: Method          # must be given, and names a method of the experiment
+        share: float = 1.0
+
+A field whose name is a word of Python's has a `_` after it.
+"""
+
+from types import UnionType
+from typing import NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
+
+Method = NewType("Method", str)  # of the experiment
+Sweep = NewType("Sweep", str)
+DataSet = NewType("DataSet", str)
+Comparison = NewType("Comparison", str)  # an entry of its `published` section
+Other = NewType("Other", str)  # another experiment
+OtherMethod = NewType("OtherMethod", str)  # of that one
+Mechanism = NewType("Mechanism", str)
+Printed = NewType("Printed", str)  # a number's path in the source
+PrintedAxis = NewType("PrintedAxis", str)  # the path of an axis' two ends
+End = NewType("End", str)  # "smallest" or "largest"
+Axis = NewType("Axis", str)  # "epsilon" or "train_size"
+Procedure = NewType("Procedure", str)  # that an analysis timed: a method, or another name
+Rows = NewType("Rows", dict)  # column of a table -> values; those of "method" are methods
+
+Methods = Method | list[Method]
+Sweeps = Sweep | list[Sweep]
+DataSets = DataSet | list[DataSet]
+At = float | list[float] | End
+
+REQUIRED = object()
+
+
+class Options:
+    """Base of the classes: a kind's options are the fields of its class and of that class's bases."""
+
+
+class Place(Options):
+    """Options that a check hands on to `Results.cells`, if it chooses the other options itself."""
+
+    sweep: Sweeps | None = None
+    datasets: DataSets | None = None
+    train_size: At | None = None
+
+
+class Point(Place):
+    epsilon: At | None = None
+
+
+class Cells(Point):
+    methods: Methods | None = None
+
+
+class Field(NamedTuple):
+    """One option. default: `REQUIRED` if it must be given."""
+
+    type: object
+    default: object = REQUIRED
+
+
+def fields(options):
+    """Name -> `Field` of a class of options, those of its bases first."""
+    types = get_type_hints(options)
+    return {
+        name.removesuffix("_"): Field(each, getattr(options, name, REQUIRED))
+        for name, each in types.items()
+    }
+
+
+def defaults(options):
+    """Name -> default of the options that need not be given."""
+    return {k: each.default for k, each in fields(options).items() if each.default is not REQUIRED}
+
+
+def named(options, given, *what):
+    """The names that `given` has in the fields of one of these types, at any depth and each once."""
+    found = {}
+    for option, each in fields(options).items():
+        found |= dict.fromkeys(_names(given.get(option), each.type, what))
+    return list(found)
+
+
+def _names(value, kind, what):
+    if value is None:
+        return []
+    if kind in what:
+        if kind is Rows:
+            value = value.get("method", ())
+        return value if isinstance(value, list) else [value]
+    if get_origin(kind) in (Union, UnionType):
+        return [name for part in get_args(kind) for name in _names(value, part, what)]
+    if get_origin(kind) is list and isinstance(value, list):
+        return [name for item in value for name in _names(item, *get_args(kind), what)]
+    if get_origin(kind) is dict and isinstance(value, dict):
+        return [n for item in value.values() for n in _names(item, get_args(kind)[1], what)]
+    return []

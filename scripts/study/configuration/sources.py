@@ -1,0 +1,197 @@
+"""Sources and experiments: which files hold them, and what a source's file says of its experiments.
+
+config/sources/<key>/ holds source.yaml, printed.yaml and, in all other files, experiments. Experiments of
+no source are in config/experiments/. A study has the same folders.
+"""
+
+from pathlib import Path
+
+from study import facts, paths
+from study.configuration.validation import (
+    ConfigError,
+    nearest,
+    problem,
+    read_yaml,
+    validate,
+    wrong_type,
+)
+
+OTHERS = ("source", "printed")  # files of a source's folder that are no experiments
+
+
+def experiment_files():
+    """Name -> file of every experiment, except templates: those whose names begin with a dot or _.
+
+    A study's own file takes the place of a shipped one with the same name. Raises ConfigError if two others
+    have the same name.
+    """
+    found = {}
+    for path in paths.configuration("experiments/*.yaml", "sources/*/*.yaml"):
+        of_source = paths.source_of(path)
+        if path.name[0] in "._" or (of_source and (path.stem in OTHERS or of_source[0] in "._")):
+            continue
+        other = found.get(path.stem)
+        if other and _root(other) == _root(path):
+            raise problem(
+                path, "", f"the name {path.stem!r} is taken by {other}: rename one of them"
+            )
+        found[path.stem] = path
+    return dict(sorted(found.items(), key=lambda each: (_root(each[1]) == Path("config"), each[0])))
+
+
+def _root(path):
+    return path.parents[2 if paths.source_of(path) else 1]
+
+
+def load(experiments=None):
+    """Key -> `study.facts.Source` of every source, or of those that these experiments name (the result of
+    `experiments`). Raises ConfigError."""
+    sources, files = {}, facts.files()
+    if experiments is not None:
+        named = [value.get("source") for value, *_ in experiments.values()]
+        files = {key: path for key, path in files.items() if key in named}
+    for key, path in files.items():
+        values = validate(read_yaml(path), "source", str(path))
+        if values["key"] != key:
+            named = "folder" if paths.source_of(path) else "file"
+            raise ConfigError(f"{path}: key: must be {key!r}, the {named}'s name")
+        for section in ("claims", "defects"):
+            ids = [entry["id"] for entry in values[section]]
+            if len(set(ids)) < len(ids):
+                twice = next(name for name in ids if ids.count(name) > 1)
+                raise ConfigError(f"{path}: {section}: duplicate id {twice!r}")
+        try:
+            values = facts.with_tables(values, path.parent)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        for name, table in values["tables"].items():
+            if isinstance(table, str):
+                raise ConfigError(
+                    f"{path}: tables.{name}: {table!r} is neither a number nor a .csv file"
+                )
+        sources[key] = facts.Source(key, values["short"], values)
+    return sources
+
+
+def experiments(names=None):
+    """Name -> (configuration, sizes, where) of every experiment, or of these: its file's, with what its
+    source's file adds.
+
+    sizes: name -> changes of the configuration, merged as `settings` are. where: a function from a key's
+    parts to the name of the file that the key comes from. Raises ConfigError.
+    """
+    available, found = experiment_files(), {}
+    names = [name for name in available if names is None or name in names]
+    values = {name: read_yaml(available[name]) for name in names}
+    files = facts.files()
+    if len(names) < len(available):
+        named = [value.get("source") for value in values.values()]
+        files = {key: path for key, path in files.items() if key in named}
+    given = _given(available, files)
+    for name, value in values.items():
+        path = available[name]
+        sizes = value.pop("sizes", {})
+        if not isinstance(sizes, dict):
+            raise problem(path, "sizes", wrong_type("a mapping", sizes))
+        for size, changes in sizes.items():
+            if not isinstance(changes, dict):
+                raise problem(path, f"sizes.{size}", wrong_type("a mapping", changes))
+        source = value.get("source")  # the schema refuses what is no text
+        known = (source, name) if isinstance(source, str) else None
+        file, sections = given.get(known, (path, {}))
+        found[name] = (_with(value, sections), sizes, _where(path, file, sections))
+    for (key, name), (file, _) in given.items():
+        if name in found and found[name][0].get("source") != key:
+            raise problem(file, "", f"{name!r} names another source than {key!r}")
+    return found
+
+
+def concerned(names):
+    """These experiments, and those whose results decide their claims and defects."""
+    found, waiting = {}, {*names}
+    available = experiment_files()
+    while waiting:
+        added = experiments(waiting)
+        found |= added
+        words = [
+            _words([value.get("claims"), value.get("defects")]) for value, *_ in added.values()
+        ]
+        waiting = set().union(*words) & available.keys() - found.keys()
+    return found
+
+
+def _words(value):
+    """Every text in a value."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return set().union(*map(_words, value))
+    return {value} if isinstance(value, str) else set()
+
+
+def _with(value, sections):
+    """An experiment's configuration with the sections that its source's file adds."""
+    value = dict(value)
+    for section, entries in sections.items():
+        own = value.get(section, type(entries)())
+        if isinstance(own, type(entries)):  # the schema refuses others
+            value[section] = entries | own if isinstance(own, dict) else entries + own
+    return value
+
+
+def _where(path, file, sections):
+    """Where a key comes from: the experiment's own file, or that of its source."""
+
+    def where(parts=()):
+        below = sections.get(parts[0]) if parts else None
+        from_source = isinstance(below, list) or (below and parts[1:2] and parts[1] in below)
+        return str(file if from_source else path)
+
+    return where
+
+
+def _given(available, files):
+    """(source, experiment) -> (the source's file, section -> what it adds to the experiment).
+
+    available: every experiment's file. files: the file of every source that is read.
+    """
+    found = {}
+    for key, path in files.items():
+        values = read_yaml(path)
+        own = [name for name, file in available.items() if paths.source_of(file) == key]
+
+        def add(entry, place, section, name, content, key=key, path=path, own=own):
+            experiment = entry.get("experiment") or (own[0] if len(own) == 1 else None)
+            if not isinstance(name, str) or not isinstance(experiment, str | None):
+                return
+            if experiment is None:
+                text = "the key 'experiment' is missing: it says which one decides this"
+                raise problem(path, place, text)
+            if experiment not in available:
+                near = nearest(experiment, list(available))
+                raise problem(path, place, f"no experiment {experiment!r}{near}")
+            sections = found.setdefault((key, experiment), (path, {}))[1]
+            sections.setdefault(section, {})[name] = content
+
+        # What has a wrong type is refused by `load`.
+        for section in ("claims", "defects"):
+            for entry in _listed(values.get(section)):
+                if isinstance(entry, dict) and {"experiment", *facts.DECIDES} & entry.keys():
+                    decides = {k: v for k, v in entry.items() if k in facts.DECIDES}
+                    place = f"{section}.{entry.get('id')}"
+                    add(entry, place, section, entry.get("id"), decides)
+        readings = values.get("readings")
+        for name, entry in (readings if isinstance(readings, dict) else {}).items():
+            if isinstance(entry, dict):
+                content = {k: v for k, v in entry.items() if k != "experiment"}
+                add(entry, f"readings.{name}", "readings", name, content)
+        for labels in _listed(values.get("together")):
+            first = str(next(iter(_listed(labels)), "")).partition(".")[0]
+            for (source, _), (_, sections) in found.items():
+                if source == key and first in sections.get("readings", ()):
+                    sections.setdefault("together", []).append(labels)
+    return found
+
+
+def _listed(value):
+    return value if isinstance(value, list) else []

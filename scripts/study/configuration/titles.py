@@ -1,0 +1,66 @@
+"""Numbers in the titles of tables, figures and analyses: they come from the cells, as overlays have them.
+
+`{train_size}` and `{epsilon}` in a title stand for the training sizes and finite epsilons of the entry's
+cells, `{data}` for the names of its data sets as far as their first comma, and any other name for the
+entry's own option, or that of the analysis it shows.
+"""
+
+import re
+
+from study import canonical
+from study.configuration.validation import nearest
+
+# Braces of TeX follow a command, an index or an exponent: $\hat{y}$, $R^{2}$.
+FIELD = re.compile(r"(?<![\w\\^}])\{(\w+)\}")
+
+
+def filled(experiment, entry, datasets):
+    """The entry's title with its fields filled in. Raises ValueError for a field that it does not have.
+
+    experiment: `study.configuration.experiment.Experiment`. entry: one of its tables, figures, analyses.
+    datasets: name -> configuration of every data set.
+    """
+    names = FIELD.findall(entry["title"])
+    if not names:
+        return entry["title"]
+    values = _values(experiment, entry) | {"data": _data(experiment, entry, datasets)}
+    for name in names:
+        if name not in values:
+            valid = sorted(values)
+            raise ValueError(f"has no {{{name}}} to fill in{nearest(name, valid)}")
+    return FIELD.sub(lambda found: values[found[1]], entry["title"])
+
+
+def _values(experiment, entry):
+    """Name -> text of every field of an entry's title."""
+    shown = experiment.analyses.get(entry.get("analysis"), {}).get("options", {}) | entry["options"]
+    values = {}
+    for name, value in shown.items():
+        listed = value if isinstance(value, list) else [value]
+        if listed and all(type(each) in (int, float) for each in listed):
+            values[name] = _spelled(listed)
+    if "sweep" in entry:
+        cells = experiment.entry_cells(entry)
+        values["train_size"] = _spelled({cell.train_size for cell in cells})
+        epsilons = {cell.epsilon for cell in cells if experiment.methods[cell.method]["private"]}
+        values["epsilon"] = _spelled(epsilons)
+    return values
+
+
+def _data(experiment, entry, datasets):
+    if "sweep" in entry:
+        names = [cell.dataset for cell in experiment.entry_cells(entry)]
+    else:
+        entry = experiment.analyses.get(entry.get("analysis"), entry)
+        names = entry.get("datasets", experiment.datasets)
+    titles = [datasets[name].get("title", name.replace("_", " ")) for name in names]
+    return " and ".join(dict.fromkeys(title.partition(",")[0] for title in titles))
+
+
+def _spelled(numbers):
+    """One number, two numbers, or the ends of several: "14,000", "0.1 and 1", "100 to 4,000"."""
+    found = sorted(set(numbers))
+    texts = [f"{n:,}" if isinstance(n, int) else canonical.epsilon(n) for n in found]
+    if len(texts) < 3:
+        return " and ".join(texts) or "none"
+    return f"{texts[0]} to {texts[-1]}"

@@ -20,6 +20,7 @@ include: "workflow/rules/audit.smk"
 include: "workflow/rules/readings.smk"
 include: "workflow/rules/verdicts.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/release.smk"
 include: "workflow/rules/hooks.smk"
 
 
@@ -27,7 +28,7 @@ rule all:
     # A workflow that uses this one as a module has its own targets.
     default_target: not MODULE
     input:
-        [path for name in CONFIG["experiments"] for path in results_of(name)],
+        [path for name in LISTED for path in results_of(name)],
         ledger_files() if AUDITS.values["enabled"] else [],
         recommendation_files(),
         paths.REPORT(),
@@ -41,6 +42,9 @@ for name in EXPERIMENTS:
             name
         input:
             results_of(name),
+
+
+check_asked()
 
 
 onstart:

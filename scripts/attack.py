@@ -4,7 +4,8 @@ import argparse
 import json
 import math
 
-from dp import audit
+from dp import audit, low_bits, replay
+from dp.errors import Refused
 from dp.privacy import pairs
 from dp.seeds import generator
 from study import canonical
@@ -14,13 +15,15 @@ from study.jobs.files import write_csv
 COLUMNS = (
     *("mechanism", "attack", "pair", "n", "d", "arguments", "epsilon", "delta"),
     *("epsilon_claimed", "epsilon_proven", "delta_proven", "epsilon_audited", "epsilon_pair"),
+    *("replay", "epsilon_replay", "found_also_by"),
     *("verdict", "statistic", "p_low", "q_high", "trials", "confidence", "family"),
-    *("adjacency", "reason", "pair_reason", "no_epsilon_pair", "seed"),
+    *("adjacency", "reason", "pair_reason", "no_epsilon_pair", "seed", "low_bits"),
     *("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon"),
 )
 # Deltas of further lower bounds if a profile is proven. Rarer events would need more releases.
 DELTAS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.4)
 POINTS = 25  # of the proven curve
+RELEASES = 300  # of either data set, whose low-order bits are attacked
 
 
 def main():
@@ -30,12 +33,15 @@ def main():
     parser.add_argument("--attack", type=json.loads, required=True, help="its settings, JSON")
     parser.add_argument("--epsilon", type=float, required=True)
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--found-also-by", default="", help="who else has shown this, with a place")
     parser.add_argument("--out", required=True, help=".csv, one row")
     arguments = parser.parse_args()
 
     attack, epsilon = arguments.attack, arguments.epsilon
     mechanism, pair = audit.find(arguments.mechanism), pairs.find(attack["pair"])
-    guarantee = audit.guarantee(mechanism, pair, epsilon, attack["delta"], **attack["options"])
+    replayed, guarantee = replay.of_mechanism(
+        mechanism, pair, epsilon, attack["delta"], **attack["options"]
+    )
     axes = ("audit", arguments.mechanism, arguments.label)
     found = audit.attack(
         mechanism,
@@ -65,6 +71,9 @@ def main():
         "delta_proven": guarantee.delta,
         "epsilon_audited": found["epsilon"],
         "epsilon_pair": on_pair,
+        "replay": replay.verdict(replayed, guarantee),
+        "epsilon_replay": replayed.epsilon,
+        "found_also_by": arguments.found_also_by,
         "verdict": verdict(found["epsilon"], guarantee),
         "statistic": found["statistic"],
         "p_low": found["p_low"],
@@ -77,6 +86,7 @@ def main():
         "pair_reason": pair.reason,
         "no_epsilon_pair": unknown,
         "seed": arguments.seed,
+        "low_bits": bits(mechanism, known, generator(arguments.seed, "low bits", *axes[1:])),
         **profiles(guarantee, found["at_deltas"]),
     }
     write_csv(arguments.out, COLUMNS, [[row[column] for column in COLUMNS]])
@@ -109,6 +119,25 @@ def exact(mechanism, pair, settings):
         return math.nan, str(error)
 
 
+def bits(mechanism, settings, rng):
+    """What low-order bits of the program's releases tell, in words. The attack has its own neighbours."""
+    # lam and bound are those of the attack's own neighbours
+    kept = {"epsilon", "delta", *mechanism.options}
+    settings = {name: value for name, value in settings.items() if name in kept}
+    if math.isinf(settings["epsilon"]):
+        return "not tried: no epsilon is claimed"
+    try:
+        found = low_bits.attack(mechanism, trials=RELEASES, rng=rng, **settings)
+    except Refused as error:
+        return f"not tried: {error}"
+    if found is None:
+        return "not tried: it attacks weights plus a normal or Laplace draw each, which proves nothing here"
+    return (
+        f"{'broken' if found.broken else 'not broken here'}: {100 * found.right:.1f} % of {found.trials} "
+        f"releases were assigned to the right data set; the proof allows {100 * found.allowed:.1f} %"
+    )
+
+
 def verdict(audited, guarantee):
     """What the attack says about the claim and about the proof."""
     if audited > guarantee.epsilon:
@@ -117,6 +146,8 @@ def verdict(audited, guarantee):
         return "nothing is claimed"
     if audited > guarantee.claimed_epsilon:
         return "refutes the claim"
+    if math.isnan(guarantee.epsilon):
+        return "claimed, not proven: this attack does not refute it"
     if guarantee.epsilon > guarantee.claimed_epsilon * (1 + 1e-9):
         return "more than claimed by proof, not caught by this attack"
     return "consistent with the claim"

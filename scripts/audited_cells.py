@@ -13,7 +13,7 @@ STATED = (
     *("experiment", "dataset", "method", "mechanism", "train_size", "epsilon", "delta"),
     *("epsilon_claimed", "epsilon_proven", "delta_proven", "adjacency", "reason"),
 )
-COLUMNS = (*STATED, "epsilon_audited", "audited_by")
+COLUMNS = (*STATED, "epsilon_audited", "audited_by", "low_bits")
 
 
 def main():
@@ -30,8 +30,8 @@ def main():
     rows = []
     for cell in (cell for path in arguments.results for cell in read(path)):
         variant = variant_of(cell["mechanism"], json.loads(cell["options"]))
-        found = audited(cell, attacks.get((cell["mechanism"], variant), ()))
-        rows.append((*(cell[column] for column in STATED), *found))
+        own = attacks.get((cell["mechanism"], variant), ())
+        rows.append((*(cell[column] for column in STATED), *audited(cell, own), low_bits(own)))
     write_csv(arguments.out, COLUMNS, rows)
 
 
@@ -71,6 +71,12 @@ def audited(cell, attacks):
     where = f"{best['attack']} at epsilon {best['epsilon']}, n = {best['n']}, d = {best['d']}"
     together = f"one of {best['family']} attacks whose bounds hold together"
     return best["epsilon_audited"], f"{where}; {together}"
+
+
+def low_bits(attacks):
+    """The worst that low-order bits told of the same program: what any release of it may tell."""
+    told = sorted(attack.get("low_bits", "") for attack in attacks)  # "broken" comes first
+    return told[0] if told else ""
 
 
 def bound(text):

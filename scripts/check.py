@@ -1,9 +1,9 @@
-"""Decides the claims, or the defects, of a source by registered checks, and shows their numbers."""
+"""Gives the printed values of a source, its claims or its defects their verdicts, and shows the numbers."""
 
 import argparse
 import json
 
-from checks import statements
+from checks import published, statements
 from checks.readings import most_telling_first
 from checks.results import Results
 from study import facts as source_file
@@ -15,18 +15,21 @@ from study.jobs.files import read_csv, write_csv
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
-    parser.add_argument("--section", choices=statements.SECTIONS, required=True)
+    parser.add_argument("--section", choices=("published", *statements.SECTIONS), required=True)
     parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
     parser.add_argument("--readings", nargs="?", help="what each reading gives, .csv")
     parser.add_argument("--out", required=True, help=".csv")
     arguments = parser.parse_args()
 
-    experiment = arguments.experiment
-    source = source_file.read(experiment.source)
+    experiment, section = arguments.experiment, arguments.section
+    results, source = Results(experiment), source_file.read(experiment.source)
     readings = most_telling_first(read_csv(arguments.readings)) if arguments.readings else ()
-    given = (source, arguments.section, arguments.stand_ins, readings)
-    rows = statements.decide(Results(experiment), *given)
-    columns = statements.COLUMNS
+    if section == "published":
+        columns = published.COLUMNS
+        rows = published.judged(experiment, source, results.printed, readings)
+    else:
+        columns = statements.COLUMNS
+        rows = statements.decide(results, source, section, arguments.stand_ins, readings)
     write_csv(arguments.out, columns, ([row.get(name) for name in columns] for row in rows))
 
 

@@ -1,34 +1,38 @@
-"""Sets published values beside ours, and gives each a verdict by one rule."""
+"""Sets every printed number of a source beside ours, as stated and under each reading: once, for all that
+judge it."""
 
 import argparse
 import json
+from pathlib import Path
 
-from checks.published import COLUMNS, compare
-from checks.readings import most_telling_first
-from checks.results import Results
+from checks.published import compare
+from checks.results import Read, Results
 from study import facts as source_file
 from study.configuration.experiment import Experiment
 from study.jobs import script
-from study.jobs.files import read_csv, write_csv
+from study.jobs.files import write_json
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
+    parser.add_argument(
+        "--readings", nargs="*", default=[], help=".json of each: its configuration"
+    )
     parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
-    parser.add_argument("--readings", nargs="?", help="what each reading gives, .csv")
-    parser.add_argument("--out", required=True, help=".csv")
+    parser.add_argument("--out", required=True, help=".json: experiment or reading -> rows")
     arguments = parser.parse_args()
 
-    experiment = arguments.experiment
-    rows = compare(
-        Results(experiment),
-        source_file.read(experiment.source),
-        experiment.published,
-        arguments.stand_ins,
-        most_telling_first(read_csv(arguments.readings)) if arguments.readings else (),
-    )
-    write_csv(arguments.out, COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
+    main, source = Results(arguments.experiment), source_file.read(arguments.experiment.source)
+    texts = (Path(path).read_text(encoding="utf-8") for path in arguments.readings)
+    every = [main, *(Read(Experiment.from_json(text), main) for text in texts)]
+    found = {
+        each.experiment.name: list(
+            compare(each, source, each.experiment.published, arguments.stand_ins)
+        )
+        for each in every
+    }
+    write_json(arguments.out, found)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+from collections import Counter
 from pathlib import Path
 
 from study.jobs import script
@@ -12,6 +13,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", help=".csv, all with the same columns")
     parser.add_argument("--strict", action="store_true", help="fail where one refutes a claim")
+    parser.add_argument("--line", action="store_true", help="say in a line what they show")
     parser.add_argument("--out", required=True, help=".csv")
     arguments = parser.parse_args()
 
@@ -26,15 +28,34 @@ def main():
     if arguments.strict:
         refuse([dict(zip(header, row, strict=True)) for row in rows])
     write_csv(arguments.out, header, rows)
+    if arguments.line:
+        print(line([dict(zip(header, row, strict=True)) for row in rows]))
+
+
+def line(attacks):
+    """What is proven of one mechanism, and what replays and attacks of it show, in one line."""
+    proven = {attack["epsilon_proven"] for attack in attacks}
+    said = "nothing is proven" if "" in proven else f"proven in {len(proven)} settings"
+    said = "no finite epsilon is proven" if proven == {"inf"} else said
+    words = Counter(attack["replay"].partition(":")[0] for attack in attacks)
+    replays = ", ".join(f"{word} ({count} of {len(attacks)})" for word, count in words.items())
+    worst = max(attacks, key=beyond)
+    return (
+        f"{worst['mechanism']}: {said}; replay: {replays}; attack: at least {worst['epsilon_audited']} of "
+        f"{worst['epsilon_claimed']} claimed, {worst['verdict'].partition(':')[0]} ({worst['attack']})"
+    )
+
+
+def beyond(attack):
+    """The factor by which an attack exceeds the claim."""
+    return float(attack["epsilon_audited"]) / max(float(attack["epsilon_claimed"]), 1e-9)
 
 
 def refuse(attacks):
     """Raise ValueError if an attack found more than its mechanism claims."""
     refuted = [attack for attack in attacks if attack["verdict"].startswith("refutes")]
     if refuted:
-        worst = max(
-            refuted, key=lambda a: float(a["epsilon_audited"]) / float(a["epsilon_claimed"])
-        )
+        worst = max(refuted, key=beyond)
         raise ValueError(
             f"{worst['mechanism']} claims epsilon {worst['epsilon_claimed']}, and the attack "
             f"{worst['attack']} shows that it is at least {worst['epsilon_audited']}: correct the claim "

@@ -2,10 +2,11 @@
 
 import argparse
 import json
+import math
 
-from dp.accounting import Guarantee, after_preparation, given_that
+from dp.accounting import after_preparation, given_that
 from dp.mechanisms import MECHANISMS
-from dp.privacy.composition import disjoint, sequence
+from dp.privacy.composition import of_group
 from study import canonical
 from study.arguments import guarantee, of_cell
 from study.configuration.experiment import Experiment, data_path
@@ -16,7 +17,7 @@ from study.jobs.files import read_json, write_csv
 COLUMNS = (
     *("experiment", "dataset", "method", "mechanism", "options", "train_size", "epsilon", "delta"),
     *("lambda", "lambda_from", "private_steps", "epsilon_claimed", "epsilon_proven"),
-    *("delta_proven", "adjacency", "reason"),
+    *("delta_proven", "adjacency", "reason", "unit", "group", "epsilon_group", "delta_group"),
 )
 
 
@@ -42,6 +43,7 @@ def main():
                 *(lam, experiment.lambda_of(cell).origin()),
                 ", ".join(guarantees.meta[cell.dataset]["private_rows"]),
                 *stated[:5],
+                *group(guarantees.meta[cell.dataset], stated),
                 *(shown(taken[option]) if option in taken else "" for option in varied),
             )
         )
@@ -59,7 +61,6 @@ class Guarantees:
         """(lambda, options, `dp.accounting.Guarantee`) of a cell."""
         method = self.experiment.methods[cell.method]
         meta = self.meta[cell.dataset]
-        tuning = None
         looked, premises = list(meta["private_rows"]), list(meta.get("premises", ()))
         options, settings = of_cell(self.experiment, cell, meta)
         chosen = self.experiment.lambda_of(cell).facts()
@@ -68,14 +69,33 @@ class Guarantees:
         premises += ["its settings, changed after results had been seen"] * method.get(
             "after_results", False
         )
-        if "guarantee" in chosen:
-            tuning = Guarantee(**chosen["guarantee"])
-            spent = sequence if chosen["same_rows"] else disjoint
         mechanism = MECHANISMS[method["mechanism"]]
         rows = self.experiment.trained_rows(cell)
-        alone = guarantee(mechanism, meta, rows, options, **settings)
-        total = alone if tuning is None else spent([alone, tuning])
-        return settings["lam"], options, given_that(after_preparation(total, looked), premises)
+        total = guarantee(mechanism, meta, rows, options, **settings)
+        stated = given_that(after_preparation(total, looked), premises)
+        return settings["lam"], options, stated._replace(reason=stated.reason + _unit(meta, stated))
+
+
+def group(meta, stated):
+    """What a record is, the group of records that belong together, and (epsilon, delta) for the group."""
+    if not meta.get("unit"):
+        return "row", "", "", ""
+    unit = meta["unit"]
+    words = f"{unit['group']} with at most {unit['rows']} records"
+    return unit["row"], words, *of_group(stated, unit["rows"])
+
+
+def _unit(meta, stated):
+    """The end of a reason, where a record is less than what one would protect."""
+    row, words, epsilon, delta = group(meta, stated)
+    if not words:
+        return ""
+    protects = f"; a record is {row}"
+    if not math.isfinite(stated.epsilon):
+        return protects
+    if not math.isfinite(epsilon):
+        return f"{protects}: for {words}, no epsilon follows from this one"
+    return f"{protects}: for {words}, epsilon is {epsilon:.6g} at delta = {delta:.3g}"
 
 
 if __name__ == "__main__":

@@ -63,6 +63,10 @@ def main():
             "source": source,
             "rows": len(parts[""][1]),
             "columns": list(table.columns),
+            # column -> its listed levels, each of which was made a column of zeros and ones
+            "categories": {
+                name: list(map(str, known)) for name, known in entry.get("categories", {}).items()
+            },
             # label in y -> its name
             "labels": {} if table.target else label_names(table),
             **target(table),
@@ -84,10 +88,13 @@ def main():
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
             "private_rows": [step["step"] for step in record if step["private_rows"]],
+            # what a row is, if it is less than what one would protect: {row, group, rows, source}
+            "unit": entry.get("unit", {}),
             # what every guarantee takes as public
             "premises": [
                 *([entry["premise"]] if "premise" in entry else []),
                 *([readers.COMPLETE] if "drop" in entry.get("missing", {}).values() else []),
+                *([readers.BOTH] if "positive" in entry else []),
                 *(step["premise"] for step in record if "premise" in step),
             ],
         },

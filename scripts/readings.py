@@ -1,7 +1,6 @@
 """Decides every printed value and claim under each reading of what the source leaves open."""
 
 import argparse
-import json
 from pathlib import Path
 
 from checks.readings import COLUMNS, confront
@@ -17,14 +16,13 @@ def main():
     parser.add_argument(
         "--readings", nargs="*", default=[], help=".json of each: its configuration"
     )
-    parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
     parser.add_argument("--out", required=True, help=".csv")
     arguments = parser.parse_args()
 
     experiment = arguments.experiment
     texts = (Path(path).read_text(encoding="utf-8") for path in arguments.readings)
     readings = [Experiment.from_json(text) for text in texts]
-    rows = confront(experiment, readings, source_file.read(experiment.source), arguments.stand_ins)
+    rows = confront(experiment, readings, source_file.read(experiment.source))
     write_csv(arguments.out, COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
 
 

@@ -2,9 +2,8 @@
 
 import argparse
 import math
-from collections import deque
 from functools import partial
-from itertools import count, repeat
+from itertools import count
 
 import numpy as np
 
@@ -41,23 +40,17 @@ def main():
     given = of_release(mechanism, meta, options, arguments.data, **cell, lam=lam)
     if mechanism.uses_all_rows:
         given["all_rows"] = folds.all_training_rows(arguments)
-    restarts = folds.draws_on_each(arguments.restarts, meta) if mechanism.private else 1
+    restarts = folds.draws_on_each(arguments, meta) if mechanism.private else 1
     fits = read_fits(arguments.fit) if arguments.fit else None
     fit_name = mechanism.shared_fit(options)
     l1, l2 = penalties(fit_name, lam, options.get("lambda1"))
     axes = (arguments.experiment, arguments.dataset, arguments.method)
     axes += folds.noise_axes(arguments.fresh, size, arguments.epsilon)
-    alike = repeat(0) if arguments.shared else count()
+    each = folds.per_data_set(arguments)
+    alike = (number // each for number in count()) if arguments.shared else count()
     rngs = (generator(arguments.seed, *axes, fold, "noise") for fold in alike)
-    reserve = deque()  # folds that the mechanism has taken and not answered yet
-
-    def trains():
-        for fold in folds.training_folds(arguments, in_blocks=mechanism.in_blocks):
-            reserve.append(fold)
-            yield fold[0]
-
     releases = mechanism.release_many(
-        trains(),
+        folds.training_folds(arguments, in_blocks=mechanism.in_blocks),
         rngs=rngs,
         **({} if fits is None else {"fits": fits}),
         restarts=restarts,
@@ -68,9 +61,7 @@ def main():
         low, high = meta["target"]["bounds"]
         evaluate, names = partial(regression, unit=(high - low) / 2), metrics.TARGETS
     rows = []
-    each = folds.per_data_set(arguments)
-    for fold, release in enumerate(releases):
-        train, test = reserve.popleft()
+    for fold, ((train, test), release) in enumerate(releases):
         ok = release.status == "ok"
         intercept = release.info.get("intercept", 0.0)
         found = evaluate(release.weights, *test, intercept)

@@ -62,7 +62,7 @@ def main():
         # Equal sizes: what is one row longer is cut, so that the folds can be computed together.
         size = min(len(fit) for fit, _ in parts)
         releases = mechanism.release_many(
-            ((train[0][fit[:size]], train[1][fit[:size]]) for fit, _ in parts),
+            (((train[0][fit[:size]], train[1][fit[:size]]), part) for fit, part in parts),
             rngs=generator(arguments.seed, *axes, "search noise").spawn(len(parts)),
             candidates=[
                 {"lam": lam or by_rule(chosen, size, train[0].shape[1]), **chosen}
@@ -71,8 +71,8 @@ def main():
             **shared,
             **given,
         )
-        pairs = zip(releases, parts, strict=True)
-        errors.append(np.mean([_errors(r, train, p, measure) for r, p in pairs], 0))
+        found = [_errors(release, train, part, measure) for (_, part), release in releases]
+        errors.append(np.mean(found, 0))
     errors = np.array(errors)
     wins, chosen = most_frequent_best(errors)
     names = sorted({name for _, options in candidates for name in options})
@@ -105,7 +105,7 @@ def main():
 
 def _errors(release, train, part, measure):
     """Validation error of each candidate, NaN if it failed."""
-    X, y = train[0][part[1]], train[1][part[1]]
+    X, y = train[0][part], train[1][part]
     error = measure(release.weights, X, y, release.info.get("intercept", 0.0))
     return np.where(release.status == "ok", error, np.nan)
 

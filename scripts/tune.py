@@ -1,14 +1,12 @@
 """Cross-validation error of non-private fits along a logarithmic grid of lambdas."""
 
 import argparse
-import json
 
 import numpy as np
 
 from dp.data.examples import split_folds
 from dp.seeds import generator
-from dp.tuning import cross_validate, private_tuning
-from study.arguments import of_mechanism
+from dp.tuning import cross_validate
 from study.data.prepared import Prepared
 from study.jobs import folds, script
 from study.jobs.files import read_json, write_csv, write_json
@@ -23,9 +21,6 @@ def main():
     parser.add_argument("--folds", type=int, required=True)
     parser.add_argument("--loss", default="logistic")
     parser.add_argument("--lasso", help="scale of an L1 penalty, in place of L2's")
-    parser.add_argument(
-        "--private", type=json.loads, help="private_tuning of the tune section, JSON"
-    )
     parser.add_argument("--meta", required=True, help="what was done to the rows, .json")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out-json", required=True, help="the tuned lambda and its ties")
@@ -67,10 +62,6 @@ def main():
             strict=True,
         ),
     )
-    if arguments.private:
-        meta = read_json(arguments.meta)
-        write_json(arguments.out_json, choose_privately(arguments, X, y, grid, meta, holdout))
-        return
     write_json(
         arguments.out_json,
         {
@@ -79,47 +70,11 @@ def main():
             "ties": grid[best].tolist(),
             "error": np.nanmin(mean),
             "rows": len(X),
-            "tuned_on": tuned_on(holdout),
+            "tuned_on": "a separate holdout" if holdout else "the private rows themselves",
             "private_rows": not holdout,
             "premises": ["the holdout rows that chose lambda"] if holdout else [],
         },
     )
-
-
-def tuned_on(holdout):
-    return "a separate holdout" if holdout else "the private rows themselves"
-
-
-def choose_privately(arguments, X, y, grid, meta, holdout):
-    """The lambda that `private_tuning` chooses, or its fixed default, and what it costs."""
-    private = arguments.private
-    if "default" in private:
-        return {
-            "lambda": private["default"],
-            "ties": [private["default"]],
-            "rows": len(X),
-            "tuned_on": "nothing: a fixed default",
-            "private_rows": False,
-        }
-    from dp.mechanisms import MECHANISMS
-
-    axes = (arguments.experiment, arguments.dataset, "private tuning")
-    mechanism, rng = MECHANISMS[private["mechanism"]], generator(arguments.seed, *axes)
-    cell = {"epsilon": private["epsilon"], "delta": private["delta"]}
-    choice = private_tuning(
-        X, y, grid, mechanism, rng=rng, **of_mechanism(mechanism, meta, {}, **cell)
-    )
-    lam = grid[choice.index]
-    return {
-        "lambda": lam,
-        "ties": [lam],
-        "rows": len(X),
-        "tuned_on": tuned_on(holdout),
-        "private_rows": False,
-        # whether it looked at the rows that results are released from, or at other rows
-        "same_rows": not holdout,
-        "guarantee": choice.guarantee._asdict(),
-    }
 
 
 if __name__ == "__main__":

@@ -27,19 +27,25 @@ FULL = (
 )
 ACROSS = (
     *("regime", "task", "adjacency", "method", "data sets", "questions", "not beaten in"),
-    *("regret", "relative rank", "CPU seconds", "MB"),
+    *("regret", "relative rank", "shared questions", "not beaten in shared", "regret in shared"),
+    *("CPU seconds", "MB"),
 )
 
 
-def answers():
-    """What the section shows, None if nothing was recommended."""
+def answers(smaller=()):
+    """What the section shows, None if nothing was recommended. smaller: names of experiments that ran at
+    smaller sizes than the default run's, from which no method is recommended."""
     path, across = Path(paths.RECOMMENDATIONS()), Path(paths.ACROSS())
     if not (path.exists() and across.exists()):
         return None
     rows, methods = read_csv(path), read_csv(across)
     names = {row["dataset"]: data_name(row["dataset"]) for row in rows}
+    small = sorted({row["experiment"] for row in rows}.intersection(smaller))
     return {
-        "sentences": [*map(sentence, _groups(methods)), *_voids(rows)],
+        "sentences": []
+        if small
+        else [*filter(None, map(sentence, _groups(methods))), *_voids(rows)],
+        "smaller": [name.replace("_", " ") for name in small],
         "tables": [_matrix(at, own, names) for at, own in _tables(rows)],
         "across": {"columns": ACROSS, "rows": [_across(row) for row in methods]},
         "needed": _needed(rows, names),
@@ -83,33 +89,45 @@ def _sets(group):
 
 
 def sentence(group):
-    """A sentence about the method that is beaten least often, among methods compared with one another."""
+    """A sentence about the method that is beaten least often, among methods that answer the same questions;
+    None if no two do."""
+    group = [row for row in group if row["shared_questions"]]
+    if len(group) < 2:
+        return None
 
     def strength(row):
-        return -int(row["not_beaten"]) / int(row["questions"]), float(row["regret"])
+        return -int(row["shared_not_beaten"]), float(row["shared_regret"])
 
     first = min(group, key=strength)
-    second = min(group, key=lambda row: float(row["regret"]))
+    second = min(group, key=lambda row: float(row["shared_regret"]))
     least = ", the least of all."
     if second is not first:
         least = (
-            f"; the least is lost by {second['title']}, {percent(second['regret'])}, which is not "
-            f"beaten in {second['not_beaten']} of {second['questions']}."
+            f"; the least is lost by {second['title']}, {percent(second['shared_regret'])}, which is "
+            f"not beaten in {second['shared_not_beaten']} of {second['shared_questions']}."
         )
-    sets = _sets(group)
-    interval = (
-        f" (95 % interval {percent(first['regret_low'])} to {percent(first['regret_high'])})"
-        if first["regret_low"] and int(first["data_sets"]) > FEW
-        else ""
-    )
+    sets = int(first["shared_data_sets"])
+    ends = [percent(first[f"shared_regret_{end}"]) for end in ("low", "high")]
+    interval = f" (95 % interval {ends[0]} to {ends[1]})" if ends[0] and sets > FEW else ""
     return {
         "task": NOUNS[first["task"]],
         "how": f"{first['regime']}, {first['adjacency']}",
         "method": first["title"],
-        "text": f"is not beaten in {first['not_beaten']} of {first['questions']} questions on "
-        f"{sets} data set{'s' if sets > 1 else ''}, and loses {percent(first['regret'])} of the "
-        f"gain against the best of each{interval}{least}{_cost(first)}",
+        "text": f"is not beaten in {first['shared_not_beaten']} of {first['shared_questions']} "
+        f"questions on {sets} data set{'s' if sets > 1 else ''}, which {len(group)} methods answer, "
+        f"and loses {percent(first['shared_regret'])} of the gain against the best of each"
+        f"{interval}{least}{_in_all(first)}{_cost(first)}",
     }
+
+
+def _in_all(row):
+    """The same of all questions that the method answers, if others do not answer them all."""
+    if row["questions"] == row["shared_questions"]:
+        return ""
+    return (
+        f" In all questions that it answers: not beaten in {row['not_beaten']} of "
+        f"{row['questions']}, on {row['data_sets']} data sets."
+    )
 
 
 def _cost(row):
@@ -237,5 +255,7 @@ def _across(row):
         *(row["adjacency"], row["title"], row["data_sets"], row["questions"], row["not_beaten"]),
         _interval(row, "regret", percent),
         _interval(row, "rank", _number),
+        *(row["shared_questions"], row["shared_not_beaten"]),
+        _interval(row, "shared_regret", percent),
         *(_number(row["cpu_seconds_per_release"]), _number(row["peak_mb"])),
     )

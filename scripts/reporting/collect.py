@@ -1,14 +1,13 @@
 """Collects everything that the report shows of one experiment. What is missing is a gap with a reason."""
 
 import csv
-import importlib
 import math
 import tempfile
 from functools import cached_property
 from pathlib import Path
 
 from checks import published as comparisons
-from checks import statements
+from checks import statements, verdicts
 from checks.results import Results
 from dp import metrics
 from plots import style
@@ -18,8 +17,9 @@ from study import paths
 from study.canonical import epsilon, grid, number
 from study.configuration import inputs, kinds
 from study.configuration.experiment import data_path
+from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml
-from study.jobs.files import read_json
+from study.jobs.files import read_csv, read_json
 
 METRICS = tuple(f"{name}_mean" for name in metrics.ALL if name != "error")
 SHOWN = (
@@ -32,6 +32,7 @@ SUMMARISED = (
     *("folds", "error_sd", "error_sd_folds", "status"),
     *(name + end for name in metrics.ALL for end in metrics.ENDS),
 )
+NOT_PROVEN = "claimed, not proven"
 LARGEST_DOWNLOAD = 2_000_000  # bytes of one CSV that the page carries
 
 
@@ -94,7 +95,7 @@ class Gathered:
         ]
 
     def _at(self, place, *suffix, **values):
-        return Path(place(*suffix, experiment=self.experiment.name, **values))
+        return Path(place(*suffix, experiment=self.experiment.folder, **values))
 
     @cached_property
     def frame(self):
@@ -122,12 +123,6 @@ class Gathered:
 
         return pd.DataFrame([cell._asdict() | {"status": why} for cell, why in self.gaps])
 
-    @cached_property
-    def results(self):
-        """Results for comparisons and claims: from the files, or from what a partial run has."""
-        from_files = self.status == "complete" or not self.cells
-        return Results(self.experiment, None if from_files else self.frame)
-
     def cell_table(self):
         """(columns, rows) of the cells, for display."""
         if not self.cells:
@@ -141,25 +136,59 @@ class Gathered:
                 shown[name] = [
                     v if isinstance(v, str) or math.isnan(v) else epsilon(v) for v in shown[name]
                 ]
+        if "epsilon_proven" in shown:
+            claims = shown["epsilon_proven"].isna() & shown["epsilon_claimed"].notna()
+            shown["epsilon_proven"] = shown["epsilon_proven"].mask(claims, NOT_PROVEN)
         return columns, shown.to_numpy(dtype=object).tolist()
 
     # -- verdicts
 
+    @property
+    def smaller(self):
+        """In words, what is smaller than in the experiment's own file: see `study.configuration.sizes`."""
+        return self.experiment.values.get("smaller", [])
+
     def verdicts(self, section):
-        """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv."""
+        """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv, as the run wrote them.
+        Without the file, or if cells have changed since, nothing is decided yet: the page judges nothing
+        itself."""
         if not self.experiment.values.get(section):
             return []
         path = self._at(paths.VERDICTS, section=section)
-        if self.status == "complete" and path.exists():
-            with path.open(newline="", encoding="utf-8") as handle:
-                return list(csv.DictReader(handle))
+        if self.status == "complete" and path.exists() and self._is_newest(path):
+            return read_csv(path)
         source = source_file.read(self.experiment.source)
         if section == "published":
-            entries = self.experiment.published
-            rows = comparisons.compare(self.results, source, entries, self.stand_ins)
+            listed = comparisons.listed(self.experiment, source, self.experiment.published)
+            rows = [row for row, *_ in listed]
         else:
-            rows = statements.decide(self.results, source, section, self.stand_ins)
-        return [{key: number(value) for key, value in row.items()} for row in rows]
+            rows = statements.listed(self.experiment, source, section)
+        why = "what decides it is missing, or older than a cell of this run"
+        said = {"verdict": verdicts.NOT_DECIDED, "reason": why, "decided_by": why}
+        return [{key: number(value) for key, value in row.items()} | said for row in rows]
+
+    def _is_newest(self, path):
+        runs = (Path(self.experiment.run_path(cell)) for cell in self.cells)
+        return all(run.stat().st_mtime <= path.stat().st_mtime for run in runs)
+
+    def shown(self, section):
+        """`verdicts` for the page. What smaller sizes than the default run's computed has no verdict."""
+        rows = self.verdicts(section)
+        return [self._unjudged(section, row) for row in rows] if self.smaller else rows
+
+    def _unjudged(self, section, row):
+        undecided = (verdicts.NOT_TESTED, verdicts.NOT_RUN, verdicts.NOT_DECIDED)
+        checks = self.experiment.values[section].get(row.get("id"), {}).get("checks", ())
+        needed = section == "published" or any(
+            kinds.CHECKS[check["kind"]].inputs.needs for check in checks
+        )
+        if row["verdict"] in undecided or not needed:
+            return row
+        file = Path(paths.VERDICTS(section=section, experiment=self.experiment.name)).name
+        why = f"this run's sizes are smaller than the default run's; {file} has what the rule gives"
+        shown = {"verdict": verdicts.NOT_JUDGED, "reason": why, "decided_by": why}
+        blank = dict.fromkeys(("distance", "readings", "luck"), "")
+        return row | {key: text for key, text in (shown | blank).items() if key in row}
 
     # -- figures and tables
 
@@ -191,7 +220,7 @@ class Gathered:
         why = f"{len(missing)} of {len(cells)} cells are missing" if missing else "not made yet"
         if len(missing) == len(cells):
             return None, why
-        function = getattr(importlib.import_module(kind.module), kind.function)
+        function = kind.load()
         try:
             figure = function(self.experiment, spec, self.some(cells))
             with tempfile.TemporaryDirectory() as folder:
@@ -203,7 +232,7 @@ class Gathered:
 
     def _alt(self, spec, kind):
         """The figure in words: what its kind shows, and the ends of its curves."""
-        function = getattr(importlib.import_module(kind.module), kind.function)
+        function = kind.load()
         what = (function.__doc__ or "Figure.").partition("\n")[0].rstrip(".")
         text = f"{spec['title']}. {what}."
         if kind.inputs is inputs.CELLS and "error_mean" in self.frame:
@@ -269,10 +298,10 @@ class Gathered:
 
     def changes(self):
         """In words, settings of this run that differ from the experiment's own file."""
-        files = paths.configuration(f"experiments/{self.experiment.name}.yaml")
-        if not files:
+        file = experiment_files().get(self.experiment.name)
+        if not file:
             return ""
-        own, found = read_yaml(files[-1]), []
+        own, found = read_yaml(file), []
         for key in ("datasets", "folds", "simulations", "restarts"):
             if key in own and own[key] != self.experiment.values.get(key):
                 found.append(f"{key} {self.experiment.values.get(key)} instead of {own[key]}")
@@ -287,7 +316,7 @@ class Gathered:
     # -- what it ran on
 
     def data(self):
-        """[{name, rows, columns, kind, private_rows}] of the data sets."""
+        """[{name, rows, columns, kind, private_rows, unit}] of the data sets."""
         found = []
         for name in self.experiment.datasets:
             path = Path(data_path(name, "json"))
@@ -301,6 +330,7 @@ class Gathered:
                     "kind": _kind_of_data(meta.get("source", {})),
                     "stand_in": self.stand_ins.get(name, ""),
                     "private_rows": ", ".join(meta.get("private_rows", ())),
+                    "unit": _unit(meta.get("unit")),
                 }
             )
         return found
@@ -315,6 +345,12 @@ def read_table(path):
     with Path(path).open(newline="", encoding="utf-8") as handle:
         columns, *rows = list(csv.reader(handle)) or [[]]
     return columns, rows
+
+
+def _unit(unit):
+    if not unit:
+        return ""
+    return f"{unit['row']}; {unit['group']} has at most {unit['rows']} rows"
 
 
 def _kind_of_data(source):

@@ -1,5 +1,6 @@
 """The privacy ledger for the page: one line per mechanism, with its attacks below and reasons folded."""
 
+import json
 import math
 import re
 from functools import cache
@@ -30,7 +31,7 @@ NUMBERS = {
     "audited": "epsilon_audited",
     "exact on pair": "epsilon_pair",
 }
-COLUMNS = ("mechanism", "verdict", "attack", "epsilon", *NUMBERS)
+COLUMNS = ("mechanism", "verdict", "replay", "attack", "epsilon", *NUMBERS)
 
 
 def ledger():
@@ -47,7 +48,7 @@ def ledger():
     return {
         "columns": (*COLUMNS, "attacks", "why"),
         "rows": [
-            [*line(worst := min(group, key=_order)), len(group), why(worst)]
+            [*line(worst := min(group, key=_order), variant(group)), len(group), why(worst)]
             for group in by_mechanism.values()
         ],
         "attack_columns": (*COLUMNS, "why"),
@@ -66,10 +67,10 @@ def ledger():
 
 def summary(by_mechanism):
     """Sentences about the worst verdict of each mechanism."""
-    worst = [min(group, key=_order) for group in by_mechanism.values()]
+    worst = [(min(group, key=_order), variant(group)) for group in by_mechanism.values()]
 
     def those(*words):
-        return [style.name(a["mechanism"]) for a in worst if a["verdict"].startswith(words)]
+        return [_name(a, options) for a, options in worst if a["verdict"].startswith(words)]
 
     refuted, beyond = those("refutes", "exceeds"), those("more than claimed")
     said = [
@@ -78,12 +79,47 @@ def summary(by_mechanism):
     ]
     if refuted:
         said.append(f"Attacks refute the claims of {len(refuted)}: {'; '.join(refuted)}.")
+    unproven = those("claimed, not proven")
+    if unproven:
+        said.append(
+            f"Claimed, not proven, and refuted by no attack: {len(unproven)} ({'; '.join(unproven)})."
+        )
     if beyond:
         said.append(
             f"Proofs give more than is claimed of {len(beyond)} that no attack caught: "
             f"{'; '.join(beyond)}."
         )
+    broken = [
+        style.name(name)
+        for name, group in by_mechanism.items()
+        if any(attack.get("low_bits", "").startswith("broken") for attack in group)
+    ]
+    if broken:
+        said.append(
+            f"All these programs draw in floating point. An attack on low-order bits breaks "
+            f"{len(broken)} of them, whatever is proven for real numbers: {'; '.join(broken)}."
+        )
     return said
+
+
+def variant(attacks):
+    """The options that all attacks with a mechanism's worst verdict have, and none of the others.
+
+    "" if there are none: then the mechanism itself has the verdict, and not only a variant of it.
+    """
+    worst = min(attacks, key=_order)["verdict"]
+    alike, others = [], []
+    for attack in attacks:
+        options = json.loads(attack.get("arguments") or "{}")
+        found = {f"{name}: {value}" for name, value in options.items()}
+        (alike if attack["verdict"] == worst else others).append(found)
+    if not others:
+        return ""
+    return ", ".join(sorted(set.intersection(*alike) - set.union(*others)))
+
+
+def _name(attack, options):
+    return style.name(attack["mechanism"]) + f" (only with {options})" * bool(options)
 
 
 def _named(columns, rows):
@@ -100,11 +136,12 @@ def _named(columns, rows):
     return columns, rows
 
 
-def line(attack):
-    """One attack in the order of COLUMNS."""
+def line(attack, options=""):
+    """One attack in the order of COLUMNS. options: of the mechanism's variant that it is about, if any."""
     return [
-        style.name(attack["mechanism"]),
-        re.split("[,:]", attack["verdict"])[0],
+        _name(attack, options),
+        re.split(":|, not caught", attack["verdict"])[0],
+        attack["replay"].partition(":")[0],
         attack["attack"].replace("_", " "),
         attack["epsilon"],
         *(attack[column] for column in NUMBERS.values()),
@@ -115,6 +152,8 @@ def why(attack):
     return (
         f"{attack['verdict']}: {attack['reason']} ({attack['adjacency']}). "
         f"The pair: {attack['pair_reason']}."
+        + f" Low-order bits: {attack.get('low_bits')}."
+        * bool(attack.get("low_bits"))
     )
 
 

@@ -25,7 +25,7 @@ BAD = (
     *("off", "not reproduced", "not shown", "partial", "not run", "failed", "violated"),
     *("refutes the claim", "exceeds what is proven"),
 )
-PLAIN = ("nothing is claimed",)
+PLAIN = ("nothing is claimed", verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)
 PUBLISHED = (
     *("dataset", "method", "train_size", "epsilon", "quantity", "published", "ours", "difference"),
     *(
@@ -74,7 +74,7 @@ def render(gathered, seed, shows):
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
     cards = sources.cards(gathered, experiments)
-    recommended = answers.answers()
+    recommended = answers.answers([part.experiment.name for part in gathered if part.smaller])
     if recommended:
         recommended |= _files(recommended.pop("files"), recommended.pop("figure"))
     audited = ledger.ledger()
@@ -99,10 +99,19 @@ def render(gathered, seed, shows):
         facts=_facts(gathered),
         rule=verdicts.RULE,
         answers=recommended,
+        smaller=[e for e in experiments if e["smaller"]],
+        command=command(shows["configuration"]),
+        wanted=" ".join(e["name"] for e in partial),
         ledger=audited,
         sources=cards,
         costs={"columns": costs.COLUMNS, "rows": list(costs.per_rule(jobs))},
     )
+
+
+def command(configuration):
+    """How a run of this configuration is started, without cores and targets."""
+    study = f'-s "${paths.HOME_VARIABLE}"/Snakefile' if paths.in_study() else ""
+    return " ".join(filter(None, ("snakemake", study, configuration)))
 
 
 def short(value):
@@ -192,7 +201,7 @@ def badge_class(text):
 
 def _experiment(part, jobs):
     experiment = part.experiment
-    found = {section: part.verdicts(section) for section in ("published", "claims", "defects")}
+    found = {section: part.shown(section) for section in ("published", "claims", "defects")}
     columns, rows = part.cell_table()
     data = part.data()
     looks = style.looks(experiment.values.get("methods", {}))
@@ -229,7 +238,10 @@ def _experiment(part, jobs):
         "cell_columns": columns,
         "cell_rows": list(_named_table(columns, rows, names)),
         "published": _published(experiment, found["published"], names),
-        "readings": readings.heat_map(experiment, Path(readings.path_of(experiment))),
+        "readings": None
+        if part.smaller
+        else readings.heat_map(experiment, Path(readings.path_of(experiment))),
+        "smaller": part.smaller,
         "verdicts": found,
         "statements": [
             {
@@ -273,14 +285,7 @@ def _statements(rows, names):
 def because(row, names):
     """Why a statement has its verdict, as sentences with names in place of keys."""
     text = named(row["decided_by"], names).strip().rstrip(".")
-    said = f"{text[:1].upper()}{text[1:]}." if text else ""
-    tried = str(row.get("readings") or "")
-    if tried not in ("", "1"):
-        said += (
-            f" {tried} readings of what the source leaves open were tried; a claim without any "
-            f"truth in it would hold under one of them with probability {short(row['luck'])}."
-        )
-    return said
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _published(experiment, rows, names):

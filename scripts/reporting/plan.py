@@ -64,8 +64,9 @@ def planned(configfiles=(), targets=(), start="."):
         name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
         if (row["rule"], name) not in seen:
             seen.add((row["rule"], name))
-            inside = path.is_relative_to(paths.results())
-            experiment, *rest = path.relative_to(paths.results()).parts if inside else ("", "")
+            experiment, rest = (
+                paths.split(path) if path.is_relative_to(paths.results()) else ("", ())
+            )
             below = "/".join(rest[1:])
             if not rest:
                 experiment = ""

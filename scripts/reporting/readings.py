@@ -6,15 +6,50 @@ from checks import verdicts
 from study import paths
 from study.jobs.files import read_csv
 
-# A cell's name in the map, and its look.
-LOOKS = {
-    verdicts.EQUAL: ("equal", "good"),
-    verdicts.INSIDE: ("inside", "good"),
-    verdicts.CLOSE: ("close", "mild"),
-    verdicts.OFF: ("off", "bad"),
-    "yes": ("holds", "good"),
-    "no": ("fails", "bad"),
+# A cell's name in the map, and how it looks.
+NAMES = {
+    verdicts.EQUAL: "equal",
+    verdicts.INSIDE: "inside",
+    verdicts.CLOSE: "close",
+    verdicts.OFF: "off",
+    "yes": "holds",
+    "no": "fails",
 }
+LOOKS = {"yes": "good", "no": "bad", "": "mild"}
+# What a source printed and claimed, counted apart.
+MEANS, SPREADS, SETTINGS, CLAIMS = "means", "standard deviations", "settings", "claims"
+KINDS = (MEANS, SPREADS, SETTINGS, CLAIMS)
+
+
+def kind_of(row):
+    """Which of KINDS a row of published.csv, claims.csv or readings.csv is counted among."""
+    if "published_at" not in row or row.get("section") == "claims":
+        return CLAIMS
+    if row["quantity"] == "setting":
+        return SETTINGS
+    return SPREADS if "standard deviation" in row["quantity"] else MEANS
+
+
+def once(rows, again=()):
+    """The rows without those of a number that an earlier row has: a source prints it once, but it may stand
+    beside several methods. again: comparisons with what the source prints elsewhere too."""
+    found = {}
+    for row in rows:
+        kind = kind_of(row)
+        if kind == CLAIMS:
+            found[kind, row["id"]] = row
+            continue
+        comparison = row.get("comparison") or row["id"].partition("/")[0]
+        if comparison not in again:
+            found.setdefault((kind, row["published_at"]), row)
+    return list(found.values())
+
+
+def again(experiment):
+    """Comparisons of an experiment with what its source prints elsewhere too."""
+    return [
+        name for name, spec in experiment.values.get("published", {}).items() if spec.get("again")
+    ]
 
 
 def heat_map(experiment, path):
@@ -29,11 +64,11 @@ def heat_map(experiment, path):
         key = (row["section"], row["id"])
         entry = rows.setdefault(key, {"what": _what(row), "printed": row["published"], "cells": {}})
         if row["concerned"] == "yes":
-            open_claim = ("open", "mild") if row["section"] == "claims" else ("", "")
-            text, look = LOOKS.get(row["distance"] or row["holds"], open_claim)
+            text = NAMES.get(row["distance"] or row["holds"], "open")
+            text += ", open" * bool(row["distance"] and not row["holds"])
             entry["cells"][row["reading"]] = {
                 "text": text,
-                "look": look,
+                "look": LOOKS[row["holds"]],
                 "ours": row["ours"],
                 "why": row["reason"],
             }
@@ -47,7 +82,28 @@ def heat_map(experiment, path):
             for name, entry in sections.items()
         ],
         "rows": list(rows.values()),
+        "kinds": KINDS,
+        "joint": joint(found, again(experiment)),
     }
+
+
+def joint(rows, again=()):
+    """[(reading, {one of KINDS: "k of n"})]: how much holds under one reading at once, of what it decides.
+
+    rows: of readings.csv. What a reading does not concern is as stated.
+    """
+    numbers, table = {row["id"] for row in once(rows, again)}, {}
+    for row in rows:
+        if row["id"] in numbers and row["concerned"] == "yes":
+            table.setdefault(row["reading"], {})[row["section"], row["id"]] = row
+    stated, found = next(iter(table.values()), {}), []
+    for reading, own in table.items():
+        held = {kind: [] for kind in KINDS}
+        for row in (stated | own).values():
+            held[kind_of(row)] += [row["holds"] == "yes"] * bool(row["holds"])
+        cells = {kind: f"{sum(each)} of {len(each)}" for kind, each in held.items()}
+        found.append((reading, cells))
+    return found
 
 
 def _what(row):
@@ -59,19 +115,19 @@ def _what(row):
 
 
 def path_of(experiment):
-    return paths.READINGS(experiment=experiment.name)
+    return paths.READINGS(experiment=experiment.folder)
 
 
-def conclusions(published, claims):
-    """Sentences about one source. published, claims: its rows of published.csv and claims.csv, of all
+def conclusions(rows):
+    """Sentences about one source. rows: {one of KINDS: its rows of published.csv or claims.csv}, of all
     experiments that regenerate it."""
-    found = (_sentence(published, "printed values"), _sentence(claims, "claims"))
-    return [sentence for sentence in found if sentence]
+    return [sentence for what, found in rows.items() if (sentence := _sentence(found, what))]
 
 
 def _sentence(rows, what):
     counted = Counter(row["verdict"] for row in rows)
-    plain = (verdicts.NOT_TESTED, verdicts.NOT_RUN, verdicts.CALIBRATED)
+    plain = (verdicts.TOO_WIDE, verdicts.UNDECIDED, verdicts.NOT_EXCLUDED, verdicts.CALIBRATED)
+    plain += (verdicts.NOT_TESTED, verdicts.NOT_RUN, verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)
     decided = sum(count for verdict, count in counted.items() if verdict not in plain)
     if not counted:
         return ""

@@ -10,6 +10,7 @@ model that knows nothing, since nobody needs to use a worse model. `kept` is the
 the model without privacy gains over knowing nothing.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -45,6 +46,8 @@ ACROSS = (
     *("regime", "task", "experiment", "adjacency", "method", "title", "mechanism"),
     *("data_sets", "questions", "not_beaten"),
     *("regret", "regret_low", "regret_high", "rank", "rank_low", "rank_high"),
+    *("shared_questions", "shared_data_sets", "shared_not_beaten"),
+    *("shared_regret", "shared_regret_low", "shared_regret_high"),
     *("cpu_seconds_per_release", "peak_mb"),
 )
 
@@ -56,7 +59,7 @@ def recommend(experiments):
 
 def _of_experiment(experiment):
     cells = experiment.recommended_cells()
-    frame = pd.read_csv(paths.CELLS(experiment=experiment.name))
+    frame = pd.read_csv(paths.CELLS(experiment=experiment.folder))
     frame = frame.merge(pd.DataFrame(cells, columns=Cell._fields))  # in the order of the first
     draws = draws_frame(experiment, cells)
     names = {label: look["label"] for label, look in style.looks(experiment.methods).items()}
@@ -243,13 +246,41 @@ def _took(file):
     return (took.cpu, took.peak_mb) if took else (math.nan, math.nan)
 
 
+def shared(answered):
+    """The questions on which methods are ranked: those that several answer, so that questions times methods
+    are as many as possible.
+
+    answered: method -> set of questions. No ranking compares a method's share of four questions with
+    another's of twenty.
+    """
+    sets = [frozenset(questions) for questions in answered.values()]
+    pairs = (one & other for one, other in itertools.combinations(sets, 2))
+    candidates = dict.fromkeys([*sets, *pairs])
+    return max(candidates, key=lambda own: (len(own) * sum(own <= each for each in sets), len(own)))
+
+
+def _over_data(rows):
+    """How often a method is not beaten in these questions, its regret and rank over their data sets."""
+    per_data = rows.groupby("dataset", sort=False)[["regret", "rank"]].mean()
+    found = {"data_sets": len(per_data), "questions": len(rows)}
+    found["not_beaten"] = int((rows["standing"] == NOT_BEATEN).sum())
+    for name in ("regret", "rank"):
+        mean, _, low, high = over_folds(
+            per_data[name].to_numpy(), np.arange(len(per_data)), 0.0, 1.0
+        )
+        found |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+    return found
+
+
 def across(rows):
     """Rows of ACROSS: each competing method's regret and rank over the data sets of an experiment, the
     median of its seconds and the most memory.
 
     Regret is what share of the gain it keeps less than the best competitor's at the same question; the
     rank among the competitors is 0 for the best, 1 for the last. The data set is the replicate of the 95 %
-    intervals (Student's t over data sets' means), since questions on one data set share rows.
+    intervals (Student's t over data sets' means), since questions on one data set share rows. The columns
+    `shared_` say the same of the questions that a ranking shares (`shared`). They are empty for a method
+    that does not answer all of them.
     """
     frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
     if frame.empty:
@@ -259,20 +290,21 @@ def across(rows):
     frame["regret"] = frame["behind"]
     found = []
     groups = ["regime", "task", "experiment", "adjacency", "method"]
+    frame["question"] = list(frame[list(QUESTION)].itertuples(index=False, name=None))
+    rankings = {
+        at: shared({method: {*rows["question"]} for method, rows in group.groupby("method")})
+        for at, group in frame.groupby(groups[:-1], sort=False)
+    }
     for at, own in frame.groupby(groups, sort=False):
-        per_data = own.groupby("dataset", sort=False)[["regret", "rank"]].mean()
         row = dict(zip(groups, at, strict=True))
         row |= {"title": own["title"].iloc[0], "mechanism": own["mechanism"].iloc[0]}
-        row |= {"data_sets": len(per_data), "questions": len(own)}
-        row["not_beaten"] = int((own["standing"] == NOT_BEATEN).sum())
+        row |= _over_data(own)
+        common = own[own["question"].isin(rankings[at[:-1]])]
+        if len(common) == len(rankings[at[:-1]]):
+            row |= {f"shared_{name}": value for name, value in _over_data(common).items()}
         row["cpu_seconds_per_release"] = own["cpu_seconds_per_release"].median()
         row["peak_mb"] = own["peak_mb"].max()
-        for name in ("regret", "rank"):
-            mean, _, low, high = over_folds(
-                per_data[name].to_numpy(), np.arange(len(per_data)), 0.0, 1.0
-            )
-            row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
-        found.append(row)
+        found.append(dict.fromkeys(ACROSS, math.nan) | {k: row[k] for k in ACROSS if k in row})
     order = {name: k for k, name in enumerate(dict.fromkeys(row["experiment"] for row in rows))}
     return sorted(
         found,

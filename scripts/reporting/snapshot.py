@@ -47,12 +47,14 @@ def plain(value):
 
 
 def _experiment(experiment):
-    made = read_json(paths.PROVENANCE(experiment=experiment.name))
-    repeated = "folds" if "folds" in experiment.values else "simulations"
+    made = read_json(paths.PROVENANCE(experiment=experiment.folder))
     return {
         "name": experiment.name,
         "title": experiment.title,
-        "repetitions": {"of": repeated, "count": experiment.values[repeated]},
+        "repetitions": {
+            "of": experiment.repetitions,
+            "count": experiment.values[experiment.repetitions],
+        },
         "draws": experiment.restarts,
         "made_with": {key: made[key] for key in MADE_WITH},
     }
@@ -65,6 +67,7 @@ def _data(name):
         "columns": len(meta["columns"]),
         "bound": meta["bound"],
         "looked_at_private_rows": list(meta["private_rows"]),
+        **({"unit": meta["unit"]} if meta.get("unit") else {}),
     }
 
 
@@ -74,7 +77,7 @@ def _cells(experiment, rows):
         for row in rows
         if row["experiment"] == experiment.name
     }
-    frame = pd.read_csv(paths.CELLS(experiment=experiment.name))
+    frame = pd.read_csv(paths.CELLS(experiment=experiment.folder))
     for row in frame.to_dict("records"):
         found = costs.get(
             tuple(row[key] for key in ("dataset", "method", "train_size", "epsilon")), {}

@@ -10,15 +10,13 @@ import inspect
 import re
 from collections import defaultdict
 from pathlib import Path
-from typing import get_args, get_type_hints
 
 import home  # noqa: F401, what follows is in scripts/
 
 from dp.data.preparation import STEPS
 from dp.mechanisms import MECHANISMS
 from study import paths
-from study.configuration import kinds, publications
-from study.configuration.config import experiment_files
+from study.configuration import kinds, options, sources
 from study.configuration.validation import SCHEMAS, in_yaml, read_yaml
 
 INTRODUCTION = """\
@@ -31,15 +29,18 @@ INTRODUCTION = """\
 |---|---|
 | `config/config.yaml` | the seed, and what a plain run makes; always loaded |
 | `config/datasets.yaml` | data sets by name |
-| `config/experiments/<name>.yaml` | one experiment each; a file whose name begins with `_` is a template |
+| `config/sources/<key>/source.yaml` | what one source says: printed numbers, claims, defects, readings |
+| `config/sources/<key>/printed.yaml` | its numbers, read once more |
+| `config/sources/<key>/<name>.yaml` | an experiment that regenerates them |
+| `config/experiments/<name>.yaml` | an experiment of our own; a name with `_` first is a template's |
 | `config/files.yaml` | downloads by name: addresses and checksums |
 | `config/audit.yaml` | what is audited, and how |
-| `config/published/<name>.yaml` | what one source says: printed numbers, claims, known defects |
+| `config/releases/<name>.yaml` | of a study: one model that may be published |
 | `config/smoke.yaml` | an overlay: every experiment at toy size |
 | `config/real.yaml` | an overlay: further real data, which are downloaded |
 | `config/full.yaml` | an overlay: the published protocols at full size |
 
-**Templates** to copy: [an experiment](experiments/_template.yaml), [a source](published/_template.yaml),
+**Templates** to copy: [an experiment](experiments/_template.yaml), [a source](sources/_template),
 and at the end of [`datasets.yaml`](datasets.yaml) a data set. For every kind of table, figure, analysis and
 check, the last column below names an entry that uses it. [CONTRIBUTING](../.github/CONTRIBUTING.md) shows
 how to add a kind.
@@ -53,7 +54,8 @@ add to the entries here, or take the places of those with the same names.
 
 Mappings are merged, and lists and values are replaced. A later overlay wins, and `null` takes an entry of
 an experiment away. What an overlay changes of an experiment stands under `settings`, and the experiment's
-own file stays as it is:
+own file stays as it is. The three overlays above name a size, such as `sizes: {smoke: true}`, of which each
+experiment's file says what it is:
 
 ```yaml
 experiments: [cm08]
@@ -84,18 +86,26 @@ cells. Each is one value or a list, and if it is not given, all cells are meant.
 """
 
 FIGURES = """\
-The docstring of the function that draws a kind explains its options. `FIGURES` in
-`scripts/study/configuration/kinds.py` names the function. In figures of curves, `beside` puts the legend
+The docstring of the function that draws a kind, `@figure(...)` and `def <kind>` in `scripts/plots` or
+`scripts/sources`, explains its options. In figures of curves, `beside` puts the legend
 beside the axes, `metric` shows another metric than the error, and `from_zero` starts the axis of errors at
 0. `own_axes` gives every panel its own y axis, which starts at `least` if values are below it.
 """
 
+RELEASES = """\
+One model of a study's own rows that may be published: `snakemake --cores 1 -- releases/<name>/model.json`.
+[An example, and what it protects against](../workflow/README.md#a-model-of-own-rows-that-may-be-published).
+Columns are those of the data set: numbers with `bounds`, and `categories`; other columns are not looked at.
+Of its `steps`, a release takes `constant_feature` and `clip`, or none.
+"""
+
 ABOUT = {"checks": CHECKS, "figures": FIGURES}
 
-PUBLISHED = """\
-What one source says, as printed. An experiment names the file as its `source`. The experiment's sections
-`published`, `claims` and `defects` say which cells and checks decide what stands here. A number is named
-by its path, such as `tables/table_2/all_rows/0`.
+SOURCE = """\
+What one source says, as printed, and what decides it. An experiment names the folder as its `source`. The
+experiment's section `published` says which cells regenerate which numbers. A number is named by its path,
+such as `tables/table_2/all_rows/0`. A study may have a file `config/published/<key>.yaml` instead, and the
+checks in the experiment's sections `claims` and `defects`.
 """
 
 TYPES = {
@@ -120,6 +130,7 @@ PLACES = {
     "ANALYSIS": "an analysis, `csv` or `npz`",
     "TABLE": "a table",
     "FIGURE": "a figure, as `.pdf` too",
+    "COMPARED": "printed numbers beside ours, under every reading: what the files below judge",
     "READINGS": "printed values and claims under every reading of the source",
     "VERDICTS": "`published`: printed values beside ours; `claims`, `defects`: what decided each",
     "TIMING": "seconds and memory of every job",
@@ -132,6 +143,7 @@ PLACES = {
     "PROFILES": "delta against epsilon: proven, claimed, and found by attacks",
     "HELD": "a study's own mechanisms, if no attack refutes a claim (`strict: true`)",
     "EXACT": "privacy losses from densities",
+    "REPLAY": "how far one record moves what gets noise, of every private mechanism",
     "SPENDING": "where each method's settings come from, and what that costs",
     "AUDITED_CELLS": "every cell's epsilon: claimed, proven, audited",
     "RECOMMENDATIONS": "which method to use for each question",
@@ -249,27 +261,23 @@ def _docstring(module, function):
     raise ValueError(f"{path} has no function {function!r}")
 
 
-def _check_options(kind):
-    """Options of a check with their defaults. An option without a default must be given."""
-    function = getattr(publications.import_module(kind.module), kind.function)
+def _kind_options(kind):
+    """Options of a kind with their defaults. An option without a default must be given."""
     shown = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            (cells,) = get_args(parameter.annotation)
-            shown += [f"`{key}: null`" for key in get_type_hints(cells)]
-        elif parameter.kind is parameter.KEYWORD_ONLY and name not in ("analysis", "table"):
-            required = parameter.default is parameter.empty
-            shown.append(f"`{name}`" if required else f"`{name}: {in_yaml(parameter.default)}`")
+    for name, field in options.fields(kind.options).items():
+        if name not in ("analysis", "table"):
+            required = field.default is options.REQUIRED
+            shown.append(f"`{name}`" if required else f"`{name}: {in_yaml(field.default)}`")
     return ", ".join(shown) or "none"
 
 
 def _examples():
     """(section, kind) -> an entry of that kind, if possible in an experiment of a plain run."""
-    files = {path.stem: path for path in experiment_files()}
+    files = sources.experiments()
     listed = read_yaml(paths.HOME / "config/config.yaml")["experiments"]
     found = {}
     for name in dict.fromkeys([*listed, *files]):
-        values = read_yaml(files[name])
+        values, *_ = files[name]
         for section in kinds.SECTIONS:
             for label, entry in (values.get(section) or {}).items():
                 found.setdefault((section, entry["kind"]), f"`{name}`: `{label}`")
@@ -317,7 +325,10 @@ def lines():
     yield from Schema("files").table()
     yield "\n## `config/audit.yaml`\n"
     yield from Schema("audit").table()
-    yield "\n## `config/experiments/<name>.yaml`\n"
+    yield "\n## `config/releases/<name>.yaml`\n"
+    yield RELEASES
+    yield from Schema("release").table()
+    yield "\n## Experiments: `config/sources/<key>/<name>.yaml`, `config/experiments/<name>.yaml`\n"
     yield from Schema("experiment").table()
     examples = _examples()
     for section, found in (kinds.SECTIONS | {"checks": kinds.CHECKS}).items():
@@ -329,7 +340,7 @@ def lines():
                 (
                     f"`{name}`",
                     f"`{kind.inputs.needs}`" if kind.inputs.needs in NEEDS else "",
-                    _check_options(kind) if section == "checks" else _options(kind.options),
+                    _kind_options(kind),
                     _first_line(_docstring(kind.module, kind.function)),
                     examples.get((section, name), ""),
                 )
@@ -353,11 +364,14 @@ def lines():
         ),
         ("mechanism", "options", "what it is"),
     )
-    yield "\n## `config/published/<name>.yaml`\n"
-    yield PUBLISHED
-    yield from Schema("published").table()
+    yield "\n## `config/sources/<key>/source.yaml`\n"
+    yield SOURCE
+    yield from Schema("source").table()
     yield "\n## Where results are\n"
-    yield "Below the folder that the key `results` of `config/config.yaml` names.\n"
+    yield (
+        "Below the folder that the key `results` of `config/config.yaml` names. What a reading of an "
+        "experiment makes is in `<experiment>/readings/<name>_<value>/`.\n"
+    )
     yield from _table(_places(), ("file", "what it holds"))
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import home  # noqa: F401, what follows is in scripts/
 
-from checks.verdicts import REPRODUCED, matches
+from checks.verdicts import REPRODUCED
 from study.jobs.files import read_csv
 
 SECTIONS = ("published", "claims")
@@ -91,9 +91,10 @@ def decisions(folder):
 
 def decided(row):
     """What a row says of its value or claim; "" if nothing, since it is undecided or was not run."""
-    if row["section"] == "published":
-        return ("not reproduced", "reproduced")[matches(row["distance"])] if row["distance"] else ""
-    return {"yes": "holds", "no": "fails"}.get(row["holds"], "")
+    words = (
+        ("reproduced", "not reproduced") if row["section"] == "published" else ("holds", "fails")
+    )
+    return dict(zip(("yes", "no"), words, strict=True)).get(row["holds"], "")
 
 
 def changes(first, second, replicates):

@@ -50,7 +50,7 @@ rule aggregate:
     params:
         experiment=cells_configuration,
         seed=CONFIG["seed"],
-        library=digest("aggregate.py"),
+        library=lambda wildcards: digest("aggregate.py"),
     shell:
         'python "$DP_HOME/scripts/aggregate.py" --experiment {params.experiment:q}'
         " --guarantees {input.guarantees} --seed {params.seed} --out {output} 2> {log}"
@@ -73,7 +73,7 @@ rule provenance:
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(),
         seed=CONFIG["seed"],
-        library=digest("provenance.py"),
+        library=lambda wildcards: digest("provenance.py"),
     shell:
         'python "$DP_HOME/scripts/provenance.py" --experiment {params.experiment:q} --seed {params.seed}'
         " --out-timing {output.timing} --out-json {output.json} 2> {log}"

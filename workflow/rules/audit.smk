@@ -27,6 +27,7 @@ rule attack:
         attack=lambda wildcards: json.dumps(
             AUDITS.attack(wildcards.mechanism, wildcards.label), sort_keys=True
         ),
+        found_also_by=lambda wildcards: AUDITS.values["found_also_by"].get(wildcards.mechanism, ""),
         seed=CONFIG["seed"],
         library=lambda wildcards: digest(
             "attack.py", *attack_modules(wildcards.mechanism, wildcards.label)
@@ -34,6 +35,7 @@ rule attack:
     shell:
         'python "$DP_HOME/scripts/attack.py" --mechanism {wildcards.mechanism} --label {wildcards.label}'
         " --attack {params.attack:q} --epsilon {wildcards.epsilon} --seed {params.seed}"
+        " --found-also-by={params.found_also_by:q}"
         " --out {output} 2> {log}"
 
 
@@ -51,9 +53,9 @@ rule attacks_of_mechanism:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=digest("concatenate.py"),
+        library=lambda wildcards: digest("concatenate.py"),
     shell:
-        'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/concatenate.py" {input} --line --out {output} 2> {log}'
 
 
 rule ledger:
@@ -70,7 +72,7 @@ rule ledger:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=digest("concatenate.py"),
+        library=lambda wildcards: digest("concatenate.py"),
     shell:
         'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
 
@@ -91,9 +93,30 @@ rule claims_held:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=digest("concatenate.py"),
+        library=lambda wildcards: digest("concatenate.py"),
     shell:
         'python "$DP_HOME/scripts/concatenate.py" {input.own} --strict --out {output} 2> {log}'
+
+
+# Every private mechanism in seconds: how far a record moves what gets noise. `snakemake --cores 1 -- replay`
+rule replay:
+    output:
+        paths.REPLAY(),
+    log:
+        paths.REPLAY.log(),
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(150),
+        runtime=minutes(),
+    params:
+        attacks=json.dumps(replayed(), sort_keys=True),
+        mechanisms=[name for name in AUDITS.mechanisms if name in MECHANISMS],
+        library=lambda wildcards: digest("replay.py", *replayed_modules()),
+    shell:
+        'python "$DP_HOME/scripts/replay.py" --attacks {params.attacks:q} --mechanisms {params.mechanisms}'
+        " --out {output} 2> {log}"
 
 
 rule exact_losses:
@@ -109,7 +132,9 @@ rule exact_losses:
         runtime=minutes(),
     params:
         settings=json.dumps(AUDITS.values["exact"], sort_keys=True),
-        library=digest("exact_losses.py", *(MECHANISMS.module(name) for name in audits.EXACT)),
+        library=lambda wildcards: digest(
+            "exact_losses.py", *(MECHANISMS.module(name) for name in audits.EXACT)
+        ),
     shell:
         'python "$DP_HOME/scripts/exact_losses.py" --settings {params.settings:q} --out {output} 2> {log}'
 
@@ -128,7 +153,7 @@ rule spending:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=digest("spending.py"),
+        library=lambda wildcards: digest("spending.py"),
     shell:
         'python "$DP_HOME/scripts/spending.py" {input} --out {output} 2> {log}'
 
@@ -148,7 +173,7 @@ rule audited_cells:
         mem_mb=memory(95),
         runtime=minutes(),
     params:
-        library=digest("audited_cells.py", *map(MECHANISMS.module, MECHANISMS)),
+        library=lambda wildcards: digest("audited_cells.py", *map(MECHANISMS.module, MECHANISMS)),
     shell:
         'python "$DP_HOME/scripts/audited_cells.py" {input.results} --ledger {input.ledger}'
         " --out {output} 2> {log}"
@@ -169,7 +194,7 @@ rule ledger_figure:
         mem_mb=memory(210),
         runtime=minutes(),
     params:
-        library=digest("ledger_figure.py"),
+        library=lambda wildcards: digest("ledger_figure.py"),
     shell:
         'python "$DP_HOME/scripts/ledger_figure.py" {input} --out {output.ledger}'
         " --profiles {output.profiles} 2> {log}"

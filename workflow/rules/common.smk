@@ -1,5 +1,6 @@
 # The configuration, and the functions that give rules their inputs and parameters.
 
+import hashlib
 import json
 import os
 import re
@@ -10,12 +11,18 @@ from pathlib import Path
 
 # The workflow's own folder, whichever folder it works in and whichever Snakefile uses it.
 HERE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
+if not (HERE.parents[1] / "scripts").is_dir():
+    sys.exit(
+        "error: this workflow cannot be a module by github(): its jobs run programs of scripts/, which "
+        "Snakemake does not unpack. Clone the repository, and name the clone's Snakefile"
+    )
 sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 
-from study import canonical, paths
-from study.configuration import audits, kinds, needs, publications, verdict_inputs
+from study import asked, canonical, paths
+from study.configuration import audits, kinds, needs, publications, release_files, verdict_inputs
 from study.configuration.config import ConfigError, check_own_files, load
 from study.configuration.experiment import data_path
+from study.configuration import sources as source_files
 from study.data import downloads, origins
 from study.dependencies import digest, looks_up_mechanisms
 from study.jobs import records
@@ -43,16 +50,29 @@ while modifier is not None:
         )
     modifier = modifier.inner_modifier
 
+GIVEN = asked.arguments() if workflow.is_main_process and not MODULE else None
+
+
+def configuration(only=None):
+    """(CONFIG, EXPERIMENTS, DATASETS, sources), of all experiments or of `only`. Raises ConfigError."""
+    # The sources come first, since an experiment may take a search's grid from one.
+    sources = source_files.load(only)
+    files, place = ([], "the module's config") if MODULE else (workflow.configfiles, "--config")
+    loaded = load(config, files, place, only)
+    publications.check(loaded[1], sources, loaded[2])
+    return *loaded, sources
+
+
 try:
-    sources = publications.load()  # before the experiments, which may take a search's grid from one
-    files = [] if MODULE else workflow.configfiles
-    CONFIG, EXPERIMENTS, DATASETS = load(
-        config, files, "the module's config" if MODULE else "--config"
-    )
+    # Of a few targets, only their experiments are read: to validate all takes several seconds.
+    available = source_files.experiment_files()
+    ONLY = asked.experiments(GIVEN, available, str(config.get("results", paths.results())))
+    ONLY = ONLY and source_files.concerned(ONLY)
+    CONFIG, EXPERIMENTS, DATASETS, sources = configuration(ONLY)
+    LISTED = [name for name in CONFIG["experiments"] if name in EXPERIMENTS]
     # A study audits its own mechanisms, the checkout audits all.
-    listed = [EXPERIMENTS[name] for name in CONFIG["experiments"]]
-    AUDITS = audits.load(CONFIG, listed if MODULE or paths.in_study() else None)
-    publications.check(EXPERIMENTS, sources, DATASETS)
+    listed = [EXPERIMENTS[name] for name in LISTED]
+    AUDITS = audits.load(CONFIG, [] if ONLY else listed if MODULE or paths.in_study() else None)
     # If the file is missing, Snakemake would consider a data set up to date that was prepared from another file.
     # But a computing node may not see the file, and a report shows what was computed from it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
@@ -79,13 +99,17 @@ os.environ[downloads.MIRRORS] = ",".join(
 )
 
 
+# In paths, the wildcard `experiment` is a folder: that of a reading is below its experiment's.
+FOLDERS = {each.folder: each for each in EXPERIMENTS.values()}
+
+
 def names(values):
     """A wildcard constraint that matches exactly these names."""
     return "|".join(map(re.escape, values)) or "(?!)"
 
 
 wildcard_constraints:
-    experiment=names(EXPERIMENTS),
+    experiment=names(FOLDERS),
     dataset=names(DATASETS),
     file=names(CONFIG["files"]),
     size=r"\d+",
@@ -96,7 +120,7 @@ wildcard_constraints:
 
 
 def experiment_of(wildcards):
-    return EXPERIMENTS[wildcards.experiment]
+    return FOLDERS[wildcards.experiment]
 
 
 # For several rules.
@@ -104,7 +128,7 @@ def experiment_of(wildcards):
 
 def of_listed(place):
     """A file of every listed experiment that has cells."""
-    return [place(experiment=name) for name in CONFIG["experiments"] if EXPERIMENTS[name].sweeps]
+    return [place(experiment=name) for name in LISTED if EXPERIMENTS[name].sweeps]
 
 
 def is_reading(wildcards):
@@ -126,8 +150,9 @@ def modules_of(method):
 
 @cache
 def facts(experiment):
-    """The content of the files of an experiment's source. Their place may change."""
-    return origins.content(publications.files(experiment.source))
+    """What stands for the facts of an experiment's source, whose file may change its place."""
+    content = json.dumps(sources[experiment.source].facts())
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def stand_ins(experiment):
@@ -140,13 +165,11 @@ def stand_ins(experiment):
 
 
 def all_stand_ins():
-    return json.dumps(
-        {
-            dataset: why
-            for name in CONFIG["experiments"]
-            for dataset, why in stand_ins(EXPERIMENTS[name]).items()
-        }
-    )
+    """The same for every experiment, since a report may show one that the configuration does not list."""
+    found = {}
+    for experiment in EXPERIMENTS.values():
+        found |= stand_ins(experiment)
+    return json.dumps(found, sort_keys=True)
 
 
 # data.smk: files, rows.
@@ -238,19 +261,9 @@ def searched_method(wildcards):
     return experiment_of(wildcards).methods[search_of(wildcards)["method"]]
 
 
-def private_tuning_argument(wildcards):
-    private = experiment_of(wildcards).tune.get("private_tuning")
-    return f"--private {shlex.quote(json.dumps(private, sort_keys=True))}" if private else ""
-
-
 def lasso_argument(wildcards):
     tune = experiment_of(wildcards).tune
     return f"--lasso {tune['lasso']}" if "lasso" in tune else ""
-
-
-def private_tuning_modules(wildcards):
-    private = experiment_of(wildcards).tune.get("private_tuning", {})
-    return [MECHANISMS.module(private["mechanism"])] if "mechanism" in private else []
 
 
 # aggregate.smk
@@ -260,7 +273,7 @@ def cells_configuration(wildcards):
     """What decides an experiment's cells and their guarantees."""
     return experiment_of(wildcards).to_json(
         *("datasets", "methods", "families", "sweeps", "searches", "lambda_published"),
-        "folds",
+        *("folds", "divisions"),
         *(("subsets", "reading", "published", "claims") if is_reading(wildcards) else ()),
     )
 
@@ -274,7 +287,7 @@ def lambda_files(experiment):
 def what_was_computed(experiment):
     """results.csv or, for an experiment without cells, its data and analyses."""
     if experiment.sweeps:
-        return [paths.CELLS(experiment=experiment.name)]
+        return [paths.CELLS(experiment=experiment.folder)]
     return [
         *(data_path(dataset, "json") for dataset in experiment.datasets),
         *map(experiment.analysis_path, experiment.analyses),
@@ -306,8 +319,8 @@ def entry_inputs(wildcards, section):
 def entry_facts(wildcards, section):
     """The source's facts, for a table, figure or analysis that shows printed values; otherwise nothing."""
     entry, kind = entry_of(wildcards, section)
-    printed = kind.printed or any(map(entry["options"].get, ("published", "printed_axis")))
-    return facts(experiment_of(wildcards)) if printed else ""
+    shown = kind.shows_printed(entry["options"])
+    return facts(experiment_of(wildcards)) if shown else ""
 
 
 def entry_configuration(wildcards, section):
@@ -324,7 +337,7 @@ def entry_configuration(wildcards, section):
         named = entry.get(key) or entry["options"].get(key) or []
         for name in [named] if isinstance(named, str) else named:
             part.setdefault(other, {})[name] = values[other][name]
-    return json.dumps({"name": wildcards.experiment} | part)
+    return json.dumps(experiment_of(wildcards).named() | part)
 
 
 def entry_library(wildcards, section, script):
@@ -347,6 +360,12 @@ def named_mechanisms(value):
 
 # verdicts.smk
 
+# What decides an experiment's cells, and whether they repeat the source's protocol.
+COMPARED_BY = (
+    *("source", "datasets", "methods", "searches", "sweeps", "analyses", "tables"),
+    *("tune", "folds", "subsets", "draws"),
+)
+
 
 def check_inputs(wildcards):
     return verdict_inputs.of_checks(
@@ -367,6 +386,7 @@ def ledger_files():
     return [
         paths.LEDGER(),
         paths.EXACT(),
+        paths.REPLAY(),
         paths.SPENDING(),
         paths.AUDITED_CELLS(),
         paths.LEDGER("png"),
@@ -374,6 +394,18 @@ def ledger_files():
         *([paths.HELD()] if AUDITS.values["strict"] and own_mechanisms() else []),
         *(paths.ATTACKS(mechanism=mechanism) for mechanism in AUDITS.mechanisms),
     ]
+
+
+def replayed():
+    """Of each attack, its settings and its first epsilon, for the job that replays all of them."""
+    return [
+        [attack.mechanism, attack.epsilon, AUDITS.attack(attack.mechanism, attack.label)]
+        for attack in AUDITS.first_attacks()
+    ]
+
+
+def replayed_modules():
+    return sorted({m for each in AUDITS.first_attacks() for m in attack_modules(*each[:2])})
 
 
 def attack_modules(mechanism, label):
@@ -389,7 +421,7 @@ def attack_modules(mechanism, label):
 
 def recommending():
     """Listed experiments that recommend methods."""
-    listed = [EXPERIMENTS[name] for name in CONFIG["experiments"]]
+    listed = [EXPERIMENTS[name] for name in LISTED]
     return [each for each in listed if each.values.get("recommends") and each.sweeps]
 
 
@@ -415,7 +447,7 @@ def results_of(name):
     experiment = EXPERIMENTS[name]
     if "reading" in experiment.values:
         # The verdicts of the main experiment show what its cells give.
-        return [paths.CELLS(experiment=name)] if experiment.cells() else []
+        return [paths.CELLS(experiment=experiment.folder)] if experiment.cells() else []
     return [
         *([paths.CELLS(experiment=name)] if experiment.sweeps else []),
         paths.TIMING(experiment=name),
@@ -450,18 +482,12 @@ def readings_path(experiment):
     return paths.READINGS(experiment=experiment.name) if readings_of(experiment) else []
 
 
-def compared_runs(experiment):
-    """Draws of the cells that printed values are compared with."""
-    cells = {c for name in needs.comparisons(experiment) for c in needs.items(experiment, name)}
-    return [experiment.run_path(cell) for cell in experiment.cells() if cell in cells]
-
-
 def readings_inputs(wildcards):
     experiment = experiment_of(wildcards)
     readings = readings_of(experiment)
     return {
         "results": [
-            paths.CELLS(experiment=each.name) for each in (experiment, *readings) if each.cells()
+            paths.CELLS(experiment=each.folder) for each in (experiment, *readings) if each.cells()
         ],
         "runs": [
             each.run_path(cell)
@@ -469,5 +495,5 @@ def readings_inputs(wildcards):
             for cell in sorted(needs.cells(each.plain()).intersection(each.cells()))
         ],
         "made": verdict_inputs.of_readings(experiment, readings),
-        "configurations": [paths.CONFIGURATION(experiment=each.name) for each in readings],
+        "configurations": [paths.CONFIGURATION(experiment=each.folder) for each in readings],
     }

@@ -54,7 +54,7 @@ rule prepare:
         # The date of files is not used: new rows may be older than what was prepared from the previous ones.
         content=own_content,
         seed=CONFIG["seed"],
-        library=digest("prepare.py"),
+        library=lambda wildcards: digest("prepare.py"),
     shell:
         'python "$DP_HOME/scripts/prepare.py" --dataset {params.name} --entry {params.entry:q}'
         " --seed {params.seed} --out-npz {output.npz} --out-json {output.json} 2> {log}"

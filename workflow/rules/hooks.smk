@@ -8,7 +8,84 @@ import tempfile
 from snakemake.logging import logger
 from snakemake.shell import shell
 
+from snakemake.exceptions import LockException, WorkflowError
+
 from study.jobs import alive, fork
+
+
+def check_asked():
+    """Refuse what there is not, with the nearest name: profiles, which Snakemake would ignore, and targets."""
+    given = GIVEN
+    if given is None:
+        return
+    runs = live_runs()
+    if given.unlock and runs:
+        sys.exit(f"error: {locked_by(runs)}")
+    said = [asked.no_profile(given.workflow_profile, given.directory)]
+    said += [
+        f"{name!r} after --cache is a target: put -- before it"
+        for name in given.cache or ()
+        if name in EXPERIMENTS
+    ]
+    rules = {rule.name: rule for rule in workflow.rules}
+    unknown = [target for target in given.targets if target not in rules]
+    files = final_files() if unknown else {}
+    for target in unknown:
+        made = any(rule.is_producer(target) for rule in workflow.rules)
+        main = [name for name in rules if "__" not in name and not rules[name].has_wildcards()]
+        said.append(asked.no_target(target, main, files, made))
+    if any(said):
+        sys.exit(f"error: {next(filter(None, said))}")
+
+
+def final_files():
+    """Folder -> files that can be in it, for folders in which names are those of the configuration."""
+    places = {paths.FIGURE: ("png", "pdf"), paths.TABLE: ("csv",), paths.ANALYSIS: ("csv", "npz")}
+    files = {}
+    for experiment in EXPERIMENTS.values():
+        folder = experiment.folder
+        for place, suffixes in places.items():
+            section = experiment.values[place.part]
+            files[paths.results(folder, place.part)] = [
+                place(suffix, experiment=folder, name=entry)
+                for entry in section
+                for suffix in suffixes
+            ]
+        files[paths.results(folder, "runs")] = [experiment.run_path(c) for c in experiment.cells()]
+    everywhere = [path for name in LISTED for path in results_of(name)]
+    own = [paths.REPORT(), *recommendation_files(), *ledger_files(), *everywhere]
+    known = {path for found in files.values() for path in found}
+    files[""] = [path for path in own if path not in known]
+    return files
+
+
+def live_runs():
+    """Other Snakemake processes of this machine that work in this folder, in words."""
+    found = (number for number in alive.here(Path.cwd()) if number != os.getpid())
+    return [f"process {number} of this machine" for number in found]
+
+
+def locked_by(runs):
+    return (
+        f"another run of this folder is alive ({', '.join(runs)}): wait for its end, or stop it with "
+        f"Ctrl-C where it was started"
+    )
+
+
+def explain_lock(error):
+    """In place of Snakemake's advice to remove the lock, which would set two runs on the same files."""
+    runs = live_runs() or alive.elsewhere(lambda text: print(text, file=sys.stderr))
+    text = (
+        locked_by(runs)
+        if runs
+        else "a run of this folder was killed, and its lock is still there: `python "
+        f"{paths.HOME / 'scripts/tools/recover.py'}` with the arguments of that run removes what it "
+        "left, and resumes it"
+    )
+    WorkflowError.__init__(error, text)
+
+
+LockException.__init__ = explain_lock
 
 
 def begin(dag):
@@ -19,6 +96,7 @@ def begin(dag):
     said = [records.refusal(folder, CONFIGURATION, made) for folder, made in folders.items()]
     if any(paths.REPORT() in job.output for job in jobs):
         said.append(records.refused_page(paths.REPORT(), CONFIGURATION, CONFIG["experiments"]))
+    said += map(refused_release, (job for job in jobs if job.rule.name == "release"))
     if any(said):
         sys.exit(f"error: {next(filter(None, said))}")
     try:
@@ -28,8 +106,25 @@ def begin(dag):
         sys.exit(f"error: {paths.results()}/ cannot be written: {error}")
     alive.begin()
     schedule_quickly()
-    start_quickly()
+    if not only_releases(jobs):
+        start_quickly()
     signal.signal(signal.SIGINT, interrupt)
+
+
+def only_releases(jobs):
+    """Whether a run makes releases alone."""
+    rules = {job.rule.name for job in jobs}
+    return "release" in rules and rules <= {"release", "download"}
+
+
+def refused_release(job):
+    """Why a release cannot be made, None if it can: before any job, where one sentence is seen."""
+    from study.configuration import releases  # which imports the mathematics
+
+    try:
+        releases.check(job.wildcards.release)
+    except (ConfigError, ValueError) as error:
+        return str(error)
 
 
 def schedule_quickly():
@@ -73,15 +168,15 @@ def folder_of(job):
     such as those of a workflow that uses this as a module."""
     for path in map(Path, job.output):
         if path.is_relative_to(paths.results()):
-            folder = path.relative_to(paths.results()).parts[0]
-            return folder if folder == "audit" or folder in EXPERIMENTS else None
+            folder, _ = paths.split(path)
+            return folder if folder == "audit" or folder in FOLDERS else None
     return None
 
 
 def made_of(folder):
     if folder == "audit":
         return records.of_audit(AUDITS, CONFIG["seed"])
-    return records.of_experiment(EXPERIMENTS[folder], CONFIG["seed"])
+    return records.of_experiment(FOLDERS[folder], CONFIG["seed"])
 
 
 def check_folders():
@@ -100,7 +195,7 @@ def end(dag, success, logs):
         announce(dag)
     try:
         refresh_report(dag, success)
-    except OSError as error:  # a full disk, for example
+    except (OSError, ConfigError) as error:  # a full disk, or another experiment's file
         print(f"The report does not show this run: {error}", file=sys.stderr)
     if not success:
         explain_kills(logs)
@@ -137,15 +232,19 @@ def refresh_report(dag, success):
     existing results is made in any case.
     """
     jobs = set(dag.needrun_jobs(exclude_finished=False))
+    if only_releases(jobs):
+        return  # which no report shows
     made = {str(path) for job in jobs for path in (*job.output, *job.log)}
     if success and made & {paths.REPORT(), paths.REPORT.log("partial")}:
         return
     page = records.page(paths.REPORT()) or {"configuration": None, "experiments": {}}
+    if ONLY and (page["experiments"] or not success):  # the report may show others
+        EXPERIMENTS.update(configuration()[1])
     own = page["configuration"] == CONFIGURATION
     outdated = bool({*page["experiments"], "audit"}.intersection(map(folder_of, jobs)))
     written = None
     if not success:
-        concerned = set(map(folder_of, dag.jobs))
+        concerned = {FOLDERS[f].name for f in set(map(folder_of, dag.jobs)) if f in FOLDERS}
         there = page["experiments"] if own else filter(has_results, CONFIG["experiments"])
         written = report_what_there_is({*concerned, *there})
     elif outdated and own:
@@ -155,7 +254,7 @@ def refresh_report(dag, success):
 
 
 def has_results(name):
-    return Path(paths.MADE(folder=name)).exists()
+    return Path(paths.MADE(folder=EXPERIMENTS[name].folder)).exists()
 
 
 def report_what_there_is(names):

@@ -4,6 +4,7 @@
 rule readings:
     input:
         unpack(readings_inputs),
+        compared=paths.COMPARED(),
     output:
         report(
             paths.READINGS(),
@@ -22,15 +23,13 @@ rule readings:
         runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            *("source", "datasets", "methods", "searches", "sweeps", "published", "claims"),
-            *("tables", "analyses", "folds", "subsets", "draws"),
+            *COMPARED_BY, "published", "claims"
         ),
         facts=lambda wildcards: facts(experiment_of(wildcards)),
-        stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
         library=lambda wildcards: digest(
             "readings.py",
             *verdict_inputs.modules_of_checks(experiment_of(wildcards), "claims"),
         ),
     shell:
         'python "$DP_HOME/scripts/readings.py" --experiment {params.experiment:q}'
-        " --readings {input.configurations} --stand-ins {params.stand_ins:q} --out {output} 2> {log}"
+        " --readings {input.configurations} --out {output} 2> {log}"

@@ -49,7 +49,7 @@ rule recommendations:
         runtime=minutes(),
     params:
         seed=CONFIG["seed"],
-        library=digest("recommend.py"),
+        library=lambda wildcards: digest("recommend.py"),
     shell:
         'python "$DP_HOME/scripts/recommend.py" --configuration {input.configuration} --seed {params.seed}'
         " --out {output.questions} --out-across {output.across} --out-figure {output.figure}"
@@ -58,10 +58,10 @@ rule recommendations:
 
 rule report:
     input:
-        results=[path for name in CONFIG["experiments"] for path in results_of(name)],
+        results=[path for name in LISTED for path in results_of(name)],
         recommendations=recommendation_files(),
         ledger=ledger_files() if AUDITS.values["enabled"] else [],
-        configuration=expand(paths.CONFIGURATION(), experiment=CONFIG["experiments"]),
+        configuration=expand(paths.CONFIGURATION(), experiment=LISTED),
     output:
         html=report(
             paths.REPORT(),
@@ -82,13 +82,9 @@ rule report:
         stand_ins=all_stand_ins(),
         seed=CONFIG["seed"],
         of=CONFIGURATION,
-        facts=[
-            facts(EXPERIMENTS[name])
-            for name in CONFIG["experiments"]
-            if "source" in EXPERIMENTS[name].values
-        ],
+        facts=[facts(EXPERIMENTS[name]) for name in LISTED if "source" in EXPERIMENTS[name].values],
         template=origins.content(sorted((paths.HOME / "workflow/report").glob("report.*"))),
-        library=digest(
+        library=lambda wildcards: digest(
             "report.py",
             *sorted(
                 {

@@ -22,7 +22,7 @@ rule fit:
         lam=lambda wildcards: regularisation_of(wildcards, fit_of(wildcards)).text,
         split=lambda wildcards: experiment_of(wildcards).split(),
         seed=CONFIG["seed"],
-        library=digest("fit.py"),
+        library=lambda wildcards: digest("fit.py"),
     shell:
         'python "$DP_HOME/scripts/fit.py" --data {input.data} --meta {input.meta}'
         " --experiment {wildcards.experiment} --dataset {wildcards.dataset}"

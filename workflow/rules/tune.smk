@@ -18,13 +18,12 @@ rule tune:
         runtime=minutes(),
     params:
         tune=lambda wildcards: experiment_of(wildcards).tune,
-        private=private_tuning_argument,
         lasso=lasso_argument,
         axis=lambda wildcards: experiment_of(wildcards).axis(),
         seed=CONFIG["seed"],
-        library=lambda wildcards: digest("tune.py", *private_tuning_modules(wildcards)),
+        library=lambda wildcards: digest("tune.py"),
     shell:
-        'python "$DP_HOME/scripts/tune.py" --data {input.data} --meta {input.meta} {params.private} --experiment {params.axis}'
+        'python "$DP_HOME/scripts/tune.py" --data {input.data} --meta {input.meta} --experiment {params.axis}'
         " --dataset {wildcards.dataset} {params.lasso} --loss {params.tune[loss]}"
         " --grid {params.tune[grid][low]} {params.tune[grid][high]} {params.tune[grid][values]}"
         " --folds {params.tune[folds]} --seed {params.seed}"

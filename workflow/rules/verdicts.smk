@@ -1,54 +1,36 @@
-# Compares published values, claims and defects with what was computed.
+# Compares published values with what was computed, and decides them, claims and defects.
 
 
+# Every printed number beside ours, as stated and under each reading. Whatever judges them reads this.
 rule compare:
     input:
         lambda wildcards: verdict_inputs.of_comparisons(experiment_of(wildcards)),
-        runs=lambda wildcards: compared_runs(experiment_of(wildcards)),
-        readings=lambda wildcards: readings_path(experiment_of(wildcards)),
+        unpack(readings_inputs),
     output:
-        report(
-            paths.VERDICTS(section="published"),
-            caption="../report/published.rst",
-            category="{experiment}",
-            subcategory="verdicts",
-            labels={"experiment": "{experiment}", "table": "published against ours"},
-        ),
+        paths.COMPARED(),
     log:
-        paths.VERDICTS.log(section="published"),
+        paths.COMPARED.log(),
     conda:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(90),
+        mem_mb=memory(165),
         runtime=minutes(),
     params:
-        experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            *(
-                "source",
-                "datasets",
-                "methods",
-                "searches",
-                "sweeps",
-                "analyses",
-                "tables",
-                "published",
-                "draws",
-            ),
-        ),
+        experiment=lambda wildcards: experiment_of(wildcards).to_json(*COMPARED_BY, "published"),
         facts=lambda wildcards: facts(experiment_of(wildcards)),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
-        library=digest("compare.py"),
+        library=lambda wildcards: digest("compare.py"),
     shell:
         'python "$DP_HOME/scripts/compare.py" --experiment {params.experiment:q}'
-        " --stand-ins {params.stand_ins:q} --readings {input.readings} --out {output} 2> {log}"
+        " --readings {input.configurations} --stand-ins {params.stand_ins:q} --out {output} 2> {log}"
 
 
 rule check:
     input:
         check_inputs,
         readings=lambda wildcards: (
-            readings_path(experiment_of(wildcards)) if wildcards.section == "claims" else []
+            [] if wildcards.section == "defects" else readings_path(experiment_of(wildcards))
         ),
     output:
         report(
@@ -61,7 +43,7 @@ rule check:
     log:
         paths.VERDICTS.log(),
     wildcard_constraints:
-        section="claims|defects",
+        section="published|claims|defects",
     conda:
         "../../envs/environment.yaml"
     threads: 1
@@ -70,9 +52,7 @@ rule check:
         runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(
-            *("source", "datasets", "methods", "searches", "sweeps", "analyses", "tables"),
-            "published",
-            wildcards.section,
+            *COMPARED_BY, "published", wildcards.section
         ),
         facts=lambda wildcards: facts(experiment_of(wildcards)),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),

@@ -1,0 +1,69 @@
+# From a frame of pandas to a regression table that may be published.
+#
+# For a statistician. Editors show the parts that begin with `# %%` as cells. It needs the package `dp` with
+# its extra `learn`, pandas, and statsmodels for its rows, and takes five seconds:
+#
+#     python published_table.py [folder for model.json, card.md, table.csv and the book]
+
+# %% The rows: 6,366 answers to a magazine's survey of 1974, one per woman (Fair, J. Political Economy 1978)
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from statsmodels.datasets import fair
+
+from dp.estimators import PrivateClassifier
+from dp.releasing.card import card, table_csv
+from dp.releasing.request import PUBLIC_EXAMPLE
+
+OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+OUT.mkdir(parents=True, exist_ok=True)
+survey = fair.load_pandas().data
+affair = pd.Series(np.where(survey["affairs"] > 0, "yes", "no"), name="affair")
+
+# %% What is public: the codes of the questionnaire's answers, never the extremes of the rows
+# Answers outside of a range are clipped to it. The number of rows is public, too.
+RANGES = {
+    "rate_marriage": (1, 5),
+    "age": (17.5, 42),
+    "yrs_married": (0.5, 23),
+    "religious": (1, 4),
+    "educ": (9, 20),
+}
+
+# %% The release: it spends epsilon 1 from the book's budget, once
+# The book stands beside the rows and is as private as they are. If this is run again, the stored model is
+# given and nothing is spent.
+model = PrivateClassifier(
+    "affair",
+    book=OUT / "survey.book",
+    budget={"epsilon": 2, "delta": 2e-6},  # what all releases about these women may spend
+    n_rows=6366,
+    columns=RANGES,
+    target=["no", "yes"],
+    unit="one row is one respondent",
+    epsilon=1.0,
+    delta=1e-6,
+    premise=PUBLIC_EXAMPLE,  # of rows of your own: how their settings were chosen
+    spend=True,  # without this, `fit` says what it would cost
+).fit(survey[[*RANGES]], affair)
+print("epsilon {epsilon:g}, delta {delta:g}, {adjacency}: {reason}".format(**model.guarantee_))
+
+# %% The table: log odds per unit of each column, with intervals that count the noise
+table = pd.DataFrame(model.table_)
+print(table.to_string(index=False))
+
+# %% What is published: the model, its card for readers, and the table
+document = model.model_.document
+(OUT / "model.json").write_text(json.dumps(document), encoding="utf-8")
+(OUT / "card.md").write_text(card(document), encoding="utf-8")
+(OUT / "table.csv").write_text(table_csv(document), encoding="utf-8")
+
+# %% Predictions for new rows, from what is published alone
+published = PrivateClassifier.load(OUT / "model.json")
+new = pd.DataFrame({"educ": [12, 16], "age": [27, 27], "yrs_married": [6, 6]}).assign(
+    rate_marriage=[2, 5], religious=[1, 4]
+)
+print(new.assign(probability=published.predict_proba(new)[:, 1].round(2)).to_string(index=False))

@@ -1,6 +1,8 @@
 """Fixtures of all tests."""
 
 import os
+import resource
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,26 @@ from project import ENVIRONMENT, TINY, Project
 # Processes share the processors, so each has one thread. This comes before any import of numpy.
 for name, value in ENVIRONMENT.items():
     os.environ.setdefault(name, value)
+
+# A daemon that crashes must leave no core dump in the folder in which it was started.
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def pytest_configure(config):
+    """Tests name the project's files by paths from its top, wherever pytest was started."""
+    if "DP_MECHANISMS" in os.environ:  # a study's, which tests its mechanisms from its own folder
+        os.environ["DP_MECHANISMS"] = str(Path(os.environ["DP_MECHANISMS"]).resolve())
+    os.chdir(config.rootpath)
+
+
+def pytest_collection_modifyitems(items):
+    """Files that take minutes come first, so that no process is left with one of them at the end."""
+    items.sort(key=lambda item: "workflow" not in item.path.parts)
+
+
+def pytest_make_parametrize_id(val, argname):
+    """A test's id names bytes instead of holding them: compressed ones hold the time."""
+    return argname if isinstance(val, bytes) else None
 
 
 @pytest.fixture(scope="session")

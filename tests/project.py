@@ -88,7 +88,7 @@ class Project:
             if process.poll() is None:
                 self.kill(process)
 
-    def finish(self, process, ok=True, timeout=120):
+    def finish(self, process, ok=True, timeout=600):
         """What a process prints. Fails the test unless it ends as expected (None: in either way)."""
         try:
             output, _ = process.communicate(timeout=timeout)
@@ -105,11 +105,11 @@ class Project:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
-    def snakemake(self, *arguments, ok=True, cores=2, capture=None, timeout=120):
+    def snakemake(self, *arguments, ok=True, cores=2, capture=None, timeout=600):
         """What Snakemake prints."""
         return self.finish(self.start("--cores", cores, *arguments, capture=capture), ok, timeout)
 
-    def python(self, *arguments, ok=True, timeout=120):
+    def python(self, *arguments, ok=True, timeout=600):
         """What a script prints."""
         return self.finish(self.start(*arguments, program=()), ok, timeout)
 
@@ -124,7 +124,7 @@ class Project:
                 planned.add(f"{rule}: {made[1]}")
         return planned
 
-    def wait_for(self, condition, seconds=60):
+    def wait_for(self, condition, seconds=300):
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, "the condition was never met"

@@ -1,13 +1,8 @@
 """Reference values of tests/vectors, for tests other than `tests/unit/test_vectors.py`."""
 
-from pathlib import Path
+from vectors import check
 
-import yaml
-
-VECTORS = {
-    path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
-    for path in sorted((Path(__file__).parent / "vectors").glob("*.yaml"))
-}
+VECTORS = check.read()
 
 
 def values(name, *inputs, function=None):

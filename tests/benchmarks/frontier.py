@@ -27,6 +27,7 @@ from scipy.special import expit
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from dp.descents import poisson
 from dp.mechanisms import MECHANISMS
 
 N, D, DRAWS, TURNS = 20_000, 10, 24, 3
@@ -171,11 +172,11 @@ def floor_of_models(X, y, models):
 
 
 def floor_of_batches(X, y, steps, sampling):
-    """Every draw has its own batches, which are read row by row."""
+    """Every draw has its own batches, drawn by their gaps and read row by row."""
     rng = np.random.default_rng(0)
     for _ in range(steps):
-        for _ in range(DRAWS):
-            part = X[np.flatnonzero(rng.random(N) < sampling)]
+        for _, rows, _ in poisson.batches(N, DRAWS, sampling, rng):
+            part = X[rows]
             np.exp(part @ np.ones(D)) @ part
 
 

@@ -14,7 +14,8 @@ similar spectrum are simulated. To prepare them:
 
 All programs have one thread and the same rows. Programs that are compared take turns in one run, and
 medians count. Prints a table and writes results/benchmarks/peers.csv. Seconds are the processor's, per
-unit. The ratio is the peer's seconds over ours (below 1 for floor and reading: we need more). Units are:
+unit. The ratio is the peer's seconds over ours (below 1 for floor, least and reading: we need more).
+Units are:
 
     fit       one minimiser, certified: gradient norm at most 1e-9. Peers are given that as their own
               tolerance; the norm that they reach stands beside, except of private results, which hide it
@@ -24,7 +25,8 @@ unit. The ratio is the peer's seconds over ours (below 1 for floor and reading: 
 
 Besides other libraries, these are timed:
 
-    reading   reads the same batches and computes nothing: the part of memory
+    reading   reads the same batches and computes nothing: the part of memory, and of drawing batches
+    least     the same with two products and one exponential per row
     floor     two matrix products and one exponential per row, restart and pass, in double precision
     loop      the textbook: one example at a time, in Python and numpy
 """
@@ -54,6 +56,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from dp.data.examples import normalise_rows, simulate_separable
+from dp.descents import full_batch, poisson
 from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS
 from dp.noise import l2_laplace
@@ -70,6 +73,7 @@ COLUMNS += ("versions", "peer_versions")
 SHOWN = {"task": 37, "size": 16, "unit": 7, "ours": 14, "seconds": 9, "peer": 29, "ratio": 5}
 SHOWN |= {"gradient_norm": 13, "peer_gradient_norm": 18, "error": 6}  # column: characters
 SHOWN["peer_error"] = 0
+LIMITS = {"reading": "reading the batches alone", "least": "the same, least arithmetic"}
 OURS = f"numpy {np.__version__}, scipy {scipy.__version__}"
 SKLEARN = f"scikit-learn {sklearn.__version__}"
 
@@ -338,6 +342,23 @@ def reading(X, batch, simulations):
     return run
 
 
+def poisson_reading(X, sampling, simulations, arithmetic=False):
+    """Draws a Poisson batch per simulation, and reads its rows, as many at a time as we do."""
+    rng, d = np.random.default_rng(1), X.shape[1]
+    size = max(full_batch.LEAST_ROWS, full_batch.GATHERED // d)
+    gathered, w = np.empty((size, d)), np.ones(d)
+
+    def run():
+        for _, rows, _ in poisson.batches(len(X), simulations, sampling, rng):
+            for first in range(0, len(rows), size):
+                chosen = rows[first : first + size]
+                part = np.take(X, chosen, 0, gathered[: len(chosen)], mode="clip")
+                if arithmetic:
+                    np.exp(part @ w) @ part
+
+    return run
+
+
 def descents(problems, peers, repetitions):
     """24 simulations at once."""
     simulations = 24
@@ -387,6 +408,10 @@ def descents(problems, peers, repetitions):
                 )
             if rows < n and batches == "fixed":
                 calls["reading"] = timed(reading(X, rows, simulations), simulations * taken)
+            if batches == "Poisson":
+                for call, more in ("reading", False), ("least", True):
+                    each = poisson_reading(X, options["sampling"], simulations, more)
+                    calls[call] = timed(each, simulations, 20)
             found = measure(calls, repetitions)
             line = {
                 "task": task,
@@ -401,10 +426,9 @@ def descents(problems, peers, repetitions):
                 yield line | versus("jax-privacy", found["jax-privacy"] | peer)
             if "loop" in found:
                 yield line | versus("loop", found["loop"] | {"versions": f"numpy {np.__version__}"})
-            if "reading" in found:
-                yield line | versus(
-                    "reading the batches alone", found["reading"] | {"versions": ""}
-                )
+            for call, what in LIMITS.items():
+                if call in found:
+                    yield line | versus(what, found[call] | {"versions": ""})
             if "Opacus" in found:
                 peer = {"versions": peers.versions("opacus")}
                 yield line | versus("Opacus", found["Opacus"] | peer)

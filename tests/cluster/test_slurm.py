@@ -4,6 +4,7 @@ import re
 import shutil
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from runs import ARRAY, CELLS, DATA, OVERLAY, RESULTS, SBATCH, jobs, on, run_files, submissions
@@ -29,6 +30,13 @@ def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
         path.name for path in (alone / "results-smoke/wdbc/figures").iterdir()
     }
     assert len(jobs(cluster, project)) <= 15 < len(run_files(project))
+
+
+def test_a_crashing_daemon_leaves_no_core_dump(cluster):
+    """Slurm raises its own limit, and that of jobs, as far as it may."""
+    for daemon in cluster.daemons.values():
+        limits = Path(f"/proc/{daemon.pid}/limits").read_text()
+        assert re.search(r"^Max core file size +0 +0 ", limits, flags=re.MULTILINE), limits
 
 
 SMALL = """

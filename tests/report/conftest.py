@@ -7,6 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from checks import statements
+from checks.published import COLUMNS, compare, judged
+from checks.results import Results
+from reporting.collect import Gathered
+from study import facts, paths
 from study.configuration.config import load
 from study.configuration.experiment import data_path
 from study.jobs.files import write_csv, write_json
@@ -65,6 +70,23 @@ def experiment(project):
         rows = [(0.001, 0.06, 0.01, 0, "ok"), (0.01, 0.05, 0.01, 1, "ok")]
         columns = ("lambda", "error_mean", "error_sd_folds", "best", "status")
         write_csv(experiment.tuned_path(dataset), columns, rows)
+    return experiment
+
+
+@pytest.fixture
+def decided(experiment):
+    """The same experiment with results.csv, published.csv, claims.csv and defects.csv."""
+    source, results = facts.read(experiment.source), Results(experiment)
+    frame = Gathered(experiment, {}).frame
+    frame.to_csv(paths.CELLS(experiment=experiment.name), index=False)
+    results.printed = list(compare(results, source, experiment.published, {}))
+    found = {"published": (COLUMNS, judged(experiment, source, results.printed))}
+    for section in statements.SECTIONS:
+        rows = statements.decide(results, source, section, {})
+        found[section] = (statements.COLUMNS, rows)
+    for section, (columns, rows) in found.items():
+        path = paths.VERDICTS(experiment=experiment.name, section=section)
+        write_csv(path, columns, ([row.get(name) for name in columns] for row in rows))
     return experiment
 
 

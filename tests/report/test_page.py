@@ -49,6 +49,10 @@ def test_a_missing_cell_is_a_visible_gap_and_the_rest_is_shown(experiment):
     assert gathered.status == f"partial: 1 of {len(experiment.cells())} cells are missing"
     text = whole([gathered])
     assert "This is a partial report." in text
+    assert "<code>snakemake --cores all -- cm08</code> makes the rest." in text
+    shows = {"configuration": "--configfile config/smoke.yaml", "experiments": {}}
+    text = render([gathered], seed=1, shows=shows)
+    assert "<code>snakemake --configfile config/smoke.yaml --cores all -- cm08</code>" in text
     assert "failed: error: row 3 has norm 2" in text
     columns, rows = gathered.cell_table()
     (gap,) = [row for row in rows if row[columns.index("status")] != "ok"]
@@ -63,12 +67,10 @@ def test_nothing_run_is_reported_as_not_run(experiment):
     for cell in experiment.cells():
         Path(experiment.run_path(cell)).unlink()
     page = page_of(experiment)
-    verdicts = {row["verdict"] for row in Gathered(experiment, {}).verdicts("published")}
-    assert verdicts == {"not run"}
     assert '<span class="badge bad">not run</span>' in page
-    claims = {row["id"]: row["verdict"] for row in Gathered(experiment, {}).verdicts("claims")}
-    assert claims.pop("cm08-5") == "reproduced"  # the tuning's, which is there
-    assert set(claims.values()) == {"not tested"}
+    for section in ("published", "claims", "defects"):
+        rows = Gathered(experiment, {}).verdicts(section)
+        assert {row["verdict"] for row in rows} == {"not decided yet"}
 
 
 def test_every_link_image_and_id_holds(experiment):
@@ -85,14 +87,15 @@ def test_every_link_image_and_id_holds(experiment):
     assert not [source for source in outline.sources if not source.startswith("data:")]
 
 
-def test_the_verdicts_are_those_of_the_files_that_jobs_write(experiment):
-    found = Gathered(experiment, {}).verdicts("claims")
-    assert {row["id"]: row["verdict"] for row in found}["cm08-5"] == "reproduced"
-    lemma = next(row for row in found if row["id"] == "cm08-6")
+def test_the_verdicts_are_those_of_the_files_that_jobs_write(decided):
+    found = {row["id"]: row for row in Gathered(decided, {}).verdicts("claims")}
+    assert found["cm08-5"]["verdict"] == "reproduced"
+    lemma = found["cm08-6"]
     assert lemma["verdict"] == "not tested" and "excess_risk" in lemma["decided_by"]
-    stand_ins = dict.fromkeys(experiment.datasets, "digits stand in")
-    judged = Gathered(experiment, stand_ins).verdicts("published")
-    assert {row["verdict"] for row in judged} == {"not tested"}
+    path = Path(paths.VERDICTS(experiment="cm08", section="claims"))
+    path.write_text(path.read_text().replace("reproduced", "as the file has it"))
+    found = {row["id"]: row for row in Gathered(decided, {}).verdicts("claims")}
+    assert found["cm08-5"]["verdict"] == "as the file has it"
 
 
 def test_text_from_results_cannot_become_markup(experiment):
@@ -149,12 +152,9 @@ def test_why_a_statement_has_its_verdict_is_a_sentence_with_names():
     assert named("output_perturbation on a_b, tables/a_b, an amp", names) == (
         "output perturbation on the data, tables/a_b, an amp"
     )
-    row = {"decided_by": "fails: output_perturbation is above", "readings": "3", "luck": "0.875"}
-    assert because(row, names) == (
-        "Fails: output perturbation is above. 3 readings of what the source leaves open were tried; a "
-        "claim without any truth in it would hold under one of them with probability 0.875."
-    )
-    assert because({"decided_by": "so it is", "readings": "1", "luck": "0.5"}, names) == "So it is."
+    row = {"decided_by": "fails: output_perturbation is above"}
+    assert because(row, names) == "Fails: output perturbation is above."
+    assert because({"decided_by": ""}, names) == ""
 
 
 def test_pictures_become_smaller_and_stay_the_same_to_the_eye(tmp_path):
@@ -185,6 +185,7 @@ def answer(method, standing, kept, **further):
 
 
 def test_page_one_answers_which_method_to_use(experiment):
+    small = experiment.values.pop("smaller")
     experiment.values["figures"] = {}
     page = page_of(experiment)
     assert "No experiment of this run compares methods" in page
@@ -199,6 +200,7 @@ def test_page_one_answers_which_method_to_use(experiment):
         | {"regime": "nothing tuned", "task": "classes", "experiment": "cm08"}
         | {"adjacency": "replace-one", "title": f"The {m}", "data_sets": 1, "questions": 1}
         | {"not_beaten": n, "regret": r, "rank": n}
+        | {"shared_questions": 1, "shared_data_sets": 1, "shared_not_beaten": n, "shared_regret": r}
         for m, n, r in (("best", 1, 0.0), ("other", 0, 0.5))
     ]
     write_csv(paths.ACROSS(), list(across[0]), [row.values() for row in across])
@@ -213,9 +215,100 @@ def test_page_one_answers_which_method_to_use(experiment):
     assert void in text and "1,234" in text
     assert text.count("<tr>") == 2 + 2 + 3 + 4  # its tables, with their headings
     assert "Cells have changed" not in text
+    experiment.values["smaller"] = small
+    page = page_of(experiment)
+    assert "No method is recommended: cm08 ran at smaller sizes" in page
+    assert "<b>The best</b> is not beaten" not in page and 'id="answers-regret"' not in page
     Path(paths.CELLS(experiment="cm08")).touch()  # by a later run
     os.utime(paths.RECOMMENDATIONS(), (1, 1))
     assert answers.answers()["stale"]
+
+
+def test_a_ranking_compares_only_questions_that_its_methods_share():
+    rows = [
+        dict.fromkeys(recommendations.ACROSS, "")
+        | {"task": "classes", "regime": "nothing tuned", "adjacency": "replace-one"}
+        | {"title": title, "data_sets": sets, "questions": questions, "not_beaten": n, "regret": r}
+        | ({f"shared_{k}": v for k, v in shared.items()} if shared else {})
+        for title, sets, questions, n, r, shared in (
+            ("Everywhere", "8", "21", "20", "0.003", known(14, 5, 13, 0.005)),
+            ("Often", "5", "14", "7", "0.06", known(14, 5, 7, 0.06)),
+            ("Once", "1", "4", "4", "0.0", None),
+        )
+    ]
+    found = answers.sentence(rows)
+    assert found["method"] == "Everywhere"
+    assert found["text"].startswith(
+        "is not beaten in 13 of 14 questions on 5 data sets, which 2 methods answer, and loses "
+        "0.5\u00a0% of the gain"
+    )
+    assert (
+        "In all questions that it answers: not beaten in 20 of 21, on 8 data sets." in found["text"]
+    )
+    assert answers.sentence([row for row in rows if row["title"] != "Often"]) is None
+
+
+def known(questions, sets, not_beaten, regret):
+    found = {"questions": questions, "data_sets": sets, "not_beaten": not_beaten, "regret": regret}
+    return {key: str(value) for key, value in found.items()}
+
+
+def test_toy_sizes_have_a_banner_and_no_verdict(decided):
+    experiment = decided
+    page = page_of(experiment)
+    assert "Toy sizes: nothing here is a finding." in page
+    assert "20 instead of 1,000 draws of the noise in a cell" in page
+    gathered = Gathered(experiment, {})
+    for section in ("published", "claims"):
+        judged = {row["verdict"] for row in gathered.verdicts(section)}
+        shown = gathered.shown(section)
+        assert section == "published" or "reproduced" in judged  # as its file has it
+        # arithmetic decides two claims, which does not depend on sizes
+        of_sizes = [row for row in shown if row.get("id") not in ("cm08-13", "cm08-15")]
+        assert {row["verdict"] for row in of_sizes} <= {"not judged", "not run", "not tested"}
+        assert {row.get("distance", "") for row in of_sizes} == {""}
+    # a defect that only formulas and printed numbers show does not depend on sizes
+    kept = {row["verdict"] for row in gathered.shown("defects")}
+    assert "shown" in kept
+    assert re.findall(r"Of \d+ [\w ]+ that were decided, .*? as stated", page) == [
+        "Of 2 claims that were decided, 1 reproduced as stated"
+    ]
+    named = re.findall(r'<span class="badge good">reproduced</span> <a href="#([\w-]+)"', page)
+    assert named == ["cm08-13"]
+    card = re.search(r'<article class="card" id="source-chaudhuri.*?</table>', page, re.S)[0]
+    counts = {
+        kind: list(map(int, re.findall(r'<td class="number">(\d+)</td>', line)))
+        for kind, line in re.findall(r"<tr>.*?<th[^>]*>([^<]+)</th>(.*?)</tr>", card, re.S)
+    }
+    assert counts.pop("as stated") == []  # the head of the table
+    assert counts.pop("claims")[:4] == [1, 0, 1, 0]
+    # of means and settings, nothing but what is not tested
+    assert counts and all(line[:4] == [0] * 4 and line[4] for line in counts.values())
+    experiment.values["smaller"] = []
+    page = page_of(experiment)
+    assert "Toy sizes" not in page and "reproduced as stated" in page
+
+
+def test_a_partial_report_judges_nothing_itself(decided):
+    """What the run has decided is shown. If a cell is missing, or newer, nothing is decided yet."""
+
+    def found(section):
+        return {row["verdict"] for row in Gathered(decided, {}).verdicts(section)}
+
+    (lost, *_) = decided.cells("learning")
+    path = Path(decided.run_path(lost))
+    for section in ("published", "claims", "defects"):
+        assert "not decided yet" not in found(section)
+        content, before = path.read_bytes(), path.stat().st_mtime
+        path.unlink()
+        assert found(section) == {"not decided yet"}
+        path.write_bytes(content)
+        os.utime(path, (before + 3600, before + 3600))
+        assert found(section) == {"not decided yet"}
+        os.utime(path, (before, before))
+    path.unlink()
+    page = page_of(decided)
+    assert ">not decided yet<" in page and ">not reproduced by" not in page
 
 
 def took(script, cpu, wall, peak):
@@ -242,7 +335,7 @@ def attack(mechanism, epsilon, proven, audited, verdict):
     return {
         **{"mechanism": mechanism, "attack": "opposite_corner", "epsilon": epsilon},
         **{"epsilon_claimed": epsilon, "epsilon_proven": proven, "epsilon_audited": audited},
-        **{"epsilon_pair": "", "verdict": verdict, "adjacency": "replace-one"},
+        **{"epsilon_pair": "", "verdict": verdict, "replay": "holds", "adjacency": "replace-one"},
         **{"reason": "composes " * 40, "pair_reason": "all is moved"},
     }
 
@@ -259,6 +352,7 @@ def ledger(project):
         attack("of_ones_own", 5, 50, 0, beyond),
         attack("of_ones_own", "inf", "inf", 7, "nothing is claimed"),
     ]
+    rows = [row | {"low_bits": "broken: 99 %" if k == 2 else ""} for k, row in enumerate(rows)]
     write_csv(paths.LEDGER(), list(rows[0]), [row.values() for row in rows])
 
 
@@ -277,6 +371,11 @@ def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     assert len(found["attacks"]) == 7
     classes = [badge_class(row[1]) for row in found["attacks"]]
     assert classes == ["good", "good", "bad", "bad", "mild", "mild", "plain"]
+    assert "breaks 1 of them, whatever is proven" in found["summary"][-1]
+    assert found["summary"][-1].endswith(": Laplace per weight, as written.")
+    assert ["Low-order bits: broken: 99 %" in row[-1] for row in found["attacks"]] == [
+        *(False, False, True, False, False, False, False)
+    ]
 
 
 def test_a_line_of_the_ledger_is_one_line_with_its_verdict_in_sight(ledger, browser, tmp_path):

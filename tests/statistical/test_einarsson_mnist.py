@@ -34,7 +34,7 @@ def fours_and_nines():
 
 @pytest.fixture(scope="module")
 def table():
-    with (ROOT / "config/published/einarsson_table_a1.csv").open() as handle:
+    with (ROOT / "config/sources/einarsson_2018/table_a1.csv").open() as handle:
         rows = [{key: float(value) for key, value in row.items()} for row in csv.DictReader(handle)]
     for row in rows:
         variance = row["noise_variance_eps_0.0005"]

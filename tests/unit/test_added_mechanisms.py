@@ -4,12 +4,11 @@ import math
 import shutil
 import sys
 
-import numpy as np
 import pytest
 
+from dp.branches import differences
 from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
-from dp.tuning import private_tuning
 from project import ROOT
 from study import dependencies
 
@@ -42,10 +41,11 @@ def test_what_it_states_is_claimed_and_not_proven(folder):
     assert stated.claimed_epsilon == 0.5 and "not proven here" in stated.reason
     assert math.isnan(stated.epsilon) and math.isnan(stated.delta)
     assert MECHANISMS["adassp"].proven
-    X, y = np.full((60, 2), 0.5), np.ones(60)
-    settings = {"epsilon": 0.5, "rng": np.random.default_rng(0)}
-    chosen = private_tuning(X, y, [0.1, 1.0], mechanism, **settings)
-    assert math.isnan(chosen.guarantee.epsilon)  # not the selection's own 0.5
+
+
+def test_its_branches_are_compared_like_those_of_any_mechanism(folder):
+    """Against the epsilon that it claims."""
+    assert not differences(MECHANISMS["added_mean"], {"epsilon": 1.0})
 
 
 def test_its_digest_follows_its_code_wherever_it_is(folder, tmp_path_factory, monkeypatch):

@@ -18,7 +18,7 @@ from guarantees import Guarantees
 from study import arguments
 from study.configuration.config import load, read_yaml
 from study.configuration.experiment import Cell, data_path
-from study.data import origins
+from study.data import origins, readers
 from study.data.prepared import Prepared
 from study.jobs.files import read_json, write_json
 
@@ -78,7 +78,9 @@ def folder(tmp_path_factory):
             facts = origins.public_facts(datasets[name])
             if "idx" in source:  # 28 x 28 pixels, which only the file tells
                 facts["columns"] = [f"pixel{k}" for k in range(784)]
-            write_json(meta, facts | {"private_rows": []})
+            stated = {"unit": datasets[name].get("unit", {})}
+            stated["premises"] = [datasets[name]["premise"]] if "premise" in datasets[name] else []
+            write_json(meta, facts | stated | {"private_rows": []})
     return folder
 
 
@@ -146,11 +148,16 @@ def test_what_is_taken_as_public_reaches_the_reason(folder, monkeypatch):
         return Guarantees(experiments[name]).of(cell)[2].reason
 
     bounds = reason("patton", "wdbc_bounds", "functional_laplace")
-    assert bounds.endswith(f"; taken as public: {datasets['wdbc_bounds']['premise']}")
+    both = f", and {readers.BOTH}"
+    assert bounds.endswith(f"; taken as public: {datasets['wdbc_bounds']['premise']}{both}")
     centres = reason("wdbc", "wdbc_row_norm", "output_perturbation")
-    assert centres.endswith(f"; taken as public: {datasets['wdbc_row_norm']['premise']}")
+    assert centres.endswith(f"; taken as public: {datasets['wdbc_row_norm']['premise']}{both}")
     chosen = reason("einarsson_logistic", "digits_4_9", "laplace_l1")
     assert "; taken as public: how many rows are of the two classes" in chosen
+    bound_by_rows = reason("frontier_tuning", "fair_public", "gop_rule")
+    assert f"; taken as public: {datasets['fair']['premise']}" in bound_by_rows
+    year = reason("frontier_classification", "randhie", "gaussian_objective_perturbation")
+    assert "; a record is a person's year: for a person with at most 5 records, epsilon is" in year
     assert "taken as public" not in reason("cm08", "cm08_separable", "output_perturbation")
 
 

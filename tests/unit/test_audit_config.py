@@ -1,13 +1,10 @@
 """The audit's configuration: what it resolves to, and what it refuses with one sentence."""
 
-import copy
-
 import pytest
-import yaml
 
 from dp.audit import of_each
 from study.configuration import audits
-from study.configuration.config import ConfigError, load
+from study.configuration.config import ConfigError
 
 
 def test_every_attack_has_one_path():
@@ -78,6 +75,14 @@ def test_changes_are_merged():
     assert "output_perturbation" not in changed.mechanisms
 
 
+def test_fewer_trials_of_attacks_that_a_study_leaves_out_are_left_out():
+    whole = {"opposite_corner": {"epsilons": [1], "delta": 1e-5}}
+    fewer = {"tukey_em": {"tukey_shell": {"trials": 9}}, "dp_gd": whole}
+    resolved = audits.load({"audit": {"mechanisms": fewer}}, experiments=[])
+    assert "tukey_em" not in resolved.mechanisms
+    assert set(resolved.mechanisms["dp_gd"]) == {"opposite_corner"}  # which is asked for
+
+
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
@@ -108,42 +113,6 @@ def test_changes_are_merged():
 def test_refused(changes, match):
     with pytest.raises(ConfigError, match=match):
         audits.load({"audit": changes})
-
-
-def experiment(tmp_path, monkeypatch, private):
-    from study.configuration import config
-
-    values = yaml.safe_load(config.SHIPPED.joinpath("experiments/wdbc.yaml").read_text())
-    values["tune"]["private_tuning"] = private
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(values))
-    monkeypatch.setattr(config, "experiment_files", lambda: [tmp_path / "study.yaml"])
-    return load(copy.deepcopy({"seed": 1, "experiments": ["study"]}))[1]["study"]
-
-
-def test_private_tuning_is_filled_in(tmp_path, monkeypatch):
-    tune = experiment(tmp_path, monkeypatch, {"epsilon": 0.5}).tune
-    assert tune["private_tuning"] == {
-        "epsilon": 0.5,
-        "delta": 0.0,
-        "mechanism": "objective_perturbation",
-    }
-
-
-@pytest.mark.parametrize(
-    ("private", "match"),
-    [
-        ({"epsilon": 0.5, "default": 0.1}, "exactly one"),
-        ({"delta": 0.5}, "exactly one"),
-        ({"default": 0.1, "mechanism": "output_perturbation"}, "takes no 'mechanism'"),
-        ({"epsilon": 0.5, "mechanism": "output"}, "no mechanism"),
-        ({"epsilon": 0.5, "mechanism": "nonprivate"}, "not private"),
-        ({"epsilon": 0.0}, "greater than 0"),
-        ({"epsilom": 0.5}, "did you mean 'epsilon'"),
-    ],
-)
-def test_private_tuning_is_checked(tmp_path, monkeypatch, private, match):
-    with pytest.raises(ConfigError, match=match):
-        experiment(tmp_path, monkeypatch, private)
 
 
 def test_an_attack_depends_on_no_other_mechanism():

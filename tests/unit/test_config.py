@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from project import ROOT
-from study.configuration import config, publications
+from study.configuration import config, sources
 from study.configuration.config import ConfigError
 from study.configuration.validation import merge, origin, read_yaml
 
@@ -267,10 +267,11 @@ def test_a_file_that_cannot_be_read(tmp_path):
 
 
 def test_an_experiments_own_file_is_named(project):
-    path = project / "config/experiments/cm08.yaml"
+    path = project / "config/sources/chaudhuri_monteleoni_2008/cm08.yaml"
     path.write_text(path.read_text().replace("restarts:", "restart:"))
-    expected = "config/experiments/cm08.yaml: unknown key 'restart'; did you mean 'restarts'?"
-    assert message() == expected
+    assert (
+        message() == f"{path.relative_to(project)}: unknown key 'restart'; did you mean 'restarts'?"
+    )
 
 
 @pytest.mark.parametrize(
@@ -282,7 +283,7 @@ def test_an_experiments_own_file_is_named(project):
     ],
 )
 def test_a_name_that_cannot_be_a_target(project, name, expected):
-    shutil.copy("config/experiments/cm08.yaml", f"config/experiments/{name}.yaml")
+    shutil.copy("config/experiments/wdbc.yaml", f"config/experiments/{name}.yaml")
     assert message().startswith(expected)
 
 
@@ -464,9 +465,14 @@ def test_the_templates_can_be_copied(project):
     template = re.search(r"(?:^# .*\n|^#\n)+\Z", path.read_text(), flags=re.MULTILINE)[0]
     entry = re.search(r"^# my_survey:\n(?:# .*\n)+", template, flags=re.MULTILINE)[0]
     path.write_text(path.read_text() + re.sub(r"^# ", "", entry, flags=re.MULTILINE))
-    assert "my_source" not in publications.load() and "_template" not in publications.load()
-    shutil.copy("config/published/_template.yaml", "config/published/my_source.yaml")
+    assert "my_source" not in sources.load() and "_template" not in sources.load()
+    shutil.copytree("config/sources/_template", "config/sources/my_source")
+    experiment = Path("config/experiments/my_study.yaml").rename(
+        "config/sources/my_source/my_study.yaml"
+    )
+    experiment.write_text("source: my_source\n" + experiment.read_text())
     _, experiments, datasets = load()
+    assert {"my-rises", "my-speed"} == set(experiments["my_study"].claims)
     assert len(experiments["my_study"].methods) == 4
     assert set(datasets["my_survey"]["bounds"]) == {"age", "income", "visits"}
-    assert set(publications.load()["my_source"].statements("claims")) == {"my-rises", "my-speed"}
+    assert set(sources.load()["my_source"].statements("claims")) == {"my-rises", "my-speed"}

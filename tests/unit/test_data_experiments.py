@@ -4,7 +4,8 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from study.configuration import config
+from study import facts
+from study.configuration import config, sources
 from study.configuration.config import ConfigError, read_yaml
 from study.data import origins
 
@@ -15,7 +16,8 @@ def experiment(tmp_path, monkeypatch):
 
     def load(**values):
         (tmp_path / "study.yaml").write_text(yaml.safe_dump({"title": "A study"} | values))
-        monkeypatch.setattr(config, "experiment_files", lambda: [tmp_path / "study.yaml"])
+        monkeypatch.setattr(sources, "experiment_files", lambda: {"study": tmp_path / "study.yaml"})
+        monkeypatch.setattr(facts, "files", dict)
         return config.load({"seed": 1, "experiments": ["study"]})[1]["study"]
 
     return load

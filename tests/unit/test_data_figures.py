@@ -6,13 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from analyses.classes import class_counts
-from analyses.components import explained_variance, first_components
 from dp.data.preparation import prepare
-from plots import components, images, weights
+from sources.einarsson_2018 import figures, tables
+from sources.einarsson_2018.analyses import class_counts, explained_variance, first_components
 from study.data import readers
 from study.jobs.files import write_json
-from tables import data as tables
 
 TITLE = {"title": "A title", "options": {"count": 5, "bins": 64, "components": [2, 9]}}
 EXPERIMENT = SimpleNamespace(name="study")
@@ -40,7 +38,7 @@ def digits(tmp_path_factory):
 
 def test_examples_are_each_class_first_image(digits):
     paths, ten = digits
-    fig = images.digit_images(EXPERIMENT, TITLE, {"digits": paths["digits"]})
+    fig = figures.digit_images(EXPERIMENT, TITLE, {"digits": paths["digits"]})
     for digit, axes in enumerate(fig.axes):
         (shown,) = axes.images
         first = np.flatnonzero(ten.y == digit)[0]
@@ -50,7 +48,7 @@ def test_examples_are_each_class_first_image(digits):
 
 def test_farthest_images_come_in_order(digits):
     paths, ten = digits
-    fig = images.farthest_images(EXPERIMENT, TITLE, {"digits": paths["digits"]})
+    fig = figures.farthest_images(EXPERIMENT, TITLE, {"digits": paths["digits"]})
     shown = [axes for axes in fig.axes if axes.images]
     assert len(shown) == 50
     rows = ten.X[ten.y == 3].astype(float)
@@ -63,7 +61,7 @@ def test_farthest_images_come_in_order(digits):
 
 def test_pixel_density_integrates_to_one(digits):
     paths, ten = digits
-    fig = images.pixel_density(EXPERIMENT, TITLE, {"digits": paths["digits"]})
+    fig = figures.pixel_density(EXPERIMENT, TITLE, {"digits": paths["digits"]})
     (stairs,) = fig.axes[0].patches
     density, edges, _ = stairs.get_data()
     assert np.sum(density * np.diff(edges)) == pytest.approx(1)
@@ -73,7 +71,7 @@ def test_pixel_density_integrates_to_one(digits):
 
 def test_violins_have_the_classes_quartiles(digits):
     paths, ten = digits
-    fig = images.distance_violins(EXPERIMENT, TITLE, {"digits": paths["digits"]})
+    fig = figures.distance_violins(EXPERIMENT, TITLE, {"digits": paths["digits"]})
     axes = fig.axes[0]
     rows = ten.X[ten.y == 7].astype(float)
     distances = np.linalg.norm(rows - rows.mean(axis=0), axis=1)
@@ -91,7 +89,7 @@ def test_components_agree_with_scikit_learn(digits, tmp_path):
     paths, ten = digits
     spec = TITLE | {"datasets": ["digits_4_9"]}
     first_components(EXPERIMENT, TITLE, paths, 0, tmp_path / "components.npz")
-    fig = components.component_scatter(EXPERIMENT, spec, tmp_path / "components.npz")
+    fig = figures.component_scatter(EXPERIMENT, spec, tmp_path / "components.npz")
     chosen = np.isin(ten.y, [4, 9])
     X, y = StandardScaler().fit_transform(ten.X[chosen]), ten.y[chosen]
     reference = PCA(2).fit(X)
@@ -109,7 +107,7 @@ def test_components_agree_with_scikit_learn(digits, tmp_path):
     assert set(found) == {(name, k) for name in paths for k in (2, 9)}
     two = reference.explained_variance_ratio_.sum()
     assert found["digits_4_9", 2] == pytest.approx(two, rel=1e-8)
-    curve = components.explained_variance_curve(EXPERIMENT, TITLE, tmp_path / "explained.csv")
+    curve = figures.explained_variance(EXPERIMENT, TITLE, tmp_path / "explained.csv")
     assert curve.axes[0].lines[1].get_ydata()[1] == pytest.approx(two, rel=1e-8)
 
 
@@ -128,7 +126,7 @@ def test_boxes_are_quartiles_of_weights_and_noise(tmp_path):
     arrays |= {"weights": rng.normal(size=(2, 30)), "noise": rng.normal(size=(2, 2, 30))}
     arrays["weights"][0, :7] = 0
     np.savez(tmp_path / "weights.npz", **arrays)
-    fig = weights.weights_and_noise(EXPERIMENT, TITLE, tmp_path / "weights.npz")
+    fig = figures.weights_and_noise(EXPERIMENT, TITLE, tmp_path / "weights.npz")
     for k, (top, bottom) in enumerate(zip(fig.axes[:2], fig.axes[2:], strict=True)):
         values = [*arrays["noise"][k], arrays["weights"][k]]
         magnitudes = [np.abs(v[v != 0]) for v in values]

@@ -65,7 +65,7 @@ def test_folds_are_of_each_data_set_and_all_draws_are_shared_among_them(data):
     for several, single in zip(splits, folds.training_folds(alone), strict=False):
         assert (several[0][0] == single[0][0]).all()
     assert [len(X) for X in folds.all_training_rows(found)] == [30] * 12
-    assert [folds.draws_on_each(20, each) for each in (meta, plain)] == [7, 20]
+    assert [folds.draws_on_each(Namespace(restarts=20), m) for m in (meta, plain)] == [7, 20]
 
 
 def draws(values):
@@ -100,6 +100,49 @@ def test_captions_say_over_what_an_interval_is():
     )
     assert [interval_over(experiment, count) for count in (1, 2)] == ["folds", "data sets"]
     assert interval_over(Experiment("e", {"simulations": 5}), 1) == "simulations"
+    divided = Experiment("e", {"folds": 5, "divisions": 20})
+    assert [interval_over(divided, count) for count in (1, 5, 20)] == [
+        *("folds", "data sets", "divisions"),
+    ]
+
+
+def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisions(data):
+    *_, folder = data
+    given = {"experiment": "e", "dataset": "d", "seed": 3, "folds": 4, "simulations": None}
+    given |= {"train_size": 30, "restarts": 20}
+    one = Namespace(data=folder / "one.npz", **given)
+    divided = Namespace(**vars(one), divisions=3)
+    rows = np.sort(Prepared(one.data).X[:, 0])
+    found = [test[0][:, 0] for _, test in folds.training_folds(divided)]
+    assert len(found) == 12
+    for k in range(3):  # every division tests each row once
+        np.testing.assert_allclose(
+            np.sort(np.concatenate(found[4 * k : 4 * k + 4])), rows, atol=1e-6
+        )
+    # the first is the one without `divisions`, and the others differ from it
+    for ours, theirs in zip(found, folds.training_folds(one), strict=False):
+        np.testing.assert_array_equal(ours, theirs[1][0][:, 0])
+    assert all(set(found[0]) != set(other) for other in found[4:])
+    assert [folds.draws_on_each(each, {"data_replicates": 1}) for each in (one, divided)] == [20, 7]
+    # data sets that were drawn alike are divided once each
+    three = Namespace(**vars(divided) | {"data": folder / "three.npz", "divisions": 2})
+    assert len(list(folds.training_folds(three))) == 12
+    assert folds.draws_on_each(three, {"data_replicates": 3}) == 7
+
+
+def test_another_division_of_the_same_rows_lies_in_the_interval_of_divisions():
+    rng, inside = np.random.default_rng(3), 0
+    # the rows' own chance (0.05) is the same in all divisions: folds differ by it, their means do not
+    for _ in range(200):
+        chance = rng.permuted(np.tile(rng.normal(0, 0.05, 5), (21, 1)), axis=1)
+        draws = 0.37 + chance - chance.mean(axis=1, keepdims=True)
+        draws += rng.normal(0, 0.01, (21, 1))  # of the division
+        found = predict(draws[:20, :, None], Protocol(5, 1), rng)
+        inside += found.interval[0] <= draws[20].mean() <= found.interval[1]
+        assert (
+            found.interval[1] - found.interval[0] < 0.09
+        )  # of one division alone it is 0.18 or so
+    assert inside / 200 > 0.95 - 4 * math.sqrt(0.95 * 0.05 / 200)
 
 
 @pytest.mark.parametrize("spreads", [(0.02, 0.0, 0.05), (0.02, 0.03, 0.05), (0.0, 0.0, 0.05)])

@@ -41,7 +41,7 @@ def test_an_address_becomes_a_download():
 
 def test_rows_of_a_file_of_ones_own_are_counted(tmp_path):
     path = tmp_path / "rows.csv.gz"
-    path.write_bytes(gzip.compress(b"1,2\n3,4\n\n5,6\n"))
+    path.write_bytes(gzip.compress(b"1,2\n3,4\n\n5,6\n", mtime=0))
     with_header = resolve({"csv": str(path)}, label="1", positive=1)
     assert with_header["source"]["rows"] == 2
     without = resolve({"csv": str(path), "names": ["a", "b"]}, label="a", positive=1)

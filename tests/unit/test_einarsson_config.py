@@ -33,7 +33,7 @@ def resolved(*overlays):
 def test_published_lambdas_are_those_of_the_noise_variances():
     """Laplace noise of scale 2/(N lambda epsilon) has variance 2 (2/(N lambda epsilon))^2."""
     table = resolved()["einarsson_logistic"].lambda_published
-    with Path("config/published/einarsson_table_a1.csv").open() as handle:
+    with Path("config/sources/einarsson_2018/table_a1.csv").open() as handle:
         rows = list(csv.DictReader(handle))
     assert table["train_sizes"] == [int(row["n_train"]) for row in rows]
     for row, lam in zip(rows, table["lambdas"], strict=True):
@@ -43,7 +43,7 @@ def test_published_lambdas_are_those_of_the_noise_variances():
 
 
 def test_full_configuration_is_the_published_protocol():
-    facts = read_yaml("config/published/einarsson_2018.yaml")["settings"]
+    facts = read_yaml("config/sources/einarsson_2018/source.yaml")["settings"]
     found = resolved("real", "full")
     sizes = list(range(235, 11751, 235))
     logistic, sgd, lasso = (found[f"einarsson_{name}"] for name in ("logistic", "sgd", "lasso"))
@@ -97,7 +97,7 @@ def test_real_configuration_has_ten_sizes_and_eight_simulations():
 def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
     import pandas as pd
 
-    from tables.settings import COLUMNS, settings
+    from sources.einarsson_2018.tables import SETTINGS, settings
 
     found = {}
     for overlays in ((), ("real",), ("real", "full")):
@@ -109,7 +109,7 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
             assert len(cells) == len(experiment.cells())  # every sweep is in the table
             frame = pd.DataFrame(cells).assign(folds=8)
             columns, rows = settings(experiment, spec, frame)
-            assert columns == COLUMNS
+            assert columns == SETTINGS
             for row in rows:
                 row = dict(zip(columns, row, strict=True))
                 found[overlays and overlays[-1], row["method"]] = row
@@ -142,11 +142,11 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
         ({"simulations": None}, "exactly one of the keys 'folds' and 'simulations'"),
         ({"sweeps": {"as_run": {"train_sizes": [272]}}}, "272 is more than the 271 training rows"),
         (
-            {"methods": {"nonprivate_sum": {"search": "sum"}}},
+            {"methods": {"nonprivate_sum": {"lambda": "searched", "search": "sum"}}},
             "no search 'sum'",
         ),
         (
-            {"methods": {"nonprivate_sum": {"lambda": 0.1}}},
+            {"methods": {"nonprivate_sum": {"lambda": 0.1, "search": "sum_loss"}}},
             "'search' goes together with 'lambda: searched' and with 'lambda: selected'",
         ),
         ({"searches": {"sum_loss": {"grid": {"batch": [1]}}}}, "no option 'batch'"),

@@ -10,7 +10,7 @@ from aggregate import COLUMNS
 from dp.mechanisms import MECHANISMS
 from project import ROOT
 from study import lambdas
-from study.configuration import config, families, publications
+from study.configuration import config, families, publications, sources
 from study.configuration.config import ConfigError
 from study.configuration.resolve import experiment as resolved
 from study.configuration.validation import in_file, merge, read_yaml
@@ -147,7 +147,7 @@ def test_a_familys_name_stands_for_its_members(study):
 
 def _of_cm08(loaded, checks=(), published=None):
     """cm08 with output_perturbation a family of two, and these checks of one claim."""
-    value = read_yaml(ROOT / "config/experiments/cm08.yaml")
+    value = read_yaml(ROOT / "config/sources/chaudhuri_monteleoni_2008/cm08.yaml")
     value["methods"]["family"] = {
         "mechanism": "dp_sgd",
         "vary": {"batch": [5, 50]},
@@ -157,7 +157,7 @@ def _of_cm08(loaded, checks=(), published=None):
     if published:
         value["published"] = published
     made = resolved("cm08", value, in_file("cm08.yaml"), loaded[1])
-    publications.check(loaded[0] | {"cm08": made}, publications.load(), loaded[1])
+    publications.check(loaded[0] | {"cm08": made}, sources.load(), loaded[1])
     return made
 
 
@@ -190,7 +190,7 @@ def test_checks_of_a_family_are_of_its_members(loaded):
 
 
 def test_published_rows_of_a_family_are_of_its_members(loaded):
-    value = read_yaml(ROOT / "config/experiments/cm08.yaml")["published"]
+    value = read_yaml(ROOT / "config/sources/chaudhuri_monteleoni_2008/cm08.yaml")["published"]
     name, spec = next(iter(value.items()))
     row = spec["rows"][0] | {"method": "family"}
     found = _of_cm08(loaded, published={name: spec | {"rows": [row]}})
@@ -293,8 +293,8 @@ def test_the_projects_families_keep_their_labels(loaded):
         *("exact_m1", "exact_m2", "exact_m5", "exact_m10", "share_m2", "share_m5", "share_m10"),
         *("private_m1", "private_m2", "private_m5", "private_m10"),
     ]
-    overlay = read_yaml(ROOT / "config/real.yaml")["settings"]["einarsson_sgd"]
-    merged = merge(read_yaml(ROOT / "config/experiments/einarsson_sgd.yaml"), overlay)
+    value = read_yaml(ROOT / "config/sources/einarsson_2018/einarsson_sgd.yaml")
+    merged = merge(value, value.pop("sizes")["real"])
     real = resolved("einarsson_sgd", merged, in_file("real.yaml"), loaded[1])
     assert [m for m in real.sweeps["dimensions"]["methods"] if not m.startswith("dp_")] == [
         *("sgd_d15", "sgd_d50", "sgd_d100", "sgd_d200", "sgd_all"),

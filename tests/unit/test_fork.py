@@ -36,7 +36,7 @@ def start(folder, *words, **settings):
 
 def ended(process):
     """(exit status, standard output, standard error)."""
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     return process.returncode, out, err
 
 
@@ -91,7 +91,7 @@ def test_without_the_processes_a_job_starts_by_itself(tmp_path):
     assert status == 0 and out.startswith("usage: concatenate.py")
 
 
-def wait_for(condition, seconds=10):
+def wait_for(condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

@@ -5,11 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from dp.accounting import gaussian_delta, gaussian_mu, gaussian_sigma
+from dp import audit
+from dp.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma
 from dp.mechanisms import MECHANISMS, Parameters
 from dp.mechanisms.boosted_adassp import boost
 from dp.mechanisms.iterative_hessian_mixing import calibrate, wishart
-from dp.privacy import quadratics, sketches, tukey
+from dp.mechanisms.published.boosted_adassp_released import smallest_positive_eigenvalue
+from dp.privacy import pairs, quadratics, sketches, tukey
 from dp.seeds import generator
 
 ADJACENCIES = ["replace-one", "add-remove"]
@@ -91,15 +93,37 @@ def test_one_records_share_is_bounded_where_scores_overflow():
 
 
 def test_what_the_released_boosting_gives():
-    """A claim of 1 at delta 1e-6 with T = 100: T + 2 releases give mu = 42.7, an epsilon of 1,112."""
+    """Nothing finite. With the smallest eigenvalue, a claim of 1 with T = 100 would be one of 1,112."""
     mechanism = MECHANISMS["boosted_adassp_released"]
     found = mechanism.guarantee(1000, 1, epsilon=1.0, delta=1e-6)
     assert found.claimed_epsilon == 1.0 and found.adjacency == "add-remove"
-    assert found.profile.mu == pytest.approx(math.sqrt(102) / 0.236704, rel=1e-5)
-    assert found.epsilon == pytest.approx(1112, abs=1)
-    assert gaussian_delta(1 / found.profile.mu, found.epsilon) == pytest.approx(1e-6)
-    smaller = mechanism.guarantee(1000, 1, epsilon=0.1, delta=1e-6)
-    assert smaller.epsilon > 60 * found.epsilon, "a smaller claim adds less noise"
+    assert math.isinf(found.epsilon) and found.profile is None
+    assert "42.6672" in found.reason and "1112.11" in found.reason
+    mu = math.sqrt(102) / 0.236704
+    assert gaussian_delta(1 / mu, 1112.11) == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_the_released_boosting_takes_the_smallest_positive_eigenvalue():
+    """One record moves it from 20 to 1. Then a ridge of 1.96 sqrt(16) mu shrinks what else is learnt."""
+    (X, y), (X_other, y_other) = pairs.find("new_axis").sides
+    changed = (X_other != X).any(axis=1) | (y != y_other)
+    assert changed.sum() == 1 and not X_other[changed].any()
+    for rows, expected in ((X, 1.0), (X_other, 20.0), (np.zeros((3, 2)), None)):
+        found = smallest_positive_eigenvalue(rows.T @ rows)
+        assert found == expected or found == pytest.approx(expected)
+    settings = {"delta": 1e-6, "rng": generator(9), "iterations": 1, "trials": 20_000}
+    found = audit.attack("boosted_adassp_released", "new_axis", 8.0, **settings)
+    mu = math.sqrt(3) / gaussian_mu(8.0, 1e-6)
+    assert found["epsilon"] > 6.5 > gaussian_epsilon(1 / mu, 1e-6) + 0.5
+    repaired = {"adjacency": "add-remove", "clip": 1.0, "trials": 2000}
+    assert audit.attack("boosted_adassp", "new_axis", 8.0, **settings | repaired)["epsilon"] <= 8
+
+
+def test_the_released_boosting_fails_without_a_positive_eigenvalue():
+    mechanism = MECHANISMS["boosted_adassp_released"]
+    for sides, status in zip(pairs.find("only_record").sides, ("ok", "failed"), strict=True):
+        given = {"epsilon": 1.0, "delta": 1e-6, "iterations": 2, "rng": generator(1)}
+        assert (mechanism.release(*sides, restarts=5, **given).status == status).all()
 
 
 def test_the_released_boostings_noise_is_as_stated():

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plots.grids import search_grid
+from sources.einarsson_2018.figures import search_grid
 from study.configuration.experiment import Cell
 
 EXPERIMENT = SimpleNamespace(

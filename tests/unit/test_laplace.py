@@ -58,7 +58,8 @@ def test_a_path_of_lambdas_ends_at_the_minimisers_of_each_alone(data, loss, inte
 
 def test_a_search_tries_the_same_fits_as_single_releases(data):
     mechanism, lams = MECHANISMS["nonprivate_sum"], (0.5, 0.01)
-    (found,) = mechanism.release_many([data], rngs=[None], candidates=[{"lam": v} for v in lams])
+    candidates = [{"lam": lam} for lam in lams]
+    ((_, found),) = mechanism.release_many([(data,)], rngs=[None], candidates=candidates)
     for k, lam in enumerate(lams):
         alone = mechanism.release(*data, lam=lam)
         np.testing.assert_allclose(found.weights[k], alone.weights[0], atol=2e-9 * 80 / lam)

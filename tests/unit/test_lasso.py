@@ -131,7 +131,7 @@ def test_candidates_together_are_the_same_as_one_by_one(data):
         for rate in (0.1, None)
         for s in ("soft", "as_printed")
     ]
-    (found,) = LASSO.release_many([data], candidates=candidates, max_iterations=100)
+    ((_, found),) = LASSO.release_many([(data,)], candidates=candidates, max_iterations=100)
     for k, candidate in enumerate(candidates):
         alone = LASSO.release(*data, max_iterations=100, **candidate)
         np.testing.assert_allclose(found.weights[k], alone.weights[0], atol=1e-6)
@@ -165,8 +165,8 @@ def test_preparation_is_fitted_on_all_rows_where_they_are_given(data):
     for kind in ("standardise", "pca"):
         prepared = distributed_lasso.Preparation(X, kind, 5)
         for part, rows in (("all", slice(0, 30)), ("one", slice(0, 15))):
-            plain, few = LASSO.release_many(
-                [(X[:30], y[:30]), (X[:8], y[:8])], all_rows=[X, X[:60]],
+            (_, plain), (_, few) = LASSO.release_many(
+                [((X[:30], y[:30]),), ((X[:8], y[:8]),)], all_rows=[X, X[:60]],
                 preparation=kind, components=5, part=part, **settings,
             )  # fmt: skip
             w, _, _ = distributed_lasso.proximal_gradient(

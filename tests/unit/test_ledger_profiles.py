@@ -1,5 +1,7 @@
 """Profiles in the ledger: what an attack writes about them, and the figure."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 import attack
 from dp import audit
 from dp.accounting import REPLACE_ONE, Guarantee
-from dp.mechanisms import Mechanism
+from dp.mechanisms import MECHANISMS, Mechanism
 from dp.noise import gaussian
 from dp.privacy.profiles import Gaussian
 from dp.seeds import generator
@@ -92,3 +94,32 @@ def test_the_figure_has_a_panel_per_mechanism_with_its_nearest_attack():
 def test_a_ledger_without_profiles_says_so():
     fig = profiles(pd.DataFrame([{"mechanism": "dp_sgd", "attack": "a"}]))
     assert "No mechanism here" in fig.get_suptitle()
+
+
+def test_what_is_not_proven_is_called_so_until_an_attack_refutes_it():
+    own = Guarantee(1.0, float("nan"), float("nan"), REPLACE_ONE, "")
+    assert attack.verdict(0.9, own) == "claimed, not proven: this attack does not refute it"
+    assert attack.verdict(1.1, own) == "refutes the claim"
+    assert attack.verdict(0.9, own._replace(epsilon=1.0)) == "consistent with the claim"
+
+
+@pytest.mark.parametrize(
+    "name, epsilon, options, expected",
+    [
+        ("output_perturbation_gaussian", 0.1, {}, "broken: "),
+        ("output_perturbation_gaussian", 10.0, {"lam": 4.0}, "not broken here: "),
+        ("laplace_l1", 0.1, {"lam": 1e-3}, "broken: "),
+        ("laplace_coordinates", 0.01, {}, "broken: "),
+        ("laplace_coordinates", 2.0, {}, "not broken here: "),
+        ("laplace_coordinates_sum", 0.1, {}, "not tried: nothing finite is proven"),
+        ("adassp", 1.0, {}, "not tried: it attacks weights"),
+        ("output_perturbation_gaussian", math.inf, {}, "not tried: no epsilon"),
+        ("output_perturbation_gaussian", 0.1, {"tolerance": 1e-300}, "not tried: at n"),
+    ],
+)
+def test_what_low_order_bits_tell(name, epsilon, options, expected):
+    """In words for the ledger; the program is at fault, and not the pair that the row is about."""
+    delta = 1e-6 if MECHANISMS[name].delta == "needed" else 0.0
+    settings = {"epsilon": epsilon, "delta": delta, "bound": 7.0, "classes": 3} | options
+    assert attack.bits(MECHANISMS[name], settings, generator(9)).startswith(expected)
+    assert attack.COLUMNS[-5] == "low_bits"

@@ -1,6 +1,7 @@
 """Targets that are numbers: which mechanisms take them, and whether their sensitivities hold."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from dp.privacy.posterior import loss_range
 from dp.privacy.sensitivities import gram_and_moment
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from study import arguments
 
 # The mechanisms that take them, with the options that they need. All others refuse.
 TAKERS = {
@@ -49,6 +51,7 @@ TAKERS = {
     "tukey_em": {"delta": 1e-5},
     "tukey_em_released": {"delta": 1e-5},
     "adassp_released": {"delta": 1e-5},
+    "functional_centred_released": {},
     "functional_released": {},
     "least_squares_released": {"delta": 1e-5},
     "gradient_descent": {"loss": "squared"},
@@ -319,3 +322,19 @@ def test_the_supremum_is_approached():
     expected = epsilon / 2 * (1 + t) + math.log1p((1 - t * t) / n_lambda)
     assert max(gaps) == pytest.approx(expected, rel=1e-2)
     assert max(gaps) <= exact_epsilon(epsilon, n_lambda, 1.0, loss) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name in MECHANISMS if not MECHANISMS[name].takes_numbers({}))
+)
+def test_a_target_that_is_a_number_names_the_loss_that_learns_it(name):
+    mechanism = MECHANISMS[name]
+    meta = {"target": {"column": "visits"}, "bound": 1.0, "columns": ["a", "b"]}
+    with pytest.raises(ValueError, match=r"learns classes .*'visits' is a number: ") as caught:
+        arguments.of_mechanism(mechanism, meta, {})
+    named = re.findall("`loss: (\\w+)`", str(caught.value))
+    assert named or "these mechanisms do: adassp, " in str(caught.value)
+    cell = {"epsilon": 1.0, "delta": 1e-5 if mechanism.delta == "needed" else 0.0}
+    for loss in named:  # each of them runs
+        given = arguments.of_mechanism(mechanism, meta, {"loss": loss}, lam=0.1, **cell)
+        mechanism.check(1000, 2, **given)

@@ -15,7 +15,7 @@ DRAWS = 20
 VALUE = {
     "section": "published", "id": "t/0", "reading": "as stated", "published_at": "t/0", "method": "m",
     "quantity": "error", "published": "0.21", "prediction_low": "0.20", "prediction_high": "0.30",
-    "distance": "inside", "holds": "",
+    "distance": "inside", "holds": "yes",
 }  # fmt: skip
 CLAIM = VALUE | {"section": "claims", "id": "c", "distance": "", "holds": "yes"}
 
@@ -32,17 +32,17 @@ def test_the_error_of_an_intervals_end_is_that_of_many_simulated_runs():
 
 
 def test_a_value_may_change_near_the_end_of_its_interval():
-    other = VALUE | {"distance": "off", "published": "0.195"}
+    other = VALUE | {"distance": "off", "holds": "no", "published": "0.195"}
     assert [found[-1] for found in changes([VALUE], [other], DRAWS)] == [True]
     inside, outside = (
         VALUE | {"published": "0.25"},
-        VALUE | {"published": "0.15", "distance": "off"},
+        VALUE | {"published": "0.15", "distance": "off", "holds": "no"},
     )
     assert [found[1:3] + found[-1:] for found in changes([inside], [outside], DRAWS)] == [
         ("reproduced", "not reproduced", False)
     ]
     assert list(changes([VALUE], [VALUE], DRAWS)) == []
-    assert list(changes([VALUE], [VALUE | {"distance": ""}], DRAWS)) == []
+    assert list(changes([VALUE], [VALUE | {"holds": ""}], DRAWS)) == []
     assert list(changes([VALUE], [VALUE | {"reading": "another"}], DRAWS)) == []
 
 

@@ -65,8 +65,8 @@ def test_hoseinpour_trains_on_400_rows():
         ),
         (
             "hoseinpour",
-            {"figures": {"accuracy": {"options": {"plain": [["dp_gd"]]}}}},
-            r"options.plain: no method \['dp_gd'\]",
+            {"figures": {"accuracy": {"options": {"plain": ["dp_dg"]}}}},
+            "options.plain: no method 'dp_dg'",
         ),
         (
             "patton",
@@ -97,7 +97,7 @@ def test_the_majority_class_stands_in_every_panel(tmp_path, monkeypatch):
 
     import pandas as pd
 
-    from plots.accuracy import accuracy_panels
+    from sources.patton_linear.figures import accuracy_panels
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results" / "data").mkdir(parents=True)
@@ -111,6 +111,11 @@ def test_the_majority_class_stands_in_every_panel(tmp_path, monkeypatch):
             "adassp": {"mechanism": "adassp", "private": True},
         }
         values = {"methods": methods}
+        repetitions = "simulations"
+
+        @staticmethod
+        def repeated(count):
+            return "data sets"
 
     cells = [("base", math.inf, 0.1), *(("adassp", epsilon, 0.3) for epsilon in (0.1, 1.0, 10.0))]
     frame = pd.DataFrame(
@@ -123,6 +128,7 @@ def test_the_majority_class_stands_in_every_panel(tmp_path, monkeypatch):
         ]
     )  # fmt: skip
     options = {"baseline": "base", "panels": {"a": ["adassp"], "b": ["adassp"]}, "published": None}
+    options |= {"printed_by": {}}
     figure = accuracy_panels(Experiment, {"title": "t", "options": options}, frame)
     for axes in figure.axes:
         assert axes.get_xscale() == "log"

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 
 from dp import audit
-from dp.accounting import gaussian_mu
+from dp.accounting import Guarantee, gaussian_mu
 from dp.errors import Refused
 from dp.evaluation import bounded_loss
 from dp.mechanisms import MECHANISMS
@@ -241,7 +241,7 @@ def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
         ({"runs": 1.0}, "mean above 1"),
         ({"grid": {}}, "no rule for lambda"),
         ({"epsilon": 101.0}, "at most 100"),
-        ({"of": "boosted_adassp_released", "grid": {}}, "no epsilon for runs of boosted_adassp"),
+        ({"of": "boosted_adassp_released", "grid": {}}, "proven epsilon"),
         (
             {
                 "of": "gaussian_objective_perturbation",
@@ -255,6 +255,15 @@ def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
 def test_refusals(options, match):
     with pytest.raises(Refused, match=match):
         SELECTION.guarantee(100, 3, **{"epsilon": 1.0, "delta": DELTA} | options)
+
+
+def test_runs_whose_epsilon_does_not_fall_with_the_one_asked_for_are_refused(monkeypatch):
+    def at_least_five(self, n, d, **settings):
+        return Guarantee(settings["epsilon"], 5.0, DELTA, "replace-one", "5 is proven")
+
+    monkeypatch.setattr(type(MECHANISMS["dp_gd"]), "guarantee", at_least_five)
+    with pytest.raises(Refused, match="no epsilon for runs of dp_gd"):
+        SELECTION.guarantee(100, 3, epsilon=1.0, delta=DELTA, of="dp_gd", grid={"clip": [1.0]})
 
 
 def test_settings_searched_on_public_rows(tmp_path):

@@ -7,13 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sources.hoseinpour_2023.tables import by_column, pretraining
+from sources.patton_linear.tables import COLUMNS, printed_accuracy
+from sources.veldhuizen_2020.tables import published_errors, timing
 from study.configuration import printed_values
 from study.configuration.config import load
 from study.configuration.experiment import Experiment
-from tables.pretraining import by_column, pretraining
-from tables.printed_accuracy import COLUMNS, printed_accuracy
-from tables.published_errors import published_errors
-from tables.timing import timing
 from tables.tuning import tuning
 
 
@@ -42,7 +41,8 @@ def test_means_with_their_spread_once_per_method(experiments):
 
 
 def test_pairs_without_and_with_pre_training(experiments):
-    found = by_column(experiments["hoseinpour"], "accuracy")
+    ran = pd.DataFrame(experiments["hoseinpour"].cells())
+    found = by_column(experiments["hoseinpour"], "accuracy", ran)
     assert (found["plain"][0.5], found["pretrained"][0.5]) == (53.25, 60.0)
     assert found["plain"][math.inf] == 67.5
     assert math.inf not in found["pretrained"]
@@ -73,15 +73,15 @@ def test_pre_training_is_compared_as_calibrated(experiments):
     frame = pd.DataFrame(
         [
             {
-                "dataset": "d", "method": method, "train_size": 10, "epsilon": 0.5, "folds": 5,
+                "dataset": "d", "method": method, "train_size": 400, "epsilon": 0.5, "folds": 5,
                 "restarts": 20, "error_mean": 0.5, "train_error_mean": error,
                 "train_error_low": error - 0.1, "train_error_high": error + 0.1,
             }
-            for method, error in (("a", 0.45), ("b", 0.4))
+            for method, error in (("mean_clip", 0.45), ("mean_clip_pretrained", 0.4))
         ]
     )  # fmt: skip
-    names = {"public_only": "a", "converged": None}
-    options = names | {"plain": ["a"], "pretrained": ["b"], "published": "accuracy"}
+    names = {"plain": ["mean_clip"], "pretrained": ["mean_clip_pretrained"]}
+    options = names | {"public_only": "a", "converged": None, "published": "accuracy"}
     columns, rows = pretraining(experiments["hoseinpour"], {"options": options}, frame)
     (row,) = (dict(zip(columns, row, strict=True)) for row in rows)
     assert row["plain"] == pytest.approx(55)

@@ -130,7 +130,27 @@ def test_only_the_columns_with_bounds_are_read_in_their_order(write):
 def test_a_bad_file_names_file_column_and_row(write, content, message):
     with pytest.raises(ValueError) as caught:
         read(write(content))
-    assert str(caught.value) == message
+    said, _, advice = str(caught.value).partition("; `missing: ")
+    assert said == message
+    cell = re.search("'(NA|NaN|null|\\?)' is not|is empty$|label is missing", message)
+    assert bool(advice) == bool(cell and "column" in message)
+
+
+def test_all_columns_with_empty_cells_are_named_at_once(write):
+    """However far below the first such cell they begin, and in however many files."""
+    rows = "".join(f"{k},{k},{k},{k},yes\n" for k in range(3, 70_000))
+    text = "a,b,c,d,y\n1,,2,3,yes\n" + rows + "1,NA,?,,no\n1,2,3,4,nan\n"
+    with pytest.raises(ValueError) as caught:
+        read(write(text))
+    assert str(caught.value) == (
+        "t.csv: column 'b', row 2: the cell is empty; `missing: {b: drop, c: drop, d: drop, y: drop}` "
+        "leaves out the rows without a value, and another value in place of `drop` fills them in"
+    )
+    with pytest.raises(ValueError, match=r"column 'c', .*`missing: \{c: drop, d: drop\}`"):
+        read(write(text), missing={"b": 0, "y": "drop"})
+    # what no `missing` can mend comes first where it stands first
+    with pytest.raises(ValueError, match=r"row 2: 'x' is not a number$"):
+        read(write("a,b,y\n1,x,yes\n1,,no\n"))
 
 
 def test_a_missing_file_and_a_folder(tmp_path):

@@ -33,7 +33,9 @@ def write(tmp_path, name, content):
 @pytest.mark.parametrize("name", ["images-idx3-ubyte", "images-idx3-ubyte.gz"])
 def test_idx_values(tmp_path, name):
     content = idx(IMAGES)
-    path = write(tmp_path, name, gzip.compress(content) if name.endswith("gz") else content)
+    path = write(
+        tmp_path, name, gzip.compress(content, mtime=0) if name.endswith("gz") else content
+    )
     found = read_idx(path, 3)
     assert found.dtype == np.uint8
     np.testing.assert_array_equal(found, IMAGES)
@@ -59,10 +61,14 @@ def test_images_with_a_test_part(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "match"),
     [
-        ("x.gz", gzip.compress(idx(IMAGES))[:-9], "is cut off"),
-        ("x.gz", gzip.compress(idx(IMAGES))[:-6] + b"\0" * 6, "is damaged"),
+        ("x.gz", gzip.compress(idx(IMAGES), mtime=0)[:-9], "is cut off"),
+        ("x.gz", gzip.compress(idx(IMAGES), mtime=0)[:-6] + b"\0" * 6, "is damaged"),
         ("x.gz", idx(IMAGES), "is not a gzip file"),
-        ("x.gz", gzip.compress(idx([1, 2, 3])), r"the magic number is 0x00000801, not 0x00000803"),
+        (
+            "x.gz",
+            gzip.compress(idx([1, 2, 3]), mtime=0),
+            r"the magic number is 0x00000801, not 0x00000803",
+        ),
         ("x", idx(IMAGES, kind=0x0D), "magic number is 0x00000d03"),
         ("x", b"PK", "magic number"),
         ("x.gz", PAGE, "is a web page"),
@@ -129,7 +135,7 @@ def test_the_categories_are_the_listed_ones_whatever_the_rows(tmp_path):
 @pytest.mark.parametrize("name", ["wdbc.data", "wdbc.data.gz"])
 def test_headerless_table(tmp_path, name):
     text = b"842302,M,17.99,10.38\n842517,B,20.57,17.77\n"
-    path = write(tmp_path, name, gzip.compress(text) if name.endswith("gz") else text)
+    path = write(tmp_path, name, gzip.compress(text, mtime=0) if name.endswith("gz") else text)
     names = [None, "diagnosis", "radius", "texture"]
     X, labels, columns = readers.read_csv(path, "diagnosis", names=names)
     np.testing.assert_array_equal(X, [[17.99, 10.38], [20.57, 17.77]])
@@ -182,8 +188,8 @@ def test_a_member_of_a_compressed_tar(tmp_path):
         ("a.csv", PAGE, "is a web page"),
         ("a.zip", PAGE, "is a web page"),
         ("a.zip", b"not an archive", "the archive is damaged"),
-        ("a.csv.gz", gzip.compress(b"a,y\n1,no\n" * 99)[:-8], "is cut off"),
-        ("a.csv.gz", gzip.compress(b"a,y\n" * 99)[:-5] + b"\0" * 5, "is damaged"),
+        ("a.csv.gz", gzip.compress(b"a,y\n1,no\n" * 99, mtime=0)[:-8], "is cut off"),
+        ("a.csv.gz", gzip.compress(b"a,y\n" * 99, mtime=0)[:-5] + b"\0" * 5, "is damaged"),
         ("a.csv", b"a,y\n\xff\xfe,no\n", "is not UTF-8"),
     ],
 )

@@ -16,7 +16,7 @@ TOPICS = "CCAT 7 1\nGCAT 12 1\nCCAT 3 1\nMCAT 3 1\n"
 def source(tmp_path, vectors=VECTORS, topics=TOPICS, **changes):
     files = {"vectors": vectors, "topics": topics}
     for name, text in files.items():
-        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     paths = {name: str(tmp_path / f"{name}.gz") for name in files}
     return paths | {"topic": "CCAT", "columns": 64} | changes
 

@@ -1,7 +1,9 @@
 """Readings of what a source leaves open: the experiments that they make, and what they decide."""
 
+import json
 import math
 from argparse import Namespace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,8 @@ import pytest
 
 from checks import readings as confronted
 from checks import statements
-from checks.results import Results
+from checks.published import compare
+from checks.results import Read, Results
 from dp.mechanisms import MECHANISMS
 from dp.solvers.lasso_scales import minimise_lasso
 from study import facts, paths
@@ -17,6 +20,7 @@ from study.configuration import needs, verdict_inputs
 from study.configuration.config import ConfigError, load
 from study.configuration.experiment import Cell, Experiment
 from study.jobs import folds
+from study.jobs.files import write_json
 
 NAME = "veldhuizen"
 LASSO = "lasso_output_perturbation"
@@ -50,7 +54,14 @@ def test_it_has_the_draws_of_its_experiment_and_a_folder_of_its_own(experiments)
     base, read = experiments[NAME], experiments[f"{NAME}__penalty_summed"]
     cell = read.cells()[0]
     assert read.split(LASSO) == f"{base.split(LASSO)} --experiment {NAME}"
-    assert f"/{NAME}__penalty_summed/" in read.run_path(cell)
+    assert f"/{NAME}/readings/penalty_summed/runs/" in read.run_path(cell)
+    again = Experiment.from_json(read.to_json("methods"))
+    assert (again.name, again.folder) == (read.name, read.folder)
+    assert "folder" not in json.loads(base.to_json())
+    log = Path(paths.log_of(read.run_path(cell)))
+    assert log.is_relative_to(paths.results(read.folder, "logs"))
+    assert paths.split(log) == (read.folder, log.relative_to(paths.results(read.folder)).parts)
+    assert paths.split(paths.READINGS(experiment=NAME)) == (NAME, ("readings.csv",))
     assert read.tuned_path("v20_real") == base.tuned_path("v20_real")
 
 
@@ -79,13 +90,13 @@ def test_a_reading_may_tune_otherwise(experiments):
     assert {
         own,
         read.plain().tuned_path("v20_real", "json"),
-        paths.TABLE(experiment=read.name, name="tuning"),
+        paths.TABLE(experiment=read.folder, name="tuning"),
     } <= {*made}
 
 
 def test_readings_together(experiments):
     read = experiments[f"{NAME}__row_order_file__labels_benign_one"]
-    assert read.split().startswith("--folds 5 --whole --zero=1 ")
+    assert read.split().startswith("--folds 5 --divisions 20 --whole --zero=1 ")
     assert {cell.dataset for cell in read.cells()} == {"v20_real_file"}
     assert needs.items(read, "table_2")[-1].train_size == 500
     assert read.trained_rows(read.cells()[0]._replace(train_size=52)) == 41
@@ -96,6 +107,7 @@ def test_readings_together(experiments):
     ("changes", "problem"),
     [
         ({"together": [["penalty.summed", "labels.none"]]}, "together: .*no reading 'labels.none'"),
+        ({"divisions": 5}, "divisions: v20_separable is 5 data sets alike"),
         ({"readings": {"penalty": {"main": "summed"}}}, "has the main value 'summed' too"),
         ({"readings": {"penalty": {"decides": ["v20-99"]}}}, "no comparison or claim 'v20-99'"),
         (
@@ -137,6 +149,7 @@ def study(tmp_path, monkeypatch):
         "methods": {"a": method, "b": method},
         "sweeps": {"all": {"train_sizes": [100], "epsilons": [1.0]}},
         "analyses": {},
+        "tables": {},
         "published": {
             "t": {
                 "title": "t", "values": "tables/t", "layout": "number", "quantity": "error",
@@ -156,7 +169,7 @@ def study(tmp_path, monkeypatch):
         "open": "?",
         "changed": {"datasets": [], "methods": ["a"], "cells": []},
     }
-    read = Experiment("made__x_y", values | {"reading": about})
+    read = Experiment("made__x_y", values | {"reading": about}, paths.reading("made", "x_y"))
     rng = np.random.default_rng(2)
     for experiment, errors in ((base, {"a": 0.4, "b": 0.3}), (read, {"a": 0.2})):
         rows = []
@@ -172,15 +185,26 @@ def study(tmp_path, monkeypatch):
             draws = mean + rng.normal(0, 0.01, 10)
             frame = {"fold": np.repeat(range(5), 2), "error": draws, "status": "ok"}
             pd.DataFrame(frame).to_csv(path, index=False)
-        pd.DataFrame(rows).to_csv(tmp_path / experiment.name / "results.csv", index=False)
+        pd.DataFrame(rows).to_csv(tmp_path / experiment.folder / "results.csv", index=False)
     return base, read
+
+
+def confront(base, read, source):
+    """Rows of readings.csv, from the file of the job that compares."""
+    main = Results(base)
+    rows = {
+        each.experiment.name: list(compare(each, source, each.experiment.published, {}))
+        for each in (main, Read(read, main))
+    }
+    write_json(paths.COMPARED(experiment=base.name), rows)
+    return list(confronted.confront(base, [read], source))
 
 
 def test_a_reading_has_its_own_cells_and_those_that_it_does_not_change(tmp_path, monkeypatch):
     base, read = study(tmp_path, monkeypatch)
     assert [cell.method for cell in read.cells()] == ["a"]
     source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
-    rows = list(confronted.confront(base, [read], source, {}))
+    rows = confront(base, read, source)
     table = {(row["id"], row["reading"]): row for row in rows}
     assert len(table) == len(rows) == 6
     assert table["t/0", "as stated"]["distance"] == "off"
@@ -199,15 +223,16 @@ def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_prin
     for experiment in (base, read):
         given = experiment.claims["c"] | {"given": "t/0"}
         experiment.values["claims"] = {"c": given}
-    assert needs.of_given(base, "claims") == {Cell("d", "a", 100, 1.0)}
+    compared = paths.COMPARED(experiment="made")
+    assert compared in verdict_inputs.of_checks(base, "claims", [])
     printed = {"c": {"id": "c", "says": "a is below b"}}
     for value, holds, verdict in (
         (0.4, ("no", ""), "not reproduced by any of 1 reading"),  # as stated a is 0.4, as read 0.2
         (0.2, ("", "yes"), "reproduced if x: y"),
-        (0.7, ("", ""), "not tested"),
+        (0.7, ("", ""), "undecided"),
     ):
         source = facts.Source("s", "S", {"tables": {"t": [value, 0.3]}, "claims": [printed["c"]]})
-        rows = list(confronted.confront(base, [read], source, {}))
+        rows = confront(base, read, source)
         found = {row["reading"]: row["holds"] for row in rows if row["id"] == "c"}
         assert tuple(found.values()) == holds
         rows = [{key: row.get(key) or "" for key in confronted.COLUMNS} for row in rows]
@@ -228,18 +253,16 @@ def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):
         experiment.values["tables"] = {"sums": spec}
         experiment.values["published"] = base.published | {"s": printed}
         experiment.values["claims"] = base.claims | {"d": {"checks": [check]}}
-        folder = tmp_path / experiment.name / "tables"
-        folder.mkdir()
+        folder = tmp_path / experiment.folder / "tables"
+        folder.mkdir(parents=True)
         pd.DataFrame({"dataset": ["d"], "sum": [number]}).to_csv(folder / "sums.csv", index=False)
     # a reading's table has all its cells, not only those that differ
     assert [cell.method for cell in read.entry_cells(spec)] == ["a", "b"]
     assert verdict_inputs.of_readings(base, [read]) == [
-        f"{tmp_path}/{name}/tables/sums.csv" for name in ("made", "made__x_y")
+        f"{tmp_path}/{name}/tables/sums.csv" for name in ("made", "made/readings/x_y")
     ]
     source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
-    rows = {
-        (row["id"], row["reading"]): row for row in confronted.confront(base, [read], source, {})
-    }
+    rows = {(row["id"], row["reading"]): row for row in confront(base, read, source)}
     assert len(rows) == 10
     assert rows["s/0", "as stated"]["ours"] == 0.7 and rows["s/0", "x: y"]["ours"] == 0.2
     assert rows["s/0", "x: y"]["distance"] == "equal to the printed precision"
@@ -321,15 +344,15 @@ def test_what_is_proven_of_each_scale():
 
 
 def test_the_reading_that_explains_most_is_named():
-    row = {"concerned": "yes", "holds": "", "distance": "off"}
+    row = {"concerned": "yes", "holds": "yes"}
     rows = [
-        row | {"reading": "as stated", "id": "a", "distance": "inside"},
-        row | {"reading": "first", "id": "a", "distance": "inside"},
-        row | {"reading": "best", "id": "a", "distance": "inside"},
-        row | {"reading": "best", "id": "b", "distance": "", "holds": "yes"},
-        # a reading explains nothing that it does not concern
-        row | {"reading": "first", "id": "b", "concerned": "no", "distance": "inside"},
-        row | {"reading": "first", "id": "c", "concerned": "no", "distance": "inside"},
+        row | {"reading": "as stated", "id": "a"},
+        row | {"reading": "first", "id": "a"},
+        row | {"reading": "best", "id": "a"},
+        row | {"reading": "best", "id": "b"},
+        # a reading explains nothing that it does not concern, or that it leaves open
+        row | {"reading": "first", "id": "b", "concerned": "no"},
+        row | {"reading": "first", "id": "c", "holds": ""},
     ]
     found = confronted.most_telling_first(rows)
     assert [r["reading"] for r in found if r["id"] == "a"] == ["best", "first"]
@@ -340,6 +363,7 @@ def test_the_reports_map_and_its_conclusions(tmp_path):
 
     row = dict.fromkeys(confronted.COLUMNS, "")
     row |= {"section": "published", "published_at": "tables/t/0", "method": "m", "published": "0.2"}
+    row |= {"holds": "no"}
     claim = dict.fromkeys(confronted.COLUMNS, "") | {"section": "claims", "id": "c"}
     rows = [
         row | {"id": "t/0", "reading": "as stated", "concerned": "yes", "distance": "off"},
@@ -349,24 +373,20 @@ def test_the_reports_map_and_its_conclusions(tmp_path):
     ]
     pd.DataFrame(rows).to_csv(tmp_path / "readings.csv", index=False)
     left_open = {"x": {"open": "?", "main": "z"}}
-    shown = heat_map(Experiment("e", {"readings": left_open}), tmp_path / "readings.csv")
+    shown = heat_map(
+        Experiment("e", {"readings": left_open, "published": {}}), tmp_path / "readings.csv"
+    )
     assert shown["columns"] == ["as stated", "x: y"] and shown["open"] == [("x", "?", "z")]
     value, stated = shown["rows"]
     assert value["what"] == "t/0, m" and value["cells"][0]["text"] == "off"
     assert value["cells"][1] is None  # the reading does not change it
     assert [cell["text"] for cell in stated["cells"]] == ["fails", "open"]
     failed = {"verdict": "not reproduced by any of 2 readings", "readings": "2"}
-    sentences = conclusions(
-        [
-            {"verdict": "reproduced"},
-            {"verdict": "reproduced if x: y"},
-            failed,
-            {"verdict": "not run"},
-        ],
-        [{"verdict": "not tested"}],
-    )
+    means = [{"verdict": "reproduced"}, {"verdict": "reproduced if x: y"}, failed]
+    means += [{"verdict": "not run"}, {"verdict": "too wide to decide"}]
+    sentences = conclusions({"means": means, "settings": [], "claims": [{"verdict": "not tested"}]})
     assert sentences == [
-        "Of 3 printed values that were decided, 1 reproduced as stated; 1 reproduced if x: y; "
-        "1 under none of the readings tried (2 of each) (1 not run beside them).",
+        "Of 3 means that were decided, 1 reproduced as stated; 1 reproduced if x: y; 1 under none of the "
+        "readings tried (2 of each) (1 too wide to decide, 1 not run beside them).",
         "None of its 1 claims is decided: 1 not tested.",
     ]

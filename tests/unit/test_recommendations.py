@@ -156,8 +156,7 @@ def test_across_data_sets(experiment):
 
 
 def test_what_is_selected_and_paid_for_competes_apart(experiment):
-    chosen = {"lambda": 0.01, "private_rows": True, "guarantee": {"epsilon": 0.5}}
-    write_json(experiment.tuned_path("rows", "json"), chosen)
+    experiment.methods["unpaid"]["lambda"] = "selected"
     rows = [r for r in recommendations.recommend([experiment]) if r["train_size"] == 1000]
     by_regime = {}
     for row in rows:
@@ -170,8 +169,7 @@ def test_what_is_selected_and_paid_for_competes_apart(experiment):
 
 
 def test_one_method_alone_answers_nothing_if_others_were_selected(experiment):
-    chosen = {"lambda": 0.01, "private_rows": True, "guarantee": {"epsilon": 0.5}}
-    write_json(experiment.tuned_path("rows", "json"), chosen)
+    experiment.methods["unpaid"]["lambda"] = "selected"
     for label, method in experiment.methods.items():
         if method["private"] and label not in ("best", "unpaid"):
             method["after_results"] = True
@@ -212,3 +210,23 @@ def test_the_snapshot_is_what_its_schema_says(experiment):
     void = next(m for m in found["recommendations"][0]["methods"] if m["standing"] == "void")
     void["p"] = 0.5  # a method that does not compete has no p value
     assert not validator.is_valid(found)
+
+
+def test_a_ranking_takes_the_questions_that_most_methods_share():
+    answered = {"all": {*range(20)}, "most": {*range(20)} - {3}, "few": {1, 2}, "other": {40}}
+    assert recommendations.shared(answered) == {*range(20)} - {3}
+    assert recommendations.shared({"all": {1, 2, 3}, "few": {1}}) == {1, 2, 3}
+    assert recommendations.shared({"one": {1, 2}, "two": {2, 3}, "three": {2, 4}}) == {2}
+
+
+def test_what_a_ranking_compares_leaves_out_who_answers_less(experiment):
+    rows = recommendations.recommend([experiment])
+    short = [r for r in rows if r["method"] != "twin" or r["train_size"] == 1000]
+    whole, found = (
+        {row["method"]: row for row in recommendations.across(own)} for own in (rows, short)
+    )
+    assert {row["shared_questions"] for row in whole.values()} == {3}
+    assert whole["best"]["shared_regret"] == whole["best"]["regret"]
+    assert found["twin"]["questions"] == 1 and math.isnan(found["twin"]["shared_questions"])
+    assert found["best"]["shared_questions"] == 3 and found["best"]["shared_not_beaten"] == 3
+    assert set(found["best"]) == set(recommendations.ACROSS)

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from plots import families, style
+from plots import style
 from plots.curves import epsilon_curve, learning_curve, tuning_curve
-from plots.families import epsilon_family
-from plots.pretraining import PRETRAINED, pretraining
 from plots.relations import OTHERS
+from sources.einarsson_2018.figures import epsilon_family, proven_curve
+from sources.hoseinpour_2023.figures import PRETRAINED, pretraining
 from study import facts
 from study.configuration import printed_values
 
@@ -21,7 +21,14 @@ NAMES += ["posterior_sampling"]
 METHODS = {
     name: {"mechanism": name, "private": name != "nonprivate", "options": {}} for name in NAMES
 }
-EXPERIMENT = SimpleNamespace(name="study", methods=METHODS, values={"folds": 5}, published={})
+EXPERIMENT = SimpleNamespace(
+    name="study",
+    methods=METHODS,
+    values={"folds": 5},
+    published={},
+    repetitions="folds",
+    repeated=lambda count: "data sets",
+)
 OPTIONS = {"log_size": False, "log_epsilon": False, "log_error": False, "published": None}
 SPEC = {"title": "A title", "options": OPTIONS}
 
@@ -108,7 +115,7 @@ def family(methods, epsilons, **options):
         parts.append(cells(methods, "train_size", [100, 200]).assign(epsilon=value))
         columns = ["error_mean", "error_low", "error_high"]
         parts[-1][columns] *= 1 + value  # no two curves are equal
-    options = {"log": False, "show": "error", "from_size": None} | options
+    options = {"log": False, "show": "error"} | options
     frame = pd.concat(parts, ignore_index=True)
     return frame, epsilon_family(EXPERIMENT, SPEC | {"options": options}, frame)
 
@@ -147,9 +154,12 @@ def test_several_methods_of_a_family_meet_in_a_panel_per_epsilon():
 
 def test_errors_move_to_the_epsilon_that_is_proven(monkeypatch):
     proven = {"output_perturbation": 2.0, "objective_perturbation": np.inf}
-    monkeypatch.setattr(families, "_proven", lambda _, row: row["epsilon"] * proven[row["method"]])
+    monkeypatch.setattr(
+        "sources.einarsson_2018.figures._proven",
+        lambda _, row: row["epsilon"] * proven[row["method"]],
+    )
     frame = cells(NAMES[:3], "epsilon", [0.1, 1.0])
-    fig = families.proven_curve(EXPERIMENT, SPEC, frame)
+    fig = proven_curve(EXPERIMENT, SPEC, frame)
     (axes,) = fig.axes
     colour, (x, mean, low, high) = expected(frame, "output_perturbation", "epsilon")
     np.testing.assert_allclose(lines(axes)[colour], (2 * x, mean))

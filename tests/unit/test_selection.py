@@ -46,6 +46,12 @@ def pairs(points=7, count=9):
         yield p, q / q.sum()
 
 
+def selection_delta(profile, law, mean, epsilon):
+    """delta by the profile bound: E[K] delta_Q(epsilon - cost), at most 1."""
+    delta = profile.delta(np.asarray(epsilon - selection.cost(profile, law, mean)))
+    return np.minimum(1.0, mean * np.asarray(delta))[()]
+
+
 @pytest.mark.parametrize(("law", "mean"), CASES)
 def test_brute_force(law, mean):
     """delta of the selected release, summed exactly, is within the profile bound in both directions."""
@@ -58,7 +64,7 @@ def test_brute_force(law, mean):
                 hockey_stick(selected[0], selected[1], epsilon),
                 hockey_stick(selected[1], selected[0], epsilon),
             )
-            bound = selection.selection_delta(profile, law, mean, epsilon)
+            bound = selection_delta(profile, law, mean, epsilon)
             assert exact <= bound + 1e-12
             closest = max(closest, exact / max(bound, 1e-12))
     assert closest > 0.15, "the bound is not far from what happens"
@@ -97,7 +103,7 @@ def test_an_exact_score_on_private_rows_is_not_covered():
     points, law, mean = 50, "logarithmic", 500.0
     p = np.full(points, 1 / points)
     base = profile_of(p, p)
-    assert selection.selection_delta(base, law, mean, 0.01) == 0
+    assert selection_delta(base, law, mean, 0.01) == 0
     last_best = best_of(p, law, mean)
     first_best = np.append(last_best[:points][::-1], last_best[-1])  # the other data set's
     assert hockey_stick(last_best, first_best, 1.0) > 0.2
@@ -106,8 +112,8 @@ def test_an_exact_score_on_private_rows_is_not_covered():
 def test_event_bounds_agree_between_forms():
     z = np.geomspace(1e-9, 1, 40)
     curve = Curve(lambda e: gaussian_profile(0.4, e))
-    exact = selection.event_bound(Gaussian(0.4), z)
-    found = selection.event_bound(curve, z)
+    exact = selection.event_bounds(Gaussian(0.4))(z)
+    found = selection.event_bounds(curve)(z)
     assert (found >= exact * (1 - 1e-9)).all()
     assert found == pytest.approx(exact, rel=1e-3)
     for g in (0.3, 0.02):
@@ -115,7 +121,7 @@ def test_event_bounds_agree_between_forms():
             selection.largest_ratio(Gaussian(0.4), g), rel=1e-3
         )
         dense = np.geomspace(1e-9, 1, 200_001)
-        ratio = (g + (1 - g) * selection.event_bound(Gaussian(0.4), dense)) / (g + (1 - g) * dense)
+        ratio = (g + (1 - g) * selection.event_bounds(Gaussian(0.4))(dense)) / (g + (1 - g) * dense)
         assert selection.largest_ratio(Gaussian(0.4), g) == pytest.approx(ratio.max(), rel=1e-9)
 
 
@@ -142,7 +148,7 @@ def test_the_better_of_both_bounds_and_its_inverse(law):
     total = selection.selection_epsilon(Gaussian(mu), law, 5.0, 1e-6)
     assert total <= 1 and total == pytest.approx(1, rel=1e-6)
     found = selection.profile_epsilon(profile, law, 5.0, 1e-6)
-    assert selection.selection_delta(profile, law, 5.0, found) == pytest.approx(1e-6, rel=1e-6)
+    assert selection_delta(profile, law, 5.0, found) == pytest.approx(1e-6, rel=1e-6)
 
 
 def test_refusals():
@@ -168,3 +174,16 @@ def test_what_an_exact_score_costs(law, mean):
             closest = max(closest, np.log(mine[:-1] / other[:-1]).max() / cost)
     assert closest > 0.3, "the bound is not far from what happens"
     assert cost > selection.cost(Gaussian(0.1), law, mean)
+
+
+@pytest.mark.parametrize(("mu", "mean"), [(0.3, 3), (5, 1e6), (14, 1e9), (8, 1e18), (0.5, 1e20)])
+def test_the_largest_ratio_is_found_at_any_probability(mu, mean):
+    """Against a grid of 400,000 points down to 1e-299: it may lie far below 1e-15."""
+    from scipy.special import ndtr, ndtri
+
+    g = selection.parameter("logarithmic", mean)
+    z = np.exp(-np.geomspace(1e-6, 688, 400_001))
+    expected = ((g + (1 - g) * ndtr(ndtri(z) + mu)) / (g + (1 - g) * z)).max()
+    found = selection.largest_ratio(Gaussian(mu), g)
+    assert found >= expected * (1 - 1e-12)
+    assert found == pytest.approx(expected, rel=1e-6)

@@ -149,16 +149,18 @@ def test_together_is_the_same_as_one_by_one(dimensions, monkeypatch):
     def rngs():
         return np.random.default_rng(3).spawn(3)
 
-    together = list(DP_SGD.release_many(trains, rngs=rngs(), candidates=candidates, **common))
-    for j, (train, found) in enumerate(zip(trains, together, strict=True)):
+    folds = [(train,) for train in trains]
+    together = list(DP_SGD.release_many(folds, rngs=rngs(), candidates=candidates, **common))
+    assert [fold for fold, _ in together] == folds
+    for j, ((train,), found) in enumerate(together):
         for k, candidate in enumerate(candidates):
             alone = DP_SGD.release(*train, rng=rngs()[j], **common | candidate)
             part = slice(2 * k, 2 * k + 2)
             np.testing.assert_allclose(found.weights[part], alone.weights, rtol=1e-10, atol=1e-12)
             np.testing.assert_allclose(found.info["intercept"][part], alone.info["intercept"])
     monkeypatch.setattr("dp.mechanisms.sgd.CHUNK_BYTES", 1)
-    chunked = list(DP_SGD.release_many(trains, rngs=rngs(), candidates=candidates, **common))
-    for a, b in zip(together, chunked, strict=True):
+    chunked = list(DP_SGD.release_many(folds, rngs=rngs(), candidates=candidates, **common))
+    for (_, a), (_, b) in zip(together, chunked, strict=True):
         np.testing.assert_allclose(a.weights, b.weights, rtol=1e-10, atol=1e-12)
 
 

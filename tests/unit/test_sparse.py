@@ -9,7 +9,7 @@ from scipy.stats import gamma, kstest
 
 from dp.evaluation import regularised_risk
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.sparse_output_perturbation import lasso_sensitivity
+from dp.mechanisms.published.lasso_output_perturbation import lasso_sensitivity
 from dp.seeds import generator
 from dp.solvers.elastic_net import minimise_elastic_net, subgradient_norm
 from dp.solvers.fits import FITS, fit_each, penalties

@@ -9,7 +9,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
-from dp import audit
+from dp import audit, intervals
 from dp.evaluation import regression
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
@@ -78,8 +78,8 @@ def test_bounds_of_a_family_are_bonferronis(family):
 @pytest.mark.parametrize(("count", "trials"), [(0, 50), (3, 50), (49, 50), (50, 50), (700, 90_000)])
 def test_clopper_pearson_bounds_of_an_attack(count, trials):
     low, high = proportion_confint(count, trials, alpha=2 * 0.01, method="beta")
-    assert audit._lower(count, trials, 0.99) == pytest.approx(low, rel=1e-9)
-    assert audit._upper(count, trials, 0.99) == pytest.approx(high, rel=1e-9)
+    assert intervals.least_share(count, trials, 0.99) == pytest.approx(low, rel=1e-9)
+    assert intervals.largest_share(count, trials, 0.99) == pytest.approx(high, rel=1e-9)
 
 
 def test_intervals_are_students_over_folds():

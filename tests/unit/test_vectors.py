@@ -1,16 +1,12 @@
 """Every reference value of tests/vectors, all from other sources than the tested code.
 
-A file names a module and its cases. A case has a function (or a mechanism whose proven epsilon is meant),
-inputs (keyword arguments), the expected value, a relative tolerance and the source. Other libraries can
-read the same files.
+tests/vectors/README.md has the format. Other libraries can read the same files.
 """
-
-from importlib import import_module
 
 import pytest
 
-from dp.mechanisms import MECHANISMS
 from reference import VECTORS
+from vectors import check
 
 CASES = [
     pytest.param(vectors["module"], case, id=f"{name}-{case.get('function', 'epsilon')}-{k}")
@@ -24,11 +20,21 @@ def test_reference_value(module, case):
     what = {"mechanism"} if module == "dp.mechanisms" else {"function"}
     assert set(case) == what | {"inputs", "expected", "tolerance", "source"}
     assert 0 < case["tolerance"] <= 0.02 and case["source"]
-    if "mechanism" in case:
-        found = MECHANISMS[case["mechanism"]].guarantee(**case["inputs"]).epsilon
-    else:
-        found = getattr(import_module(module), case["function"])(**case["inputs"])
-    assert float(found) == pytest.approx(case["expected"], rel=case["tolerance"])
+    assert check.agrees(check.value(module, case), case)
+
+
+def test_a_value_that_differs_is_found(monkeypatch, capsys):
+    (case, *_) = VECTORS["gaussian"]["cases"]
+    other = case | {"expected": case["expected"] * (1 + 3 * case["tolerance"])}
+    assert not check.agrees(check.value("dp.accounting", case), other)
+    assert check.agrees(float("inf"), other | {"expected": float("inf")})
+    assert not check.agrees(float("nan"), case)
+    given = {"gaussian": {"module": "dp.accounting", "cases": [case, other]}}
+    monkeypatch.setattr(check, "read", lambda: given)
+    assert check.main() == 1
+    assert "1 agree, 1 differ" in capsys.readouterr().out
+    given.clear()
+    assert check.main() == 1  # nothing was compared
 
 
 def test_there_are_vectors_of_every_kind():

@@ -4,12 +4,12 @@ import csv
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analyses import timing as analysis
 from plots import style
-from plots.folds import folds
-from plots.plane import plane
+from sources.veldhuizen_2020.figures import folds, plane, printed_curve
 from study.configuration.config import ConfigError, load
 from study.configuration.experiment import Experiment
 
@@ -50,7 +50,7 @@ def test_table_2_shows_the_cells_of_both_sweeps_once():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tables": {"table_2": {"options": {"published": {"table": "table_3"}}}}}, "table_3"),
+        ({"tables": {"table_2": {"options": {"published": "table_3"}}}}, "table_3"),
         ({"tables": {"table_2": {"sweep": ["epsilon_real", "eps"]}}}, "no sweep 'eps'"),
         ({"figures": {"figure_4": {"datasets": ["v20_separable_2d"]}}}, "no data set"),
         ({"figures": {"figure_1": {"datasets": ["v20_separable_3d"]}}}, "no data set"),
@@ -147,3 +147,23 @@ def test_every_method_of_the_experiment_looks_different():
     assert len({(look["color"], look["marker"], look["linestyle"]) for look in looks.values()}) == 7
     assert len({look["label"] for look in looks.values()}) == 7
     assert len({look["color"] for look in looks.values()}) == 7
+
+
+def test_printed_errors_are_crosses_beside_the_curve_of_a_method_without_privacy(monkeypatch):
+    experiment = load({"seed": 1, "experiments": ["veldhuizen_file"]})[1]["veldhuizen_file"]
+    spec = experiment.figures["figure_6"]
+    frame = pd.DataFrame(
+        [
+            {
+                "dataset": "v20_real_file", "method": method, "train_size": size, "epsilon": 0.05,
+                "error_mean": 0.4, "error_low": 0.3, "error_high": 0.5, "folds": 5, "restarts": 2,
+                "data_sets": 1, "status": "ok",
+            }
+            for method in experiment.methods
+            for size in (50, 100)
+        ]
+    )  # fmt: skip
+    (axes,) = printed_curve(experiment, spec, frame).axes
+    crosses = [line for line in axes.lines if line.get_marker() == "x"]
+    # of the sizes that were run, one has a printed error
+    assert [(*line.get_xdata(), *line.get_ydata()) for line in crosses] == [(50, 0.86)]

@@ -1,14 +1,15 @@
 """The examples of CONTRIBUTING.md, followed as a user would: a data set, an experiment, and the recipes for
 a mechanism, a source and a figure."""
 
+import ast
 import csv
 import re
+import shutil
 
 import numpy as np
 import pytest
 
 from project import ROOT, Project
-from study.dependencies import looks_up_mechanisms
 
 ROWS = 500
 
@@ -36,13 +37,10 @@ def project(fresh):
     project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
     project.append("config/datasets.yaml", "\n" + block("yaml", "my_survey:\n"))
     project.write("scripts/plots/spread.py", block("python", "def spread"))
-    kinds = "scripts/study/configuration/kinds.py"
-    project.replace(kinds, "FIGURES = {\n", f"FIGURES = {{\n    {entry(chr(34) + 'spread')}\n")
-    facts = (project / "config/published/_template.yaml").read_text(encoding="utf-8")
-    project.write("config/published/my_source.yaml", facts)
+    shutil.copytree(project / "config/sources/_template", project / "config/sources/my_source")
     experiment = block("yaml", 'title: "My study"\n') + block("yaml", "source: my_source")
     experiment = experiment.replace("figures: {", "figures: {" + entry("spread: {kind") + ", ")
-    project.write("config/experiments/my_study.yaml", experiment)
+    project.write("config/sources/my_source/my_study.yaml", experiment)
 
     rng = np.random.default_rng(1)
     ages, incomes = rng.integers(18, 90, ROWS), rng.integers(0, 150000, ROWS)
@@ -98,7 +96,8 @@ def test_a_kind_of_figure_is_a_function_and_an_entry(project):
 def extended(tmp_path_factory):
     """A copy of the whole project, tests included, with the mechanism's file and no other entry for it."""
     folder = tmp_path_factory.mktemp("extended") / "project"
-    extra = ("tests", "README.md", ".ci", ".github", ".pre-commit-config.yaml")
+    extra = ("tests", "README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", ".ci", ".github")
+    extra += (".pre-commit-config.yaml", ".snakemake-workflow-catalog.yml")
     project = Project.copy(folder, extra=extra)
     project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
     project.write("scripts/plots/spread.py", block("python", "def spread"))
@@ -108,16 +107,25 @@ def extended(tmp_path_factory):
 def test_the_mechanism_keeps_the_contract_and_the_style(extended):
     contract = "tests/unit/test_mechanisms.py"
     output = extended.python("-m", "pytest", "-q", contract, "-k", "noisy_mean")
-    assert int(re.search(r"(\d+) passed", output)[1]) > 50 and "failed" not in output
+    assert int(re.search(r"(\d+) passed", output)[1]) > 20 and "failed" not in output
     for command in (("check",), ("format", "--check")):
         extended.python("-m", "ruff", *command, "scripts", "tests")
 
 
 def can_notice(path):
-    """Whether a test may depend on which mechanisms there are: it imports their registry in some way,
-    or can look at files and start programs."""
-    means = r"^\s*(?:from|import) (?:os|pathlib|project|shutil|subprocess)\b"
-    return looks_up_mechanisms(path) or re.search(means, path.read_text("utf-8"), re.MULTILINE)
+    """Whether a test may depend on which mechanisms there are: it lists their registry and does not only
+    take one by its name, or it looks through folders, or it starts programs."""
+    text = path.read_text("utf-8")
+    if re.search(r"glob\(|iterdir|subprocess|\bProject\b", text):
+        return True
+    nodes = list(ast.walk(ast.parse(text)))
+    looked_up = {id(node.value) for node in nodes if isinstance(node, ast.Subscript)}
+    names = (node for node in nodes if getattr(node, "id", None) == "MECHANISMS")
+    return any(id(node) not in looked_up for node in names)
+
+
+# They list no mechanisms and take long: runs of envs/setup.sh, changed configuration files, releases.
+LIST_NONE = "not test_setup_ and not test_single_changes and not releasing"
 
 
 @pytest.mark.slow
@@ -125,8 +133,9 @@ def test_no_test_demands_an_entry_for_the_mechanism(extended):
     paths = filter(can_notice, sorted((ROOT / "tests/unit").glob("test_*.py")))
     names = [path.relative_to(ROOT) for path in paths]
     assert {"test_mechanisms.py", "test_explain.py", "test_envs.py"} < {path.name for path in names}
-    # The tests of envs/setup.sh run it a dozen times, and it knows no mechanism.
-    output = extended.python("-m", "pytest", "-q", "-k", "not test_setup_", *names, timeout=1200)
+    # A kind of figure is listed in config/README.md by its recipe's last step; this is about the mechanism.
+    (extended / "scripts/plots/spread.py").unlink()
+    output = extended.python("-m", "pytest", "-q", "-k", LIST_NONE, *names, timeout=1200)
     assert "passed" in output
 
 

@@ -50,7 +50,7 @@ def snakemake(folder, *words, mirror=None):
     environment |= {"DP_DATA_MIRROR": str(mirror)} if mirror else {}
     command = [sys.executable, "-m", "snakemake", "--cores", "1", *words]
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600
     )
 
 

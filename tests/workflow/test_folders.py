@@ -62,7 +62,7 @@ def test_a_report_says_whose_it_is_and_follows_a_run_of_one_experiment(edited):
     edited.snakemake(*other, "--", TABLE)
     assert (edited / REPORT).stat().st_mtime_ns == before
     assert STALE in page(edited)
-    assert f"snakemake --cores 1 {CALLED} -- partial_report" in page(edited)
+    assert f"snakemake {CALLED} --cores 1 -- partial_report" in page(edited)
     edited.snakemake(*TINY, "--", "partial_report")
     assert STALE not in page(edited)
 

@@ -50,9 +50,10 @@ def test_a_missing_file_is_refused_although_there_are_results(project):
         "error: config/datasets.yaml: my_survey.source.csv: no file 'my_survy.csv'; did you mean "
         "'my_survey.csv'?"
     )
-    for arguments in (["-n"], ["--", "my_study"], ["-n", "--", "wdbc"]):
+    for arguments in (["-n"], ["--", "my_study"], ["-n", "--", "audit"]):
         output = project.snakemake(*arguments, ok=False)
         assert output.splitlines()[-1] == expected and "Traceback" not in output
+    assert project.plan("--", "wdbc")  # which needs no file of another experiment
 
 
 def test_a_report_and_a_job_elsewhere_do_not_miss_the_file(project):

@@ -1,0 +1,103 @@
+"""What there is not is refused with the nearest name of what there is."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from study import asked
+
+RULES = ("all", "cm08", "wdbc", "audit")
+FIGURES = "results/cm08/figures"
+FILES = {
+    FIGURES: [f"{FIGURES}/figure_2a.png", f"{FIGURES}/figure_2a.pdf", f"{FIGURES}/tuning.png"],
+    "results/cm08/runs": ["results/cm08/runs/rows/output_perturbation/n=100/eps=1.csv"],
+    "": ["results/cm08/results.csv", "results/report.html"],
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "meant"),
+    [
+        ("cm8", "cm08"),
+        ("figure_2a", f"{FIGURES}/figure_2a.png"),
+        ("cm08/figures/figure_2a.png", f"{FIGURES}/figure_2a.png"),
+        (f"{FIGURES}/figure_2aa.pdf", f"{FIGURES}/figure_2a.pdf"),
+        ("results/cm80/figures/figure_2a.pdf", f"{FIGURES}/figure_2a.pdf"),
+        ("results/cm08/result.csv", "results/cm08/results.csv"),
+        (
+            "results/cm08/runs/rows/output_perturbaton/n=100/eps=1.csv",
+            "results/cm08/runs/rows/output_perturbation/n=100/eps=1.csv",
+        ),
+    ],
+)
+def test_an_unknown_target_names_the_nearest(target, meant):
+    # patterns of rules match any name of a figure: it is the configuration that knows them
+    made = target.startswith((FIGURES, "results/cm08/runs"))
+    found = asked.no_target(target, RULES, FILES, made)
+    assert found == f"no target {target!r}; did you mean {meant!r}?"
+
+
+def test_without_a_near_one_the_targets_are_listed():
+    found = asked.no_target("nothing", RULES, FILES, False)
+    assert found == "no target 'nothing' (valid: all, audit, cm08, wdbc)"
+
+
+@pytest.mark.parametrize(
+    ("target", "made"),
+    [
+        ("cm08", False),
+        (f"{FIGURES}/tuning.png", True),
+        (f"./{FIGURES}/tuning.png", True),
+        ("results/report.html", False),
+        ("results/data/rows.npz", True),
+    ],
+)
+def test_a_target_is_one(target, made):
+    assert asked.no_target(target, RULES, FILES, made) == ""
+
+
+def test_a_file_of_the_user_is_left_to_snakemake(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.csv").touch()
+    assert asked.no_target("own.csv", RULES, FILES, False) == ""
+
+
+def test_an_unknown_profile_names_the_nearest():
+    found = asked.no_profile("workflow/profiles/slrum")
+    assert found.endswith("workflow/profiles/slurm'?") and "did you mean" in found
+    assert "sbatch" in asked.no_profile("elsewhere/nothing")
+    # With --directory, a relative path is relative to another folder; an absolute one is still checked.
+    assert asked.no_profile("workflow/profiles/sbatch", "../study") == ""
+    assert asked.no_profile("/nowhere/sbatch", "../study")
+    assert asked.no_profile(None) == asked.no_profile("none") == ""
+    assert asked.no_profile(str(asked.paths.HOME / asked.PROFILES / "local")) == ""
+
+
+def test_another_program_has_no_arguments_of_snakemake(monkeypatch):
+    monkeypatch.setattr(asked.sys, "argv", ["/usr/bin/pytest", "--cores", "1"])
+    assert asked.arguments() is None
+    for name in ("/opt/bin/snakemake", "/opt/lib/snakemake/__main__.py"):
+        monkeypatch.setattr(asked.sys, "argv", [name, "--cores", "1", "--", "cm8"])
+        assert set(asked.arguments().targets) == {"cm8"}
+
+
+@pytest.mark.parametrize(
+    ("targets", "found"),
+    [
+        (["cm08"], {"cm08"}),
+        (["results/cm08/figures/none.png", "wdbc"], {"cm08", "wdbc"}),
+        (["./results/cm08/readings/rows/results.csv"], {"cm08"}),
+        ([], None),
+        (["all"], None),
+        (["cm8"], None),
+        (["results"], None),
+        (["results/report.html", "cm08"], None),
+        (["elsewhere/cm08/results.csv"], None),
+    ],
+)
+def test_targets_of_a_few_experiments_name_them(targets, found):
+    given = SimpleNamespace(targets=targets, until=set())
+    assert asked.experiments(given, ("cm08", "wdbc"), "results") == found
+    given.until = {"run"}
+    assert asked.experiments(given, ("cm08", "wdbc"), "results") is None
+    assert asked.experiments(None, ("cm08", "wdbc"), "results") is None

@@ -1,0 +1,80 @@
+"""Checks that only the source of 2008 needs, against bounds written out and made-up curves."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from checks.results import Missing, Results
+from dp import excess_risk
+from sources.chaudhuri_monteleoni_2008 import checks
+from study.configuration.experiment import Experiment
+
+
+def test_the_ratio_of_the_lemmas_is_one_at_a_third():
+    """8/lambda over 2 (1 + lambda)/lambda^2 is 4 lambda/(1 + lambda), whatever else is given."""
+    given = {"first": "cm08_lemma_4", "second": "cm08_lemma_3", "at_most": 1}
+    below = checks.bound_ratio(None, lambdas=[0.01, 0.333], **given)
+    assert below.holds and below.number == pytest.approx(4 * 0.333 / 1.333)
+    assert not checks.bound_ratio(None, lambdas=[0.01, 0.334], **given).holds
+
+
+def test_theorems_against_numbers_written_out():
+    given = {"norm": 2.0, "loss": 0.25, "epsilon": 0.1, "delta": 0.1}
+    log = math.log(10 / 0.1)
+    assert excess_risk.cm08_theorem_4(10, **given) == pytest.approx(10 * log * 2 / 0.025)
+    assert excess_risk.cm08_theorem_5(10, **given) == pytest.approx(10 * log * 4 / 0.0125)
+    least = given | {"epsilon": 1e6}
+    assert excess_risk.cm08_theorem_5(10, **least) == excess_risk.cm08_theorem_4(10, **least) == 64
+
+
+def test_a_lower_bound_is_found(monkeypatch):
+    given = {"norms": [1], "losses": [0.1], "epsilons": [1], "dimensions": [5], "delta": 0.1}
+    assert checks.never_lower(None, **given).holds
+    monkeypatch.setattr(excess_risk, "cm08_theorem_5", lambda **given: 0.0)
+    assert not checks.never_lower(None, **given).holds
+
+
+LAMBDAS = (1.0, 0.1, 0.01)
+
+
+class Made(Results):
+    """Errors of five folds: a curve per method along lambda, and noise between folds."""
+
+    def __init__(self, curves, noise):
+        rows = [
+            ("a", f"{name}_{k}", 9, 0.1, lam) for name in curves for k, lam in enumerate(LAMBDAS)
+        ]
+        columns = ["dataset", "method", "train_size", "epsilon", "lambda"]
+        super().__init__(Experiment("made", {}), pd.DataFrame(rows, columns=columns))
+        rng = np.random.default_rng(1)
+        self.of = {
+            f"{name}_{k}": error + noise * rng.standard_normal((1, 5, 1))
+            for name, errors in curves.items()
+            for k, error in enumerate(errors)
+        }
+
+    def draws(self, cell, column):
+        return self.of[cell.method]
+
+
+def degrades(low, noise=0.001):
+    made = Made({"low": low, "high": (0.2, 0.3, 0.5), "none": (0.1, 0.1, 0.05)}, noise)
+    names = {key: [f"{name}_{k}" for k in range(3)] for key, name in GROUPS.items()}
+    return checks.degrades_less(made, **names)
+
+
+GROUPS = {"first": "low", "second": "high", "without": "none"}
+
+
+def test_what_degrades_less_as_lambda_falls():
+    found = degrades((0.2, 0.22, 0.25))
+    # costs 0.1, 0.12, 0.2 against 0.1, 0.2, 0.45
+    assert found.holds and found.number == pytest.approx(-0.08, abs=0.005)
+    assert degrades((0.2, 0.35, 0.6)).holds is False
+    assert degrades((0.2, 0.3, 0.5), noise=0.05).holds is None
+    with pytest.raises(Missing):
+        checks.degrades_less(
+            Made({"low": (0.2, 0.2, 0.2)}, 0.001), first=["low_0"], second=["x"], without=["y"]
+        )

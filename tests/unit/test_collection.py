@@ -1,0 +1,59 @@
+"""Every process collects the same tests, whatever the time, the user, the language or the folder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# Python imports a module of this name before anything else: here, one that moves the clock.
+CLOCK = """
+import time
+clock, clock_ns = time.time, time.time_ns
+time.time = lambda: clock() + {days} * 86400
+time.time_ns = lambda: clock_ns() + {days} * 86400 * 10**9
+"""
+
+
+def collected(folder, days, **changes):
+    """Ids of all tests, quick and slow, in a process of its own that was started in `folder`."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(CLOCK.format(days=days))
+    command = ["-m", "pytest", "--collect-only", "-q", "-n", "0", "-m", "slow or not slow"]
+    done = subprocess.run(
+        [
+            sys.executable,
+            *command,
+            "-c",
+            ROOT / "pyproject.toml",
+            "--rootdir",
+            ROOT,
+            ROOT / "tests",
+        ],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder), "HOME": str(folder)} | changes,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    # From another folder, pytest prints the ids relative to that one.
+    return [line[line.index("tests/") :] for line in done.stdout.splitlines() if "::" in line]
+
+
+@pytest.mark.slow
+def test_ids_depend_on_neither_time_nor_user_nor_process(tmp_path):
+    first = collected(tmp_path / "first", days=0, PYTHONHASHSEED="1", TZ="UTC", LC_ALL="C.UTF-8")
+    second = collected(
+        tmp_path / "second", days=777, PYTHONHASHSEED="2", TZ="Asia/Tokyo", LC_ALL="C"
+    )
+    assert len(first) > 1000
+    assert first == second
+
+
+def test_no_id_holds_bytes(request):
+    """Bytes are long, and often hold the time at which they were made: an id names them instead."""
+    ids = [item.nodeid for item in request.session.items]
+    assert not [name for name in ids if "\\x" in name]

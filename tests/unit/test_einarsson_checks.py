@@ -1,0 +1,69 @@
+"""What the steps of a descent cost against its noise, and the minimiser on projected rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from checks.results import Missing, Results
+from dp.mechanisms import MECHANISMS
+from dp.seeds import generator
+from sources.einarsson_2018.checks import steps_cost_more
+from study.configuration import titles
+from study.configuration.experiment import Experiment
+
+
+class Made(Results):
+    def __init__(self, errors, spread):
+        columns = ["dataset", "method", "train_size", "epsilon"]
+        rows = [("a", method, 9, epsilon) for method, epsilon in errors]
+        super().__init__(Experiment("made", {}), pd.DataFrame(rows, columns=columns))
+        rng = np.random.default_rng(1)
+        self.of = {
+            key: error + spread * rng.standard_normal((1, 12, 1)) for key, error in errors.items()
+        }
+
+    def draws(self, cell, column):
+        return self.of[cell.method, cell.epsilon]
+
+
+ERRORS = {("end", np.inf): 0.06, ("pass", np.inf): 0.15, ("noisy", 10.0): 0.16, ("noisy", 1.0): 0.3}
+NAMES = {"solved": "end", "noiseless": "pass", "private": "noisy", "sweep": None}
+
+
+def test_steps_cost_more_than_the_noise_at_one_epsilon_and_less_at_another():
+    made = Made(ERRORS, 0.005)
+    found = steps_cost_more(made, epsilons=[10], **NAMES)
+    assert found.holds and found.number == pytest.approx(0.08, abs=0.01)
+    assert "epsilon = 1 0.1" in found.decided_by  # every epsilon is told
+    assert steps_cost_more(made, epsilons=[1], **NAMES).holds is False
+    assert steps_cost_more(Made(ERRORS, 0.3), epsilons=[10], **NAMES).holds is None
+    with pytest.raises(Missing):
+        steps_cost_more(made, epsilons=[0.1], **NAMES)
+
+
+def test_the_minimiser_on_projected_rows_has_no_gradient_there():
+    """The gradient of mean log(1 + exp(-y z.v)) + lam/2 ||v||^2, for z = (P'x, 1), is 0; and w = P v."""
+    rng, lam = np.random.default_rng(2), 0.01
+    X = rng.standard_normal((80, 6)) / 4
+    y = np.where(X[:, 0] + 0.3 * rng.standard_normal(80) > 0, 1, -1)
+    found = MECHANISMS["projected_minimiser"].release(
+        X, y, lam=lam, restarts=2, rng=generator(3), bound=3.0, dimensions=3
+    )
+    assert np.linalg.matrix_rank(found.weights) == 2  # each restart has its own projection
+    # the same minimiser without a projection is that of all columns
+    whole = MECHANISMS["projected_minimiser"].release(X, y, lam=lam, rng=generator(3), bound=3.0)
+    w, b = whole.weights[0], whole.info["intercept"][0]
+    rates = -y / (1 + np.exp(y * (X @ w + b)))
+    gradient = np.append(X.T @ rates, rates.sum()) / len(y) + lam * np.append(w, b)
+    assert np.abs(gradient).max() < 1e-8
+
+
+def test_a_title_names_its_data():
+    datasets = {
+        "a": {"title": "digits (8 x 8), 4 against 9"},
+        "b": {"title": "digits (8 x 8)"},
+        "c_d": {},
+    }
+    entry = {"title": "On {data}", "options": {}, "datasets": ["a", "b", "c_d"]}
+    found = titles.filled(Experiment("made", {"analyses": {}, "datasets": []}), entry, datasets)
+    assert found == "On digits (8 x 8) and c d"

@@ -13,7 +13,7 @@ from study.configuration.sources import experiment_files
 
 DOCUMENTS = [
     path
-    for pattern in ("*.md", ".github/*.md", "*/README.md", "*/*/README.md")
+    for pattern in ("*.md", ".github/*.md", "*/README.md", "*/*/README.md", "workflow/guides/*.md")
     for path in sorted(ROOT.glob(pattern))
     if not path.parts[len(ROOT.parts)].startswith(".venv")
 ]
@@ -35,6 +35,39 @@ def test_dp_in_ten_lines(number, prints):
         check=True,
     )
     assert prints in found.stdout
+
+
+GUIDES = sorted((ROOT / "workflow/guides").glob("*.md"))
+
+
+def test_the_readme_leads_to_each_guide():
+    found = re.findall(
+        r"\]\((workflow/guides/\w+\.md)\) \|$", (ROOT / "README.md").read_text(), re.MULTILINE
+    )
+    assert {ROOT / each for each in found} == {*GUIDES}
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+def test_a_guide_is_short_and_says_what_it_does_not_cover(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= 90
+    _, rest = text.split("**What this does not cover:**")
+    assert re.search(r"person", rest) and re.search(r"More than two classes", rest)
+
+
+def test_the_replay_of_the_guide_finds_what_is_printed():
+    text = (ROOT / "workflow/guides/add_a_mechanism.md").read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    (program,) = (each for each in programs if "replay.replay(" in each)
+    printed = re.search(r"^print\(.*\)  # (.*)$", program, flags=re.MULTILINE)[1]
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(ROOT / "scripts")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == printed
 
 
 def headings(path):

@@ -374,7 +374,8 @@ def check(
 ) -> None:
     """Raise what `guarantee` raises. If the guarantee is slow, the mechanism's own `check` replaces it."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
-    if type(mechanism).check is Mechanism.check:
+    of_rows = pair.resized and settings.get("public_n") is None  # refused unless nothing is claimed
+    if type(mechanism).check is Mechanism.check or of_rows:
         _guarantee(mechanism, pair, settings)
         return
     mechanism.check(*pair.size, **settings)

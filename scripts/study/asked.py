@@ -24,7 +24,8 @@ def arguments():
 
 
 def experiments(given, available, root):
-    """Names of the experiments that all targets are of; None if another one may be needed.
+    """Names of the experiments that all targets are of, none without targets; None if another one may be
+    needed.
 
     given: see `arguments`. available: every experiment. root: the folder of all results.
     """
@@ -37,7 +38,7 @@ def experiments(given, available, root):
         path = Path(os.path.normpath(target))
         below = path.relative_to(root).parts if path.is_relative_to(root) else ()
         found.add(target if target in available else "".join(below[:1]))
-    return found if found and found <= {*available} else None
+    return found if found <= {*available} else None
 
 
 def no_profile(given, directory=None):

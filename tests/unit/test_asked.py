@@ -1,10 +1,12 @@
 """What there is not is refused with the nearest name of what there is."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from study import asked
+from study.configuration import config
 
 RULES = ("all", "cm08", "wdbc", "audit")
 FIGURES = "results/cm08/figures"
@@ -87,7 +89,7 @@ def test_another_program_has_no_arguments_of_snakemake(monkeypatch):
         (["cm08"], {"cm08"}),
         (["results/cm08/figures/none.png", "wdbc"], {"cm08", "wdbc"}),
         (["./results/cm08/readings/rows/results.csv"], {"cm08"}),
-        ([], None),
+        ([], set()),
         (["all"], None),
         (["cm8"], None),
         (["results"], None),
@@ -101,3 +103,21 @@ def test_targets_of_a_few_experiments_name_them(targets, found):
     given.until = {"run"}
     assert asked.experiments(given, ("cm08", "wdbc"), "results") is None
     assert asked.experiments(None, ("cm08", "wdbc"), "results") is None
+
+
+@pytest.mark.parametrize(
+    ("listing", "found"),
+    [
+        ({"experiments": ["cm08"]}, {"cm08"}),
+        ({"experiments": ["cm08"], "settings": {"mine": {}}}, {"cm08", "mine"}),
+        ({"experiments": ["cm08"], "settings": 3}, None),
+        ({"experiments": ["cm08", "cm80"]}, None),  # refused, when all is validated
+        ({"experiments": "cm08"}, None),
+        ({"experiments": [["cm08"]]}, None),
+        ({"experiments": []}, None),
+        ({}, {"mine"}),
+    ],
+)
+def test_without_targets_the_listed_experiments_are_read(listing, found):
+    available = {"cm08": config.SHIPPED / "experiments/cm08.yaml", "mine": Path("mine.yaml")}
+    assert config.listed(listing, available) == found

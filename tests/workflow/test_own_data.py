@@ -50,7 +50,7 @@ def test_a_missing_file_is_refused_although_there_are_results(project):
         "error: config/datasets.yaml: my_survey.source.csv: no file 'my_survy.csv'; did you mean "
         "'my_survey.csv'?"
     )
-    for arguments in (["-n"], ["--", "my_study"], ["-n", "--", "audit"]):
+    for arguments in (["--", "my_study"], ["-n", "--", "audit"]):
         output = project.snakemake(*arguments, ok=False)
         assert output.splitlines()[-1] == expected and "Traceback" not in output
     assert project.plan("--", "wdbc")  # which needs no file of another experiment

@@ -20,7 +20,7 @@ sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 
 from study import asked, canonical, paths
 from study.configuration import audits, kinds, needs, publications, release_files, verdict_inputs
-from study.configuration.config import ConfigError, check_own_files, load
+from study.configuration.config import ConfigError, check_own_files, listed, load
 from study.configuration.experiment import data_path
 from study.configuration import sources as source_files
 from study.data import downloads, origins
@@ -64,15 +64,15 @@ def configuration(only=None):
 
 
 try:
-    # Of a few targets, only their experiments are read: to validate all takes several seconds.
+    # Only the experiments of the targets are read, or those listed: to validate all takes several seconds.
     available = source_files.experiment_files()
     ONLY = asked.experiments(GIVEN, available, str(config.get("results", paths.results())))
-    ONLY = ONLY and source_files.concerned(ONLY)
-    CONFIG, EXPERIMENTS, DATASETS, sources = configuration(ONLY)
+    READ = listed(config, available) if ONLY == set() else ONLY
+    CONFIG, EXPERIMENTS, DATASETS, sources = configuration(READ and source_files.concerned(READ))
     LISTED = [name for name in CONFIG["experiments"] if name in EXPERIMENTS]
     # A study audits its own mechanisms, the checkout audits all.
-    listed = [EXPERIMENTS[name] for name in LISTED]
-    AUDITS = audits.load(CONFIG, [] if ONLY else listed if MODULE or paths.in_study() else None)
+    own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
+    AUDITS = audits.load(CONFIG, [] if ONLY else own)
     # If the file is missing, Snakemake would consider a data set up to date that was prepared from another file.
     # But a computing node may not see the file, and a report shows what was computed from it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)

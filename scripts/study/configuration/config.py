@@ -61,9 +61,11 @@ def load(config, files=(), other="--config", only=None):
     _check_together(files, where)
     _import_mechanisms()
     available = sources.experiment_files()
-    own = [name for name, path in available.items() if not path.is_relative_to(SHIPPED)]
-    shipped = read_yaml(SHIPPED / "config.yaml") | ({"experiments": own} if own else {})
-    config = validate(_over(shipped, config), "config", where)
+    shipped = read_yaml(SHIPPED / "config.yaml")
+    own = _own(available)
+    config = validate(
+        _over(shipped | ({"experiments": own} if own else {}), config), "config", where
+    )
     datasets, config["files"] = _datasets()
     for key in ("experiments", "settings"):
         for name in config[key]:
@@ -109,6 +111,25 @@ def load(config, files=(), other="--config", only=None):
             experiments[name].values["smaller"] = sizes.smaller(experiments[name], file)
         read |= readings.derived(experiments[name], value, origin_of, datasets)
     return config, experiments | read, datasets
+
+
+def _own(available):
+    """The experiments of a study: those that are not shipped."""
+    return [name for name, path in available.items() if not path.is_relative_to(SHIPPED)]
+
+
+def listed(config, available):
+    """Names of the experiments that a run without targets reads; None if the lists need validation.
+
+    They are those it makes, and those with settings. config: Snakemake's merged config. available: the
+    file of every experiment.
+    """
+    names = config.get("experiments", _own(available))
+    settings = config.get("settings", {})
+    if not isinstance(names, list) or not names or not isinstance(settings, dict):
+        return None
+    found = {*map(str, [*names, *settings])}
+    return found if found <= available.keys() else None
 
 
 def _last(layers):

@@ -5,6 +5,7 @@
 Imports next to nothing, since each of thousands of jobs pays for it.
 """
 
+import _signal
 import _socket
 import os
 import sys
@@ -19,6 +20,7 @@ KILLED = 137  # what a shell says of a process that was killed
 
 
 def main():
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # an interrupted job ends without a traceback
     folder, *words = sys.argv[1:]
     script = words[0].rpartition("/")[2].removesuffix(".py")
     path = f"{folder}/{SOCKETS[script in TABLES_AND_FIGURES]}"

@@ -233,6 +233,7 @@ class PoissonSGDReleased(Mechanism):
     """
 
     delta = "needed"
+    least_delta = composition.LEAST_DELTA
     needs_lambda = False
     options = {
         "batch": Whole(64),
@@ -241,6 +242,9 @@ class PoissonSGDReleased(Mechanism):
         "clip": Ordinary(1.0),
         "records": Choice("public", "private"),
     }
+
+    # The search for the noise takes a second and refuses nothing else.
+    check = Mechanism.parameters
 
     def _noise(self, n, p):
         """(steps, sampling, divisor, standard deviation of the noise on a sum over C, profile)."""

@@ -1,5 +1,6 @@
 """Programs and commands in documents run, and links lead somewhere."""
 
+import csv
 import re
 import shlex
 import subprocess
@@ -8,7 +9,9 @@ import sys
 import pytest
 import yaml
 
+from checks import statements
 from project import ROOT
+from reporting import recommendations
 from study.configuration.sources import experiment_files
 
 DOCUMENTS = [
@@ -58,6 +61,31 @@ def test_a_guide_is_short_and_says_what_it_does_not_cover(path):
     assert text.count("\n") <= 90
     _, rest = text.split("**What this does not cover:**")
     assert re.search(r"person", rest) and re.search(r"More than two classes", rest)
+
+
+@pytest.mark.parametrize(
+    ("guide", "columns", "row"),
+    [
+        (
+            "choose_a_method",
+            recommendations.COLUMNS,
+            {"task": "classes", "method": "m", "epsilon": 1, "standing": "not beaten"},
+        ),
+        ("check_a_paper", statements.COLUMNS, {"id": "m", "verdict": "reproduced"}),
+    ],
+)
+def test_a_guide_reads_columns_that_are_written(guide, columns, row, tmp_path):
+    text = (ROOT / f"workflow/guides/{guide}.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^    (python -c .*)$", text, flags=re.MULTILINE)
+    path = tmp_path / re.search(r"'(results/.*?\.csv)'", command)[1]
+    path.parent.mkdir(parents=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerow(row)
+    words = [sys.executable, *shlex.split(command)[1:]]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.search(r"\bm\b", done.stdout)
 
 
 def headings(path):

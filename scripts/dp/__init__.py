@@ -1,8 +1,32 @@
 """Differentially private learning of linear models: arrays in, arrays out.
 
-Packages: `mechanisms` (what is released), `solvers` (certified minima), `descents` (iterations with
-noise), `privacy` (what is proven, and worst pairs), `data` (rows). Modules: noise, accounting, losses,
-audit, evaluation, inference and tuning.
+The public interface is `__all__` of the modules below, and of the packages' own modules:
+
+    mechanisms    what is released: `MECHANISMS[name].guarantee(..)` and `.release(..)`
+    estimators    private models with scikit-learn's conventions, on raw frames
+    releasing     models that may be published: request, forecast, make, use
+    accounting    guarantees, and calibration of Gaussian noise
+    privacy       whole privacy profiles, their composition, and worst pairs of data sets
+    noise         draws with the densities that proofs need
+    inference     intervals that count the noise
+    audit, replay, branches, low_bits    what attacks and deterministic runs find of a mechanism
+
+Other names serve these, and may change at any time: `solvers` (certified minima), `descents` (iterations
+with noise), `data` (rows), losses, evaluation and tuning.
 """
+
+__all__ = [
+    "accounting",
+    "audit",
+    "branches",
+    "estimators",
+    "inference",
+    "low_bits",
+    "mechanisms",
+    "noise",
+    "privacy",
+    "releasing",
+    "replay",
+]
 
 __version__ = "0.1.0"  # of the package; its only place

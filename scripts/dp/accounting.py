@@ -12,6 +12,18 @@ from typing import NamedTuple
 
 from dp.errors import Refused
 
+__all__ = [
+    "ADD_REMOVE",
+    "REPLACE_ONE",
+    "Guarantee",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "gaussian_sigma",
+    "renyi_epsilon",
+    "rule_delta",
+]
+
 # If sensitivity over standard deviation is below this, `narrow_difference` is exact to rounding.
 NARROW = 0.1
 
@@ -22,10 +34,27 @@ ADD_REMOVE = "add-remove"
 class Guarantee(NamedTuple):
     """A privacy statement: what the source claims, and what is proven of the mechanism as it runs.
 
-    claimed_epsilon: the source's own epsilon. epsilon, delta: what is proven to hold. An infinite epsilon
-    means that there is no guarantee, and both are NaN if nothing is proven. adjacency: which pairs of data
-    sets it is for. reason: why it holds, in a sentence. profile: the whole curve delta(epsilon) that is
-    proven, a `dp.privacy.profiles.Profile`, if it is known; (epsilon, delta) is a point on it.
+    Attributes
+    ----------
+    claimed_epsilon : float
+        The source's own epsilon.
+    epsilon : float
+        What is proven to hold. Infinite: there is no guarantee. NaN: nothing is proven.
+    delta : float
+        The delta that goes with `epsilon`.
+    adjacency : str
+        `REPLACE_ONE` or `ADD_REMOVE`: which pairs of data sets it is for.
+    reason : str
+        Why it holds, in a sentence.
+    profile : dp.privacy.profiles.Profile or None
+        The whole curve delta(epsilon) that is proven, if it is known; (epsilon, delta) is a point on it.
+
+    Examples
+    --------
+    >>> from dp.mechanisms import MECHANISMS
+    >>> found = MECHANISMS["output_perturbation"].guarantee(1000, 5, epsilon=1.0, lam=0.01)
+    >>> print(found.epsilon, found.delta, found.adjacency)
+    1.0 0.0 replace-one
     """
 
     claimed_epsilon: float
@@ -79,8 +108,35 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     """Smallest delta for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
     delta = Phi(D/(2 sigma) - epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D),
-    where D is the L2 sensitivity (Balle, Wang, ICML 2018, theorem 8). It is computed from logarithms
-    of Phi, so that e^epsilon does not overflow and a small tail does not underflow.
+    where D is the L2 sensitivity [1]_. It is computed from logarithms of Phi, so that e^epsilon does not
+    overflow and a small tail does not underflow.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise on each coordinate.
+    epsilon : float
+        At least 0; infinite gives 0.
+    sensitivity : float
+        D, in the units of sigma.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    dp.errors.Refused
+        If sigma or the sensitivity is not positive and finite, or epsilon is negative.
+
+    References
+    ----------
+    .. [1] Balle, Wang, ICML 2018, theorem 8.
+
+    Examples
+    --------
+    >>> print(f"{gaussian_delta(1.0, 1.0):.5f}")
+    0.12694
     """
     from scipy.special import log_ndtr  # 0.4 s to import: only where Gaussian noise is used
 
@@ -138,7 +194,35 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     """Smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: analytic calibration.
 
     `gaussian_delta` is strictly decreasing in sigma. Bisection finds where it equals delta, to a relative
-    1e-12, and returns the larger end, which is private. sensitivity: L2, in the units of the result.
+    1e-12, and returns the larger end, whose delta is at most the one asked for [2]_.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0, and finite.
+    delta : float
+        In (0, 1).
+    sensitivity : float
+        The L2 sensitivity of what gets the noise.
+
+    Returns
+    -------
+    float
+        In the units of the sensitivity.
+
+    Raises
+    ------
+    dp.errors.Refused
+        For values out of these ranges.
+
+    References
+    ----------
+    .. [2] Balle, Wang, ICML 2018, algorithm 1.
+
+    Examples
+    --------
+    >>> print(f"{gaussian_sigma(1.0, 1e-6):.4f}")
+    4.2247
     """
     if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
         raise Refused(
@@ -165,7 +249,31 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
     """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
     `gaussian_delta` decreases in epsilon. Bisection finds where it equals delta, to a relative 1e-12, and
-    returns the larger end, which holds. The result is 0 if delta is at least the total variation distance.
+    returns the larger end, which holds.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise on each coordinate.
+    delta : float
+        In (0, 1).
+    sensitivity : float
+        The L2 sensitivity, in the units of sigma.
+
+    Returns
+    -------
+    float
+        0 if delta is at least the total variation distance.
+
+    Raises
+    ------
+    dp.errors.Refused
+        If delta is not in (0, 1), or for what `gaussian_delta` refuses.
+
+    Examples
+    --------
+    >>> print(f"{gaussian_epsilon(gaussian_sigma(1.0, 1e-6), 1e-6):.6f}")
+    1.000000
     """
     if not 0 < delta < 1:
         raise Refused(f"gaussian_epsilon needs 0 < delta < 1, not {delta}")
@@ -184,25 +292,82 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
 
 
 def rule_delta(n: int) -> float:
-    """delta from the public number of records alone: min(1e-6, 1/(10 n)), so n delta is at most 0.1."""
+    """delta from the public number of records alone: min(1e-6, 1/(10 n)), so n delta is at most 0.1.
+
+    Parameters
+    ----------
+    n : int
+        The public number of records.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> rule_delta(5000)
+    1e-06
+    """
     return min(1e-6, 1 / (10 * n))
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The Gaussian-DP parameter of an (epsilon, delta)-DP Gaussian release: 1/`gaussian_sigma`.
 
-    mu is sensitivity over standard deviation (Dong, Roth, Su, JRSS B 84, 2022).
+    Parameters
+    ----------
+    epsilon : float
+        At least 0, and finite.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        mu, which is sensitivity over standard deviation [3]_.
+
+    References
+    ----------
+    .. [3] Dong, Roth, Su, JRSS B 84, 2022.
+
+    Examples
+    --------
+    >>> print(f"{gaussian_mu(1.0, 1e-6):.4f}")
+    0.2367
     """
     return 1 / gaussian_sigma(epsilon, delta)
 
 
 def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None = None) -> float:
-    """Smallest epsilon at `delta` for a mechanism with Rényi divergences renyi(order), order > 1.
+    """Smallest epsilon at `delta` for a mechanism with these Rényi divergences.
 
-    epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a (Canonne, Kamath,
-    Steinke, NeurIPS 2020, proposition 12; Balle et al., AISTATS 2020, theorem 21). orders: an
-    increasing array to choose from; by default 4,000 orders up to 10^6. Any array gives a valid bound, and
-    a finer one a tighter bound. renyi: takes an array. Orders for which it is infinite or NaN are left out.
+    epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a [4]_ [5]_. Any array
+    of orders gives a valid bound, and a finer one a tighter bound.
+
+    Parameters
+    ----------
+    renyi : Callable
+        Takes an array of orders, each above 1, and gives their divergences. Orders for which it is infinite
+        or NaN are left out.
+    delta : float
+        In (0, 1).
+    orders : Sequence[float] or None
+        Increasing orders to choose from; by default 4,000 orders up to 10^6.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    .. [4] Canonne, Kamath, Steinke, NeurIPS 2020, proposition 12.
+    .. [5] Balle et al., AISTATS 2020, theorem 21.
+
+    Examples
+    --------
+    >>> mu = gaussian_mu(1.0, 1e-6)
+    >>> print(f"{renyi_epsilon(lambda a: a * mu**2 / 2, 1e-6):.3f}")  # a bound; the exact value is 1
+    1.078
     """
     import numpy as np
 

@@ -21,6 +21,8 @@ from dp.mechanisms import Mechanism
 from dp.privacy import pairs
 from dp.seeds import generator
 
+__all__ = ["differences", "neighbours", "numbers"]
+
 # The confidence of each bound. A few hundred bounds are computed, and none may be wrong by chance.
 CONFIDENCE = 1 - 1e-6
 TRACED = 20  # draws while lines are recorded, which makes Python slow
@@ -34,10 +36,29 @@ def _rows(n, d, rng):
 
 
 def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
-    """Yields (name, (X, y), (X', y')): data sets (n, d) that differ in record 0, d >= 2, n >= 4.
+    """Data sets that differ in record 0, for classes.
 
-    Rows have norm at most `bound`. Labels are -1 and 1, which are numbers in [-1, 1] too. In the second
-    data set, record 0 is degenerate or gone (a row of zeros), or all records but it are degenerate.
+    Labels are -1 and 1, which are numbers in [-1, 1] too. In the second data set, record 0 is degenerate or
+    gone (a row of zeros), or all records but it are degenerate.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, at least 4.
+    d : int
+        Number of columns, at least 2.
+    bound : float
+        Largest norm of a row.
+
+    Yields
+    ------
+    tuple
+        (name, (X, y), (X', y')), with X (n, d) and y (n,).
+
+    Examples
+    --------
+    >>> [name for name, *_ in neighbours(8, 2)][:3]
+    ['a row of zeros', 'a duplicate', 'a tiny row']
     """
     rng = generator(0, "neighbours")
     X, axis = _rows(n, d, rng), np.eye(d)
@@ -72,10 +93,27 @@ def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple,
 
 
 def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
-    """As `neighbours`, for targets that are numbers, with two columns.
+    """Like `neighbours`, for targets that are numbers, with two columns.
 
     The targets follow exactly from the rows. So fits of parts differ by rounding only, and a record that
     changes how these fits are computed changes all of them.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    bound : float
+        Largest norm of a row.
+
+    Yields
+    ------
+    tuple
+        (name, (X, y), (X', y')), with X (n, 2) and y (n,).
+
+    Examples
+    --------
+    >>> [name for name, *_ in numbers(8)]
+    ['a zero row of an exact fit', 'a row that fits exactly', 'a target at its bound']
     """
     k = generator(0, "numbers").permutation(n) - n // 2
     X = np.column_stack([np.full(n, 0.5), 0.5 + k * 2.0**-21])
@@ -156,15 +194,37 @@ def differences(
 ) -> list[str]:
     """Where the behaviour on two neighbours differs by more than the guarantee allows, in sentences.
 
-    settings: epsilon, delta, lam, bound and options, as `release` takes them. With an epsilon far above 1,
-    a few hundred draws show little. cases: as `neighbours` yields them, by default those. Under add-remove,
-    only pairs with a row of zeros count. allowed: names of the mechanism's functions in which the lines
-    that run may depend on the data, because what they compute is covered by the proof.
-
     With the same random numbers on both sides, these must agree: exceptions with their messages; names,
     shapes and types of all results; the lines of the mechanism's own files that run. How often a status
     occurs, and the weights, may differ as much as the guarantee says (or, if nothing is proven, as the
     claim says), which `dp.audit.attack` tests.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism, also one that is not registered.
+    settings : dict
+        epsilon, delta, lam, bound and options, as `release` takes them. With an epsilon far above 1, a few
+        hundred draws show little.
+    cases : Iterator[tuple] or None
+        As `neighbours` yields them, by default those. Under add-remove, only pairs with a row of zeros
+        count.
+    draws : int
+        Releases on each side.
+    allowed : Collection[str]
+        Names of the mechanism's functions in which the lines that run may depend on the data, because what
+        they compute is covered by the proof.
+
+    Returns
+    -------
+    list[str]
+        Empty if nothing differs.
+
+    Examples
+    --------
+    >>> from dp.mechanisms import MECHANISMS
+    >>> differences(MECHANISMS["output_perturbation"], {"epsilon": 1.0, "lam": 0.1}, draws=50)
+    []
     """
     found = []
     for name, first, second in neighbours(48, 2) if cases is None else cases:

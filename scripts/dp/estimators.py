@@ -49,6 +49,8 @@ from dp.releasing import files, making, rows, using
 from dp.releasing.book import LINES, Book, Budget
 from dp.releasing.request import Request
 
+__all__ = ["PrivateClassifier", "PrivateRegressor"]
+
 REPEATING = tuple(
     f"sklearn.{name}"
     for name in (
@@ -59,14 +61,7 @@ REPEATING = tuple(
 
 
 class _Private(BaseEstimator):
-    """release: the name in the book. book: its folder. budget: {"epsilon": .., "delta": ..}, of all of it.
-
-    n_rows: the public number of rows. columns: column -> (low, high), or a list of categories, or a
-    `dp.releasing.rows.Number` or `Category`; one pair of bounds serves all columns. unit: what a row is, in
-    words. epsilon, delta: what the release spends. method: None for one with intervals. options: of the
-    method. holdout: share of rows on which errors are counted, None for none. premise: how all of this was
-    chosen (`dp.releasing.request.PREMISES`). spend: whether `fit` may spend what a new name costs.
-    """
+    """What both estimators have; the parameters are those of `PrivateClassifier`."""
 
     def __init__(
         self,
@@ -103,7 +98,23 @@ class _Private(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """The estimator of a published model. Raises `Refused` if the file holds no such model."""
+        """The estimator of a published model.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            model.json of a release.
+
+        Returns
+        -------
+        PrivateClassifier or PrivateRegressor
+            The class on which it is called.
+
+        Raises
+        ------
+        dp.errors.Refused
+            If the file holds no such model.
+        """
         found = files.load(path)
         if (found.classes is None) != issubclass(cls, RegressorMixin):
             what = "two classes" if found.classes else "a number"
@@ -122,9 +133,25 @@ class _Private(BaseEstimator):
         return self
 
     def fit(self, X: object, y: object) -> Self:
-        """Makes the release, or takes the stored one if its name is done: see the module's docstring.
+        """Make the release, or take the stored one if its name is done: see the module's text.
 
-        X: a frame, or an array (n, columns), whose columns are then x0, x1, ... y: (n,). Raises `Refused`.
+        Parameters
+        ----------
+        X : pandas.DataFrame or array, (n, columns)
+            The columns of an array are x0, x1, ...
+        y : array, (n,)
+            Of the target.
+
+        Returns
+        -------
+        PrivateClassifier or PrivateRegressor
+            This one, with a model.
+
+        Raises
+        ------
+        dp.errors.Refused
+            For what is not stated or cannot be proven, for a name that may not be spent, and for parts or
+            copies of rows, in one sentence.
         """
         _check_caller()
         for name in _STATED:
@@ -255,9 +282,76 @@ class _Private(BaseEstimator):
 
 
 class PrivateClassifier(ClassifierMixin, _Private):
-    """A private model of two classes. target: their labels, the negative one first, which are public.
+    """A private model of two classes.
 
-    coef_: (1, k) in log odds per unit of the columns `coefficient_names_`. classes_: (2,).
+    `load` takes a published model. `fit` makes a release, and needs all of the parameters but `options` and
+    `holdout`: see the module's text for what it spends and refuses.
+
+    Parameters
+    ----------
+    release : str
+        The name in the book, which is spent once.
+    book : str or pathlib.Path
+        The book's folder, beside the rows and as private as they are.
+    budget : dict
+        {"epsilon": .., "delta": ..}, of all releases of the book together.
+    n_rows : int
+        The public number of rows.
+    columns : dict or tuple
+        Column -> (low, high), or a list of categories, or a `dp.releasing.rows.Number` or `Category`; one
+        pair of bounds serves all columns. None of it may be read off the rows.
+    target : list
+        The two labels, which are public, the negative one first.
+    unit : str
+        What a row is, in words: whom this protects.
+    epsilon, delta : float
+        What the release spends.
+    method : str or None
+        None for one with intervals.
+    options : dict or None
+        Of the method.
+    holdout : float or None
+        Share of rows on which errors are counted.
+    premise : str
+        How all of this was chosen: one of `dp.releasing.request.PREMISES`.
+    spend : bool
+        Whether `fit` may spend what a new name costs. Without it, `fit` says what that is.
+
+    Attributes
+    ----------
+    coef_ : numpy.ndarray, (1, k)
+        Log odds per unit of the columns `coefficient_names_`.
+    intercept_ : numpy.ndarray, (1,)
+        Log odds where all columns are 0.
+    classes_ : numpy.ndarray, (2,)
+        The labels.
+    guarantee_ : dict
+        What holds for the people whose rows were learnt from.
+    table_ : list of dict or None
+        The regression table, with intervals that count the noise.
+
+    Methods
+    -------
+    load
+        The estimator of a published model.
+    fit
+        Makes the release, or takes the stored one.
+    decision_function, predict_proba, predict
+        For new rows, in the columns' own units.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.uniform(0, 100, (2000, 1))
+    >>> y = np.where(X[:, 0] > rng.uniform(0, 100, 2000), "yes", "no")
+    >>> asked = {"n_rows": 2000, "columns": (0, 100), "target": ["no", "yes"], "delta": 1e-6}
+    >>> asked |= {"budget": {"epsilon": 1, "delta": 1e-6}, "unit": "one row is one person"}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asked |= {"book": f"{folder}/book", "premise": "public example", "spend": True}
+    ...     model = PrivateClassifier("example", **asked).fit(X, y)
+    >>> print(model.predict([[5.0], [95.0]]), model.guarantee_["epsilon"])
+    ['no' 'yes'] 1.0
     """
 
     _METHOD = "noise_aware_logistic"
@@ -283,24 +377,88 @@ class PrivateClassifier(ClassifierMixin, _Private):
         return tags
 
     def decision_function(self, X: object) -> np.ndarray:
-        """Log odds of the second class, (n,)."""
+        """Log odds of the second class.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array, (n, columns)
+            In the columns' own units; of a frame, columns in any order.
+
+        Returns
+        -------
+        numpy.ndarray, (n,)
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, or a cell is no number or in no category.
+        """
         return self._scores(X)
 
     def predict_proba(self, X: object) -> np.ndarray:
-        """Probabilities of both classes, (n, 2)."""
+        """Probabilities of both classes.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array, (n, columns)
+            As for `decision_function`.
+
+        Returns
+        -------
+        numpy.ndarray, (n, 2)
+        """
         second = using.probabilities(self._scores(X))
         return np.stack([1 - second, second], axis=1)
 
     def predict(self, X: object) -> np.ndarray:
-        """Classes, (n,)."""
+        """Classes.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array, (n, columns)
+            As for `decision_function`.
+
+        Returns
+        -------
+        numpy.ndarray, (n,)
+        """
         found = using.classes(self._scores(X))
         return self.classes_[found]
 
 
 class PrivateRegressor(RegressorMixin, _Private):
-    """A private model of a number. target: its public bounds (low, high).
+    """A private model of a number.
 
-    coef_: (k,) in the target's units per unit of the columns `coefficient_names_`.
+    Parameters
+    ----------
+    target : tuple
+        Its public bounds (low, high). All other parameters are those of `PrivateClassifier`.
+
+    Attributes
+    ----------
+    coef_ : numpy.ndarray, (k,)
+        In the target's units per unit of the columns `coefficient_names_`.
+    intercept_ : float
+        The target where all columns are 0.
+    guarantee_, table_
+        As for `PrivateClassifier`.
+
+    Methods
+    -------
+    load
+        The estimator of a published model.
+    fit
+        Makes the release, or takes the stored one.
+    predict
+        For new rows, in the columns' own units.
+
+    Examples
+    --------
+    >>> try:  # nothing is taken from the rows, so all that is public must be stated
+    ...     PrivateRegressor("example", n_rows=10, target=(0, 1)).fit([[1.0]] * 10, [1.0] * 10)
+    ... except Refused as error:
+    ...     print(error)
+    state book: nothing of it is taken from the rows
     """
 
     _METHOD = "noise_aware_log_cosh"
@@ -314,7 +472,22 @@ class PrivateRegressor(RegressorMixin, _Private):
         return tags
 
     def predict(self, X: object) -> np.ndarray:
-        """Numbers in the target's own units, within its bounds, (n,)."""
+        """Numbers in the target's own units, within its bounds.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array, (n, columns)
+            In the columns' own units; of a frame, columns in any order.
+
+        Returns
+        -------
+        numpy.ndarray, (n,)
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, or a cell is no number or in no category.
+        """
         return self._scores(X)
 
 

@@ -11,13 +11,27 @@ import numpy as np
 
 from dp.losses import MarginLoss
 
+__all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wald"]
+
 FLOOR = 0.5  # least eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # largest share of a coefficient's variance that the Hessian's noise may cause
 CURVED = 3.0  # growth of variances per mean square change of log l'', which at most doubles them
 
 
 class Intervals(NamedTuple):
-    """Estimates, standard errors, ends, two-sided p-values of theta_j = 0, each (draws, d)."""
+    """Estimates with normal intervals, each (draws, d).
+
+    Attributes
+    ----------
+    estimate : numpy.ndarray
+        theta_j.
+    standard_error : numpy.ndarray
+        With the noise of privacy.
+    low, high : numpy.ndarray
+        Ends of the interval.
+    p_value : numpy.ndarray
+        Two-sided, of theta_j = 0.
+    """
 
     estimate: np.ndarray
     standard_error: np.ndarray
@@ -32,9 +46,28 @@ def wald(
     level: float = 0.95,
     answered: np.ndarray | None = None,
 ) -> Intervals:
-    """Normal intervals. estimate: (draws, d). covariance: (draws, d, d). level: in (0, 1).
+    """Normal intervals.
 
-    answered: (draws, d), by `answered`; where it is false, everything except the estimate is NaN.
+    Parameters
+    ----------
+    estimate : numpy.ndarray, (draws, d)
+        Of the coefficients.
+    covariance : numpy.ndarray, (draws, d, d)
+        Of the estimates, with the noise.
+    level : float
+        In (0, 1).
+    answered : numpy.ndarray of bool, (draws, d), or None
+        By the function `answered`; where it is false, everything except the estimate is NaN.
+
+    Returns
+    -------
+    Intervals
+
+    Examples
+    --------
+    >>> found = wald(np.array([[1.0]]), np.array([[[0.25]]]))
+    >>> print(found.low.round(2), found.high.round(2))
+    [[0.02]] [[1.98]]
     """
     from scipy.special import ndtr, ndtri
 
@@ -48,10 +81,7 @@ def wald(
 
 
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
-    """Which coefficients get an interval, (draws, d): the rule, which is post-processing.
-
-    covariance, unresolved: (draws, d, d) of `Linearised`. For coefficients T theta, such as those of the
-    columns in their own units, give T covariance T' and T unresolved T'.
+    """Which coefficients get an interval: the rule, which is post-processing.
 
     A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance: the
     release does not tell how much the rows say about it. No coefficient gets one if the Hessian itself
@@ -62,6 +92,22 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     It does not look for small estimates or large Hessians, since releases that are selected by these
     cover less than all of them. `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on half of the simulated
     designs, and tested on the other half.
+
+    Parameters
+    ----------
+    covariance, unresolved : numpy.ndarray, (draws, d, d)
+        Of `Linearised`. For coefficients T theta, such as those of the columns in their own units, give
+        T covariance T' and T unresolved T'.
+
+    Returns
+    -------
+    numpy.ndarray of bool, (draws, d)
+
+    Examples
+    --------
+    >>> whole = np.array([np.diag([1.0, 1.0])])
+    >>> answered(whole, np.array([np.diag([0.1, 0.9])]))
+    array([[ True, False]])
     """
     part, whole = (np.diagonal(M, axis1=1, axis2=2) for M in (unresolved, covariance))
     return part <= UNRESOLVED * whole
@@ -75,9 +121,16 @@ def floored(A: np.ndarray, floor: float | np.ndarray) -> np.ndarray:
 
 
 class Linearised(NamedTuple):
-    """Estimates (draws, d) without the ridge's bias, their covariances (draws, d, d), and a part of these.
+    """Estimates without the ridge's bias, and how uncertain they are.
 
-    unresolved (draws, d, d): the part of the covariance that the Hessian's noise causes, to first order.
+    Attributes
+    ----------
+    estimate : numpy.ndarray, (draws, d)
+        The coefficients.
+    covariance : numpy.ndarray, (draws, d, d)
+        Theirs, with the noise of privacy.
+    unresolved : numpy.ndarray, (draws, d, d)
+        The part of the covariance that the Hessian's noise causes, to first order.
     """
 
     estimate: np.ndarray
@@ -112,13 +165,6 @@ def linearise(
 ) -> Linearised:
     """`Linearised` from minimisers of mean loss + lam/2 ||w||^2 + b.w/n, with noise z added.
 
-    weights: (draws, d), with b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I). hessian: (draws, d, d), that of
-    the mean loss at the weights plus isotropic noise E of standard deviation `deviation` on the diagonal,
-    positive definite (`floored` at `FLOOR` times the deviation). scores: (draws, d, d), the mean of
-    psi^2 x x', where psi is a record's slope. None takes the Hessian in its place, which is right for the
-    logistic loss if the labels follow a logistic model. change: `logistic_change` for logistic loss. None
-    is right for residuals whose errors are symmetric: their curvature is as often larger as smaller.
-
     At the minimiser the mean loss's gradient is -lam w - b/n. To first order it is also g + H (w - theta),
     with g that at the truth theta, of covariance J/n (J is `scores`). With H = hessian - E,
 
@@ -137,6 +183,38 @@ def linearise(
     An eigenvalue far below the noise is replaced by the floor, which is so low that the interval along
     it is about as wide as an effect can be. A floor at the noise's norm would be several times as high.
     Intervals of rare levels, and of columns that others dominate, would then be much too narrow.
+
+    Parameters
+    ----------
+    weights : numpy.ndarray, (draws, d)
+        As they were released.
+    hessian : numpy.ndarray, (draws, d, d)
+        That of the mean loss at the weights plus isotropic noise E of standard deviation `deviation` on the
+        diagonal, positive definite (`floored` at `FLOOR` times the deviation).
+    n : int
+        The public number of records.
+    lam : float
+        lambda > 0.
+    tilt, output : float
+        Standard deviations: b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I).
+    scores : numpy.ndarray, (draws, d, d), or None
+        The mean of psi^2 x x', where psi is a record's slope. None takes the Hessian in its place, which is
+        right for the logistic loss if the labels follow a logistic model.
+    deviation : float
+        Of the noise on the Hessian's diagonal.
+    change : Callable or None
+        `logistic_change` for logistic loss. None is right for residuals whose errors are symmetric: their
+        curvature is as often larger as smaller.
+
+    Returns
+    -------
+    Linearised
+
+    Examples
+    --------
+    >>> found = linearise(np.array([[0.9]]), np.array([[[0.2]]]), 1000, 0.02, tilt=0.0, output=0.0)
+    >>> print(found.estimate.round(2), np.sqrt(found.covariance).round(4))  # 0.9 (1 + lam/H), 1/sqrt(n H)
+    [[0.99]] [[[0.0707]]]
     """
     d = weights.shape[1]
     inverse = np.linalg.inv(hessian)
@@ -364,14 +442,48 @@ def bootstrap(
     draw: Callable = logistic_labels,
     rounds: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Parametric bootstrap (Ferrando, Wang, Sheldon, AISTATS 2022), for one released estimate (d,).
+    """Parametric bootstrap for one released estimate [1]_. It costs no privacy.
 
-    `replicates` times, draw(scores, rng) makes labels of `rows` (n, d), simulated or public, whose scores
-    are rows @ centre, and fit(X, y, rng) -> (d,) repeats the whole private procedure on them. Returns
-    (low, high), the ends centre + estimate - quantile. The centre is the estimate, which gives basic
-    intervals. With `rounds` it is then moved as often by the estimate minus the mean of what was found, so
-    that the model's mean release becomes the estimate: an indirect estimate (arXiv 2507.10746, here of the
-    coefficients alone: the rows stay). It costs no privacy.
+    `replicates` times, labels are drawn for `rows`, and the whole private procedure is repeated on them.
+    The ends are centre + estimate - quantile. The centre is the estimate, which gives basic intervals.
+
+    Parameters
+    ----------
+    estimate : numpy.ndarray, (d,)
+        As it was released.
+    rows : numpy.ndarray, (n, d)
+        Simulated or public; their scores are rows @ centre.
+    fit : Callable
+        (X, y, rng) -> (d,), the procedure.
+    rng : numpy.random.Generator
+        Of labels and noise.
+    replicates : int
+        How often.
+    level : float
+        In (0, 1).
+    draw : Callable
+        (scores, rng) -> labels (n,).
+    rounds : int
+        How often the centre is moved by the estimate minus the mean of what was found, so that the model's
+        mean release becomes the estimate: an indirect estimate [2]_, here of the coefficients alone.
+
+    Returns
+    -------
+    tuple of numpy.ndarray, (d,)
+        (low, high).
+
+    References
+    ----------
+    .. [1] Ferrando, Wang, Sheldon, AISTATS 2022.
+    .. [2] arXiv 2507.10746.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> mean = lambda X, y, rng: np.array([2 * y.mean()])  # of labels: estimates small log odds
+    >>> low, high = bootstrap(np.array([0.2]), np.ones((1000, 1)), mean, rng)
+    >>> bool(low[0] < 0.2 < high[0])
+    True
     """
     centre = np.array(estimate, dtype=float)
     found = np.empty((replicates, len(estimate)))

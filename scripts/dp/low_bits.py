@@ -22,6 +22,8 @@ from dp.mechanisms import Mechanism
 from dp.noise import gaussian, laplace
 from dp.solvers.fits import FITS, fit_options
 
+__all__ = ["Found", "allowed", "attack"]
+
 FAR = 3.65  # normal draws beyond it have another form, and any value counts as possible
 BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # whole numbers tried around an inverse, which rounding may move
@@ -76,8 +78,17 @@ POSSIBLE = {gaussian: normal_possible, laplace: laplace_possible}
 
 
 class Found(NamedTuple):
-    """right: the share of releases that were assigned to the right data set. allowed: the most that the
-    (epsilon, delta) allows that is proven for real numbers. trials: how many releases."""
+    """What the attack found.
+
+    Attributes
+    ----------
+    right : float
+        The share of releases that were assigned to the right data set.
+    allowed : float
+        The most that the (epsilon, delta) allows that is proven for real numbers.
+    trials : int
+        How many releases.
+    """
 
     right: float
     allowed: float
@@ -98,6 +109,22 @@ def allowed(epsilon: float, delta: float = 0.0) -> float:
     """The largest share of releases that any attack assigns to the right one of two neighbours.
 
     If the sides are equally likely, it is (1 + TV)/2, and TV <= (e^eps - 1 + 2 delta)/(e^eps + 1).
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        In [0, 1).
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> print(f"{allowed(1.0):.3f}")
+    0.731
     """
     return (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
 
@@ -140,10 +167,41 @@ def attack(
     sides: tuple | None = None,
     **options,
 ) -> Found | None:
-    """`Found` for `trials` releases of either side; None if releases are not of the form fl(w + fl(s z)).
+    """How often the low-order bits of weights plus noise tell two neighbours apart.
 
-    That they are not, proves nothing. options: the mechanism's, and lam. Raises `Refused` if nothing finite
-    is proven, because then there is nothing that low-order bits alone could break.
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Of output perturbation: others are not judged.
+    epsilon, delta : float
+        What the mechanism is asked for.
+    trials : int
+        Releases on either side.
+    rng : numpy.random.Generator
+        Of the mechanism's noise.
+    sides : tuple or None
+        ((X, y), (X', y')); by default, rows of this attack's own.
+    **options
+        The mechanism's, and lam.
+
+    Returns
+    -------
+    Found or None
+        None if releases are not of the form fl(w + fl(s z)), which proves nothing.
+
+    Raises
+    ------
+    dp.errors.Refused
+        If nothing finite is proven: then there is nothing that low-order bits alone could break.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp.mechanisms import MECHANISMS
+    >>> mechanism = MECHANISMS["output_perturbation_gaussian"]
+    >>> found = attack(mechanism, 0.1, 1e-6, 20, np.random.default_rng(1))
+    >>> found.right > 0.9, found.broken, round(found.allowed, 3)
+    (True, True, 0.525)
     """
     if not hasattr(mechanism, "scale") or getattr(mechanism, "law", None) not in POSSIBLE:
         return None  # it is no `dp.mechanisms.output_perturbation.Perturbed` with such a law

@@ -11,6 +11,8 @@ import numpy as np
 
 from dp.errors import Refused
 
+__all__ = ["gaussian", "l2_laplace", "laplace"]
+
 
 def law(function: Callable) -> Callable:
     """Decorator of a law: a generator that follows noise (`dp.replay.Recorder`) makes the draw itself."""
@@ -29,12 +31,40 @@ def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator
     """Noise with density proportional to exp(-||z||_2 / scale).
 
     In polar coordinates the density of r = ||z|| is proportional to r^(d-1) exp(-r/scale), a
-    Gamma(d, scale) density, independent of the direction, which is uniform on the sphere (Chaudhuri,
-    Monteleoni, Sarwate, JMLR 12, 2011, section 3.1). A function of L2 sensitivity D is released
-    with epsilon-DP at scale D/epsilon, by the triangle inequality.
+    Gamma(d, scale) density, independent of the direction, which is uniform on the sphere [1]_.
+    A function of L2 sensitivity D is released with epsilon-DP at scale D/epsilon, by the triangle
+    inequality.
 
-    dimension: d, the number of released coordinates. scale: in units of z; at 0 there is no noise.
-    Returns an array (size, dimension).
+    Parameters
+    ----------
+    dimension : int
+        d, the number of released coordinates.
+    scale : float
+        In units of z, at least 0; at 0 there is no noise.
+    size : int
+        The number of independent vectors.
+    rng : numpy.random.Generator
+        Where the unit draws are from.
+
+    Returns
+    -------
+    numpy.ndarray, (size, dimension)
+
+    Raises
+    ------
+    dp.errors.Refused
+        If `dimension` is no positive whole number, or `scale` is negative or not finite.
+
+    References
+    ----------
+    .. [1] Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, section 3.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z = l2_laplace(3, 0.5, 10_000, np.random.default_rng(1))
+    >>> print(round(np.linalg.norm(z, axis=1).mean(), 1))  # of Gamma(3, 0.5): 1.5
+    1.5
     """
     dimension, scale = _check(dimension, scale)
     norm = rng.standard_gamma(dimension, size)
@@ -56,9 +86,38 @@ def l2_laplace_reach(dimension: int) -> float:
 def laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent Laplace coordinates, each with density exp(-|z| / scale) / (2 scale).
 
-    A function of **L1** sensitivity D is released with epsilon-DP at scale D/epsilon (Dwork,
-    McSherry, Nissim, Smith, TCC 2006). An L2 bound is not enough: it must be multiplied by sqrt(d).
-    Returns an array (size, dimension).
+    A function of **L1** sensitivity D is released with epsilon-DP at scale D/epsilon [2]_. An L2 bound
+    is not enough: it must be multiplied by sqrt(d).
+
+    Parameters
+    ----------
+    dimension : int
+        d, the number of released coordinates.
+    scale : float
+        In units of z, at least 0.
+    size : int
+        The number of independent vectors.
+    rng : numpy.random.Generator
+        Where the unit draws are from.
+
+    Returns
+    -------
+    numpy.ndarray, (size, dimension)
+
+    Raises
+    ------
+    dp.errors.Refused
+        If `dimension` is no positive whole number, or `scale` is negative or not finite.
+
+    References
+    ----------
+    .. [2] Dwork, McSherry, Nissim, Smith, TCC 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> print(round(np.abs(laplace(2, 0.5, 10_000, np.random.default_rng(1))).mean(), 1))
+    0.5
     """
     dimension, scale = _check(dimension, scale)
     return scale * rng.laplace(size=(size, dimension))
@@ -66,9 +125,34 @@ def laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -
 
 @law
 def gaussian(dimension: int, sigma: float, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Independent normal coordinates of standard deviation sigma, an array (size, dimension).
+    """Independent normal coordinates.
 
-    `dp.accounting.gaussian_sigma` gives sigma for (epsilon, delta) and an L2 sensitivity.
+    Parameters
+    ----------
+    dimension : int
+        d, the number of released coordinates.
+    sigma : float
+        The standard deviation of each, at least 0. `dp.accounting.gaussian_sigma` gives it for
+        (epsilon, delta) and an L2 sensitivity.
+    size : int
+        The number of independent vectors.
+    rng : numpy.random.Generator
+        Where the unit draws are from.
+
+    Returns
+    -------
+    numpy.ndarray, (size, dimension)
+
+    Raises
+    ------
+    dp.errors.Refused
+        If `dimension` is no positive whole number, or `sigma` is negative or not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> print(round(gaussian(2, 0.5, 10_000, np.random.default_rng(1)).std(), 1))
+    0.5
     """
     dimension, sigma = _check(dimension, sigma)
     return sigma * rng.standard_normal((size, dimension))

@@ -35,6 +35,8 @@ from dp.errors import Failed, Refused
 from dp.privacy import pairs
 from dp.privacy.profiles import Gaussian
 
+__all__ = ["FINDINGS", "Replay", "of_mechanism", "on_general_pairs", "replay", "verdict"]
+
 # Findings, the worst first.
 EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
     "exceeds",
@@ -70,8 +72,18 @@ class Step(NamedTuple):
 class Replay(NamedTuple):
     """What a replay of one pair found.
 
-    finding: one of FINDINGS. why: in words. mu: of all Gaussian noise together. pure: the epsilon of all
-    Laplace noise together. epsilon: of both at the stated delta; NaN unless all noise is additive.
+    Attributes
+    ----------
+    finding : str
+        One of `FINDINGS`.
+    why : str
+        The same in words.
+    mu : float
+        Gaussian-DP parameter of all Gaussian noise together.
+    pure : float
+        The epsilon of all Laplace noise together.
+    epsilon : float
+        Of both at the stated delta; NaN unless all noise is additive.
     """
 
     finding: str
@@ -386,9 +398,30 @@ def replay(
 ) -> Replay:
     """What a replay finds of a function on two neighbouring data sets.
 
-    run: (X, y, rng) -> what is released, any nesting of arrays, numbers and texts. first, second: (X, y).
-    epsilon, delta: what is stated of it; an infinite epsilon is exceeded by nothing, but what is without
-    noise is found.
+    Parameters
+    ----------
+    run : Callable
+        (X, y, rng) -> what is released, any nesting of arrays, numbers and texts.
+    first, second : tuple
+        The data sets (X, y).
+    epsilon, delta : float
+        What is stated of the function. An infinite epsilon is exceeded by nothing, but what is without
+        noise is found.
+    seed : int
+        Of the draws.
+
+    Returns
+    -------
+    Replay
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [0.5]]), np.array([1.0, 1.0])
+    >>> total = lambda X, y, rng: X.sum(axis=0) + rng.laplace(0, 1.0, 1)
+    >>> found = replay(total, (X, y), (np.array([[-1.0], [0.5]]), y), epsilon=1.0)
+    >>> print(found.finding, found.epsilon)  # replacing 1 by -1 moves the sum by 2
+    exceeds 2.0
     """
     tapes, released, problems = [], [], []
     for X, y in (first, second):
@@ -518,9 +551,26 @@ GENERAL = (
 def on_general_pairs(
     mechanism: str | object, epsilon: float = 1.0, delta: float = 1e-5
 ) -> Iterator[tuple[str, float, Replay, Guarantee]]:
-    """(pair, delta, what `of_mechanism` returns) for each GENERAL pair that suits a private mechanism.
+    """What replays find of a mechanism on each pair that suits it.
 
-    delta: for mechanisms that need one; others get 0.
+    Parameters
+    ----------
+    mechanism : str or Mechanism
+        A private one, by name or as an object.
+    epsilon : float
+        What it is asked for.
+    delta : float
+        For mechanisms that need one; others get 0.
+
+    Yields
+    ------
+    tuple
+        (pair, delta, `Replay`, `dp.accounting.Guarantee`) for each of `GENERAL`.
+
+    Examples
+    --------
+    >>> {found.finding for _, _, found, _ in on_general_pairs("output_perturbation")}
+    {'holds'}
     """
     delta = delta if audit.find(mechanism).delta == "needed" else 0.0
     for pair in GENERAL:
@@ -539,9 +589,38 @@ def of_mechanism(
     seed: int = 0,
     **options,
 ) -> tuple[Replay, Guarantee]:
-    """`Replay` of a mechanism on a pair against what it is proven to guarantee, and that `Guarantee`.
+    """`Replay` of a mechanism on a pair, against what it is proven to guarantee.
 
-    Arguments as for `dp.audit.attack`. If nothing is proven, against what is claimed.
+    Parameters
+    ----------
+    mechanism : str or Mechanism
+        A name or an object.
+    pair : str or tuple or dp.privacy.pairs.Pair
+        A pair's name or object, or ((X, y), (X', y')).
+    epsilon, delta : float
+        What the mechanism is asked for.
+    seed : int
+        Of the draws.
+    **options
+        The mechanism's, and lam and bound if the pair does not state them.
+
+    Returns
+    -------
+    Replay
+        Against what is claimed, if nothing is proven.
+    dp.accounting.Guarantee
+        The one that it was compared with.
+
+    Raises
+    ------
+    dp.errors.Refused
+        If the pair is for other mechanisms.
+
+    Examples
+    --------
+    >>> found, stated = of_mechanism("output_perturbation", "turned_row", 1.0)
+    >>> print(found.finding, found.epsilon <= stated.epsilon)
+    holds True
     """
     mechanism, pair = audit.find(mechanism), pairs.find(pair)
     stated = audit.guarantee(mechanism, pair, epsilon, delta, **options)
@@ -561,7 +640,24 @@ def of_mechanism(
 
 
 def verdict(found: Replay, guarantee: Guarantee) -> str:
-    """What a replay says about a statement, in a few words."""
+    """What a replay says about a statement, in a few words.
+
+    Parameters
+    ----------
+    found : Replay
+        What was found.
+    guarantee : dp.accounting.Guarantee
+        The statement.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> verdict(*of_mechanism("output_perturbation", "turned_row", 1.0))
+    'holds'
+    """
     if found.finding == EXCEEDS and not math.isnan(guarantee.epsilon):
         return "exceeds what is proven: a fault of the proof, the code or the replay"
     claimed = guarantee.claimed_epsilon

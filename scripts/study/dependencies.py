@@ -93,8 +93,9 @@ def looks_up_mechanisms(script, *modules):
 
 
 def canonical_code(tree, summaries=False):
-    """A syntax tree in words: layout, comments, docstrings and functions' annotations do not change them.
+    """A syntax tree in words, which change if what runs does.
 
+    Layout, comments, docstrings, functions' annotations and `__all__` do not change them.
     Empty fields are left out, because versions of Python differ in which of them exist.
     summaries: whether the first line of a function's docstring counts.
     """
@@ -118,6 +119,8 @@ def canonical_code(tree, summaries=False):
                     continue
                 if field == "body" and isinstance(node, WITH_DOCSTRING):
                     value = value[_has_docstring(node) :]
+                if isinstance(node, ast.Module):
+                    value = [each for each in value if not _names_what_is_public(each)]
                 words.append(f"{field}=")
                 visit(value)
             if summaries and isinstance(node, ast.FunctionDef) and _has_docstring(node):
@@ -126,6 +129,11 @@ def canonical_code(tree, summaries=False):
 
     visit(tree)
     return " ".join(words)
+
+
+def _names_what_is_public(node):
+    """Whether it is `__all__`, which decides nothing, since no file imports everything of another."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
 
 
 def _has_docstring(node):

@@ -94,7 +94,7 @@ beside the axes, `metric` shows another metric than the error, and `from_zero` s
 
 RELEASES = """\
 One model of a study's own rows that may be published: `snakemake --cores 1 -- releases/<name>/model.json`.
-[An example, and what it protects against](../workflow/README.md#a-model-of-own-rows-that-may-be-published).
+[An example, and what it protects against](../workflow/guides/release_a_model.md).
 Columns are those of the data set: numbers with `bounds`, and `categories`; other columns are not looked at.
 Of its `steps`, a release takes `constant_feature` and `clip`, or none.
 """

@@ -43,6 +43,7 @@ def code(text, **options):
         ("name=None):", "name=None,):"),
         ("radius: float = 1.0", "radius: int | None = 1.0"),
         ("def area(self):", "def area(self) -> float:"),
+        ("import math\n", 'import math\n\n__all__ = ["Circle"]\n'),
     ],
 )
 def test_comments_docstrings_and_layout_are_no_code(old, new):

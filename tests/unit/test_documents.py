@@ -1,5 +1,6 @@
 """Programs and commands in documents run, and links lead somewhere."""
 
+import csv
 import re
 import shlex
 import subprocess
@@ -8,25 +9,31 @@ import sys
 import pytest
 import yaml
 
+from checks import statements
 from project import ROOT
+from reporting import recommendations
 from study.configuration.sources import experiment_files
 
 DOCUMENTS = [
     path
-    for pattern in ("*.md", ".github/*.md", "*/README.md", "*/*/README.md")
+    for pattern in ("*.md", ".github/*.md", "*/README.md", "*/*/README.md", "workflow/guides/*.md")
     for path in sorted(ROOT.glob(pattern))
     if not path.parts[len(ROOT.parts)].startswith(".venv")
 ]
 
 
 @pytest.mark.parametrize(
-    ("number", "prints"), [(0, "the Jacobian is free"), (1, "all rounding is paid for")]
+    ("document", "prints"),
+    [
+        ("scripts/dp/README.md", "the Jacobian is free"),
+        ("scripts/README.md", "all rounding is paid for"),
+        ("workflow/guides/add_a_mechanism.md", "\nexceeds this pair needs epsilon 1.4\n"),
+    ],
 )
-def test_dp_in_ten_lines(number, prints):
-    text = (ROOT / "scripts/README.md").read_text(encoding="utf-8")
+def test_a_printed_program_prints_what_is_told(document, prints):
+    text = (ROOT / document).read_text(encoding="utf-8")
     programs = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-    assert len(programs) == 2
-    program = programs[number]
+    (program,) = (each for each in programs if "print(" in each)
     found = subprocess.run(
         [sys.executable, "-c", program],
         env={"PYTHONPATH": str(ROOT / "scripts")},
@@ -34,7 +41,51 @@ def test_dp_in_ten_lines(number, prints):
         text=True,
         check=True,
     )
-    assert prints in found.stdout
+    assert prints in f"\n{found.stdout}"
+    assert "guides" not in document or f"# {prints.strip()}\n" in program
+
+
+GUIDES = sorted((ROOT / "workflow/guides").glob("*.md"))
+
+
+def test_the_readme_leads_to_each_guide():
+    found = re.findall(
+        r"\]\((workflow/guides/\w+\.md)\) \|$", (ROOT / "README.md").read_text(), re.MULTILINE
+    )
+    assert {ROOT / each for each in found} == {*GUIDES}
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+def test_a_guide_is_short_and_says_what_it_does_not_cover(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= 90
+    _, rest = text.split("**What this does not cover:**")
+    assert re.search(r"person", rest) and re.search(r"More than two classes", rest)
+
+
+@pytest.mark.parametrize(
+    ("guide", "columns", "row"),
+    [
+        (
+            "choose_a_method",
+            recommendations.COLUMNS,
+            {"task": "classes", "method": "m", "epsilon": 1, "standing": "not beaten"},
+        ),
+        ("check_a_paper", statements.COLUMNS, {"id": "m", "verdict": "reproduced"}),
+    ],
+)
+def test_a_guide_reads_columns_that_are_written(guide, columns, row, tmp_path):
+    text = (ROOT / f"workflow/guides/{guide}.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^    (python -c .*)$", text, flags=re.MULTILINE)
+    path = tmp_path / re.search(r"'(results/.*?\.csv)'", command)[1]
+    path.parent.mkdir(parents=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerow(row)
+    words = [sys.executable, *shlex.split(command)[1:]]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.search(r"\bm\b", done.stdout)
 
 
 def headings(path):

@@ -1,5 +1,4 @@
-"""The examples of CONTRIBUTING.md, followed as a user would: a data set, an experiment, and the recipes for
-a mechanism, a source and a figure."""
+"""The recipes, followed as a user would: a data set, an experiment, a mechanism, a source and a figure."""
 
 import ast
 import csv
@@ -15,7 +14,8 @@ from project import ROOT, Project
 ROWS = 500
 
 
-TEXT = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
+DOCUMENTS = (".github/CONTRIBUTING.md", "workflow/guides/add_a_mechanism.md")
+TEXT = "".join((ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS)
 
 
 def block(language, word):
@@ -33,7 +33,7 @@ def entry(start):
 
 @pytest.fixture(scope="module")
 def project(fresh):
-    """A copy with everything that CONTRIBUTING.md adds. `.output`: what its run printed."""
+    """A copy with everything that the recipes add. `.output`: what its run printed."""
     project = fresh("adding")
     project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
     project.append("config/datasets.yaml", "\n" + block("yaml", "my_survey:\n"))

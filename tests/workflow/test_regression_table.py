@@ -1,4 +1,4 @@
-"""README's regression table with text columns, as printed, and what is said before its jobs start."""
+"""The printed regression table with text columns, and what is said before its jobs start."""
 
 import csv
 import re
@@ -14,9 +14,10 @@ SEXES, WARDS = ["female", "male"], ["general", "surgery", "intensive"]
 
 @pytest.fixture(scope="module")
 def project(fresh):
-    """A copy with README's data set and experiment, and a simulated clinic. `.odds`: the true model."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    """A copy with the printed data set and experiment, and a simulated clinic. `.odds`: the true model."""
+    text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    (block,) = (each for each in blocks if "clinic_table" in each)
     project = fresh("regression")
     data, experiment = re.split(r"^# (?=config/experiments/)", block, flags=re.MULTILINE)
     path, experiment = experiment.split("\n", 1)

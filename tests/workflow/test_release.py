@@ -72,11 +72,9 @@ def content(folder):
 
 def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
     """The four lines of the documents; then reruns that are forced, a touched file, and deleted results."""
-    documents = [(ROOT / name).read_text() for name in ("README.md", "workflow/README.md")]
-    blocks = [
-        each for text in documents for each in re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
-    ]
-    (lines,) = {each for each in blocks if "export DP_HOME" in each and "releases/affairs/" in each}
+    text = (ROOT / "workflow/guides/release_a_model.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
+    (lines,) = (each for each in blocks if "export DP_HOME" in each)
     checkout = tmp_path / "checkout"  # the lines start in one, and make a folder beside it
     checkout.symlink_to(ROOT)
     printed = run(
@@ -104,6 +102,42 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
     files = run(folder, "git", "ls-files", "--others", "--exclude-standard").split()
     assert "config/releases/affairs.yaml" in files
     assert not [name for name in files if "affairs.book" in name or name.startswith("releases")]
+
+
+def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tmp_path):
+    """The guides' data set, request and commands, but for the folder of the rows."""
+    guides = ROOT / "workflow/guides"
+    text = (guides / "release_a_model.md").read_text(encoding="utf-8")
+    data, request = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
+    (commands,) = (each for each in blocks if "preview readmission" in each)
+    forecasts = re.findall(
+        r"^    .* forecast readmission .*\n",
+        (guides / "choose_a_method.md").read_text(),
+        re.MULTILINE,
+    )
+    assert len(forecasts) == 3
+    folder, secure = study(tmp_path / "my_study"), tmp_path / "secure"
+    secure.mkdir()
+    with (folder / "config/datasets.yaml").open("a") as file:
+        file.write(data.replace("/secure", str(secure)))
+    request = request.replace("/secure", str(secure))
+    (folder / "config/releases/readmission.yaml").write_text(request)
+    rng = np.random.default_rng(1)
+    lines = ["patient,age,visits,sex,ward,readmitted"]
+    for k, age in enumerate(rng.integers(18, 99, 3000)):
+        visits = "" if k % 50 == 0 else min(rng.poisson(4), 20)
+        label = "yes" if rng.random() < age / 120 else "no"
+        lines.append(f"{k},{age},{visits},{'female' if k % 2 else 'male'},surgery,{label}")
+    (secure / "clinic.csv").write_text("\n".join(lines) + "\n")
+    (folder / "new.csv").write_text("ward,age,visits,sex\ngeneral,20,1,male\nsurgery,95,1,female\n")
+    printed = run(folder, "bash", "-ec", "".join(forecasts) + commands)
+    assert printed.count("On simulated rows, at epsilon") == 4
+    assert "visits: 60 cells are missing, replaced" in printed
+    predicted = (folder / "p.csv").read_text().splitlines()
+    assert predicted[0] == "prediction,probability"
+    assert [line.split(",")[0] for line in predicted[1:]] == ["no", "yes"]
+    assert list(content(folder / "releases/readmission")) == FILES
 
 
 def table(seed):

@@ -46,6 +46,8 @@ from dp.data.examples import NUMBERS, Rows, check_coordinates, check_rows
 from dp.errors import Failed, Refused
 from dp.mechanisms.options import NonNegative, Optional, Ordinary, Positive, Whole, did_you_mean
 
+__all__ = ["MECHANISMS", "Mechanism", "Release", "register"]
+
 # Public facts from the preparation of the data that a mechanism may use beside `bound`.
 FACTS = {"coordinate_bound": Optional(Positive()), "classes": Optional(Whole(least=2))}
 ADDED = "DP_MECHANISMS"
@@ -55,9 +57,15 @@ ORDINARY = Ordinary()  # epsilon, lambda and bound
 class Release(NamedTuple):
     """What a mechanism returns.
 
-    weights: (restarts, d), or (restarts, d, classes). status: (restarts,) strings, "ok" or what failed.
-    info: diagnostics for a benchmark (such as the certified gradient norm), which epsilon does not cover.
-    A model with a free intercept releases that too, as info["intercept"] (restarts,).
+    Attributes
+    ----------
+    weights : numpy.ndarray, (restarts, d) or (restarts, d, classes)
+        One draw per row.
+    status : numpy.ndarray of str, (restarts,)
+        "ok", or what failed; the weights of a draw that failed are zeros.
+    info : dict
+        Diagnostics for a benchmark (such as the certified gradient norm), which epsilon does not cover.
+        A model with a free intercept releases that too, as info["intercept"] (restarts,).
     """
 
     weights: np.ndarray
@@ -122,6 +130,31 @@ class Mechanism:
     In all calls `bound` is the public bound R on ||x||_2, and `lam` multiplies ||w||^2 / 2 beside the
     *mean* loss. A subclass gets both in p, its `Parameters`. Its declarations, with their defaults, come
     first here.
+
+    Methods
+    -------
+    guarantee
+        What holds for a public size, and why.
+    release
+        Independent draws for one data set.
+    release_many
+        The same for several data sets and settings.
+    rule_lambda
+        lambda from public numbers alone.
+    check
+        Refuses settings before anything runs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mechanism, asked = MECHANISMS["gaussian_objective_perturbation"], {"epsilon": 1.0, "delta": 1e-6}
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.uniform(0, 1, (5000, 3)) / np.sqrt(3)  # rows of norm 1 at most
+    >>> y = np.where(X[:, 0] > X[:, 2], 1, -1)
+    >>> asked["lam"] = mechanism.rule_lambda(*X.shape, **asked)
+    >>> found = mechanism.release(X, y, rng=rng, restarts=2, **asked)
+    >>> print(found.weights.shape, found.status, mechanism.guarantee(*X.shape, **asked).epsilon)
+    (2, 3) ['ok' 'ok'] 1.0
     """
 
     name: str
@@ -197,8 +230,11 @@ class Mechanism:
         return {}
 
     def _classes(self, p):
-        """Which labels y must have: a number of classes for 0, 1, ..; None for -1 and 1; and
-        `dp.data.examples.NUMBERS` for numbers in [-1, 1]."""
+        """Which labels y must have.
+
+        They are a number of classes for 0, 1, ..; None for -1 and 1; and `dp.data.examples.NUMBERS` for
+        numbers in [-1, 1].
+        """
         return NUMBERS if self.takes_numbers(vars(p)) else None
 
     def takes_numbers(self, options: dict) -> bool:
@@ -217,9 +253,28 @@ class Mechanism:
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers alone, if none is stated; 0 if the mechanism needs none.
+        """lambda from public numbers alone, if none is stated.
 
-        n, d, epsilon, delta, bound and options as in `guarantee`.
+        Parameters
+        ----------
+        n, d : int
+            Public size, and number of released coordinates.
+        epsilon, delta : float
+            What the release may spend.
+        bound : float
+            R, the largest norm of a row.
+        **options
+            As in `guarantee`.
+
+        Returns
+        -------
+        float
+            It multiplies ||w||^2 / 2 beside the mean loss. 0 if the mechanism needs none.
+
+        Raises
+        ------
+        dp.errors.Refused
+            If the mechanism needs a lambda and has no rule for it.
         """
         if self.needs_lambda:
             raise Refused(f"{self.name} has no rule for lambda: give a number")
@@ -236,17 +291,44 @@ class Mechanism:
     # ---- public calls
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Raise `Refused` for settings (those of `guarantee`) with which the mechanism cannot run.
+        """Refuse settings with which the mechanism cannot run.
 
         Every cell is checked in this way before anything runs. A mechanism with a slow guarantee may check
         less here.
+
+        Parameters
+        ----------
+        n, d : int
+            Public size, and number of released coordinates.
+        **settings
+            Those of `guarantee`.
+
+        Raises
+        ------
+        dp.errors.Refused
+            With the reason, in a sentence.
         """
         self.guarantee(n, d, **settings)
 
     def guarantee(self, n: int, d: int, **settings) -> Guarantee:
-        """`dp.accounting.Guarantee` for public size n and d released coordinates.
+        """What holds for a public size, and why. No row is needed.
 
-        settings: epsilon, delta, lam, bound and the mechanism's options, as for `parameters`.
+        Parameters
+        ----------
+        n, d : int
+            Public size, and number of released coordinates.
+        **settings
+            epsilon, delta, lam, bound (R, by default 1) and the mechanism's options.
+
+        Returns
+        -------
+        dp.accounting.Guarantee
+            Its epsilon is infinite if nothing holds, and NaN if nothing is proven.
+
+        Raises
+        ------
+        dp.errors.Refused
+            For settings with which the mechanism cannot run.
         """
         p = self.parameters(n, d, **settings)
         with self._own_code(self._guarantee):
@@ -268,9 +350,33 @@ class Mechanism:
         all_rows: np.ndarray | None = None,
         **arguments,
     ) -> Release:
-        """`Release` of `restarts` independent draws for rows X (n, d) and labels y (n,).
+        """Independent draws for one data set.
 
-        arguments: as for `guarantee`, and public or initial if the mechanism uses public rows.
+        Parameters
+        ----------
+        X : numpy.ndarray, (n, d), or dp.data.examples.Rows
+            Rows of norm at most `bound`, by default 1.
+        y : numpy.ndarray, (n,)
+            Labels -1 and 1; of more classes 0, 1, ..; numbers in [-1, 1] with a loss of residuals.
+        restarts : int
+            The number of draws. A guarantee is for one of them.
+        rng : numpy.random.Generator
+            All that is random is from it: whoever knows its seed can subtract the noise.
+        fit : tuple or None
+            (weights, info) of the mechanism's shared fit without privacy, so that it is not computed again.
+        all_rows : numpy.ndarray or None
+            X of all training rows, of which X has the first ones, if the mechanism uses them.
+        **arguments
+            As for `guarantee`, and public or initial if the mechanism uses public rows.
+
+        Returns
+        -------
+        Release
+
+        Raises
+        ------
+        dp.errors.Refused
+            For settings, rows or labels that the guarantee is not for.
         """
         tasks = self._tasks([((X, y),)], [rng], [fit], [all_rows], ({},), arguments)
         return next(self._releases(tasks, restarts, 1))[1]
@@ -286,12 +392,32 @@ class Mechanism:
         restarts: int = 1,
         **arguments,
     ) -> Iterator[tuple[tuple, Release]]:
-        """Yields (fold, its `Release`) for each of `folds`, in their order.
+        """Draws for several data sets, and for several settings on each.
 
-        folds: of each, the first item is the data set (X, y) to train on; others are only handed back.
-        rngs, fits, all_rows: one per fold. candidates: settings to try on each data set. They are
-        mappings of "lam" and options, which override `arguments`, and all get the same draws. The release
-        holds the restarts of the first candidate, then those of the second, and so on.
+        Parameters
+        ----------
+        folds : Iterable[tuple]
+            Of each, the first item is the data set (X, y) to train on; others are only handed back.
+        rngs, fits, all_rows : Iterable or None
+            One per fold, as in `release`.
+        candidates : Sequence[dict]
+            Settings to try on each data set: mappings of "lam" and options, which override `arguments`.
+            All get the same draws.
+        restarts : int
+            The number of draws per candidate.
+        **arguments
+            As for `release`.
+
+        Yields
+        ------
+        tuple
+            (fold, its `Release`), in the order of `folds`. The release holds the restarts of the first
+            candidate, then those of the second, and so on.
+
+        Raises
+        ------
+        dp.errors.Refused
+            As `release`, for a fold when it is its turn.
         """
         rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
         fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))
@@ -496,7 +622,23 @@ class Mechanism:
 
 
 def register(name: str) -> Callable:
-    """Class decorator: makes an instance available as MECHANISMS[name]."""
+    """Class decorator: makes an instance available as MECHANISMS[name].
+
+    Parameters
+    ----------
+    name : str
+        Of a mechanism; its file is found by the line `@register("name")`.
+
+    Returns
+    -------
+    Callable
+        What takes the class, and gives it back.
+
+    Examples
+    --------
+    >>> "output_perturbation" in MECHANISMS
+    True
+    """
 
     def decorate(mechanism):
         MECHANISMS._loaded[name] = instance = mechanism()

@@ -237,8 +237,11 @@ class _Functional(Mechanism):
 
 
 def _times(p, n):
-    """What the noise is multiplied by in the sum of n records' polynomials: noise that is added to their
-    mean is n times as much in their sum, which has the same minimiser (and the same steps of Adam)."""
+    """What the noise is multiplied by in the sum of n records' polynomials.
+
+    Noise that is added to their mean is n times as much in their sum, which has the same minimiser (and the
+    same steps of Adam).
+    """
     return n if getattr(p, "objective", "sum") == "mean" else 1
 
 

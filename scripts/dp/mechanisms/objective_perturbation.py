@@ -87,8 +87,10 @@ class Tilted(Mechanism):
         self._plan(n, d, p)
 
     def _plan(self, n, d, p):
-        """The `Plan`. Raises `Refused` if data could decide whether a minimiser is certified
-        (`check_certifiable`). Tilts whose norm has a probability of at most e^-60 are neglected.
+        """The `Plan`.
+
+        Raises `Refused` if data could decide whether a minimiser is certified (`check_certifiable`). Tilts
+        whose norm has a probability of at most e^-60 are neglected.
         """
         loss, tolerance = margin_loss(p.loss), p.tolerance
         calibration = {"calibration": p.calibration} if "calibration" in self.options else {}

@@ -141,8 +141,10 @@ class _SGD(Mechanism):
         return self._of_features(w.transpose(1, 0, 2), projections, p)
 
     def _of_features(self, w, projections, p):
-        """Weights (values of lambda, runs, d) of the original features, and intercepts, from those of the
-        projected rows, w (values of lambda, runs, width)."""
+        """Weights of the original features, and intercepts, from those of the projected rows.
+
+        w (values of lambda, runs, width) gives weights (values of lambda, runs, d).
+        """
         intercepts = w[:, :, -1] if p.bias else np.zeros(w.shape[:2])
         w = w[:, :, : w.shape[2] - p.bias]
         if projections is not None:

@@ -1,1 +1,3 @@
 """What is proven, and what attacks need: profiles, composition, sensitivities, worst pairs."""
+
+__all__ = ["composition", "pairs", "profiles"]

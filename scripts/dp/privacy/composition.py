@@ -19,6 +19,8 @@ from dp.errors import Refused
 from dp.privacy.profiles import Losses, group_epsilon
 from dp.privacy.sensitivities import vector_sum
 
+__all__ = ["gaussian_steps", "of_group", "sampled_steps"]
+
 GRID = 1e-4  # spacing of discretised privacy losses
 LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise, distributions are too long to compose
 # Compositions of sampled steps count up to 1e-15 of probability as an infinite loss, and round as much.
@@ -31,11 +33,31 @@ def _spacing(largest_loss):
 
 
 def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
-    """(epsilon, delta) that holds if up to `size` records are exchanged, or added or removed, at once.
+    """What holds if up to `size` records are exchanged, or added or removed, at once.
 
-    delta is the guarantee's own if its profile is known. Otherwise only its point is: then epsilon is
-    multiplied by size, and delta by (e^(size epsilon) - 1)/(e^epsilon - 1) (Vadhan, The complexity of
-    differential privacy, 2017, lemma 2.2).
+    Parameters
+    ----------
+    guarantee : dp.accounting.Guarantee
+        For one record.
+    size : int
+        The most records of one person.
+
+    Returns
+    -------
+    tuple of float
+        (epsilon, delta). delta is the guarantee's own if its profile is known. Otherwise only its point is:
+        then epsilon is multiplied by size, and delta by (e^(size epsilon) - 1)/(e^epsilon - 1) [1]_.
+
+    References
+    ----------
+    .. [1] Vadhan, The complexity of differential privacy, 2017, lemma 2.2.
+
+    Examples
+    --------
+    >>> from dp.mechanisms import MECHANISMS
+    >>> one = MECHANISMS["output_perturbation"].guarantee(1000, 5, epsilon=1.0, lam=0.01)
+    >>> of_group(one, 3)
+    (3.0, 0.0)
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta
     if not math.isfinite(epsilon):
@@ -56,11 +78,38 @@ def gaussian_steps(
     sampling: float = 1.0,
     adjacency: str = REPLACE_ONE,
 ) -> float:
-    """epsilon at `delta` of `steps` Gaussian releases of sums, of standard deviation sigma.
+    """epsilon at `delta` of several Gaussian releases of sums.
 
-    contribution: C, the L2 bound on what one record adds to the sum; replacing it moves the sum by 2C.
-    sampling: each record enters a step independently with this probability (Poisson sampling).
-    Shuffled or fixed batches are not Poisson samples: for them, give sampling 1 with one step per pass.
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise on each coordinate of a sum.
+    steps : int
+        The number of releases.
+    delta : float
+        In (0, 1).
+    contribution : float
+        C, the L2 bound on what one record adds to the sum; replacing it moves the sum by 2C.
+    sampling : float
+        In (0, 1]: each record enters a step independently with this probability (Poisson sampling).
+        Shuffled or fixed batches are not Poisson samples: for them, give 1 with one step per pass.
+    adjacency : str
+        `dp.accounting.REPLACE_ONE` or `ADD_REMOVE`.
+
+    Returns
+    -------
+    float
+        Exact without sampling, else an upper bound.
+
+    Raises
+    ------
+    ValueError
+        For values out of these ranges.
+
+    Examples
+    --------
+    >>> print(f"{gaussian_steps(20.0, 10, 1e-6):.4f}, {gaussian_steps(20.0, 10, 1e-6, sampling=0.1):.4f}")
+    1.3676, 0.1160
     """
     if not 0 < sampling <= 1 or not 0 < delta < 1:
         raise ValueError(
@@ -81,7 +130,31 @@ def sampled_steps(
     adjacency: str = REPLACE_ONE,
     spacing: float = GRID,
 ) -> Losses:
-    """The `dp.privacy.profiles.Losses` of `gaussian_steps`. multiplier: sigma/C; sampling: in (0, 1)."""
+    """The whole profile of `gaussian_steps` with Poisson sampling.
+
+    Parameters
+    ----------
+    multiplier : float
+        sigma/C.
+    steps : int
+        The number of releases.
+    sampling : float
+        In (0, 1).
+    adjacency : str
+        `dp.accounting.REPLACE_ONE` or `ADD_REMOVE`.
+    spacing : float
+        Of the discretised losses.
+
+    Returns
+    -------
+    dp.privacy.profiles.Losses
+        An upper bound.
+
+    Examples
+    --------
+    >>> print(f"{sampled_steps(20.0, 10, 0.1).epsilon(1e-6):.4f}")
+    0.1160
+    """
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld import privacy_loss_distribution as pld
 

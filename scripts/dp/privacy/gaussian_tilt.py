@@ -149,8 +149,10 @@ def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> f
 
 @lru_cache(maxsize=32)
 def _loss_table(m, r, loss, start, stop):
-    """(u, f(u)) on a grid. f is a maximum of affine functions of u, so it is convex, and interpolation
-    bounds it from above. Beyond u = 40 the normal density is 0 in double precision.
+    """(u, f(u)) on a grid.
+
+    f is a maximum of affine functions of u, so it is convex, and interpolation bounds it from above. Beyond
+    u = 40 the normal density is 0 in double precision.
     """
     u = np.linspace(start, max(stop, start), 6001)
     return u, largest_loss(u, m, r, loss)

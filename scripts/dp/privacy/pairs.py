@@ -19,16 +19,27 @@ from dp.noise import gaussian, l2_laplace, laplace
 from dp.seeds import generator
 from dp.solvers.fits import shared_fit
 
+__all__ = ["PAIRS", "Pair", "find"]
+
 
 class Pair(NamedTuple):
     """Two neighbouring data sets for an attack.
 
-    sides: ((X, y), (X', y')), or `LazySides`. arguments: those of guarantee and release that the reason
-    assumes (lam, bound, options). statistic: (pair, mechanism, **arguments) -> a function from weights
-    (m, p) to {name: scores (m,)}. A score is larger if the first side is likelier. If statistic is None,
-    the attack learns directions from pilot releases. exact: (pair, mechanism, **arguments) -> supremum
-    of the privacy loss on this pair, from densities. Both raise `Unsuited` if they do not apply to a
-    mechanism.
+    Both functions raise `Unsuited` if they do not apply to a mechanism.
+
+    Attributes
+    ----------
+    sides : tuple or LazySides
+        ((X, y), (X', y')).
+    arguments : dict
+        Those of guarantee and release that the reason assumes (lam, bound, options).
+    reason : str
+        Why a mechanism is near its worst here.
+    statistic : Callable or None
+        (pair, mechanism, **arguments) -> a function from weights (m, p) to {name: scores (m,)}. A score is
+        larger if the first side is likelier. None: the attack learns directions from pilot releases.
+    exact : Callable or None
+        (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair, from densities.
     """
 
     sides: tuple
@@ -79,7 +90,27 @@ def pair(function: Callable) -> Callable:
 
 
 def find(pair: str | tuple | Pair) -> Pair:
-    """A pair by name, or from ((X, y), (X', y')); an object is returned as it is."""
+    """A pair by name, or from two data sets; an object is returned as it is.
+
+    Parameters
+    ----------
+    pair : str or tuple or Pair
+        A name in `PAIRS`, ((X, y), (X', y')), or a pair.
+
+    Returns
+    -------
+    Pair
+
+    Raises
+    ------
+    ValueError
+        If there is no such name, or the data sets do not differ in one record alone.
+
+    Examples
+    --------
+    >>> find("turned_row").size
+    (8, 3)
+    """
     if isinstance(pair, Pair):
         return pair
     if isinstance(pair, str):
@@ -443,7 +474,7 @@ def repeats(pair: Pair, mechanism: object, epsilon: float, **arguments) -> Calla
 
 @pair
 def repeated() -> Pair:
-    """Four records in two dimensions, of which the first one's label flips: do releases repeat?"""
+    """Four records in two dimensions, of which the first one's label flips: releases may repeat."""
     sides, arguments, _, *_ = flipped_label()
     return Pair(
         sides,

@@ -18,6 +18,17 @@ import numpy as np
 
 from dp.accounting import NARROW, gaussian_epsilon, gaussian_mu, legendre, narrow_difference
 
+__all__ = [
+    "Curve",
+    "Gaussian",
+    "Losses",
+    "Profile",
+    "approximate",
+    "compose",
+    "group_epsilon",
+    "repeated",
+]
+
 # The integral over a Gaussian loss goes this many standard deviations to either side. The probability
 # beyond, 2e-33 per side, is added to it.
 FAR = 12.0
@@ -80,14 +91,48 @@ def nodes(
 
 
 class Profile:
-    """A profile, in a form that a subclass defines."""
+    """A profile, in a form that a subclass defines.
+
+    Methods
+    -------
+    delta
+        delta at any real epsilon.
+    epsilon
+        The smallest epsilon at delta.
+    """
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
-        """delta at any real epsilon, elementwise."""
+        """delta at any real epsilon, elementwise.
+
+        Parameters
+        ----------
+        epsilon : float or numpy.ndarray
+            Negative ones, too.
+
+        Returns
+        -------
+        float or numpy.ndarray
+        """
         raise NotImplementedError
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon >= 0 at delta, rounded up."""
+        """The smallest epsilon >= 0 at delta, rounded up.
+
+        Parameters
+        ----------
+        delta : float
+            In (0, 1).
+
+        Returns
+        -------
+        float
+            Infinite if no epsilon up to 10^6 has this delta.
+
+        Raises
+        ------
+        ValueError
+            If delta is not in (0, 1).
+        """
         if not 0 < delta < 1:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
         if self.delta(0.0) <= delta:
@@ -105,7 +150,18 @@ class Profile:
 
 @dataclass(frozen=True)
 class Gaussian(Profile):
-    """The profile of Gaussian releases whose total sensitivity/standard deviation is mu: mu-GDP."""
+    """The profile of Gaussian releases: mu-GDP.
+
+    Attributes
+    ----------
+    mu : float
+        Total sensitivity/standard deviation.
+
+    Examples
+    --------
+    >>> print(f"{Gaussian(1.0).epsilon(1e-6):.4f}")
+    4.8866
+    """
 
     mu: float
 
@@ -128,7 +184,12 @@ class Gaussian(Profile):
 class Curve(Profile):
     """An explicit delta(epsilon) for all real epsilon, elementwise: exact, or an upper bound.
 
-    remove: for (P, Q). add: for (Q, P), if that differs. Without `add`, `remove` bounds both.
+    Attributes
+    ----------
+    remove : Callable
+        For (P, Q).
+    add : Callable or None
+        For (Q, P), if that differs. Without it, `remove` bounds both.
     """
 
     remove: Any
@@ -145,7 +206,13 @@ class Curve(Profile):
 
 @dataclass(frozen=True)
 class Losses(Profile):
-    """The profile of a privacy loss distribution of dp_accounting."""
+    """The profile of a privacy loss distribution.
+
+    Attributes
+    ----------
+    distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+        Of dp_accounting.
+    """
 
     distribution: Any
 
@@ -188,10 +255,26 @@ def tabulated(epsilons: np.ndarray, deltas: np.ndarray) -> Curve:
 def approximate(epsilon: float, delta: float = 0.0) -> Curve:
     """The `Curve` that bounds every (epsilon, delta)-DP mechanism.
 
-    delta(x) = delta + (1-delta)(e^epsilon - e^x)_+/(1 + e^epsilon) for x >= 0.
+    delta(x) = delta + (1-delta)(e^epsilon - e^x)_+/(1 + e^epsilon) for x >= 0. Randomised response with a
+    failure of probability delta dominates them all [1]_.
 
-    Randomised response with a failure of probability delta dominates them all (Kairouz, Oh,
-    Viswanath, ICML 2015, theorem 3.4).
+    Parameters
+    ----------
+    epsilon, delta : float
+        The point that is known.
+
+    Returns
+    -------
+    Curve
+
+    References
+    ----------
+    .. [1] Kairouz, Oh, Viswanath, ICML 2015, theorem 3.4.
+
+    Examples
+    --------
+    >>> print(f"{approximate(1.0).delta(0.0):.4f}, {approximate(1.0).delta(1.0):.4f}")
+    0.4621, 0.0000
     """
 
     def bound(x):
@@ -305,9 +388,28 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 
 
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
-    """An epsilon at delta for data sets that differ in `size` records; infinite if none is found.
+    """An epsilon at delta for data sets that differ in several records.
 
     It is exact for a Gaussian, and else the least that `group_delta` shows with some values of mu.
+
+    Parameters
+    ----------
+    profile : Profile
+        For one record.
+    delta : float
+        In (0, 1).
+    size : int
+        The number of records.
+
+    Returns
+    -------
+    float
+        Infinite if none is found.
+
+    Examples
+    --------
+    >>> print(f"{group_epsilon(Gaussian(0.2), 1e-6, 5):.4f}, {Gaussian(1.0).epsilon(1e-6):.4f}")
+    4.8866, 4.8866
     """
     if isinstance(profile, Gaussian):
         return Gaussian(size * profile.mu).epsilon(delta)
@@ -367,9 +469,28 @@ def losses(profile: Profile, spacing: float | None = None) -> object:
 def compose(*profiles) -> Profile:
     """The profile of releases from the same records, where each may depend on the others.
 
-    Gaussians give exactly a Gaussian (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). One curve beside
-    them gives exactly an integral. Several curves are composed as privacy loss distributions,
-    pessimistically.
+    Gaussians give exactly a Gaussian [2]_. One curve beside them gives exactly an integral. Several curves
+    are composed as privacy loss distributions, pessimistically.
+
+    Parameters
+    ----------
+    *profiles : Profile
+        Of the releases.
+
+    Returns
+    -------
+    Profile
+
+    References
+    ----------
+    .. [2] Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3.
+
+    Examples
+    --------
+    >>> compose(Gaussian(3.0), Gaussian(4.0))
+    Gaussian(mu=5.0)
+    >>> print(f"{compose(Gaussian(0.2), approximate(0.5)).epsilon(1e-6):.3f}")
+    1.313
     """
     mu = math.hypot(0.0, *(p.mu for p in profiles if isinstance(p, Gaussian)))
     others = [p for p in profiles if not isinstance(p, Gaussian)]
@@ -394,7 +515,24 @@ def _compose_losses(profiles):
 
 
 def repeated(profile: Profile, times: int) -> Profile:
-    """The profile of `times` releases with this profile from the same records."""
+    """The profile of several releases with one profile from the same records.
+
+    Parameters
+    ----------
+    profile : Profile
+        Of each.
+    times : int
+        Their number.
+
+    Returns
+    -------
+    Profile
+
+    Examples
+    --------
+    >>> repeated(Gaussian(0.5), 4)
+    Gaussian(mu=1.0)
+    """
     if isinstance(profile, Gaussian):
         return Gaussian(profile.mu * math.sqrt(times))
     return profile if times == 1 else Losses(losses(profile).self_compose(times))

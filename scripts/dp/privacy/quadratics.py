@@ -26,8 +26,10 @@ def coefficients(d: int) -> int:
 
 
 def _positions(d):
-    """Where `unpack` and `isotropic` find the entries of a symmetric matrix (d, d): the upper triangle,
-    row by row, after d others."""
+    """Where `unpack` and `isotropic` find the entries of a symmetric matrix (d, d).
+
+    It is the upper triangle, row by row, after d others.
+    """
     rows, columns = np.triu_indices(d)
     positions = np.zeros((d, d), dtype=int)
     positions[rows, columns] = positions[columns, rows] = np.arange(d, coefficients(d))

@@ -21,3 +21,16 @@ The guarantee is for replace-one adjacency. It rests on these premises:
     P3   no number overflows: public numbers so large that one could are refused
     P4   the rows that are evaluated are those that were prepared, and code that runs is this code
 """
+
+__all__ = [
+    "book",
+    "card",
+    "draws",
+    "files",
+    "forecast",
+    "making",
+    "models",
+    "request",
+    "rows",
+    "using",
+]

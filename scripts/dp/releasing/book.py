@@ -47,6 +47,8 @@ from dp.releasing import disk
 from dp.releasing.draws import new_key
 from dp.releasing.request import Request
 
+__all__ = ["Book", "Budget"]
+
 LINES, KEY, MODEL = "book.jsonl", "key", "model.json"
 STATED = (
     "name",
@@ -60,14 +62,45 @@ STATED = (
 
 
 class Budget(NamedTuple):
-    """What all releases of a book may spend together, as decimals."""
+    """What all releases of a book may spend together, as decimals.
+
+    Attributes
+    ----------
+    epsilon, delta : fractions.Fraction
+        The sums over the releases are at most these.
+
+    Methods
+    -------
+    of
+        A budget from a dictionary.
+
+    Examples
+    --------
+    >>> Budget.of({"epsilon": 2, "delta": "2e-6"})
+    Budget(epsilon=Fraction(2, 1), delta=Fraction(1, 500000))
+    """
 
     epsilon: Fraction
     delta: Fraction
 
     @staticmethod
     def of(values: dict) -> "Budget":
-        """From {epsilon, delta}. Raises `Refused`."""
+        """A budget from a dictionary.
+
+        Parameters
+        ----------
+        values : dict
+            {"epsilon": .., "delta": ..}.
+
+        Returns
+        -------
+        Budget
+
+        Raises
+        ------
+        dp.errors.Refused
+            Unless epsilon is positive, and delta between 0 and 1.
+        """
         try:
             found = Budget(*(Fraction(str(values[key])) for key in ("epsilon", "delta")))
         except (KeyError, ValueError, ZeroDivisionError):
@@ -95,10 +128,37 @@ class Spent(NamedTuple):
 
 
 class Book:
-    """A book at a path. Everything that uses it happens inside `with book.locked():`.
+    """What releases about some people's rows have cost, in a folder.
 
-    path: the folder. budget, unit: the first use opens the book with them, and later uses must state the
-    same; None only reads.
+    Everything that uses it happens inside `with book.locked():`.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        The folder, beside the rows and as private as they are.
+    budget : Budget or None
+        The first use opens the book with it, and later uses must state the same; None only reads.
+    unit : str or None
+        What a row is, in words: as `budget`.
+
+    Methods
+    -------
+    spent
+        Sums, and the releases.
+    same_rows
+        Whether a release was made of these rows.
+    raise_to
+        Another budget.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     book = Book(f"{folder}/book", Budget.of({"epsilon": 2, "delta": 2e-6}), "one row is one person")
+    ...     with book.locked():
+    ...         found = book.spent()
+    >>> print(found.epsilon, found.budget.epsilon, found.releases)
+    0 2 []
     """
 
     def __init__(
@@ -251,7 +311,18 @@ class Book:
         return 0, None
 
     def spent(self, before: int | None = None) -> Spent:
-        """What is spent, up to a line's number."""
+        """What is spent.
+
+        Parameters
+        ----------
+        before : int or None
+            Up to this line's number, by default all.
+
+        Returns
+        -------
+        Spent
+            epsilon, delta, budget, releases as (name, epsilon, delta, whether it is done), and previews.
+        """
         events = self._events[:before]
         done = {event["name"] for event in events if event["event"] == "done"}
         releases = [
@@ -386,7 +457,19 @@ class Book:
         return Begun(key, _summary(self.spent()))
 
     def same_rows(self, name: str, data: bytes) -> bool:
-        """Whether these are the rows with which a release was begun: for their owner alone."""
+        """Whether these are the rows with which a release was begun: for their owner alone.
+
+        Parameters
+        ----------
+        name : str
+            Of the release.
+        data : bytes
+            The file's content.
+
+        Returns
+        -------
+        bool
+        """
         _, begun = self._of("begin", name)
         return hmac.compare_digest(begun["rows"], self._keyed(b"rows", data))
 
@@ -407,7 +490,20 @@ class Book:
         self._append({"event": "preview", "at": _today(), "name": request.name})
 
     def raise_to(self, budget: Budget, reason: str) -> None:
-        """Another budget. Where releases were seen before, the sum is the only true statement."""
+        """Another budget. Where releases were seen before, the sum is the only true statement.
+
+        Parameters
+        ----------
+        budget : Budget
+            At least what is spent.
+        reason : str
+            The book keeps it.
+
+        Raises
+        ------
+        dp.errors.Refused
+            Without a reason, or if more is spent already.
+        """
         spent = self.spent()
         if not reason.strip():
             raise Refused("say why the budget changes: the book keeps the reason")

@@ -15,6 +15,8 @@ from dp.privacy.composition import of_group
 from dp.releasing import holdout
 from dp.releasing.request import PUBLIC_EXAMPLE
 
+__all__ = ["card", "table_csv"]
+
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
 GROUPS = (2, 3, 4, 5, 10)  # rows of one person
 # By how much more often than a guess the best attack on a row is right, at most: what that is in words.
@@ -27,7 +29,22 @@ KINDS = {"logistic": "logistic regression", "log_cosh": "robust linear regressio
 
 
 def table_csv(document: dict) -> str:
-    """The regression table. A release without intervals has its coefficients and a sentence."""
+    """The regression table. A release without intervals has its coefficients and a sentence.
+
+    Parameters
+    ----------
+    document : dict
+        `dp.releasing.files.Model.document`.
+
+    Returns
+    -------
+    str
+        A CSV with a header.
+
+    See Also
+    --------
+    dp.releasing.making.make : Its example uses this.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -46,7 +63,22 @@ def _rows(document):
 
 
 def card(document: dict) -> str:
-    """card.md."""
+    """card.md: what readers of a release are told.
+
+    Parameters
+    ----------
+    document : dict
+        `dp.releasing.files.Model.document`.
+
+    Returns
+    -------
+    str
+        In Markdown. All of it may be published.
+
+    See Also
+    --------
+    dp.releasing.making.make : Its example uses this.
+    """
     guarantee, spent = document["guarantee"], document["spent"]
     parts = [f"# {document['title'] or document['name']}"]
     if document["premise"] == PUBLIC_EXAMPLE:

@@ -13,11 +13,24 @@ import secrets
 from collections.abc import Iterator
 from math import isqrt
 
+__all__ = ["new_key"]
+
 KEY_BYTES = 32
 
 
 def new_key() -> bytes:
-    """256 bits from the operating system."""
+    """A new secret key, from the operating system.
+
+    Returns
+    -------
+    bytes
+        32 of them. With the key and the release, anybody who knows the other records can compute the rest.
+
+    Examples
+    --------
+    >>> len(new_key())
+    32
+    """
     return secrets.token_bytes(KEY_BYTES)
 
 

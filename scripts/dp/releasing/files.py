@@ -44,6 +44,8 @@ from dp.inference import answered, wald
 from dp.releasing import holdout, meaning, models, rows, statistics
 from dp.releasing.request import PREMISES, Request
 
+__all__ = ["Model", "load"]
+
 FORMAT = "dp-release 1"
 SILENT = "the release tells too little about this coefficient"
 UNITS = "its error is beyond the machine's numbers: state the columns' bounds in other units"
@@ -65,7 +67,23 @@ KEYS = (
 
 
 class Model(NamedTuple):
-    """A model as it was published. document: all of model.json."""
+    """A model as it was published.
+
+    Attributes
+    ----------
+    document : dict
+        All of model.json.
+    schema : dp.releasing.rows.Schema
+        How records are read.
+    weights : numpy.ndarray, (d,)
+        For rows of that schema.
+    coefficients : numpy.ndarray, (d,)
+        In the columns' own units, the intercept last.
+    classes : list[str] or None
+        Names of the labels -1 and 1, None for numbers.
+    target : tuple of float or None
+        A number's bounds.
+    """
 
     document: dict
     schema: rows.Schema
@@ -76,7 +94,30 @@ class Model(NamedTuple):
 
 
 def load(path: str | Path) -> Model:
-    """A model from its file. Raises `Refused` if it is none."""
+    """A model from its file.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        model.json.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    dp.errors.Refused
+        If it holds no model.
+
+    Examples
+    --------
+    >>> try:
+    ...     load("nothing.json")
+    ... except Refused as error:
+    ...     print(error)
+    nothing.json: cannot be read (No such file or directory)
+    """
     try:
         return parse(Path(path).read_bytes())
     except OSError as error:

@@ -28,6 +28,8 @@ from dp.releasing.request import Request
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 
+__all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "share", "width"]
+
 SPREAD = 6  # bounds are so many standard deviations apart, if nothing else is expected
 GRID = (np.arange(4096) + 0.5) / 4096  # probabilities between which quantiles are straight lines
 REFERENCE = 20_000  # simulated rows from which moments of a study are computed
@@ -43,12 +45,22 @@ NEAR = 0.03  # relative precision of an epsilon that is found with few releases
 class Expected(NamedTuple):
     """What is expected of a study's rows: public, or a guess.
 
-    columns: column -> {"mean": .., "deviation": ..}, or {level: share}; those that are left out are in the
-    middle of their bounds, a sixth of them wide, or have levels of equal shares. positives: share of the
-    second class. effects: coefficients in own units, by the names of `Schema.names`; those that are left
-    out are 0, but without any, strength and explained say how large all are: the standard deviation of log
-    odds, and the share of a number's variance. correlations: (column, column) -> that of two columns of
-    numbers, 0 if not given.
+    Attributes
+    ----------
+    columns : dict
+        Column -> {"mean": .., "deviation": ..}, or {level: share}. Those that are left out are in the
+        middle of their bounds, a sixth of them wide, or have levels of equal shares.
+    effects : dict
+        Coefficients in own units, by the names of `Schema.names`; those that are left out are 0. Without
+        any, `strength` and `explained` say how large all are.
+    positives : float
+        Share of the second class.
+    strength : float
+        Standard deviation of the log odds.
+    explained : float
+        Share of a number's variance.
+    correlations : dict
+        (column, column) -> that of two columns of numbers, 0 if not given.
     """
 
     columns: dict = {}
@@ -60,7 +72,22 @@ class Expected(NamedTuple):
 
 
 class Study:
-    """A distribution of rows of a schema. Raises `Refused` for what no rows can have."""
+    """A distribution of rows of a schema.
+
+    Parameters
+    ----------
+    schema : dp.releasing.rows.Schema
+        Public facts of the file.
+    expected : Expected or None
+        What is expected of its rows.
+    seed : int
+        Of the simulation.
+
+    Raises
+    ------
+    dp.errors.Refused
+        For what no rows can have.
+    """
 
     def __init__(
         self, schema: rows.Schema, expected: Expected | None = None, seed: int = 0
@@ -242,12 +269,29 @@ class Study:
 class Outlook(NamedTuple):
     """What to expect at one epsilon.
 
-    widths: column -> geometric mean of the widths of its 95 % interval in own units, infinite where most
-    releases give none, and empty if the method gives no interval. ranges: column -> the widths that a tenth
-    of the releases are below, and above. accuracy, without: metric -> mean with and without
-    privacy. kept: the share of the gain without privacy that is left, of AUC over 1/2 or of r2 over 0.
-    held: half the width of the 95 % interval of the held out rows' error rate, None without a holdout of
-    classes. profile: of the release.
+    Attributes
+    ----------
+    epsilon : float
+        Of the release.
+    widths : dict
+        Column -> geometric mean of the widths of its 95 % interval in own units, infinite where most
+        releases give none. Empty if the method gives no interval.
+    ranges : dict
+        Column -> the widths that a tenth of the releases are below, and above.
+    accuracy, without : dict
+        Metric -> mean with and without privacy.
+    kept : float
+        The share of the gain without privacy that is left, of AUC over 1/2 or of r2 over 0.
+    held : float or None
+        Half the width of the 95 % interval of the held out rows' error rate; None without a holdout of
+        classes.
+    profile : dp.privacy.profiles.Profile
+        Of the release.
+
+    Methods
+    -------
+    sentences
+        The same in words.
     """
 
     epsilon: float
@@ -260,7 +304,17 @@ class Outlook(NamedTuple):
     profile: Profile
 
     def sentences(self, prior: float = 0.5) -> list[str]:
-        """The same in words. prior: of an attacker, see `dp.releasing.meaning`."""
+        """The same in words.
+
+        Parameters
+        ----------
+        prior : float
+            An attacker's, see `dp.releasing.meaning`.
+
+        Returns
+        -------
+        list[str]
+        """
         metrics = [
             f"{name} {value:.4g} ({self.without[name]:.4g} without privacy)"
             for name, value in self.accuracy.items()
@@ -279,7 +333,36 @@ class Outlook(NamedTuple):
 
 
 def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook:
-    """The `Outlook` of a request, from releases of simulated rows under keys of their own."""
+    """What to expect of a request, from releases of simulated rows. No real row is read.
+
+    Parameters
+    ----------
+    request : dp.releasing.request.Request
+        What is asked for.
+    study : Study
+        The rows that are expected.
+    draws : int or None
+        The number of releases; None for as many as are useful.
+
+    Returns
+    -------
+    Outlook
+
+    Raises
+    ------
+    dp.errors.Refused
+        For a request that cannot be proven.
+
+    Examples
+    --------
+    >>> schema = rows.Schema([rows.Number("age", 0, 120), rows.Category("ill", ("no", "yes"))], "ill")
+    >>> asked = {"name": "ill", "schema": schema.facts, "rows": 2000, "unit": "one row is one person"}
+    >>> asked |= {"epsilon": 1, "delta": 1e-6, "premise": "public example"}
+    >>> request = Request.parsed(asked | {"method": "noise_aware_logistic"})
+    >>> found = outlook(request, Study(schema), draws=9)
+    >>> print(list(found.widths), 0.5 < found.accuracy["auc"] < found.without["auc"] + 0.05)
+    ['age', 'constant'] True
+    """
     paid = making.planned(request)
     plan = paid.model if request.holdout else paid
     n, draws = plan.problem.n, draws or _draws(study, plan.problem.n)
@@ -350,12 +433,40 @@ def _held(package, accuracy):
 def needed(
     request: Request, study: Study, enough: Callable[["Outlook"], bool], draws: int | None = None
 ) -> Outlook:
-    """The `Outlook` at about the least epsilon at which it is enough. enough: Outlook -> bool.
+    """What to expect at about the least epsilon that is enough.
 
-    All epsilons have the same simulated rows and keys, so what is found hardly depends on chance. Raises
-    `Refused` if nothing up to `MOST` is enough.
+    All epsilons have the same simulated rows and keys, so what is found hardly depends on chance.
+
+    Parameters
+    ----------
+    request : dp.releasing.request.Request
+        What is asked for; its epsilon is replaced.
+    study : Study
+        The rows that are expected.
+    enough : Callable
+        `Outlook` -> bool, such as `width` or `share` give.
+    draws : int or None
+        The number of releases at the epsilon that is found; a fifth of them at those that are tried.
+
+    Returns
+    -------
+    Outlook
+
+    Raises
+    ------
+    dp.errors.Refused
+        If nothing up to epsilon 20 is enough.
+
+    Examples
+    --------
+    >>> schema = rows.Schema([rows.Number("age", 0, 120), rows.Category("ill", ("no", "yes"))], "ill")
+    >>> asked = {"name": "ill", "schema": schema.facts, "rows": 2000, "unit": "one row is one person"}
+    >>> asked |= {"epsilon": 1, "delta": 1e-6, "premise": "public example"}
+    >>> request = Request.parsed(asked | {"method": "noise_aware_logistic"})
+    >>> found = needed(request, Study(schema), share(0.5), draws=9)
+    >>> print(found.kept >= 0.5, found.epsilon < 1)
+    True True
     """
-
     draws = draws or _draws(study, request.rows)
     few = max(draws // TRIES, DRAWS[0])
 
@@ -385,7 +496,24 @@ def needed(
 
 
 def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
-    """Whether a column's interval is at most so wide, for `needed`."""
+    """Whether a column's interval is at most so wide, for `needed`.
+
+    Parameters
+    ----------
+    column : str
+        Its name in `Outlook.widths`.
+    wanted : float
+        The largest width, in the column's own units.
+
+    Returns
+    -------
+    Callable
+        `Outlook` -> bool.
+
+    Examples
+    --------
+    >>> enough = width("age", 0.02)
+    """
 
     def enough(found):
         if column not in found.widths:
@@ -396,5 +524,20 @@ def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
 
 
 def share(wanted: float) -> Callable[[Outlook], bool]:
-    """Whether so large a share of the gain without privacy is left, for `needed`."""
+    """Whether so large a share of the gain without privacy is left, for `needed`.
+
+    Parameters
+    ----------
+    wanted : float
+        In (0, 1].
+
+    Returns
+    -------
+    Callable
+        `Outlook` -> bool.
+
+    Examples
+    --------
+    >>> enough = share(0.9)
+    """
     return lambda found: found.kept >= wanted

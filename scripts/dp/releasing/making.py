@@ -23,6 +23,8 @@ from dp.releasing import files, holdout, models, rows
 from dp.releasing.book import Book
 from dp.releasing.request import Request
 
+__all__ = ["make"]
+
 STOPPED = (
     "the release stopped while rows were read. The same command goes on with the same draw; "
     "`release.py preview` shows its owner what the rows hold"
@@ -49,11 +51,11 @@ def made_by() -> dict:
 
 
 def arithmetic() -> str:
-    """Digest of what decides in which order this process sums, and which kernels it takes: another sum
-    moves a minimiser by its last bits, and so a rerun could be another draw.
+    """Digest of what decides in which order this process sums, and which kernels it takes.
 
-    How libraries were built, the loaded BLAS with its kernels and number of threads, what numpy found of
-    the processor, the C library, and variables of the environment.
+    Another sum moves a minimiser by its last bits, and so a rerun could be another draw. It is of how
+    libraries were built, the loaded BLAS with its kernels and number of threads, what numpy found of the
+    processor, the C library, and variables of the environment.
     """
     found = [
         _built(np),
@@ -120,11 +122,54 @@ def planned(request: Request) -> models.Plan | holdout.Package:
 def make(
     request: Request, book: Book, path: Path | bytes, header: bool = True, alone: bool = False
 ) -> bytes:
-    """model.json of a release, which is made if its name is not done yet.
+    r"""model.json of a release, which is made if its name is not done yet.
 
-    path: the file of rows, or its content. header: whether its first line has the columns' names. alone:
-    whether the process is for this alone, and so gets `guard` before a row is read. Raises `Refused`:
-    before a row is read in sentences from public numbers, and then in one of two constant ones.
+    Parameters
+    ----------
+    request : dp.releasing.request.Request
+        What is asked for.
+    book : dp.releasing.book.Book
+        Where its cost is spent, before anything is drawn.
+    path : pathlib.Path or bytes
+        The file of rows, or its content.
+    header : bool
+        Whether its first line has the columns' names.
+    alone : bool
+        Whether the process is for this alone, and so gets `guard` before a row is read.
+
+    Returns
+    -------
+    bytes
+        For `dp.releasing.files.load` or `parse`. The same name gives the same bytes.
+
+    Raises
+    ------
+    dp.errors.Refused
+        Before a row is read in sentences from public numbers, and then in one of two constant ones.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dp.releasing.book import Budget
+    >>> from dp.releasing.card import card, table_csv
+    >>> from dp.releasing.using import of_file
+    >>> schema = rows.Schema([rows.Number("age", 0, 120), rows.Category("ill", ("no", "yes"))], "ill")
+    >>> asked = {"name": "ill", "schema": schema.facts, "rows": 2000, "unit": "one row is one person"}
+    >>> asked |= {"epsilon": 1, "delta": 1e-6, "premise": "public example"}
+    >>> request = Request.parsed(asked | {"method": "noise_aware_logistic"})
+    >>> lines = ["age,ill"] + [f"{k % 90},{'no' if k % 90 < 50 else 'yes'}" for k in range(2000)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     book = Book(f"{folder}/book", Budget.of({"epsilon": 1, "delta": 1e-6}), request.unit)
+    ...     content = make(request, book, "\n".join(lines).encode())
+    >>> model = files.parse(content)
+    >>> print(model.classes, model.document["guarantee"]["epsilon"])
+    ['no', 'yes'] 1.0
+    >>> print(card(model.document).splitlines()[0])
+    # ill
+    >>> print(table_csv(model.document).splitlines()[0])
+    column,estimate,standard_error,low,high,p_value,says
+    >>> [line[0] for line in of_file(model, b"age\n20\n90\n")]
+    ['prediction', 'no', 'yes']
     """
     with book.locked():
         maker = made_by()

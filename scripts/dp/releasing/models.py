@@ -25,6 +25,15 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.releasing import lattice, rows, statistics, tilt
 from dp.releasing.draws import Stream
 
+__all__ = [
+    "Plan",
+    "Release",
+    "described",
+    "noise_aware_log_cosh",
+    "noise_aware_logistic",
+    "release",
+]
+
 # `composed_delta` is computed in floats, to about 1e-9 of itself: `tests/unit/test_releasing_margin.py`
 # compares it with 30 digits. A thousand times as much is set aside.
 SLACK = Fraction(1, 10**6)
@@ -37,9 +46,25 @@ PLAIN, NOISE_AWARE, OUTPUT = "plain", "noise_aware", "output"
 class Plan(NamedTuple):
     """All that is public before the release.
 
-    epsilon, delta: what was asked for. tolerance: the gradient norm to which the weights are certified.
-    tilt: None for output perturbation. noises: part -> `lattice.Noise`, in the order of release; the
-    first is "weights". longest: radius of the ball onto which weights are projected before statistics.
+    Attributes
+    ----------
+    problem : dp.releasing.tilt.Problem
+        n, d, lambda and the loss.
+    epsilon, delta : float
+        What was asked for.
+    tolerance : float
+        The gradient norm to which the weights are certified.
+    tilt : dp.releasing.tilt.Tilt or None
+        None for output perturbation.
+    noises : dict
+        Part -> `dp.releasing.lattice.Noise`, in the order of release; the first is "weights".
+    longest : float
+        Radius of the ball onto which weights are projected before statistics.
+
+    Methods
+    -------
+    guarantee
+        What holds, with its profile and the reason.
     """
 
     problem: tilt.Problem
@@ -70,7 +95,12 @@ class Plan(NamedTuple):
         return lattice.above(min(found, Fraction(1)))
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta) under replace-one, with its profile and the reason."""
+        """What holds under replace-one, with its profile and the reason.
+
+        Returns
+        -------
+        dp.accounting.Guarantee
+        """
         parts = ", ".join(
             f"{float(noise.deviation):.6g} on the {part}" for part, noise in self.noises.items()
         )
@@ -173,7 +203,35 @@ def objective_perturbation(
 def noise_aware_logistic(
     n: int, d: int, epsilon: float, delta: float, robust: bool = False, **options
 ) -> Plan:
-    """Weights, their Hessian, and with `robust` the second moments of scores."""
+    """The plan of logistic weights with their Hessian, which gives intervals.
+
+    Parameters
+    ----------
+    n, d : int
+        Public number of rows, and of their columns.
+    epsilon, delta : float
+        What the release spends: at most 50, and in (0, 1).
+    robust : bool
+        Whether second moments of the scores are released, too. Then intervals do not need a model that is
+        right.
+    **options
+        Of `objective_perturbation`: shares of the noise, and the radius.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    dp.errors.Refused
+        For what cannot be proven.
+
+    Examples
+    --------
+    >>> plan = noise_aware_logistic(5000, 3, epsilon=1.0, delta=1e-6)
+    >>> print(plan.guarantee().epsilon, list(plan.noises))
+    1.0 ['weights', 'hessian']
+    """
     beside = (statistics.HESSIAN, statistics.SCORES)[: 1 + robust]
     return objective_perturbation(
         n, d, epsilon, delta, "logistic", statistics_beside=beside, **options
@@ -183,7 +241,35 @@ def noise_aware_logistic(
 def noise_aware_log_cosh(
     n: int, d: int, epsilon: float, delta: float, robust: bool = True, tau: float = 0.25, **options
 ) -> Plan:
-    """The same for numbers: without `robust`, the slopes' mean square in place of second moments."""
+    """The plan of weights for a number, by log-cosh loss, with what gives intervals.
+
+    Parameters
+    ----------
+    n, d : int
+        Public number of rows, and of their columns.
+    epsilon, delta : float
+        What the release spends: at most 50, and in (0, 1).
+    robust : bool
+        Whether second moments of the slopes are released, or only their mean square.
+    tau : float
+        The width of the loss, for targets in [-1, 1].
+    **options
+        Of `objective_perturbation`: shares of the noise, and the radius.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    dp.errors.Refused
+        For what cannot be proven.
+
+    Examples
+    --------
+    >>> list(noise_aware_log_cosh(5000, 3, epsilon=1.0, delta=1e-6).noises)
+    ['weights', 'hessian', 'scores']
+    """
     other = statistics.SCORES if robust else statistics.SQUARE
     beside = (statistics.HESSIAN, other)
     loss = losses.LogCosh(tau)
@@ -251,23 +337,74 @@ def _proven(plan):
 
 
 class Release(NamedTuple):
-    """Part -> integers, in units of 2^step of the plan's noise of that part."""
+    """What a plan released.
+
+    Attributes
+    ----------
+    plan : Plan
+        All that was public before.
+    parts : dict
+        Part -> integers, in units of 2^step of the plan's noise of that part.
+
+    Methods
+    -------
+    floats
+        A part as floats.
+    """
 
     plan: Plan
     parts: dict[str, list[int]]
 
     def floats(self, part: str) -> np.ndarray:
-        """A part as floats: post-processing."""
+        """A part as floats: post-processing.
+
+        Parameters
+        ----------
+        part : str
+            A key of `parts`.
+
+        Returns
+        -------
+        numpy.ndarray
+        """
         unit = self.plan.noises[part].spacing
         return np.array([float(each * unit) for each in self.parts[part]])
 
 
 def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
-    """The `Release` of a plan for rows of integers, with all randomness from a key.
+    """Integers by a plan, for rows of integers, with all randomness from a key.
 
-    V: (n, d), rows in units of 2^-20. y: (n,), labels -1 and 1, or targets in units of 2^-20; 0 in rows of
-    zeros. Rows that are too long are shortened, and labels clipped (`rows.bounded`), so that the guarantee
-    holds whatever is given.
+    Rows that are too long are shortened, and labels clipped (`dp.releasing.rows.bounded`), so that the
+    guarantee holds whatever is given. Nothing is written into a book: `dp.releasing.making.make` does that.
+
+    Parameters
+    ----------
+    plan : Plan
+        From public numbers.
+    V : numpy.ndarray of int32, (n, d)
+        Rows in units of 2^-20.
+    y : numpy.ndarray of int32, (n,)
+        Labels -1 and 1, or targets in units of 2^-20; 0 in rows of zeros.
+    key : bytes
+        A secret, by `dp.releasing.draws.new_key`, which is for this release alone.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    dp.errors.Refused
+        If the rows are not as many, or not as wide, as the plan says.
+
+    Examples
+    --------
+    >>> schema = rows.Schema([rows.Number("age", 0, 120), rows.Category("ill", ("no", "yes"))], "ill")
+    >>> lines = [b"%d,%s" % (20 + k % 70, b"yes" if k % 70 > 40 else b"no") for k in range(5000)]
+    >>> plan = noise_aware_logistic(5000, schema.d, epsilon=1.0, delta=1e-6)
+    >>> found = release(plan, *schema.rows(lines, n=5000), key=bytes(32))  # a key that is no secret
+    >>> described(found).weights.shape
+    (2,)
     """
     problem = plan.problem
     if V.shape != (problem.n, problem.d):
@@ -302,7 +439,25 @@ class Described(NamedTuple):
 
 
 def described(found: Release) -> Described:
-    """Weights with their covariance from a release of `noise_aware`: post-processing alone."""
+    """Weights with their covariance, from a release of a noise-aware method: post-processing alone.
+
+    Parameters
+    ----------
+    found : Release
+        Of `noise_aware_logistic` or `noise_aware_log_cosh`.
+
+    Returns
+    -------
+    Described
+        weights (d,), covariance (d, d), answered (d,), unresolved (d, d).
+
+    Examples
+    --------
+    >>> plan = noise_aware_logistic(200, 2, epsilon=1.0, delta=1e-6)
+    >>> V, y = np.zeros((200, 2), np.int32), np.zeros(200, np.int32)
+    >>> described(release(plan, V, y, bytes(32))).answered  # rows of zeros tell nothing
+    array([False, False])
+    """
     plan, problem = found.plan, found.plan.problem
     n, d, loss = problem.n, problem.d, problem.loss
     noises = plan.noises

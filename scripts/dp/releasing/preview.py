@@ -16,9 +16,11 @@ EXAMPLES = 3  # cells of a column that are shown
 
 
 class Looked(NamedTuple):
-    """What was found in a column. unread: cells that make their line count nothing, with how often each
-    occurs; missing: cells that are missing, and replaced: whether a value takes their place; below, above:
-    numbers that are clipped."""
+    """What was found in a column.
+
+    unread: cells that make their line count nothing, with how often each occurs; missing: cells that are
+    missing, and replaced: whether a value takes their place; below, above: numbers that are clipped.
+    """
 
     name: str
     unread: Counter
@@ -29,9 +31,12 @@ class Looked(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """lines: in the file. stated: their public number. uneven: lines with another number of cells. nothing:
+    """What was found in a file.
+
+    lines: in the file. stated: their public number. uneven: lines with another number of cells. nothing:
     lines that count nothing. shortened: rows that are longer than the public radius. labels: of the other
-    lines, label -> count; empty for numbers."""
+    lines, label -> count; empty for numbers.
+    """
 
     lines: int
     stated: int

@@ -16,6 +16,8 @@ from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.releasing import models, rows
 
+__all__ = ["PREMISES", "Request"]
+
 NAME = r"[A-Za-z0-9][A-Za-z0-9_]{0,63}"
 CHOSEN_WITHOUT = "chosen without these rows"
 BENCHMARKED = "chosen without these rows, although a benchmark of them exists"
@@ -57,11 +59,53 @@ METHODS = {
 
 
 class Request(NamedTuple):
-    """name: of the release, in its book. schema: `rows.Schema.facts`. rows: the public number of lines.
+    """What is asked of a release. It holds public facts alone.
 
-    unit: what one row is, in words. options: of the method, public. premise: one of `PREMISES`. holdout:
-    the share of rows on which errors are counted, None for none. taken_as_public: what else is taken as
-    public, although that may be doubted.
+    Attributes
+    ----------
+    name : str
+        Of the release, in its book.
+    schema : dict
+        `dp.releasing.rows.Schema.facts`.
+    rows : int
+        The public number of lines.
+    unit : str
+        What one row is, in words.
+    epsilon, delta : float
+        What the release spends.
+    method : str
+        One of `METHODS`.
+    premise : str
+        How all of this was chosen: one of `PREMISES`.
+    options : dict
+        Of the method, public.
+    holdout : float or None
+        The share of rows on which errors are counted.
+    title : str
+        Of the card.
+    taken_as_public : str
+        What else is taken as public, although that may be doubted.
+
+    Methods
+    -------
+    parsed
+        A request from a dictionary, checked.
+    plan
+        Its noise, from public numbers.
+
+    Examples
+    --------
+    >>> schema = rows.Schema([rows.Number("age", 0, 120), rows.Category("ill", ("no", "yes"))], "ill")
+    >>> asked = {"name": "ill", "schema": schema.facts, "rows": 5000, "unit": "one row is one person"}
+    >>> asked |= {"epsilon": 1, "delta": 1e-6, "premise": "public example"}
+    >>> request = Request.parsed(asked | {"method": "noise_aware_logistic"})
+    >>> request.plan().guarantee().epsilon
+    1.0
+    >>> try:
+    ...     Request.parsed(asked | {"method": "dp_sgd"})
+    ... except Refused as error:
+    ...     print(str(error).partition(":")[0])
+    'dp_sgd' draws in floating point, from a seed, and is for comparisons alone
     """
 
     name: str
@@ -79,7 +123,22 @@ class Request(NamedTuple):
 
     @staticmethod
     def parsed(values: dict) -> "Request":
-        """A request from a dictionary, checked. Raises `Refused`, in one sentence."""
+        """A request from a dictionary, checked.
+
+        Parameters
+        ----------
+        values : dict
+            The attributes by name; the first eight are needed.
+
+        Returns
+        -------
+        Request
+
+        Raises
+        ------
+        dp.errors.Refused
+            For what is missing, unknown or could not be proven private, in one sentence.
+        """
         unknown = sorted(values.keys() - set(Request._fields))
         missing = sorted(set(Request._fields[:8]) - values.keys())
         if unknown or missing:
@@ -147,7 +206,22 @@ class Request(NamedTuple):
             _check_option(key, value)
 
     def plan(self, n: int | None = None) -> models.Plan:
-        """The plan for n rows, by default all. Raises `Refused` for what cannot be proven."""
+        """The plan: its noise, from public numbers.
+
+        Parameters
+        ----------
+        n : int or None
+            The number of rows that are learnt from, by default all.
+
+        Returns
+        -------
+        dp.releasing.models.Plan
+
+        Raises
+        ------
+        dp.errors.Refused
+            For what cannot be proven.
+        """
         schema, n = rows.from_facts(self.schema), self.rows if n is None else n
         options = dict(self.options)
         if METHODS[self.method].numbers is None:

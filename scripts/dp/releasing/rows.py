@@ -29,6 +29,8 @@ import numpy as np
 from dp.data.examples import BLOCK_ROWS, slices
 from dp.errors import Refused
 
+__all__ = ["Category", "Label", "Number", "Schema"]
+
 DIGITS = 20
 ONE = 1 << DIGITS  # the norm of the longest row
 WIDEST = 1 << 14  # most columns
@@ -49,7 +51,17 @@ Value = str | float | int | bool
 
 
 class Number(NamedTuple):
-    """A column of numbers with public bounds, which are taken as the decimals that they are written as."""
+    """A column of numbers.
+
+    Attributes
+    ----------
+    name : str
+        As in the file's header.
+    low, high : float or int or str
+        Public bounds, taken as the decimals that they are written as. Cells are clipped to them.
+    missing : float or int or str or None
+        What an empty cell becomes; None: its row counts nothing.
+    """
 
     name: str
     low: float | int | str
@@ -60,7 +72,16 @@ class Number(NamedTuple):
 class Category(NamedTuple):
     """A column with public categories. Text is compared byte by byte, numbers by value.
 
-    reference: the level that has no column of its own, as in a regression table.
+    Attributes
+    ----------
+    name : str
+        As in the file's header.
+    values : tuple
+        The categories.
+    reference : str or float or int or bool or None
+        The level that has no column of its own, as in a regression table.
+    missing : str or float or int or bool or None
+        What an empty cell becomes; None: its row counts nothing.
     """
 
     name: str
@@ -70,10 +91,21 @@ class Category(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A target whose values in `positive`, or numbers above `above`, are 1.
+    """A target of two classes, of which some values are 1.
 
-    Those in `negative` are -1, or, if there are none, all others that are not missing (with `above`: all
-    other numbers).
+    Attributes
+    ----------
+    name : str
+        As in the file's header.
+    positive : tuple
+        The values that are 1.
+    negative : tuple
+        Those that are -1; if there are none, all others that are not missing (with `above`: all other
+        numbers).
+    above : float or int or str or None
+        Numbers above it are 1.
+    missing : str or float or int or bool or None
+        What an empty cell becomes; None: its row counts nothing.
     """
 
     name: str
@@ -96,9 +128,36 @@ KINDS = {"number": Number, "category": Category, "label": Label, "unused": Unuse
 class Schema:
     """Public facts about a file, and the function of a line that they define.
 
-    columns: in the file's order. target: the name of the column that is predicted. A `Category` of two
-    values is the labels -1 and 1, as a `Label` is, and a `Number` is mapped to [-1, 1]. Raises `Refused`
-    for facts that define no rows.
+    Parameters
+    ----------
+    columns : Sequence
+        `Number`, `Category`, `Label` or `Unused`, in the file's order.
+    target : str
+        The name of the column that is predicted. A `Category` of two values is the labels -1 and 1, as a
+        `Label` is, and a `Number` is mapped to [-1, 1].
+    separator : bytes
+        One byte between cells.
+    radius : float or str
+        The norm to which rows are shortened, between 0.001 and 1.
+    constant : bool
+        Whether rows get a constant column, for an intercept.
+
+    Raises
+    ------
+    dp.errors.Refused
+        For facts that define no rows.
+
+    Methods
+    -------
+    rows
+        Rows of integers from lines of a file.
+
+    Examples
+    --------
+    >>> schema = Schema([Number("age", 0, 120), Category("ill", ("no", "yes"))], target="ill")
+    >>> V, y = schema.rows([b"30,no", b"90,yes", b"what does not parse"], n=3)
+    >>> print(schema.names, V.shape, y)
+    ['age', 'constant'] (3, 2) [-1  1  0]
     """
 
     def __init__(
@@ -197,9 +256,22 @@ class Schema:
         return True
 
     def rows(self, lines: Iterable[bytes], n: int) -> tuple[np.ndarray, np.ndarray]:
-        """V (n, d) of int32 in units of 2^-20, and labels (n,) of int32. n: the public number of lines.
+        """Rows of integers from lines of a file: a total function, which refuses no line.
 
-        Lines that are missing are rows of zeros, and those that are too many are left out.
+        Parameters
+        ----------
+        lines : Iterable[bytes]
+            Without the header. Those that are missing are rows of zeros, and those that are too many are
+            left out.
+        n : int
+            The public number of lines.
+
+        Returns
+        -------
+        V : numpy.ndarray of int32, (n, d)
+            In units of 2^-20. What does not parse is a row of zeros.
+        y : numpy.ndarray of int32, (n,)
+            Labels -1 and 1, or targets in units of 2^-20; 0 in rows of zeros.
         """
         V, y = np.zeros((n, self.d), np.int32), np.zeros(n, np.int32)
         for i, line in zip(range(n), lines, strict=False):

@@ -12,6 +12,8 @@ import numpy as np
 from dp.errors import Refused
 from dp.releasing import files, rows
 
+__all__ = ["of_file"]
+
 BLOCK = 1 << 14  # records that are read together
 
 
@@ -53,10 +55,29 @@ def classes(found: np.ndarray) -> np.ndarray:
 
 
 def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
-    """Rows of a file of predictions, its header first, from a CSV with a header.
+    """Predictions for a CSV with a header: post-processing, which costs no privacy.
 
-    Columns may come in any order, beside others, and without the target; `Refused` if one is missing. A
-    record without a prediction has empty cells.
+    Parameters
+    ----------
+    model : dp.releasing.files.Model
+        As it was published.
+    data : bytes
+        The file. Columns may come in any order, beside others, and without the target.
+
+    Yields
+    ------
+    tuple of str
+        The header first: "prediction", and "probability" of the second class if there are classes. A record
+        without a prediction has empty cells.
+
+    Raises
+    ------
+    dp.errors.Refused
+        If a column is missing, or is there twice.
+
+    See Also
+    --------
+    dp.releasing.making.make : Its example uses this.
     """
     separator = model.schema.separator
     header, lines = rows.header(data, separator), rows.split_lines(data)

@@ -1,0 +1,106 @@
+"""The public interface of the package: each name says what it takes and gives, with examples that run."""
+
+import doctest
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+import dp
+from project import ROOT
+
+
+def modules(package="dp"):
+    """Names of the modules that `__all__` of the packages lists."""
+    for name in importlib.import_module(package).__all__:
+        found = importlib.import_module(f"{package}.{name}")
+        lists_modules = hasattr(found, "__path__") and find_spec(
+            f"{package}.{name}.{found.__all__[0]}"
+        )
+        yield from modules(found.__name__) if lists_modules else [found.__name__]
+
+
+MODULES = list(modules())
+
+
+def public():
+    """(name, object) of all classes and functions that are listed, and of methods that classes list."""
+    for name in MODULES:
+        module = importlib.import_module(name)
+        for each in module.__all__:
+            thing = getattr(module, each)
+            if not inspect.isclass(thing) and not callable(thing):
+                continue  # a constant or a registry
+            yield f"{name}.{each}", thing
+            if inspect.isclass(thing):
+                for method in listed(sections(thing).get("Methods", "")):
+                    yield f"{name}.{each}.{method}", getattr(thing, method)
+
+
+def sections(thing):
+    """Section -> its text, of a docstring of its own in numpydoc's format."""
+    text = "" if thing.__doc__ is None else inspect.cleandoc(thing.__doc__)
+    parts = re.split(r"^([A-Z][A-Za-z ]+)\n(-+)$", text, flags=re.MULTILINE)
+    for name, line in zip(parts[1::3], parts[2::3], strict=True):
+        assert len(name) == len(line), name
+    return dict(zip(parts[1::3], parts[3::3], strict=True))
+
+
+def listed(section):
+    """The names that a section describes, several of which may share a line."""
+    heads = [line.partition(" : ")[0] for line in section.splitlines() if re.match(r"\S", line)]
+    return [name.lstrip("*") for head in heads for name in head.split(", ")]
+
+
+PUBLIC = dict(public())
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_what_is_public_is_described(name):
+    thing = PUBLIC[name]
+    found = sections(thing)
+    if not inspect.isclass(thing):
+        given = [p for p in inspect.signature(thing).parameters if p not in ("self", "cls")]
+        assert listed(found.get("Parameters", "")) == given
+        result = inspect.signature(thing).return_annotation
+        assert result in (None, "None") or found.keys() & {"Returns", "Yields"}
+        method = name.rpartition(".")[0] not in MODULES
+        assert method or found.keys() & {"Examples", "See Also"}
+    elif fields := getattr(thing, "_fields", getattr(thing, "__match_args__", None)):
+        assert set(listed(found["Attributes"])) == set(fields)
+    elif "Parameters" in found:
+        given = list(inspect.signature(thing).parameters)
+        assert set(listed(found["Parameters"])) <= set(given)
+        assert "__init__" not in vars(thing) or listed(found["Parameters"]) == given
+    else:
+        assert "__init__" not in vars(thing) and "Methods" in found
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run_as_printed(name):
+    found = doctest.testmod(importlib.import_module(name))
+    assert not found.failed
+    described = any(
+        "Examples" in sections(x) for n, x in PUBLIC.items() if n.startswith(f"{name}.")
+    )
+    assert bool(found.attempted) == described
+
+
+@pytest.mark.slow
+def test_the_reference_is_made_by_one_command(tmp_path):
+    """The README's command, into another folder. It has a page for each public module, and for no other."""
+    text = (ROOT / "scripts/dp/README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^    .*bin/(pdoc .*) -o reference$", text, flags=re.MULTILINE)
+    words = [sys.executable, "-m", *command.split(), "-o", str(tmp_path)]
+    subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+    pages = {path.relative_to(tmp_path).with_suffix("") for path in tmp_path.rglob("*.html")}
+    assert {".".join(page.parts) for page in pages} == {
+        *("index", "dp", "dp.privacy", "dp.releasing"),
+        *MODULES,
+    }
+    page = (tmp_path / "dp/accounting.html").read_text(encoding="utf-8")
+    assert all(name in page for name in dp.accounting.__all__)

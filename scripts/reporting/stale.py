@@ -1,9 +1,11 @@
 """Which digests of the record are not those of today's settings, code and data."""
 
+from functools import cache
+
 from checks.stamps import STAMPS, Stamper
 from reporting import record
 from reporting.plan import merged
-from study.configuration.config import load
+from study.configuration.config import ConfigError, load
 
 
 def stampers(configfile, names):
@@ -21,12 +23,16 @@ def loaded(configfile):
     return load(*merged(configfile.split()))
 
 
+@cache
 def digests():
-    """The digests of recorded lines that are other ones now."""
+    """The digests of recorded lines that are other ones now: all, if the configuration cannot be read."""
     rows, found = record.read(), set()
     for configfile in {row["configfile"] for row in rows}:
         own = [row for row in rows if row["configfile"] == configfile and row["section"] != "run"]
-        known = stampers(configfile, {row["experiment"] for row in own})
+        try:
+            known = stampers(configfile, {row["experiment"] for row in own})
+        except ConfigError:
+            known = {}
         for row in own:
             now = known[row["experiment"]].stamps(row) if row["experiment"] in known else {}
             found |= {row[stamp] for stamp in STAMPS if row[stamp] != now.get(stamp)}

@@ -11,6 +11,7 @@ import jinja2
 from checks import statements, verdicts
 from plots import style
 from reporting import answers, costs, ledger, packing, readings, sources
+from reporting.record import recommended as recorded
 from study import paths
 from study.canonical import epsilon
 from study.configuration.experiment import data_name
@@ -68,12 +69,12 @@ HEADINGS = {
 KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns that hold keys
 
 
-def render(gathered, seed, shows):
+def render(gathered, seed, shows, stale=()):
     """The whole page as text. gathered: a list of `reporting.collect.Gathered`. shows: what the page says
-    about itself, see `study.jobs.records.page`."""
+    about itself, see `study.jobs.records.page`. stale: as for `sources.cards`."""
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
-    cards = sources.cards(gathered, experiments)
+    cards = sources.cards(gathered, experiments, stale)
     recommended = answers.answers([part.experiment.name for part in gathered if part.smaller])
     if recommended:
         recommended |= _files(recommended.pop("files"), recommended.pop("figure"))
@@ -99,6 +100,7 @@ def render(gathered, seed, shows):
         facts=_facts(gathered),
         rule=verdicts.RULE,
         answers=recommended,
+        recorded=recorded(stale),
         smaller=[e for e in experiments if e["smaller"]],
         command=command(shows["configuration"]),
         wanted=" ".join(e["name"] for e in partial),

@@ -5,7 +5,7 @@ from collections import Counter
 
 from checks import statements, verdicts
 from plots import style
-from reporting import readings
+from reporting import readings, record
 from study import facts as source_file
 
 LOOKED = " looked at the private rows"  # in reasons, after the names of such steps
@@ -13,11 +13,11 @@ SECTIONS = ("claims", "defects")
 OUTCOMES = ("as stated", "under a reading", "under none tried", "undecided", "not tested")
 
 
-def cards(gathered, experiments):
+def cards(gathered, experiments, stale=()):
     """A card for every source, first those that these experiments regenerate.
 
     gathered: a list of `reporting.collect.Gathered`. experiments: what the page shows of each, in the same
-    order.
+    order. stale: digests of the record that are not those of today.
     """
     found = []
     for key in source_file.files():
@@ -44,6 +44,7 @@ def cards(gathered, experiments):
                 "name": source.key.replace("_", " ").title(),
                 "experiments": [(shown["name"], shown["title"]) for _, shown in own],
                 "open": bool(own),
+                "recorded": record.beside({e["name"]: e["verdicts"] for _, e in own}, stale),
                 "rows": rows,
                 "summary": counts(rows),
                 "outcomes": OUTCOMES,

@@ -81,6 +81,8 @@ rule report:
     params:
         stand_ins=all_stand_ins(),
         seed=CONFIG["seed"],
+        record=origins.content(record.files()),
+        stale=lambda wildcards: stale.digests(),
         of=CONFIGURATION,
         facts=[facts(EXPERIMENTS[name]) for name in LISTED if "source" in EXPERIMENTS[name].values],
         template=origins.content(sorted((paths.HOME / "workflow/report").glob("report.*"))),
@@ -96,7 +98,7 @@ rule report:
         ),
     shell:
         'python "$DP_HOME/scripts/report.py" --configuration {input.configuration} --seed {params.seed}'
-        " --of={params.of:q} --stand-ins {params.stand_ins:q} --out-html {output.html} --out-costs {output.costs} 2> {log}"
+        " --of={params.of:q} --stand-ins {params.stand_ins:q} --stale {params.stale} --out-html {output.html} --out-costs {output.costs} 2> {log}"
 
 
 # `snakemake --cores 1 -- partial_report` makes the report of all existing results at any time, including

@@ -9,7 +9,7 @@ from dp.data.examples import slices
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.gaussian_objective_perturbation import LOGISTIC, GaussianObjectivePerturbation
-from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Positive, public_size
+from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Optional, Positive, public_size
 from dp.noise import gaussian
 from dp.privacy.profiles import Gaussian
 from dp.privacy.sensitivities import vector_sum
@@ -28,7 +28,8 @@ class MeanDirection(Mechanism):
 
     the second because |t - p| <= max(p, 1 - p). The noise gives r the share `rate` of mu^2, V the share
     `moment`, and a the rest. So all three together are mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022,
-    corollary 3.3).
+    corollary 3.3). By default the rate's share makes its standard deviation 0.05, but is
+    within 0.1 and 0.8: while the noise hides even the rate, nothing else is worth paying for.
 
     All that follows is of released numbers. Against 1/2, r is shrunk by the factor of James and Stein, 1 -
     (variance of its noise)/(r - 1/2)^2, at least 0. p is that, at least one standard deviation away from 0
@@ -43,18 +44,24 @@ class MeanDirection(Mechanism):
     needs_lambda = False
     in_blocks = True
     options = ADJACENCY | PUBLIC_N
-    options |= {"rate": Between(0.1, low=0, high=1), "moment": Between(0.1, low=0, high=1)}
+    options |= {
+        "rate": Optional(Between(low=0, high=1)),
+        "moment": Between(0.1, low=0, high=1),
+    }
 
     def _check_together(self, n, d, p):
-        if p.rate + p.moment >= 1:
+        if self._rate(n, p) + p.moment >= 1:
             raise Refused("rate and moment leave nothing for the direction: make them smaller")
+
+    def _rate(self, n, p):
+        """The rate's share of mu^2."""
+        return p.rate or min(0.8, max(0.1, (20 / (n * p.mu)) ** 2))
 
     def _scales(self, n, p):
         """Standard deviations on r, on a/max(p, 1 - p), and on V."""
-        rest = math.sqrt(1 - p.rate - p.moment)
-        size = vector_sum(p.bound, p.adjacency)
-        moved = (1, math.sqrt(p.rate)), (size, rest), (p.bound**2, math.sqrt(p.moment))
-        return [size / (n * p.mu * part) for size, part in moved]
+        rate, size = self._rate(n, p), vector_sum(p.bound, p.adjacency)
+        moved = (1, rate), (size, 1 - rate - p.moment), (p.bound**2, p.moment)
+        return [size / (n * p.mu * math.sqrt(share)) for size, share in moved]
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP: mu-Gaussian DP, exactly (Dong, Roth, Su, theorem 2.7)."""
@@ -107,7 +114,7 @@ class Guarded(GaussianObjectivePerturbation):
     mu are public, so the choice costs nothing, and each branch has its own proof. Where objective
     perturbation is chosen, its draws are those of `gaussian_objective_perturbation`.
 
-    guard: 60 was chosen on simulated data, RAND HIE, Fair's survey, breast cancer, digits, MAGIC and the law
+    guard: 60 was chosen on simulated data, RAND HIE, Fair's survey, breast cancer, digits, MAGIC and law
     data, after a guard of 10 d had failed on the last four. It is a compromise. Where a signal is weak,
     objective perturbation loses to the class rate up to n mu of about 150. Where it is strong, it wins from
     15 on. Nothing public tells which.

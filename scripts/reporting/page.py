@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jinja2
 
-from checks import statements, verdicts
+from checks import verdicts
 from plots import style
 from reporting import answers, costs, ledger, packing, readings, sources
 from study import paths
@@ -26,23 +26,6 @@ BAD = (
     *("refutes the claim", "exceeds what is proven"),
 )
 PLAIN = ("nothing is claimed", verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)
-PUBLISHED = (
-    *("dataset", "method", "train_size", "epsilon", "quantity", "published", "ours", "difference"),
-    *(
-        "verdict",
-        "distance",
-        "prediction interval",
-        "readings",
-        "luck",
-        "implied epsilon",
-        "reason",
-    ),
-)
-STATEMENTS = {
-    "claims": ("Claims", "what the source says"),
-    "defects": ("Defects", "what is wrong, as our computation shows it"),
-}
-
 
 HEADINGS = {
     "dataset": "data set",
@@ -76,9 +59,9 @@ def render(gathered, seed, shows):
     cards = sources.cards(gathered, experiments)
     recommended = answers.answers([part.experiment.name for part in gathered if part.smaller])
     if recommended:
-        recommended |= _files(recommended.pop("files"), recommended.pop("figure"))
+        recommended["downloads"] = [(p.name, packing.table(p)) for p in recommended.pop("files")]
     audited = ledger.ledger()
-    _number_figures(recommended, cards, audited, experiments)
+    _number_figures(cards, audited, experiments)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=lambda name: name is None or name.endswith(".j2"),
@@ -95,9 +78,10 @@ def render(gathered, seed, shows):
         shows=json.dumps(shows),
         configuration=shows["configuration"],
         experiments=experiments,
-        partial="; ".join(f"{e['name']}: {e['status']}" for e in partial) + "." if partial else "",
+        partial=bool(partial),
         facts=_facts(gathered),
         rule=verdicts.RULE,
+        outcomes=sources.OUTCOMES,
         answers=recommended,
         smaller=[e for e in experiments if e["smaller"]],
         command=command(shows["configuration"]),
@@ -166,26 +150,13 @@ def _named_table(columns, rows, names):
         yield row
 
 
-def _files(paths_, figure):
-    """The recommendations' files that the page contains."""
-    figure = Path(figure)
-    return {
-        "downloads": [(path.name, packing.table(path)) for path in paths_],
-        "figure": {"data": packing.picture(figure)} if figure.exists() else None,
-    }
-
-
-def _number_figures(recommended, cards, audited, experiments):
+def _number_figures(cards, audited, experiments):
     """Give every figure its number, in the order in which the page shows them."""
     numbers = itertools.count(1)
-    if recommended and recommended["figure"]:
-        recommended["figure"]["number"] = next(numbers)
     for card in cards:
         if card["figure"]:
             card["figure"] |= {"number": next(numbers), "in_card": True}
-    audited["numbers"] = {
-        name: next(numbers) for name in ("figure", "profiles") if audited.get(name)
-    }
+    audited["number"] = next(numbers) if audited["profiles"] else None
     for figure in (figure for experiment in experiments for figure in experiment["figures"]):
         if not figure.get("in_card"):
             figure |= {"number": next(numbers), "in_card": False}
@@ -217,7 +188,7 @@ def _experiment(part, jobs):
         "cells": len(part.cells),
         "replicates": _replicates(experiment),
         "restarts": experiment.values.get("restarts"),
-        "data": [[datasets[e["name"]], *list(e.values())[1:]] for e in data],
+        "data": [list(e.values())[1:] for e in data],
         "methods": [
             (methods[label], label, style.name(method["mechanism"]), _settings(method))
             for label, method in experiment.values.get("methods", {}).items()
@@ -237,23 +208,17 @@ def _experiment(part, jobs):
         ],
         "cell_columns": columns,
         "cell_rows": list(_named_table(columns, rows, names)),
-        "published": _published(experiment, found["published"], names),
+        "names": names,
         "readings": None
         if part.smaller
         else readings.heat_map(experiment, Path(readings.path_of(experiment))),
         "smaller": part.smaller,
         "verdicts": found,
         "statements": [
-            {
-                "section": section,
-                "title": title,
-                "what": what,
-                "rows": _statements(found[section], names),
-            }
-            for section, (title, what) in STATEMENTS.items()
-            if found[section]
+            {"id": row["id"], "decided_by": because(row, names)}
+            for section in ("claims", "defects")
+            for row in found[section]
         ],
-        "counts": {section: sources.counts(rows) for section, rows in found.items()},
         "cpu_seconds": sum(job.cpu for job in jobs if job.experiment == experiment.name),
         "downloads": part.downloads(),
     }
@@ -274,52 +239,10 @@ def _settings(method):
     return ", ".join(said)
 
 
-def _statements(rows, names):
-    return [
-        {column: row.get(column, "") for column in statements.COLUMNS}
-        | {"decided_by": because(row, names)}
-        for row in rows
-    ]
-
-
 def because(row, names):
     """Why a statement has its verdict, as sentences with names in place of keys."""
     text = named(row["decided_by"], names).strip().rstrip(".")
     return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
-def _published(experiment, rows, names):
-    """One table per comparison, without the columns that are empty in it."""
-    tables = []
-    for name, spec in experiment.values.get("published", {}).items():
-        own = [_comparison(row) for row in rows if row["comparison"] == name]
-        columns = [c for c in PUBLISHED if any(row.get(c) for row in own)]
-        tables.append(
-            {
-                "title": spec["title"],
-                "note": spec.get("note", ""),
-                "columns": columns,
-                "rows": list(
-                    _named_table(columns, [[row.get(c, "") for c in columns] for row in own], names)
-                ),
-            }
-        )
-    return tables
-
-
-def _comparison(row):
-    """A row of published.csv for readers: intervals beside their values."""
-
-    def interval(name):
-        ends = [short(row.get(f"{name}_{end}") or "") for end in ("low", "high")]
-        return f"[{ends[0]}, {ends[1]}]" if all(ends) else ""
-
-    return row | {
-        "published": short(row["published"]),
-        "ours": f"{short(row.get('ours') or '')} {interval('ours')}".strip(),
-        "prediction interval": interval("prediction"),
-        "implied epsilon": row.get("implied", ""),
-    }
 
 
 def _facts(gathered):

@@ -103,7 +103,12 @@ PARAMETERS = {
 
 def name(mechanism):
     """A mechanism's name for readers."""
-    return LOOKS[mechanism][0] if mechanism in LOOKS else mechanism.replace("_", " ")
+    if mechanism in LOOKS:
+        return LOOKS[mechanism][0]
+    base = mechanism.removesuffix("_released")
+    if base == mechanism:
+        return mechanism.replace("_", " ")
+    return f"{name(base).partition(',')[0]}, released program"
 
 
 def look(label, colour, marker="", line="-"):

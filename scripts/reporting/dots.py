@@ -2,7 +2,18 @@
 
 import math
 
+MOST = 1000.0  # on a logarithmic axis; what is beyond stands at its end
 STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # of a linear axis
+
+
+def brief(text):
+    """A number in words: with three significant digits, or all before the point; "" for none."""
+    if text in (None, ""):
+        return ""
+    value = float(text)
+    if math.isinf(value):
+        return "none"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def scaled(rows, unit="", log=False):
@@ -13,7 +24,10 @@ def scaled(rows, unit="", log=False):
     values = [v for row in rows for v in (*row["marks"].values(), *(row["bar"] or ()))]
     finite = [v for v in values if math.isfinite(v) and (v > 0 or not log)]
     if log:
-        low, high = math.log10(min(finite, default=0.1)), math.log10(max(finite, default=10.0))
+        low, high = (
+            math.log10(min(finite, default=0.1)),
+            math.log10(min(MOST, max(finite, default=10.0))),
+        )
         low, high = math.floor(low - 0.1), math.ceil(high + 0.1)
         every = -(-(high - low) // 6)
         ticks = [(10.0**k, f"{10.0**k:g}") for k in range(low + 1, high, every)]

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections import Counter
 from pathlib import Path
 
 from dp.mechanisms import MECHANISMS
@@ -40,8 +41,16 @@ VERDICTS = ("exceeds", "refutes", "more than claimed", "", "consistent")
 NUMBERS = {
     "claimed": "epsilon_claimed",
     "proven": "epsilon_proven",
+    "replayed": "epsilon_replay",
     "attacked": "epsilon_audited",
     "exact": "epsilon_pair",
+}
+# What the verdicts of a replay with frozen noise say in a sentence's end.
+REPLAY = {
+    "holds": "replay confirms",
+    "refutes the claim": "replay refutes",
+    "not additive": "no replay, as the noise is not added",
+    "without noise": "no replay, as there is no noise",
 }
 COLUMNS = ("mechanism", "verdict", "replay", "attack", "epsilon", *NUMBERS)
 
@@ -53,13 +62,15 @@ def ledger():
     by_mechanism = {}
     for attack in attacks:
         by_mechanism.setdefault(attack["mechanism"], []).append(attack)
+    worst_first = sorted(by_mechanism.values(), key=lambda group: _order(min(group, key=_order)))
+    picture = dots.scaled([entry(group) for group in worst_first], log=True)
     families = {name: [] for name in FAMILIES}
-    for name, group in by_mechanism.items():
-        families[family(name)].append(group)
+    for row in picture["rows"]:
+        families[row["family"]].append(row)
     files = {path: "every attack at every epsilon, with its reasons"}
     files |= {Path(place()): what for place, what in OTHERS.items()}
     return {
-        "families": [(name, picture(groups)) for name, groups in families.items() if groups],
+        "families": [(name, picture | {"rows": own}) for name, own in families.items() if own],
         "columns": COLUMNS,
         "attacks": [line(attack) for attack in attacks],
         "profiles": packing.picture(profiles) if profiles.exists() else "",
@@ -75,30 +86,25 @@ def family(mechanism):
     return next(found, [*FAMILIES][-2])
 
 
-def picture(groups):
-    """A line per mechanism, the worst first, with the attack that has its worst verdict."""
-    rows = []
-    for group in sorted(groups, key=lambda group: _order(min(group, key=_order))):
-        worst = min(group, key=_order)
-        known = {kind: worst[column] for kind, column in NUMBERS.items() if worst[column] != ""}
-        marks = {kind: float(text) for kind, text in known.items()}
-        ends = [marks[kind] for kind in ("claimed", "proven") if kind in marks]
-        rows.append(
-            {
-                "name": _name(worst, variant(group)),
-                "text": ", ".join(f"{kind} {_short(text)}" for kind, text in known.items()),
-                "verdict": _brief(worst),
-                "replay": worst["replay"].partition(":")[0],
-                "why": why(worst, len(group)),
-                "marks": marks,
-                "bar": (min(ends), max(ends)) if ends else None,
-            }
-        )
-    return dots.scaled(rows, log=True)
-
-
-def _short(text):
-    return "none" if math.isinf(float(text)) else f"{float(text):.3g}"
+def entry(group):
+    """A mechanism's line in the picture: the attack that has its worst verdict."""
+    worst = min(group, key=_order)
+    known = {kind: worst[column] for kind, column in NUMBERS.items() if worst.get(column)}
+    marks = {kind: float(text) for kind, text in known.items()}
+    ends = [marks[kind] for kind in ("claimed", "proven") if kind in marks]
+    replay = worst["replay"].partition(":")[0]
+    said = [f"{kind} {dots.brief(text)}" for kind, text in known.items()]
+    said.append(REPLAY.get(replay, f"replay {replay}"))
+    broken = any(attack.get("low_bits", "").startswith("broken") for attack in group)
+    return {
+        "family": family(worst["mechanism"]),
+        "name": _name(worst, variant(group)),
+        "verdict": _brief(worst),
+        "text": ", ".join(said) + "; broken by low-order bits" * broken,
+        "why": why(worst, len(group)),
+        "marks": marks,
+        "bar": (min(ends), max(ends)) if ends else None,
+    }
 
 
 def _brief(attack):
@@ -106,29 +112,9 @@ def _brief(attack):
 
 
 def summary(by_mechanism):
-    """Sentences about the worst verdict of each mechanism."""
-    worst = [(min(group, key=_order), variant(group)) for group in by_mechanism.values()]
-    said = {
-        "Attacks refute {}: {}.": ("refutes", "exceeds"),
-        "Proofs need more than is claimed of {} that no attack caught: {}.": ("more than claimed",),
-        "Claimed, not proven, and refuted by no attack: {} ({}).": ("claimed, not proven",),
-    }
-    sound = sum(attack["verdict"].startswith("consistent") for attack, _ in worst)
-    found = [f"Of {len(worst)} mechanisms, {sound} keep what they claim under every attack."]
-    for text, words in said.items():
-        names = [_name(a, options) for a, options in worst if a["verdict"].startswith(words)]
-        found += [text.format(len(names), "; ".join(names))] * bool(names)
-    broken = [
-        style.name(name)
-        for name, group in by_mechanism.items()
-        if any(attack.get("low_bits", "").startswith("broken") for attack in group)
-    ]
-    if broken:
-        found.append(
-            f"All draw in floating point, and low-order bits betray {len(broken)}, whatever is "
-            f"proven for real numbers: {'; '.join(broken)}."
-        )
-    return found
+    """How many mechanisms have which verdict, by the worst of each."""
+    counted = Counter(_brief(min(group, key=_order)) for group in by_mechanism.values())
+    return ", ".join(f"{verdict} {count}" for verdict, count in counted.most_common())
 
 
 def variant(attacks):
@@ -157,7 +143,7 @@ def line(attack):
     return [
         *(style.name(attack["mechanism"]), _brief(attack), attack["replay"].partition(":")[0]),
         *(attack["attack"].replace("_", " "), attack["epsilon"]),
-        *(attack[column] for column in NUMBERS.values()),
+        *(attack.get(column, "") for column in NUMBERS.values()),
     ]
 
 

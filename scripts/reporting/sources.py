@@ -4,7 +4,7 @@ import math
 
 from checks import statements, verdicts
 from plots import style
-from reporting import readings
+from reporting import dots, readings
 from study import facts as source_file
 
 LOOKED = " looked at the private rows"  # in reasons, after the names of such steps
@@ -218,8 +218,8 @@ def cell(rows, names):
     known = outcome(values[0]["verdict"])
     said = [f"Printed {printed}."]
     for row in (*values, *spreads):
-        found = _number(row.get("ours"))
-        ends = [_number(row.get(f"prediction_{end}")) for end in ("low", "high")]
+        found = dots.brief(row.get("ours"))
+        ends = [dots.brief(row.get(f"prediction_{end}")) for end in ("low", "high")]
         what = "standard deviation, " * (row in spreads) + names.get(row["method"], row["method"])
         between = f", where a run of the source's size is in {ends[0]} to {ends[1]}" * all(ends)
         reason = f": {row['reason']}" if row.get("reason") else ""
@@ -228,16 +228,9 @@ def cell(rows, names):
 
 
 def _spread(row, spreads, key):
-    text, beside = _number(row.get(key)), [s for s in spreads if s["method"] == row["method"]]
-    other = _number(beside[0].get(key)) if beside and beside[0] is not row else ""
+    text, beside = dots.brief(row.get(key)), [s for s in spreads if s["method"] == row["method"]]
+    other = dots.brief(beside[0].get(key)) if beside and beside[0] is not row else ""
     return f"{text} ± {other}" if text and other else text
-
-
-def _number(text):
-    """A printed number, or ours beside it, with three significant digits, or all before the point."""
-    if text in (None, ""):
-        return ""
-    return f"{float(text):,.0f}" if abs(float(text)) >= 1000 else f"{float(text):.3g}"
 
 
 def _statements(source, experiments):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pandas as pd
 
 from dp.accounting import Guarantee, after_preparation
-from reporting import ledger, readings, sources
+from reporting import dots, ledger, readings, sources
 from study import facts
 from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml
@@ -163,7 +163,7 @@ def test_a_printed_number_stands_above_ours_with_all_that_is_known():
         assert said in found["says"]
     nothing = sources.cell([row | {"ours": "", "verdict": "not run"}], {})
     assert (nothing["ours"], nothing["outcome"]) == ("", "not tested")
-    assert sources._number("5923") == "5,923"
+    assert dots.brief("5923") == "5,923"
 
 
 def test_every_source_is_cited_and_names_a_figure_that_exists():
@@ -179,6 +179,7 @@ def attack(verdict, audited, arguments):
     numbers = {"epsilon": "1", "epsilon_claimed": "1", "epsilon_proven": "1"}
     numbers |= {"epsilon_audited": str(audited), "epsilon_pair": ""}
     words = {"mechanism": "private_selection", "verdict": verdict, "attack": "some"}
+    words |= dict.fromkeys(("replay", "reason", "pair_reason", "adjacency"), "some")
     return words | numbers | {"arguments": arguments}
 
 
@@ -186,9 +187,6 @@ def test_a_refuted_variant_is_named_by_its_options():
     good = attack("consistent with the claim", 0, '{"lam": 0.1, "runs": 30}')
     bad = attack("refutes the claim", 2, '{"lam": 0.1, "runs": 3, "score": "exact"}')
     other = attack("refutes the claim", 3, '{"lam": 0.1, "law": "poisson", "score": "exact"}')
-    *_, text = ledger.summary({"private_selection": [good, bad, other]})
-    name = text.removeprefix("Attacks refute 1: ")
-    assert name.endswith("(only with score: exact).")
+    assert ledger.entry([good, bad, other])["name"].endswith("(only with score: exact)")
     assert ledger.variant([bad, other]) == ""  # nothing else was attacked
-    *_, text = ledger.summary({"private_selection": [bad, other]})
-    assert "only with" not in text
+    assert "only with" not in ledger.entry([bad, other])["name"]

@@ -236,6 +236,16 @@ def log_errors(axes, means):
         axes.set_ylim(bottom=0.5 * means[means > 0].min())
 
 
+def ink(colour):
+    """A colour for text: as dark as white paper needs for a contrast of 4.5 (WCAG 2)."""
+    rgb = np.array(mpl.colors.to_rgb(colour))
+    while True:
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        if 1.05 / (linear @ (0.2126, 0.7152, 0.0722) + 0.05) >= 4.5:
+            return tuple(rgb)
+        rgb = 0.95 * rgb
+
+
 def halo():
     """A white edge around text that lies on points."""
     from matplotlib.patheffects import withStroke

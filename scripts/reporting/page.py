@@ -48,6 +48,8 @@ HEADINGS = {
     "cpu_seconds_max": "most CPU seconds",
     "peak_mb": "peak memory, MB",
 }
+KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # of several words
+UNMISTAKABLE = ("nonprivate", "adassp")  # keys of one word that is no other
 KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns that hold keys
 
 
@@ -99,8 +101,10 @@ def command(configuration):
 
 
 def short(value):
-    """A value for readers: floats with four significant digits, "" for None and NaN."""
+    """A value for readers: floats with four significant digits, keys in words, "" for None and NaN."""
     number = _float(value)
+    if isinstance(value, str) and re.fullmatch(KEY, value):
+        return words(value)
     if number is None or isinstance(value, int) or (isinstance(value, str) and value.isdigit()):
         return "" if value is None else value
     if math.isnan(number):
@@ -131,13 +135,17 @@ def heading(column):
 
 
 def named(text, names):
-    """A sentence in which keys are replaced by names, except keys of one word, which may be plain words."""
-    keys = [key for key in names if "_" in key]
-    if not keys:
-        return str(text)
-    longest_first = sorted(keys, key=len, reverse=True)
-    pattern = rf"(?<![\w/]){'(?:' + '|'.join(map(re.escape, longest_first)) + ')'}(?![\w/])"
-    return re.sub(pattern, lambda found: names[found.group()], str(text))
+    """A sentence in which keys are replaced by names, except keys of one word, which may be plain words.
+
+    names: of keys that are not data sets' own, or that differ from these.
+    """
+
+    def name(found):
+        key = found.group()
+        return names.get(key) or data_name(key)
+
+    text = re.sub(r"\btables/([\w/.]+\w)", lambda path: path[1].replace("/", ", "), str(text))
+    return re.sub(rf"(?<![\w.])(?:{'|'.join(UNMISTAKABLE)}|{KEY})(?!\w|\.\w)", name, text)
 
 
 def _named_table(columns, rows, names):
@@ -190,7 +198,7 @@ def _experiment(part, jobs):
         "restarts": experiment.values.get("restarts"),
         "data": [list(e.values())[1:] for e in data],
         "methods": [
-            (methods[label], label, style.name(method["mechanism"]), _settings(method))
+            (methods[label], style.name(method["mechanism"]), _settings(method))
             for label, method in experiment.values.get("methods", {}).items()
         ],
         "data_kinds": ", ".join(dict.fromkeys(filter(None, kinds))),
@@ -233,7 +241,7 @@ def _replicates(experiment):
 
 def _settings(method):
     """In words, the options, delta and lambda of a method."""
-    said = [f"{words(key)} {value}" for key, value in method["options"].items()]
+    said = [f"{words(key)} {words(value)}" for key, value in method["options"].items()]
     said += [f"delta {method['delta']}"] if method["delta"] else []
     said += [] if method["lambda"] is None else [f"lambda {method['lambda']}"]
     return ", ".join(said)
@@ -259,7 +267,8 @@ def _facts(gathered):
         if len(by_value) == 1:
             facts.append((key, next(iter(by_value))))
         else:
-            facts.append((key, "; ".join(f"{v} ({', '.join(n)})" for v, n in by_value.items())))
+            listed = (f"{v} ({', '.join(map(words, n))})" for v, n in by_value.items())
+            facts.append((key, "; ".join(listed)))
     versions = {}
     for record in records.values():
         for package, version in record.get("packages", {}).items():

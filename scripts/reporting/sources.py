@@ -224,7 +224,12 @@ def cell(rows, names):
         between = f", where a run of the source's size is in {ends[0]} to {ends[1]}" * all(ends)
         reason = f": {row['reason']}" if row.get("reason") else ""
         said.append(f"Ours ({what}): {found or 'none'}{between}; {row['verdict']}{reason}.")
-    return {"printed": printed, "ours": ours, "says": " ".join(said), "outcome": known}
+    return {
+        "printed": printed,
+        "ours": ours,
+        "says": " ".join(said).replace("_", " "),
+        "outcome": known,
+    }
 
 
 def _spread(row, spreads, key):

@@ -109,7 +109,8 @@ def test_text_from_results_cannot_become_markup(experiment):
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0.123456, "0.1235"), (14000, 14000), ("14000", "14000"), ("0.1", "0.1"), (None, ""),
-     (float("nan"), ""), (float("inf"), "inf"), ("", ""), ("ok", "ok"), ("1e-05", "1e-05")],
+     (float("nan"), ""), (float("inf"), "inf"), ("", ""), ("ok", "ok"), ("1e-05", "1e-05"),
+     ("own_rows", "own rows")],
 )  # fmt: skip
 def test_numbers_for_readers(value, text):
     assert short(value) == text
@@ -151,12 +152,24 @@ def test_every_colour_can_be_read():
 
 def test_why_a_statement_has_its_verdict_is_a_sentence_with_names():
     names = {"output_perturbation": "output perturbation", "amp": "AMP", "a_b": "the data"}
-    assert named("output_perturbation on a_b, tables/a_b, an amp", names) == (
-        "output perturbation on the data, tables/a_b, an amp"
+    text = "output_perturbation on a_b, tables/t_1/0, an amp, nonprivate, b_c/b_d, a_b.py"
+    assert named(text, names | {"nonprivate": "none"}) == (
+        "output perturbation on the data, t 1, 0, an amp, none, b c/b d, a_b.py"
     )
     row = {"decided_by": "fails: output_perturbation is above"}
     assert because(row, names) == "Fails: output perturbation is above."
     assert because({"decided_by": ""}, names) == ""
+
+
+def test_no_key_is_shown_where_a_name_should_be(decided):
+    decided.values["smaller"] = []
+    page = page_of(decided)
+    hidden = r"<(script|style|code|pre|head)\b.*?</\1>|<a class=.csv.*?</a>|<[^>]*>"
+    seen = re.sub(hidden, " ", page, flags=re.S)
+    assert "objective perturbation, as printed" in seen
+    assert not re.findall(r"[A-Za-z0-9]+_[A-Za-z0-9_]+", seen)
+    titles = " ".join(re.findall(r'title="([^"]*)"', page))
+    assert "Printed 0.296" in titles and "_" not in titles
 
 
 def test_pictures_become_smaller_and_stay_the_same_to_the_eye(tmp_path):

@@ -35,7 +35,7 @@ def answers(smaller=()):
         "leads": [sentence(group) | {"picture": picture(group)} for group in main.values()],
         "others": [sentence(group) for group in groups if group not in main.values()],
         "smaller": [name.replace("_", " ") for name in small],
-        "questions": [] if small else questions(rows, names),
+        "questions": [] if small or paths.in_study() else questions(rows, names),
         "tables": [_matrix(at, own, names) for at, own in _tables(rows)],
         "needed": _needed(rows, names),
         "files": (path, across),

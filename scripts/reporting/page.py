@@ -10,7 +10,7 @@ import jinja2
 
 from checks import verdicts
 from plots import style
-from reporting import answers, costs, ledger, packing, readings, sources
+from reporting import answers, costs, ledger, packing, readings, road, sources
 from study import paths
 from study.canonical import epsilon
 from study.configuration.experiment import data_name
@@ -85,6 +85,7 @@ def render(gathered, seed, shows):
         rule=verdicts.RULE,
         outcomes=sources.OUTCOMES,
         answers=recommended,
+        road=road.road(),
         smaller=[e for e in experiments if e["smaller"]],
         command=command(shows["configuration"]),
         wanted=" ".join(e["name"] for e in partial),

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import answer
 from plots import style
-from reporting import answers, costs, dots, recommendations
+from reporting import answers, costs, dots, recommendations, road
 from reporting import ledger as ledgers
 from reporting.collect import Gathered
 from reporting.page import badge_class, because, named, render, short
@@ -167,7 +167,7 @@ def test_no_key_is_shown_where_a_name_should_be(decided):
     hidden = r"<(script|style|code|pre|head)\b.*?</\1>|<a class=.csv.*?</a>|<[^>]*>"
     seen = re.sub(hidden, " ", page, flags=re.S)
     assert "objective perturbation, as printed" in seen
-    assert not re.findall(r"[A-Za-z0-9]+_[A-Za-z0-9_]+", seen)
+    assert not re.findall(r"[A-Za-z0-9]+_[A-Za-z0-9_]+(?![\w.])", seen)
     titles = " ".join(re.findall(r'title="([^"]*)"', page))
     assert "Printed 0.296" in titles and "_" not in titles
 
@@ -295,6 +295,35 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
     experiment.values["smaller"] = []
     page = page_of(experiment)
     assert "Toy sizes" not in page and 'title="as stated">' in page
+
+
+def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, monkeypatch):
+    home = project / "home"
+    home.mkdir()
+    (project / "config").rename(home / "config")
+    monkeypatch.setattr(paths, "HOME", home)
+    Path("config/releases").mkdir(parents=True)
+    Path("config/datasets.yaml").write_text(
+        "clinic:\n  source: {csv: clinic.csv}\n  label: back\n  positive: 'yes'\n"
+        "  bounds: {age: [18, 98], visits: [0, 20]}\n"
+    )
+    Path("clinic.csv").write_text("age,visits,back\n")  # the line that says how columns are called
+    asked = (
+        "title: Who comes back\ndata: clinic\nrows: 3000\nunit: one row is one patient\n"
+        "book: clinic.book\nbudget: {epsilon: 2, delta: 2.0e-6}\nepsilon: 1\ndelta: 1.0e-6\n"
+        "method: noise_aware_logistic\nnegative: 'no'\npremise: chosen without these rows\n"
+    )
+    Path("config/releases/back.yaml").write_text(asked)
+    Path("config/releases/lost.yaml").write_text(asked.replace("clinic\n", "nowhere\n", 1))
+    found, lost = road.road()
+    assert found["title"] == "Who comes back", found["says"]
+    assert "3,000 rows, epsilon 1" in found["cost"]
+    (kept,) = re.findall(r"that is left: (\d+)%", " ".join(found["says"]))
+    assert 50 < int(kept) < 101
+    assert lost["says"][0].startswith("No forecast: ") and not Path("clinic.book").exists()
+    page = whole([])
+    assert page.index('id="road"') < page.index('id="answers"')
+    assert "This page must not be published." in page
 
 
 def test_a_partial_report_judges_nothing_itself(decided):

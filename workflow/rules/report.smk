@@ -83,6 +83,7 @@ rule report:
         seed=CONFIG["seed"],
         of=CONFIGURATION,
         facts=[facts(EXPERIMENTS[name]) for name in LISTED if "source" in EXPERIMENTS[name].values],
+        releases=origins.content(sorted(Path("config/releases").glob("*.yaml"))),
         template=origins.content(sorted((paths.HOME / "workflow/report").glob("report.*"))),
         library=lambda wildcards: digest(
             "report.py",

@@ -135,7 +135,7 @@ def picture(group):
         rows.append(
             {
                 "name": row["title"],
-                "text": f"{percent(mean)} lost; not beaten in {count} of {of}",
+                "text": f"{percent(mean)}; {count} of {of}",
                 "bar": bar,
                 "marks": {"all" if count == of else "some": 100 * float(mean)},
             }

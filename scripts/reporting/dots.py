@@ -33,7 +33,7 @@ def scaled(rows, unit="", log=False):
         ticks = [(10.0**k, f"{10.0**k:g}") for k in range(low + 1, high, every)]
     else:
         low, high = 0.0, max([1.0, *finite]) * 1.05
-        step = next((s for s in STEPS if high / s <= 5), STEPS[-1])
+        step = next((s for s in STEPS if high / s <= 4), STEPS[-1])
         ticks = [(k * step, f"{k * step:g}{unit}") for k in range(int(high / step) + 1)]
 
     def place(value):

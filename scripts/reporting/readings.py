@@ -68,7 +68,6 @@ def heat_map(experiment, path):
                 "text": text,
                 "look": LOOKS[row["holds"]],
                 "ours": row["ours"],
-                "why": row["reason"],
             }
     for entry in rows.values():
         entry["cells"] = [entry["cells"].get(name) for name in readings]

@@ -82,7 +82,7 @@ def test_every_link_image_and_id_holds(experiment):
         assert href.startswith("data:") or href[1:] in outline.ids, href
     assert len(outline.images) == 5  # the file of the tuning curve was not made
     for image in outline.images:
-        assert image["src"].startswith("data:image/png;base64,")
+        assert image["src"].startswith("data:image/webp;base64,")
         assert (
             "Mean error with 95 % bands" in image["alt"] and "output perturbation" in image["alt"]
         )
@@ -426,7 +426,7 @@ def test_places_on_an_axis():
     assert dict(found["rows"][0]["marks"]) == {"a": 0.0, "b": 75.0, "c": 100.0}
     assert [text for _, text in found["ticks"]] == ["0.1", "1", "10"]
     found = dots.scaled([{"bar": (0, 40), "marks": {"a": 20}}], unit=" %")
-    assert found["ticks"][1] == (23.81, "10 %") and found["rows"][0]["bar"] == (0.0, 95.24)
+    assert found["ticks"][1] == (47.62, "20 %") and found["rows"][0]["bar"] == (0.0, 95.24)
 
 
 def test_in_a_browser(experiment, browser, tmp_path):
@@ -450,7 +450,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
         assert images and all(images)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert page.evaluate("document.querySelectorAll('.gaps tbody tr').length") == 1
-        assert page.evaluate("document.querySelector('a.save').href").startswith("data:image/png")
+        assert page.evaluate("document.querySelector('a.save').href").startswith("data:image/webp")
 
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390

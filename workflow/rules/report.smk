@@ -76,7 +76,7 @@ rule report:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(200),
+        mem_mb=memory(350),
         runtime=minutes(5),
     params:
         stand_ins=all_stand_ins(),

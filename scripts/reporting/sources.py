@@ -7,6 +7,7 @@ from plots import style
 from reporting import dots, readings
 from study import facts as source_file
 
+SCALED = ("published", "ours", "prediction_low", "prediction_high")  # of published.csv
 LOOKED = " looked at the private rows"  # in reasons, after the names of such steps
 SECTIONS = ("claims", "defects")
 # Outcome: (its mark in a table, its look, what it says).
@@ -146,7 +147,7 @@ def privacy(parts):
                 worst[names[method]] = max(before, found, key=lambda pair: pair[0] / pair[1])
     held = [name for name, (proven, claimed) in worst.items() if proven <= claimed * (1 + 1e-9)]
     more = [
-        f"{name} (claimed {claimed:.3g}, proven {'none' if math.isinf(proven) else f'{proven:.3g}'})"
+        f"{name} (claimed {dots.brief(claimed)}, proven {dots.brief(proven)})"
         for name, (proven, claimed) in worst.items()
         if name not in held
     ]
@@ -186,7 +187,8 @@ def _tables(part, shown, source):
             )
             columns[column] = None
             line = ", ".join(part for part in line if part != "rows")
-            grid.setdefault(line, {})[column] = cell(rows, shown["names"])
+            percent = spec.get("quantity") == "accuracy_percent"
+            grid.setdefault(line, {})[column] = cell(rows, shown["names"], 100 if percent else 1)
         found.append(
             {
                 "title": spec["title"],
@@ -207,11 +209,16 @@ def _columns(source, path):
     return table.get("columns", ()) if isinstance(table, dict) else ()
 
 
-def cell(rows, names):
+def cell(rows, names, scale=1):
     """One printed number beside ours: what is seen, its outcome, and all that is known of it.
 
     rows: those of published.csv for it, the first that it counts for, with the spread beside it.
+    scale: 100 if per cent are printed, of which published.csv has shares.
     """
+    rows = [
+        row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}
+        for row in rows
+    ]
     spreads = [row for row in rows if "standard deviation" in row["quantity"]]
     values = [row for row in rows if row not in spreads] or spreads
     printed, ours = (_spread(values[0], spreads, key) for key in ("published", "ours"))

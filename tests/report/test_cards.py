@@ -161,6 +161,7 @@ def test_a_printed_number_stands_above_ours_with_all_that_is_known():
     assert found["outcome"] == "under a reading"  # of the first method, for which it counts
     for said in ("the method): 0.0654", "0.06 to 0.07; reproduced if epsilon: 0.02", "(n): 0.3"):
         assert said in found["says"]
+    assert sources.cell([row], {}, scale=100)["printed"] == "29.6"
     nothing = sources.cell([row | {"ours": "", "verdict": "not run"}], {})
     assert (nothing["ours"], nothing["outcome"]) == ("", "not tested")
     assert dots.brief("5923") == "5,923"

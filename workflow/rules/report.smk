@@ -76,7 +76,7 @@ rule report:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(200),
+        mem_mb=memory(350),
         runtime=minutes(5),
     params:
         stand_ins=all_stand_ins(),
@@ -85,6 +85,7 @@ rule report:
         stale=lambda wildcards: stale.digests(),
         of=CONFIGURATION,
         facts=[facts(EXPERIMENTS[name]) for name in LISTED if "source" in EXPERIMENTS[name].values],
+        releases=origins.content(sorted(Path("config/releases").glob("*.yaml"))),
         template=origins.content(sorted((paths.HOME / "workflow/report").glob("report.*"))),
         library=lambda wildcards: digest(
             "report.py",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from checks import grids
 from dp.mechanisms import MECHANISMS
 from study import lambdas
-from study.configuration import kinds, needs, options, verdict_inputs
+from study.configuration import inputs, kinds, needs, options, verdict_inputs
 from study.configuration.code import modules_of, of_entry
 from study.data import origins
 from study.dependencies import digest
@@ -159,10 +159,16 @@ def _code(experiment, methods, entries):
             of = experiment.values[section][named].get("analysis")
             if of in experiment.analyses:
                 found.add(of_entry(experiment, "analyses", of, "analyse.py"))
+        if "tune" in experiment.values and (entry.get("table") or _reads_tuning(entry)):
+            found.add(digest("tune.py"))
         mechanism = entry.get("options", {}).get("mechanism")
         if mechanism in MECHANISMS:
             found.add(digest("run.py", MECHANISMS.module(mechanism)))
     return sorted(found)
+
+
+def _reads_tuning(entry):
+    return "kind" in entry and kinds.CHECKS[entry["kind"]].inputs is inputs.TUNING
 
 
 def _digest(value):

@@ -6,6 +6,7 @@ of their bytes; and one line per run, with all of its processor seconds.
 """
 
 import hashlib
+import textwrap
 from collections import Counter
 from pathlib import Path
 
@@ -242,7 +243,8 @@ def in_document(text):
         counted = [row for row in rows if row["section"] in ("published", "claims", "defects")]
         hours = sum(float(row["seconds"]) for row in rows if row["section"] == "run") / 3600
         text = [sentence(counted)] * bool(counted) + answers(rows)
-        said.append(f"- `{path.stem}`, {hours:.2g} processor hours: {' '.join(text)}")
+        line = f"- `{path.stem}`, {hours:.2g} processor hours: {' '.join(text)}"
+        said.append(textwrap.fill(line, 120, subsequent_indent="  ", break_long_words=False))
     return "\n".join([before + MARKS[0], *said, MARKS[1] + after])
 
 

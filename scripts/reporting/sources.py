@@ -44,7 +44,7 @@ def cards(gathered, experiments, stale=()):
                 "name": source.key.replace("_", " ").title(),
                 "experiments": [(shown["name"], shown["title"]) for _, shown in own],
                 "open": bool(own),
-                "recorded": record.beside({e["name"]: e["verdicts"] for _, e in own}, stale),
+                "recorded": record.beside(key, {e["name"]: e["verdicts"] for _, e in own}, stale),
                 "rows": rows,
                 "summary": counts(rows),
                 "outcomes": OUTCOMES,

@@ -7,7 +7,10 @@ import pytest
 from checks.stamps import STAMPS, Stamper
 from project import ROOT
 from reporting import record, stale
+from reporting.recommendations import ACROSS, COLUMNS
+from study import paths
 from study.configuration.experiment import Experiment
+from study.jobs.files import write_csv
 
 
 def line(**given):
@@ -43,8 +46,9 @@ NOW = {
 
 
 def test_only_what_a_run_does_not_decide_is_shown_from_the_record(monkeypatch):
-    monkeypatch.setattr(record, "read", lambda: RECORD)
-    shown = record.beside({"e": NOW}, ["old"])
+    other = line(experiment="f", section="claims", id="z", verdict="reproduced")
+    monkeypatch.setattr(record, "read", lambda name=None: [other] if name == "f_2020" else RECORD)
+    shown = record.beside("e_2020", {"e": NOW}, ["old"])
     assert [row["id"] for row in shown["rows"]] == ["b", "t tables/t/0", "u tables/t/0"]
     assert [row["stale"] for row in shown["rows"]] == ["", record.WHY["code"], ""]
     # the printed number counts once, for the first method beside it
@@ -53,7 +57,10 @@ def test_only_what_a_run_does_not_decide_is_shown_from_the_record(monkeypatch):
         "and defects, 1 as stated, 1 under a reading. 1 lines are stale: the code of its cells has "
         "changed."
     )
-    assert record.beside({"e": {"claims": [{"id": "a", "verdict": "reproduced"}]}}, []) is None
+    done = {"e": {"claims": [{"id": "a", "verdict": "reproduced"}]}}
+    assert record.beside("e_2020", done, []) is None
+    # of an experiment that this run does not have, all is shown
+    assert [row["id"] for row in record.beside("f_2020", done, [])["rows"]] == ["z"]
 
 
 def test_the_method_that_loses_least_is_named_per_experiment_and_regime():
@@ -68,6 +75,30 @@ def test_the_method_that_loses_least_is_named_per_experiment_and_regime():
     (said,) = record.answers(rows, ["old"])
     assert "n loses the least share of the gain lost, 11 data sets, 1.0 %" in said
     assert "not beaten in 4 of 4" in said and record.WHY["judge"] in said
+
+
+def test_recommendations_are_those_of_the_results(monkeypatch, tmp_path):
+    monkeypatch.setenv(paths.VARIABLE, str(tmp_path))
+    at = {"regime": "nothing tuned", "adjacency": "replace-one", "experiment": "e", "dataset": "d"}
+    rows = [
+        at
+        | {"method": "m", "standing": "not beaten", "kept": 0.9, "kept_low": 0.8, "kept_high": 1},
+        at | {"method": "n", "standing": "beaten", "kept": 0.5, "kept_low": 0.4, "kept_high": 0.6},
+    ]
+    across = at | {"method": "m", "shared_data_sets": 11, "shared_questions": 4}
+    across |= {"shared_not_beaten": 3, "shared_regret": 0.01, "shared_regret_low": 0}
+    for place, columns, found in (
+        (paths.RECOMMENDATIONS(), COLUMNS, rows),
+        (paths.ACROSS(), ACROSS, [across, across | {"experiment": "f"}]),
+    ):
+        write_csv(place, columns, ([row.get(column) for column in columns] for row in found))
+    best, regret = record._recommended("e")
+    assert [best[key] for key in ("method", "ours", "low", "high", "verdict")] == [
+        *("m", "0.9", "0.8", "1", "not beaten")
+    ]
+    assert [regret[key] for key in ("method", "ours", "low", "verdict")] == [
+        *("m", "0.01", "0", "not beaten in 3 of 4")
+    ]
 
 
 def test_readme_says_what_is_recorded_and_the_record_is_small(monkeypatch):

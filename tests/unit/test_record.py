@@ -4,11 +4,12 @@ import copy
 
 import pytest
 
+from checks import by_source
 from checks.stamps import STAMPS, Stamper
 from project import ROOT
 from reporting import record, stale
 from reporting.recommendations import ACROSS, COLUMNS
-from study import paths
+from study import facts, paths
 from study.configuration.experiment import Experiment
 from study.jobs.files import write_csv
 
@@ -43,6 +44,26 @@ NOW = {
         {"comparison": "u", "published_at": "tables/t/0", "verdict": "not tested", **NUMBER},
     ],
 }
+
+
+def test_the_table_by_source_has_all_that_it_says_in_its_order(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    source = facts.read("patton_linear")
+    claim = {"id": "p-2", "verdict": "reproduced", "decided_by": "0.1 < 0.2"}
+    claim |= {"number": "0.1", "threshold": "0.2"}
+    value = NOW["published"][0] | {"published": "0.9", "ours": "0.8", "reason": "differs"}
+    value |= {"prediction_low": "0.7", "prediction_high": "0.85"}
+    table = list(by_source.rows(source, {"patton": {"claims": [claim], "published": [value]}}))
+    stated = [entry["id"] for section in ("claims", "defects") for entry in source.values[section]]
+    assert [row["id"] for row in table] == [*stated, "t tables/t/0"]
+    found = {row["id"]: row for row in table}
+    assert [found["p-2"][key] for key in ("experiment", "ours", "stated", "because")] == [
+        *("patton", "0.1", "0.2", "0.1 < 0.2")
+    ]
+    assert found["p-1"]["verdict"] == "not tested" and found["p-1"]["says"]
+    assert [found["t tables/t/0"][key] for key in by_source.NUMBERS] == [
+        *("0.9", "0.8", "0.7", "0.85", "not run")
+    ]
 
 
 def test_only_what_a_run_does_not_decide_is_shown_from_the_record(monkeypatch):

@@ -18,6 +18,7 @@ from study.jobs.files import read_csv, read_json, write_csv
 
 FOLDER = paths.HOME / "config/record"
 STAMPS = ("settings", "code", "judge", "data")
+SECTIONS = ("published", "claims", "defects")
 MADE = ("commit", "date", "machine", "configfile")
 COLUMNS = (*by_source.KEY, *by_source.NUMBERS, "seconds", "bytes", *STAMPS, *MADE)
 OPEN = (
@@ -100,7 +101,7 @@ def _decided(experiment):
         return []
     found = {
         section: read_csv(path)
-        for section in ("published", "claims", "defects")
+        for section in SECTIONS
         if Path(path := paths.VERDICTS(experiment=experiment.name, section=section)).exists()
     }
     rows = by_source.rows(facts.read(experiment.source), {experiment.name: found})
@@ -174,8 +175,9 @@ def why_stale(row, stale):
     return ", and ".join(text for stamp, text in WHY.items() if row[stamp] in stale)
 
 
-def beside(decided, stale):
-    """What was recorded of the values and statements that this run does not decide; None if nothing was.
+def beside(source, decided, stale):
+    """What was recorded of a source's values and statements that this run does not decide; None if nothing
+    was.
 
     decided: experiment -> section -> rows of its verdicts. stale: as for `why_stale`.
     """
@@ -186,11 +188,13 @@ def beside(decided, stale):
         for row in rows
         if row["verdict"] in OPEN
     }
-    found = [
+    found = [row for row in read() if tuple(row[key] for key in by_source.KEY) in undecided]
+    found += [
         row
-        for row in read()
-        if tuple(row[key] for key in by_source.KEY) in undecided and row["verdict"] not in OPEN
+        for row in read(source)
+        if row["experiment"] not in decided and row["section"] in SECTIONS
     ]
+    found = [row for row in found if row["verdict"] not in OPEN]
     if not found:
         return None
     return {
@@ -240,7 +244,7 @@ def in_document(text):
     said = []
     for path in files():
         rows = read(path.stem)
-        counted = [row for row in rows if row["section"] in ("published", "claims", "defects")]
+        counted = [row for row in rows if row["section"] in SECTIONS]
         hours = sum(float(row["seconds"]) for row in rows if row["section"] == "run") / 3600
         text = [sentence(counted)] * bool(counted) + answers(rows)
         line = f"- `{path.stem}`, {hours:.2g} processor hours: {' '.join(text)}"
@@ -252,7 +256,7 @@ def once(rows):
     """Recorded statements and printed numbers, each once."""
     found = {}
     for row in rows:
-        if row["section"] in ("published", "claims", "defects"):
+        if row["section"] in SECTIONS:
             printed = row["id"].partition(" ")[2] or row["id"]
             found.setdefault((printed, "standard deviation" in row["quantity"]), row)
     return list(found.values())

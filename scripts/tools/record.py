@@ -18,7 +18,7 @@ from pathlib import Path
 import home  # first: what follows is in scripts/
 
 from reporting import record, stale
-from reporting.plan import planned
+from reporting.plan import configuration, planned
 from study import paths
 from study.configuration.config import ConfigError
 from study.jobs import script
@@ -44,14 +44,15 @@ def write(arguments):
     if not arguments.targets:
         raise ValueError("name the experiments that have run")
     configfile = " ".join(arguments.configfile)
-    pending = [
-        job.file
-        for job in planned(arguments.configfile, arguments.targets, home.START)
-        if job.pending
-    ]
+    _, experiments, _ = stale.loaded(configfile)
+    configuration(arguments.configfile)  # from here on, its folder of results
+    targets = [*arguments.targets]
+    if any(experiments[name].values.get("recommends") for name in targets if name in experiments):
+        targets.append(paths.RECOMMENDATIONS())
+    jobs = planned(arguments.configfile, targets, home.START)
+    pending = [job.file for job in jobs if job.pending]
     if pending:
         raise ValueError(f"{len(pending)} jobs are still to run, such as {pending[0]}")
-    _, experiments, _ = stale.loaded(configfile)
     known = stale.stampers(configfile, arguments.targets)
     for name in arguments.targets:
         rows = [

@@ -4,10 +4,14 @@ import copy
 
 import pytest
 
+from checks import by_source
 from checks.stamps import STAMPS, Stamper
 from project import ROOT
 from reporting import record, stale
+from reporting.recommendations import ACROSS, COLUMNS
+from study import facts, paths
 from study.configuration.experiment import Experiment
+from study.jobs.files import write_csv
 
 
 def line(**given):
@@ -42,9 +46,30 @@ NOW = {
 }
 
 
+def test_the_table_by_source_has_all_that_it_says_in_its_order(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    source = facts.read("patton_linear")
+    claim = {"id": "p-2", "verdict": "reproduced", "decided_by": "0.1 < 0.2"}
+    claim |= {"number": "0.1", "threshold": "0.2"}
+    value = NOW["published"][0] | {"published": "0.9", "ours": "0.8", "reason": "differs"}
+    value |= {"prediction_low": "0.7", "prediction_high": "0.85"}
+    table = list(by_source.rows(source, {"patton": {"claims": [claim], "published": [value]}}))
+    stated = [entry["id"] for section in ("claims", "defects") for entry in source.values[section]]
+    assert [row["id"] for row in table] == [*stated, "t tables/t/0"]
+    found = {row["id"]: row for row in table}
+    assert [found["p-2"][key] for key in ("experiment", "ours", "stated", "because")] == [
+        *("patton", "0.1", "0.2", "0.1 < 0.2")
+    ]
+    assert found["p-1"]["verdict"] == "not tested" and found["p-1"]["says"]
+    assert [found["t tables/t/0"][key] for key in by_source.NUMBERS] == [
+        *("0.9", "0.8", "0.7", "0.85", "not run")
+    ]
+
+
 def test_only_what_a_run_does_not_decide_is_shown_from_the_record(monkeypatch):
-    monkeypatch.setattr(record, "read", lambda: RECORD)
-    shown = record.beside({"e": NOW}, ["old"])
+    other = line(experiment="f", section="claims", id="z", verdict="reproduced")
+    monkeypatch.setattr(record, "read", lambda name=None: [other] if name == "f_2020" else RECORD)
+    shown = record.beside("e_2020", {"e": NOW}, ["old"])
     assert [row["id"] for row in shown["rows"]] == ["b", "t tables/t/0", "u tables/t/0"]
     assert [row["stale"] for row in shown["rows"]] == ["", record.WHY["code"], ""]
     # the printed number counts once, for the first method beside it
@@ -53,7 +78,10 @@ def test_only_what_a_run_does_not_decide_is_shown_from_the_record(monkeypatch):
         "and defects, 1 as stated, 1 under a reading. 1 lines are stale: the code of its cells has "
         "changed."
     )
-    assert record.beside({"e": {"claims": [{"id": "a", "verdict": "reproduced"}]}}, []) is None
+    done = {"e": {"claims": [{"id": "a", "verdict": "reproduced"}]}}
+    assert record.beside("e_2020", done, []) is None
+    # of an experiment that this run does not have, all is shown
+    assert [row["id"] for row in record.beside("f_2020", done, [])["rows"]] == ["z"]
 
 
 def test_the_method_that_loses_least_is_named_per_experiment_and_regime():
@@ -68,6 +96,30 @@ def test_the_method_that_loses_least_is_named_per_experiment_and_regime():
     (said,) = record.answers(rows, ["old"])
     assert "n loses the least share of the gain lost, 11 data sets, 1.0 %" in said
     assert "not beaten in 4 of 4" in said and record.WHY["judge"] in said
+
+
+def test_recommendations_are_those_of_the_results(monkeypatch, tmp_path):
+    monkeypatch.setenv(paths.VARIABLE, str(tmp_path))
+    at = {"regime": "nothing tuned", "adjacency": "replace-one", "experiment": "e", "dataset": "d"}
+    rows = [
+        at
+        | {"method": "m", "standing": "not beaten", "kept": 0.9, "kept_low": 0.8, "kept_high": 1},
+        at | {"method": "n", "standing": "beaten", "kept": 0.5, "kept_low": 0.4, "kept_high": 0.6},
+    ]
+    across = at | {"method": "m", "shared_data_sets": 11, "shared_questions": 4}
+    across |= {"shared_not_beaten": 3, "shared_regret": 0.01, "shared_regret_low": 0}
+    for place, columns, found in (
+        (paths.RECOMMENDATIONS(), COLUMNS, rows),
+        (paths.ACROSS(), ACROSS, [across, across | {"experiment": "f"}]),
+    ):
+        write_csv(place, columns, ([row.get(column) for column in columns] for row in found))
+    best, regret = record._recommended("e")
+    assert [best[key] for key in ("method", "ours", "low", "high", "verdict")] == [
+        *("m", "0.9", "0.8", "1", "not beaten")
+    ]
+    assert [regret[key] for key in ("method", "ours", "low", "verdict")] == [
+        *("m", "0.01", "0", "not beaten in 3 of 4")
+    ]
 
 
 def test_readme_says_what_is_recorded_and_the_record_is_small(monkeypatch):

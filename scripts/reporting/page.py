@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import re
-from pathlib import Path
 
 import jinja2
 
@@ -218,9 +217,7 @@ def _experiment(part, jobs):
         "cell_columns": columns,
         "cell_rows": list(_named_table(columns, rows, names)),
         "names": names,
-        "readings": None
-        if part.smaller
-        else readings.heat_map(experiment, Path(readings.path_of(experiment))),
+        "readings": None if part.smaller else readings.shown(experiment),
         "smaller": part.smaller,
         "verdicts": found,
         "statements": [

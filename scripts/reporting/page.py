@@ -61,6 +61,7 @@ def render(gathered, seed, shows):
     recommended = answers.answers([part.experiment.name for part in gathered if part.smaller])
     if recommended:
         recommended["downloads"] = [(p.name, packing.table(p)) for p in recommended.pop("files")]
+    own = recommended["questions"] if recommended else []
     audited = ledger.ledger()
     _number_figures(cards, audited, experiments)
     environment = jinja2.Environment(
@@ -85,6 +86,7 @@ def render(gathered, seed, shows):
         outcomes=sources.OUTCOMES,
         answers=recommended,
         road=road.road(),
+        questions=answers.shipped() if paths.in_study() else own,
         smaller=[e for e in experiments if e["smaller"]],
         command=command(shows["configuration"]),
         wanted=" ".join(e["name"] for e in partial),

@@ -7,7 +7,7 @@ from reporting import dots
 from reporting.recommendations import NOT_BEATEN, UNTUNED, VOID
 from study import paths
 from study.canonical import epsilon
-from study.configuration.experiment import data_name, data_path
+from study.configuration.experiment import data_name
 from study.jobs.files import read_csv, read_json
 
 NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
@@ -35,7 +35,7 @@ def answers(smaller=()):
         "leads": [sentence(group) | {"picture": picture(group)} for group in main.values()],
         "others": [sentence(group) for group in groups if group not in main.values()],
         "smaller": [name.replace("_", " ") for name in small],
-        "questions": [] if small or paths.in_study() else questions(rows, names),
+        "questions": [] if small else questions(rows, Path(paths.results("data"))),
         "tables": [_matrix(at, own, names) for at, own in _tables(rows)],
         "needed": _needed(rows, names),
         "files": (path, across),
@@ -56,21 +56,29 @@ def percent(text):
     return "" if text == "" else f"{100 * float(text):.1f}\u00a0%"
 
 
-def questions(rows, names):
+def shipped():
+    """`questions` of the data sets that come with the workflow, if it has run in its own folder. A study
+    chooses by these: a choice by its own rows is not paid for."""
+    path = paths.HOME / "results/recommendations.csv"
+    return questions(read_csv(path), path.parent / "data") if path.exists() else []
+
+
+def questions(rows, folder):
     """What the form chooses from: every question of competing methods with nothing tuned.
 
-    The choice itself is made in the page alone (workflow/report/report.form.js).
+    The choice itself is made in the page alone (workflow/report/report.form.js). folder: of prepared data.
     """
     found = {}
     for row in rows:
         if row["regime"] == UNTUNED and not row["why"]:
             keys = ("task", "adjacency", "experiment", "dataset", "train_size", "epsilon")
             found.setdefault(tuple(row[key] for key in keys), []).append(row)
-    columns = {name: len(read_json(data_path(name, "json"))["columns"]) for name in names}
+    facts = {at[3]: read_json(folder / f"{at[3]}.json") for at in found}
     return [
         {
-            **{"task": task, "adjacency": adjacency, "data": names[dataset]},
-            **{"rows": int(size), "columns": columns[dataset], "epsilon": float(e)},
+            **{"task": task, "adjacency": adjacency, "epsilon": float(e), "rows": int(size)},
+            "data": facts[dataset].get("title") or dataset.replace("_", " "),
+            "columns": len(facts[dataset]["columns"]),
             "methods": [[_plain(row[key]) for key in KNOWN] for row in own],
         }
         for (task, adjacency, _, dataset, size, e), own in found.items()

@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import re
-from pathlib import Path
 
 import jinja2
 
@@ -63,6 +62,7 @@ def render(gathered, seed, shows, stale=()):
     recommended = answers.answers([part.experiment.name for part in gathered if part.smaller])
     if recommended:
         recommended["downloads"] = [(p.name, packing.table(p)) for p in recommended.pop("files")]
+    own = recommended["questions"] if recommended else []
     audited = ledger.ledger()
     _number_figures(cards, audited, experiments)
     environment = jinja2.Environment(
@@ -88,6 +88,7 @@ def render(gathered, seed, shows, stale=()):
         answers=recommended,
         recorded=recorded(stale),
         road=road.road(),
+        questions=answers.shipped() if paths.in_study() else own,
         smaller=[e for e in experiments if e["smaller"]],
         command=command(shows["configuration"]),
         wanted=" ".join(e["name"] for e in partial),
@@ -220,9 +221,7 @@ def _experiment(part, jobs):
         "cell_columns": columns,
         "cell_rows": list(_named_table(columns, rows, names)),
         "names": names,
-        "readings": None
-        if part.smaller
-        else readings.heat_map(experiment, Path(readings.path_of(experiment))),
+        "readings": None if part.smaller else readings.shown(experiment),
         "smaller": part.smaller,
         "verdicts": found,
         "statements": [

@@ -1,19 +1,10 @@
-"""What the report says about readings: a map of printed values and claims against them."""
+"""What the report says about readings of a source: how much holds under each of them."""
 
-from checks import verdicts
+from pathlib import Path
+
 from study import paths
 from study.jobs.files import read_csv
 
-# A cell's name in the map, and how it looks.
-NAMES = {
-    verdicts.EQUAL: "equal",
-    verdicts.INSIDE: "inside",
-    verdicts.CLOSE: "close",
-    verdicts.OFF: "off",
-    "yes": "holds",
-    "no": "fails",
-}
-LOOKS = {"yes": "good", "no": "bad", "": "mild"}
 # What a source printed and claimed, counted apart.
 MEANS, SPREADS, SETTINGS, CLAIMS = "means", "standard deviations", "settings", "claims"
 KINDS = (MEANS, SPREADS, SETTINGS, CLAIMS)
@@ -50,37 +41,20 @@ def again(experiment):
     ]
 
 
-def heat_map(experiment, path):
-    """{columns, open, rows} of readings.csv: a row per printed value and claim, a column per reading. None
-    without the file. A cell is empty if the reading does not change the value."""
+def shown(experiment):
+    """{open, kinds, joint}: what an experiment's source leaves open, and how much holds under each reading
+    at once. None without readings.csv."""
+    path = Path(paths.READINGS(experiment=experiment.folder))
     if not path.exists():
         return None
-    found = read_csv(path)
-    readings = dict.fromkeys(row["reading"] for row in found)
-    rows = {}
-    for row in found:
-        key = (row["section"], row["id"])
-        entry = rows.setdefault(key, {"what": _what(row), "printed": row["published"], "cells": {}})
-        if row["concerned"] == "yes":
-            text = NAMES.get(row["distance"] or row["holds"], "open")
-            text += ", open" * bool(row["distance"] and not row["holds"])
-            entry["cells"][row["reading"]] = {
-                "text": text,
-                "look": LOOKS[row["holds"]],
-                "ours": row["ours"],
-            }
-    for entry in rows.values():
-        entry["cells"] = [entry["cells"].get(name) for name in readings]
     sections = experiment.values.get("readings", {})
     return {
-        "columns": [name.replace("_", " ") for name in readings],
         "open": [
             (name.replace("_", " "), entry["open"], entry["main"].replace("_", " "))
             for name, entry in sections.items()
         ],
-        "rows": list(rows.values()),
         "kinds": KINDS,
-        "joint": joint(found, again(experiment)),
+        "joint": joint(read_csv(path), again(experiment)),
     }
 
 
@@ -101,16 +75,3 @@ def joint(rows, again=()):
         cells = {kind: f"{sum(each)} of {len(each)}" for kind, each in held.items()}
         found.append((reading.replace("_", " "), cells))
     return found
-
-
-def _what(row):
-    if row["section"] == "claims":
-        return row["id"]
-    method = f", {row['method']}" if row["method"] else ""
-    spread = ", standard deviation" if row["id"].endswith("/sd") else ""
-    place = ", ".join(row["published_at"].split("/")[1:])
-    return f"{place}{method}{spread}".replace("_", " ")
-
-
-def path_of(experiment):
-    return paths.READINGS(experiment=experiment.folder)

@@ -31,5 +31,5 @@ def _release(name):
         "title": request.title or found["title"],
         "method": request.method.replace("_", " "),
         "cost": f"{request.rows:,} rows, epsilon {request.epsilon:g}, delta {request.delta:g}",
-        "says": [accuracy, kept, study.said()],
+        "says": [accuracy.replace("_", " "), kept, study.said()],
     }

@@ -8,9 +8,10 @@ import pandas as pd
 
 from dp.accounting import Guarantee, after_preparation
 from reporting import dots, ledger, readings, sources
-from study import facts
+from study import facts, paths
 from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml
+from study.jobs.files import write_csv
 
 
 def test_a_bar_has_every_row_once():
@@ -191,3 +192,16 @@ def test_a_refuted_variant_is_named_by_its_options():
     assert ledger.entry([good, bad, other])["name"].endswith("(only with score: exact)")
     assert ledger.variant([bad, other]) == ""  # nothing else was attacked
     assert "only with" not in ledger.entry([bad, other])["name"]
+
+
+def test_readings_without_a_file_are_not_shown(project):
+    experiment = SimpleNamespace(folder="e", values={"published": {}})
+    assert readings.shown(experiment) is None
+    row = dict.fromkeys(("section", "reading", "id", "concerned", "holds"), "")
+    row |= {"section": "claims", "reading": "as_stated", "id": "c", "concerned": "yes"}
+    write_csv(paths.READINGS(experiment="e"), list(row), [list((row | {"holds": "yes"}).values())])
+    experiment.values["readings"] = {"row_order": {"open": "which first?", "main": "as_drawn"}}
+    found = readings.shown(experiment)
+    assert found["open"] == [("row order", "which first?", "as drawn")]
+    ((reading, cells),) = found["joint"]
+    assert reading == "as stated" and cells["claims"] == "1 of 1"

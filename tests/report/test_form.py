@@ -10,7 +10,7 @@ import pytest
 from chromium import Chromium
 
 from conftest import answer
-from reporting import recommendations
+from reporting import answers, recommendations
 from reporting.collect import Gathered
 from reporting.page import render
 from study import paths
@@ -131,10 +131,21 @@ def test_several_data_sets_vote(opened):
     assert (round(b["low"], 6), round(b["high"], 6)) == (0.38, 0.82)
 
 
-def _questions():
-    from reporting.answers import answers
+def test_a_study_chooses_by_shipped_data_alone(project, monkeypatch):
+    write_recommendations(RECORDED)
+    assert len(_questions()) == len(RECORDED) and answers.shipped() == _questions()
+    monkeypatch.setattr(paths, "HOME", project / "checkout")
+    page = render([], seed=1, shows={"configuration": "", "experiments": {}})
+    assert 'id="choose"' not in page  # its own results are there, and those of the checkout are not
+    (project / "results").rename(project / "checkout_results")
+    (project / "checkout").mkdir()
+    (project / "checkout_results").rename(project / "checkout/results")
+    page = render([], seed=1, shows={"configuration": "", "experiments": {}})
+    assert page.index('id="road"') < page.index('id="choose"') < page.index('id="answers"')
 
-    return answers()["questions"]
+
+def _questions():
+    return answers.answers()["questions"]
 
 
 AXE = (

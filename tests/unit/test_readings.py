@@ -356,28 +356,3 @@ def test_the_reading_that_explains_most_is_named():
     ]
     found = confronted.most_telling_first(rows)
     assert [r["reading"] for r in found if r["id"] == "a"] == ["best", "first"]
-
-
-def test_the_reports_map(tmp_path):
-    from reporting.readings import heat_map
-
-    row = dict.fromkeys(confronted.COLUMNS, "")
-    row |= {"section": "published", "published_at": "tables/t/0", "method": "m", "published": "0.2"}
-    row |= {"holds": "no"}
-    claim = dict.fromkeys(confronted.COLUMNS, "") | {"section": "claims", "id": "c"}
-    rows = [
-        row | {"id": "t/0", "reading": "as stated", "concerned": "yes", "distance": "off"},
-        row | {"id": "t/0", "reading": "x: y", "concerned": "no", "distance": "off"},
-        claim | {"reading": "as stated", "concerned": "yes", "holds": "no"},
-        claim | {"reading": "x: y", "concerned": "yes", "holds": ""},
-    ]
-    pd.DataFrame(rows).to_csv(tmp_path / "readings.csv", index=False)
-    left_open = {"x": {"open": "?", "main": "z"}}
-    shown = heat_map(
-        Experiment("e", {"readings": left_open, "published": {}}), tmp_path / "readings.csv"
-    )
-    assert shown["columns"] == ["as stated", "x: y"] and shown["open"] == [("x", "?", "z")]
-    value, stated = shown["rows"]
-    assert value["what"] == "t, 0, m" and value["cells"][0]["text"] == "off"
-    assert value["cells"][1] is None  # the reading does not change it
-    assert [cell["text"] for cell in stated["cells"]] == ["fails", "open"]

@@ -55,10 +55,12 @@ KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns that
 
 def render(gathered, seed, shows, stale=()):
     """The whole page as text. gathered: a list of `reporting.collect.Gathered`. shows: what the page says
-    about itself, see `study.jobs.records.page`. stale: as for `sources.cards`."""
+    about itself, see `study.jobs.records.page`. stale: as for `sources.cards`. At toy sizes nothing that
+    was recorded stands beside."""
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
-    cards = sources.cards(gathered, experiments, stale)
+    toy = bool(gathered) and all(part.smaller for part in gathered)
+    cards = sources.cards(gathered, experiments, None if toy else stale)
     recommended = answers.answers([part.experiment.name for part in gathered if part.smaller])
     if recommended:
         recommended["downloads"] = [(p.name, packing.table(p)) for p in recommended.pop("files")]
@@ -86,7 +88,7 @@ def render(gathered, seed, shows, stale=()):
         rule=verdicts.RULE,
         outcomes=sources.OUTCOMES,
         answers=recommended,
-        recorded=recorded(stale),
+        recorded=[] if toy else recorded(stale),
         road=road.road(),
         questions=answers.shipped() if paths.in_study() else own,
         smaller=[e for e in experiments if e["smaller"]],

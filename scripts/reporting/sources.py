@@ -50,7 +50,9 @@ def cards(gathered, experiments, stale=()):
                 "cited": source.values.get("cited", key.replace("_", " ")),
                 "experiments": [(shown["name"], shown["title"]) for _, shown in own],
                 "open": bool(own),
-                "recorded": record.beside(key, {e["name"]: e["verdicts"] for _, e in own}, stale),
+                "recorded": None
+                if stale is None
+                else record.beside(key, {e["name"]: e["verdicts"] for _, e in own}, stale),
                 "data": data([part for part, _ in own]),
                 "rows": rows,
                 "defects": (sum(row["verdict"] == "shown" for row in defects), len(defects)),

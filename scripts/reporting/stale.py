@@ -5,12 +5,13 @@ from functools import cache
 from checks.stamps import STAMPS, Stamper
 from reporting import record
 from reporting.plan import merged
+from study.configuration import sources
 from study.configuration.config import ConfigError, load
 
 
 def stampers(configfile, names):
     """Experiment -> `Stamper` under a configuration. configfile: its overlays, as words."""
-    config, experiments, datasets = loaded(configfile)
+    config, experiments, datasets = loaded(configfile, {*names})
     return {
         name: Stamper(experiments, name, datasets, config["files"], config["seed"])
         for name in names
@@ -18,9 +19,10 @@ def stampers(configfile, names):
     }
 
 
-def loaded(configfile):
-    """(configuration, experiments, data sets) of these overlays."""
-    return load(*merged(configfile.split()))
+def loaded(configfile, names=None):
+    """(configuration, experiments, data sets) of these overlays. names: experiments, if not all are needed."""
+    only = names and sources.concerned(names & sources.experiment_files().keys())
+    return load(*merged(configfile.split()), only=only)
 
 
 @cache

@@ -161,6 +161,12 @@ def all_stand_ins():
     return json.dumps(found, sort_keys=True)
 
 
+def stale_digests():
+    """`reporting.stale.digests`, which take two seconds. A page of toy sizes shows nothing recorded."""
+    toy = all(EXPERIMENTS[name].values.get("smaller") for name in LISTED)
+    return [] if toy else stale.digests()
+
+
 # data.smk: files, rows.
 
 

@@ -82,7 +82,7 @@ rule report:
         stand_ins=all_stand_ins(),
         seed=CONFIG["seed"],
         record=origins.content(record.files()),
-        stale=lambda wildcards: stale.digests(),
+        stale=lambda wildcards: stale_digests(),
         of=CONFIGURATION,
         facts=[facts(EXPERIMENTS[name]) for name in LISTED if "source" in EXPERIMENTS[name].values],
         releases=origins.content(sorted(Path("config/releases").glob("*.yaml"))),

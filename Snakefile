@@ -29,6 +29,7 @@ rule all:
     default_target: not MODULE
     input:
         [path for name in LISTED for path in results_of(name)],
+        by_source(),
         ledger_files() if AUDITS.values["enabled"] else [],
         recommendation_files(),
         paths.REPORT(),

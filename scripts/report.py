@@ -22,6 +22,7 @@ def main():
         help=".json of each experiment: its configuration, every default filled in",
     )
     parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
+    parser.add_argument("--stale", nargs="*", default=[], help="digests of the record")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--of", required=True, help="what calls the configuration")
     parser.add_argument(
@@ -45,7 +46,7 @@ def main():
     if arguments.partial and old and records.shows_less(shows, old):
         path = paths.PARTIAL_REPORT()
     with atomic(path) as handle:
-        handle.write(render(gathered, arguments.seed, shows))
+        handle.write(render(gathered, arguments.seed, shows, arguments.stale))
     if path == arguments.out_html:
         Path(paths.PARTIAL_REPORT()).unlink(missing_ok=True)
     if arguments.partial:

@@ -57,10 +57,14 @@ def excess(experiment, spec, draws):
         Curves("mean", band=("low", "high"), together=99),
         Scales((LABELS[along], f"excess {style.TITLES[metric]}"), log="xy"),
     )
-    for axes in fig.axes:
-        axes.set_ylim(max(LEAST, frame["mean"].min() / 2), 1.2 * min(MOST, frame["high"].max()))
+    panels = frame["panel"].unique() if "panel" in frame else [""]
+    for axes, name in zip(fig.axes, panels, strict=True):
+        shared = axes.get_shared_y_axes().joined(axes, fig.axes[-1]) and len(panels) > 1
+        own = frame if shared or not name else frame[frame["panel"] == name]
+        axes.set_ylim(max(LEAST, own["mean"].min() / 2), 1.2 * min(MOST, own["high"].max()))
         if along != "train_size":
-            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            axes.set_xticks(sorted(frame[along].unique()))
+            start, end = axes.get_xlim()
+            tried = [value for value in sorted(frame[along].unique()) if start <= value <= end]
+            axes.set_xticks(tried, [f"{value:g}" for value in tried])
             axes.minorticks_off()
     return fig

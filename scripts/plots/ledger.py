@@ -8,7 +8,7 @@ COLOURS = {"claimed": "#000000", "proven": "#0072B2", "audited": "#D55E00", "pai
 
 
 def ledger(frame):
-    """One row per attack, grouped by mechanism; what has no finite epsilon points to the right.
+    """One row per attack, the worst mechanism at the top; what has no finite epsilon points to the right.
 
     One of an attack's epsilons is shown: the one at which it refutes the claim by the largest factor; if
     there is none, the one whose proven epsilon exceeds the claim the most; if there is none, the one
@@ -17,7 +17,9 @@ def ledger(frame):
     frame = frame.loc[
         [_shown(rows) for _, rows in frame.groupby(["mechanism", "attack"], sort=False)]
     ]
-    frame = frame.iloc[::-1].reset_index(drop=True)
+    frame = frame.assign(beyond=(frame["epsilon_audited"] / frame["epsilon_claimed"]).fillna(0))
+    frame["worst"] = frame.groupby("mechanism")["beyond"].transform("max")
+    frame = frame.sort_values(["worst", "mechanism", "beyond"]).reset_index(drop=True)
     finite = frame[["epsilon_claimed", "epsilon_proven", "epsilon_audited", "epsilon_pair"]]
     finite = finite.to_numpy(float)
     finite = finite[np.isfinite(finite) & (finite > 0)]
@@ -63,12 +65,14 @@ def ledger(frame):
     axes.hlines(borders + 0.5, low, high, color="#cccccc", linewidth=0.8)
     axes.grid(axis="y", visible=False)
     axes.set_xlabel(r"$\varepsilon$ (smaller is more private)")
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
     levels = sorted({f"{100 * level:g} %" for level in frame["confidence"]})
     axes.set_title(
         f"Privacy ledger: {' or '.join(levels)} confidence\nin all of a mechanism's lower bounds",
         loc="left",
     )
-    fig.legend(loc="outside lower center", ncols=3, fontsize=8)
+    fig.legend(loc="outside upper center", ncols=3, fontsize=8)
     return fig
 
 

@@ -13,7 +13,10 @@ from plots import style
 
 TOGETHER = 4  # curves, without baselines, that are told apart on common axes
 WIDTH = 40  # characters of a panel's title on a line
-WITHIN = 5  # entries of a legend that find room among the curves
+NAMED = 5  # curves that are named at their right ends, and entries of a legend that find room among curves
+APART = 0.058  # of such names, as a share of the axes
+NARROW = 0.35  # of the common axis: a panel whose curves fill less of it gets its own
+TRIED = 8  # values along a logarithmic axis that are its ticks
 PARTS = ("color", "marker", "linestyle")  # of a look, for seaborn
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
@@ -56,6 +59,18 @@ class Scales(NamedTuple):
     bottom: float | None = 0
     own: bool = False
 
+    def parted(self, frame, x, y):
+        """The axes along which panels have different ranges, of "x" and "y"."""
+        rows = frame[frame[y].notna() & np.isfinite(frame[x])]
+        found = {name for name in "xy" if name == "y" and self.own}
+        for name, column in (("x", x), ("y", y)):
+            values = rows[column].where(rows[column] > 0) if name in self.log else rows[column]
+            values = np.log(values) if name in self.log else values
+            ends = values.groupby(rows["panel"]).agg(["min", "max"])
+            spans, whole = ends["max"] - ends["min"], ends["max"].max() - ends["min"].min()
+            found |= {name} if (spans < (NARROW if name == "y" else 0.99) * whole).any() else set()
+        return found
+
 
 class Printed(NamedTuple):
     """marks: drawn as a cross, or as a dotted line at the value if its place is not known.
@@ -69,11 +84,13 @@ NOTHING = Printed()
 
 
 class _Panels(NamedTuple):
-    """names: of the panels, [""] for one. headings: above each. each: whether each curve has its own."""
+    """names: of the panels, [""] for one. headings: above each. each: whether each curve has its own.
+    parted: the axes that panels do not share."""
 
     names: list
     headings: list
     each: bool
+    parted: set
 
     @property
     def many(self):
@@ -97,7 +114,8 @@ def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
         frame = frame.assign(panel=frame["curve"].where(frame["curve"].isin(front)))
     names = front if each else [*frame["panel"].dropna().unique()] if "panel" in frame else [""]
     headings = [looks[name]["label"] if each else name for name in names]
-    panels = _Panels(names, [textwrap.fill(heading, WIDTH) for heading in headings], each)
+    parted = scales.parted(frame, x, curves.y) if len(names) > 1 and not each else set()
+    panels = _Panels(names, [textwrap.fill(head, WIDTH) for head in headings], each, parted)
     shown = frame.merge(pd.DataFrame({"place": names}), how="cross")
     if panels.many:
         own = shown["panel"].isna() | (shown["panel"] == shown["place"])
@@ -110,9 +128,14 @@ def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
                 _print(axes, mark, looks[mark.curve]["color"], k / len(printed.marks))
         for end in printed.axis:
             axes.axhline(end, **AXIS)
-        _limit(axes, frame, shown[shown["place"] == name], curves, scales)
-        _label(axes, frame[x], x, scales, panels)
-    _explain(fig, spec, looks, panels, note, printed)
+        placed = shown[shown["place"] == name]
+        _limit(axes, frame, placed, curves, scales, panels)
+        within = placed[placed[curves.y].notna()] if "x" in panels.parted else frame
+        _label(axes, within[x], x, scales, panels)
+    named = not panels.many and len(looks) <= NAMED
+    _explain(fig, spec, {} if named else looks, panels, note, printed)
+    if named:
+        _name(fig.axes[0], frame, looks, x, curves.y)
     return fig
 
 
@@ -133,8 +156,8 @@ def _plot(shown, looks, x, curves, scales, panels):
     if band:
         plot = plot.add(so.Band(alpha=0.15), ymin=band[0], ymax=band[1], legend=False)
     plot = plot.add(so.Line({"clip_on": many or bool(scales.bottom)}), legend=False)
-    if scales.own:
-        plot = plot.share(y=False)
+    if panels.parted:
+        plot = plot.share(**dict.fromkeys(panels.parted, False))
     plot = plot.scale(**{p: {name: looks[name][p] for name in looks} for p in PARTS})
     fig = style.canvas()
     look = {"axes.titlelocation": "left", "axes.titlesize": "medium" if many else "large"}
@@ -142,7 +165,7 @@ def _plot(shown, looks, x, curves, scales, panels):
     return fig
 
 
-def _limit(axes, frame, placed, curves, scales):
+def _limit(axes, frame, placed, curves, scales, panels):
     """The y axis of a panel. placed: the rows in it."""
     y, band, bottom = curves.y, curves.band, scales.bottom
     if "y" in scales.log:
@@ -151,7 +174,7 @@ def _limit(axes, frame, placed, curves, scales):
         axes.set_ylim(bottom=bottom)
         if bottom:  # values below it would leave room above, too
             axes.set_ylim(top=frame[band[1] if band else y].max() + 0.05)
-    if scales.own and "y" not in scales.log:
+    if (scales.own or "y" in panels.parted) and "y" not in scales.log:
         rows = placed[placed[y].notna()]
         low, high = (rows[column] for column in band or (y, y))
         low, high = max(low.min(), -math.inf if bottom is None else bottom), high.max()
@@ -166,10 +189,8 @@ def _label(axes, values, x, scales, panels):
     finite = values[np.isfinite(values)]
     if x == "train_size":
         style.sizes(axes, values, narrow=panels.many)
-    elif (
-        "x" in scales.log and finite.max() < 10 * finite.min()
-    ):  # a decade's ticks would be too few
-        style.plain_ticks(axes, finite)
+    elif "x" in scales.log and (finite.nunique() <= TRIED or finite.max() < 10 * finite.min()):
+        style.plain_ticks(axes, finite)  # a decade's ticks would be too few, or not what was tried
     else:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
@@ -197,20 +218,39 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.legend(**look, **beside)
         return
     fig.axes[0].set_title(", ".join(filter(None, (spec["title"], *panels.headings))), loc="left")
-    if spec.get("options", {}).get("beside") or len(explained) > WITHIN:
+    if looks and (spec.get("options", {}).get("beside") or len(explained) > NAMED):
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
-    else:
+    elif explained or note:
         fig.axes[0].legend(**look)
 
 
+def _name(axes, frame, looks, x, y):
+    """Name every curve at its right end, in its colour. Names that would touch move apart."""
+    ends = {}
+    for name in looks:
+        rows = frame[(frame["curve"] == name) & frame[y].notna()]
+        if len(rows):
+            last = rows.sort_values(x)[[x, y]].iloc[-1]
+            ends[name] = axes.transAxes.inverted().transform(axes.transData.transform(last))[1]
+    order, places = sorted(ends, key=ends.get), []
+    for name in order:
+        places.append(max(min(max(ends[name], 0.0), 1.0), places[-1] + APART if places else 0.0))
+    for k in range(len(places) - 1, -1, -1):  # down again from the top
+        places[k] = min(places[k], 1.0 - APART * (len(places) - 1 - k))
+    for name, place in zip(order, places, strict=True):
+        look = {"transform": axes.transAxes, "va": "center", "fontsize": 8.5}
+        axes.text(1.02, place, looks[name]["label"], color=style.ink(looks[name]["color"]), **look)
+    axes.figure.set_size_inches(8.0, 4.2)
+
+
 def _print(axes, mark, colour, share):
-    """Draw a printed value. If it has no place, its spread is at the right end, shifted by the share."""
+    """Draw a printed value. If it has no place, its spread is near the right end, shifted by the share."""
     if mark.at is None:
         axes.axhline(mark.value, color=colour, **PRINTED)
         if mark.sd is not None:
             across = axes.get_yaxis_transform()
-            x = 1.01 + 0.04 * share
+            x = 0.985 - 0.06 * share
             axes.errorbar(x, mark.value, mark.sd, color=colour, transform=across, **SPREAD)
     elif mark.sd is None:
         axes.plot(mark.at, mark.value, **CROSS | {"color": colour})

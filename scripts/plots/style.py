@@ -103,7 +103,12 @@ PARAMETERS = {
 
 def name(mechanism):
     """A mechanism's name for readers."""
-    return LOOKS[mechanism][0] if mechanism in LOOKS else mechanism.replace("_", " ")
+    if mechanism in LOOKS:
+        return LOOKS[mechanism][0]
+    base = mechanism.removesuffix("_released")
+    if base == mechanism:
+        return mechanism.replace("_", " ")
+    return f"{name(base).partition(',')[0]}, released program"
 
 
 def look(label, colour, marker="", line="-"):
@@ -229,6 +234,16 @@ def log_errors(axes, means):
     means = np.asarray(means, dtype=float)
     if (means > 0).any():
         axes.set_ylim(bottom=0.5 * means[means > 0].min())
+
+
+def ink(colour):
+    """A colour for text: as dark as white paper needs for a contrast of 4.5 (WCAG 2)."""
+    rgb = np.array(mpl.colors.to_rgb(colour))
+    while True:
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        if 1.05 / (linear @ (0.2126, 0.7152, 0.0722) + 0.05) >= 4.5:
+            return tuple(rgb)
+        rgb = 0.95 * rgb
 
 
 def halo():

@@ -1,35 +1,20 @@
 """The first part of the page (which method to use), from recommendations.csv and regret.csv."""
 
-import math
 from pathlib import Path
 
 from dp.accounting import REPLACE_ONE
-from reporting.recommendations import BEATEN, NOT_BEATEN, UNTUNED, VOID
+from reporting import dots
+from reporting.recommendations import NOT_BEATEN, UNTUNED, VOID
 from study import paths
 from study.canonical import epsilon
-from study.configuration.experiment import data_name
-from study.jobs.files import read_csv
+from study.configuration.experiment import data_name, data_path
+from study.jobs.files import read_csv, read_json
 
-NOUNS = {"classes": "To learn classes", "numbers": "To learn a number"}
-SETTINGS = {
-    "rule": "by a rule of public numbers",
-    "fixed": "a constant stated beforehand",
-    "public": "chosen on public rows",
-    "selected": "selected privately, and paid for",
-    VOID: "not private, or seen before",
-}
+NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
 TABLE = ("regime", "task", "adjacency", "experiment")  # whose methods stand in one table
 FEW = 2  # data sets, whose interval says hardly anything
-FULL = (
-    *("regime", "data set", "training rows", "epsilon", "adjacency", "standing", "method"),
-    *("setting", "gain kept", "behind the best", "p", "beaten by", "excess", "metric"),
-    *("delta", "CPU seconds", "MB", "rows for 95 %", "why"),
-)
-ACROSS = (
-    *("regime", "task", "adjacency", "method", "data sets", "questions", "not beaten in"),
-    *("regret", "relative rank", "shared questions", "not beaten in shared", "regret in shared"),
-    *("CPU seconds", "MB"),
-)
+# What the form knows of a method at a question, in this order.
+KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 
 
 def answers(smaller=()):
@@ -38,19 +23,21 @@ def answers(smaller=()):
     path, across = Path(paths.RECOMMENDATIONS()), Path(paths.ACROSS())
     if not (path.exists() and across.exists()):
         return None
-    rows, methods = read_csv(path), read_csv(across)
+    rows = read_csv(path)
     names = {row["dataset"]: data_name(row["dataset"]) for row in rows}
     small = sorted({row["experiment"] for row in rows}.intersection(smaller))
+    groups = [] if small else _groups(read_csv(across))
+    main = {}
+    for group in groups:
+        if (group[0]["regime"], group[0]["adjacency"]) == (UNTUNED, REPLACE_ONE):
+            main.setdefault(group[0]["task"], group)
     return {
-        "sentences": []
-        if small
-        else [*filter(None, map(sentence, _groups(methods))), *_voids(rows)],
+        "leads": [sentence(group) | {"picture": picture(group)} for group in main.values()],
+        "others": [sentence(group) for group in groups if group not in main.values()],
         "smaller": [name.replace("_", " ") for name in small],
+        "questions": [] if small or paths.in_study() else questions(rows, names),
         "tables": [_matrix(at, own, names) for at, own in _tables(rows)],
-        "across": {"columns": ACROSS, "rows": [_across(row) for row in methods]},
         "needed": _needed(rows, names),
-        "full": {"columns": FULL, "rows": [_full(row, names) for row in rows]},
-        "figure": paths.ACROSS("png"),
         "files": (path, across),
         "path": str(path),
         "stale": _stale(path, {row["experiment"] for row in rows}),
@@ -69,14 +56,42 @@ def percent(text):
     return "" if text == "" else f"{100 * float(text):.1f}\u00a0%"
 
 
+def questions(rows, names):
+    """What the form chooses from: every question of competing methods with nothing tuned.
+
+    The choice itself is made in the page alone (workflow/report/report.form.js).
+    """
+    found = {}
+    for row in rows:
+        if row["regime"] == UNTUNED and not row["why"]:
+            keys = ("task", "adjacency", "experiment", "dataset", "train_size", "epsilon")
+            found.setdefault(tuple(row[key] for key in keys), []).append(row)
+    columns = {name: len(read_json(data_path(name, "json"))["columns"]) for name in names}
+    return [
+        {
+            **{"task": task, "adjacency": adjacency, "data": names[dataset]},
+            **{"rows": int(size), "columns": columns[dataset], "epsilon": float(e)},
+            "methods": [[_plain(row[key]) for key in KNOWN] for row in own],
+        }
+        for (task, adjacency, _, dataset, size, e), own in found.items()
+    ]
+
+
+def _plain(text):
+    try:
+        return round(float(text), 4)
+    except ValueError:
+        return text
+
+
 def _groups(methods):
-    """Methods that were compared with one another, on the most data sets first."""
+    """Methods that answer the same questions of several data sets, on the most data sets first."""
     found = {}
     for row in methods:
-        at = tuple(row[key] for key in TABLE)
-        found.setdefault(at, []).append(row)
+        if row["shared_questions"] and int(row["shared_data_sets"]) > 1:
+            found.setdefault(tuple(row[key] for key in TABLE), []).append(row)
     groups = [group for group in found.values() if len(group) > 1]
-    return sorted(groups, key=lambda group: (_first(group[0]), -_sets(group)))
+    return sorted(groups, key=lambda group: (_first(group[0]), -int(group[0]["shared_data_sets"])))
 
 
 def _first(row):
@@ -84,73 +99,48 @@ def _first(row):
     return row["regime"] != UNTUNED, row["adjacency"] != REPLACE_ONE, row["task"]
 
 
-def _sets(group):
-    return max(int(row["data_sets"]) for row in group)
-
-
 def sentence(group):
-    """A sentence about the method that is beaten least often, among methods that answer the same questions;
-    None if no two do."""
-    group = [row for row in group if row["shared_questions"]]
-    if len(group) < 2:
-        return None
+    """The method that is beaten least often in the questions that all of a group answer."""
 
     def strength(row):
         return -int(row["shared_not_beaten"]), float(row["shared_regret"])
 
     first = min(group, key=strength)
-    second = min(group, key=lambda row: float(row["shared_regret"]))
-    least = ", the least of all."
-    if second is not first:
-        least = (
-            f"; the least is lost by {second['title']}, {percent(second['shared_regret'])}, which is "
-            f"not beaten in {second['shared_not_beaten']} of {second['shared_questions']}."
-        )
-    sets = int(first["shared_data_sets"])
+    least = min(group, key=lambda row: float(row["shared_regret"]))
+    sets, of = int(first["shared_data_sets"]), int(first["shared_questions"])
     ends = [percent(first[f"shared_regret_{end}"]) for end in ("low", "high")]
-    interval = f" (95 % interval {ends[0]} to {ends[1]})" if ends[0] and sets > FEW else ""
+    interval = f" (95\u00a0% interval {ends[0]} to {ends[1]})" if ends[0] and sets > FEW else ""
     return {
         "task": NOUNS[first["task"]],
         "how": f"{first['regime']}, {first['adjacency']}",
         "method": first["title"],
-        "text": f"is not beaten in {first['shared_not_beaten']} of {first['shared_questions']} "
-        f"questions on {sets} data set{'s' if sets > 1 else ''}, which {len(group)} methods answer, "
-        f"and loses {percent(first['shared_regret'])} of the gain against the best of each"
-        f"{interval}{least}{_in_all(first)}{_cost(first)}",
+        "text": f"No other method is significantly better in {first['shared_not_beaten']} of {of} "
+        f"comparisons on {sets} data sets. It loses {percent(first['shared_regret'])} of what can be "
+        f"learnt without privacy{interval}"
+        + (
+            "."
+            if least is first
+            else f"; {least['title']} loses {percent(least['shared_regret'])}."
+        ),
     }
 
 
-def _in_all(row):
-    """The same of all questions that the method answers, if others do not answer them all."""
-    if row["questions"] == row["shared_questions"]:
-        return ""
-    return (
-        f" In all questions that it answers: not beaten in {row['not_beaten']} of "
-        f"{row['questions']}, on {row['data_sets']} data sets."
-    )
-
-
-def _cost(row):
-    seconds, memory = (float(row[k] or "nan") for k in ("cpu_seconds_per_release", "peak_mb"))
-    if math.isnan(seconds) or math.isnan(memory):
-        return ""
-    return f" One of its releases takes {seconds:.2g} CPU seconds, and its jobs {memory:.0f} MB."
-
-
-def _voids(rows):
-    void = [row for row in rows if row["standing"] == VOID]
-    if not void:
-        return []
-    ahead = sum(bool(row["behind_high"]) and float(row["behind_high"]) < 0 for row in void)
-    return [
-        {
-            "task": "Void",
-            "how": "not recommended whatever they reach",
-            "method": f"{len({(r['experiment'], r['method']) for r in void})} methods",
-            "text": f"stand in grey beside the others in {len(void)} places; in {ahead} of these they "
-            "would have won.",
-        }
-    ]
+def picture(group):
+    """What every method of a group loses, the least first, and how often it is not beaten."""
+    rows = []
+    for row in sorted(group, key=lambda row: float(row["shared_regret"])):
+        mean, low, high = (row[f"shared_regret{end}"] for end in ("", "_low", "_high"))
+        count, of = row["shared_not_beaten"], row["shared_questions"]
+        bar = (100 * float(low), 100 * float(high)) if low else None
+        rows.append(
+            {
+                "name": row["title"],
+                "text": f"{percent(mean)}; {count} of {of}",
+                "bar": bar,
+                "marks": {"all" if count == of else "some": 100 * float(mean)},
+            }
+        )
+    return dots.scaled(rows, unit="\u00a0%")
 
 
 def _tables(rows):
@@ -176,7 +166,6 @@ def _matrix(at, rows, names):
     return {
         "title": f"{NOUNS[task]}, {regime}, {adjacency}",
         "experiment": experiment,
-        "main": regime == UNTUNED and adjacency == REPLACE_ONE,
         "epsilons": [epsilon(e) for e in epsilons],
         "rows": [
             {
@@ -196,9 +185,8 @@ def _cell(rows):
     ahead = [r for r in rows if r["standing"] == VOID and r["behind"] and float(r["behind"]) < 0]
     return {
         "best": [(row["title"], percent(row["kept"])) for row in best],
-        "beaten": sum(row["standing"] == BEATEN for row in rows),
         "void": [
-            (row["title"], f"{-100 * float(row['behind']):.2g} points more", row["why"])
+            (row["title"], percent(-float(row["behind"])), row["why"])
             for row in sorted(ahead, key=lambda row: float(row["behind"]))
         ],
     }
@@ -212,50 +200,9 @@ def _needed(rows, names):
             count = f"{float(row['rows_for_95_percent']):,.0f}"
             what = "" if row["rows_are"] == "interpolated" else f"{row['rows_are']} "
             key = tuple(row[k] for k in ("experiment", "dataset", "epsilon", "adjacency", "method"))
-            found[key] = (
-                names[row["dataset"]],
-                row["epsilon"],
-                row["adjacency"],
-                row["title"],
-                what + count,
-            )
+            data = names[row["dataset"]]
+            found[key] = (data, row["epsilon"], row["adjacency"], row["title"], what + count)
     return {
         "columns": ("data set", "epsilon", "adjacency", "method", "rows for 95 % of the gain"),
         "rows": sorted(found.values(), key=lambda row: row[:3]),
     }
-
-
-def _interval(row, name, show):
-    ends = [show(row[f"{name}_{end}"]) for end in ("low", "high")]
-    return f"{show(row[name])} [{ends[0]}, {ends[1]}]" if all(ends) else show(row[name])
-
-
-def _number(text):
-    return "" if text == "" or math.isnan(float(text)) else f"{float(text):.3g}"
-
-
-def _full(row, names):
-    return (
-        *(row["regime"], names[row["dataset"]], row["train_size"], row["epsilon"]),
-        *(row["adjacency"], row["standing"], row["title"], SETTINGS[row["setting"]]),
-        _interval(row, "kept", percent),
-        _interval(row, "behind", percent),
-        *(_number(row["p"]), row["beaten_by"].replace("_", " ")),
-        _interval(row, "excess", _number),
-        *(row["metric"].replace("_", " "), _number(row["delta_proven"])),
-        *(_number(row["cpu_seconds_per_release"]), _number(row["peak_mb"])),
-        f"{row['rows_are']} {row['rows_for_95_percent']}".strip(),
-        row["why"],
-    )
-
-
-def _across(row):
-    return (
-        *(row["regime"], f"{row['task']} ({row['experiment'].replace('_', ' ')})"),
-        *(row["adjacency"], row["title"], row["data_sets"], row["questions"], row["not_beaten"]),
-        _interval(row, "regret", percent),
-        _interval(row, "rank", _number),
-        *(row["shared_questions"], row["shared_not_beaten"]),
-        _interval(row, "shared_regret", percent),
-        *(_number(row["cpu_seconds_per_release"]), _number(row["peak_mb"])),
-    )

@@ -16,7 +16,7 @@ from study import facts as source_file
 from study import paths
 from study.canonical import epsilon, grid, number
 from study.configuration import inputs, kinds
-from study.configuration.experiment import data_path
+from study.configuration.experiment import data_name, data_path
 from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml
 from study.jobs.files import read_csv, read_json
@@ -316,7 +316,7 @@ class Gathered:
     # -- what it ran on
 
     def data(self):
-        """[{name, rows, columns, kind, private_rows, unit}] of the data sets."""
+        """[{name, title, rows, columns, bound, kind, stand_in, private_rows, unit}] of the data sets."""
         found = []
         for name in self.experiment.datasets:
             path = Path(data_path(name, "json"))
@@ -324,6 +324,7 @@ class Gathered:
             found.append(
                 {
                     "name": name,
+                    "title": data_name(name),
                     "rows": meta.get("rows", "not prepared"),
                     "columns": len(meta.get("columns", ())) or "",
                     "bound": meta.get("bound", ""),

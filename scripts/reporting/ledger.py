@@ -1,105 +1,120 @@
-"""The privacy ledger for the page: one line per mechanism, with its attacks below and reasons folded."""
+"""The privacy ledger for the page: per family a picture with one line per mechanism, its worst."""
 
 import json
 import math
 import re
-from functools import cache
+from collections import Counter
 from pathlib import Path
 
+from dp.mechanisms import MECHANISMS
 from plots import style
-from reporting import packing
-from reporting.collect import read_table
+from reporting import dots, packing
 from study import paths
-from study.configuration.experiment import data_name
+from study.jobs.files import read_csv
 
-OTHERS = (
-    (paths.EXACT, "Losses from densities, which no number of releases resolves"),
-    (
-        paths.AUDITED_CELLS,
-        "Every cell of every results table: claimed, proven, and what attacks found",
+# Family: the files in dp/mechanisms that it is made of. Any other is of the last but one.
+FAMILIES = {
+    "Forms as their authors printed or ran them": ("published",),
+    "Noise on the solution": (
+        *("output_perturbation", "laplace", "lasso", "elastic_net_output_perturbation"),
+        "output_sgd",
     ),
-    (
-        paths.SPENDING,
-        "What each experiment's methods spend, tuning and preparation included, each cell alone",
+    "Noise on the objective": (
+        *("objective_perturbation", "gaussian_objective_perturbation", "functional"),
     ),
-)
+    "Noise on gradients": ("gradient_descent", "sgd", "poisson_sgd", "second_order"),
+    "Noise on moments": (
+        *("sufficient_statistics", "boosted_adassp", "iterative_hessian_mixing"),
+        *("noise_aware", "noise_aware_boosted"),
+    ),
+    "Selection, sampling and others": (),
+    "Without privacy": ("nonprivate",),
+}
+# Downloads beside the ledger's own: what each has.
+OTHERS = {
+    paths.EXACT: "losses from densities, which no number of releases resolves",
+    paths.AUDITED_CELLS: "every cell of every results table: claimed, proven, and what attacks found",
+    paths.SPENDING: "what methods spend, tuning and preparation included",
+}
 # Verdicts by their first words, the worst first. Other verdicts come in between.
 VERDICTS = ("exceeds", "refutes", "more than claimed", "", "consistent")
 NUMBERS = {
     "claimed": "epsilon_claimed",
     "proven": "epsilon_proven",
-    "audited": "epsilon_audited",
-    "exact on pair": "epsilon_pair",
+    "replayed": "epsilon_replay",
+    "attacked": "epsilon_audited",
+    "exact": "epsilon_pair",
+}
+# What the verdicts of a replay with frozen noise say in a sentence's end.
+REPLAY = {
+    "holds": "replay confirms",
+    "refutes the claim": "replay refutes",
+    "not additive": "no replay, as the noise is not added",
+    "without noise": "no replay, as there is no noise",
 }
 COLUMNS = ("mechanism", "verdict", "replay", "attack", "epsilon", *NUMBERS)
 
 
 def ledger():
-    """What the page's section shows; `rows` are empty if nothing was audited."""
-    path = Path(paths.LEDGER())
-    if not path.exists():
-        return {"rows": ()}
-    names, rows = read_table(path)
-    attacks = [dict(zip(names, row, strict=True)) for row in rows]
+    """What the page's section shows; `families` are empty if nothing was audited."""
+    path, profiles = Path(paths.LEDGER()), Path(paths.PROFILES())
+    attacks = read_csv(path) if path.exists() else []
     by_mechanism = {}
     for attack in attacks:
         by_mechanism.setdefault(attack["mechanism"], []).append(attack)
-    figure, profiles = Path(paths.LEDGER("png")), Path(paths.PROFILES())
+    worst_first = sorted(by_mechanism.values(), key=lambda group: _order(min(group, key=_order)))
+    picture = dots.scaled([entry(group) for group in worst_first], log=True)
+    families = {name: [] for name in FAMILIES}
+    for row in picture["rows"]:
+        families[row["family"]].append(row)
+    files = {path: "every attack at every epsilon, with its reasons"}
+    files |= {Path(place()): what for place, what in OTHERS.items()}
     return {
-        "columns": (*COLUMNS, "attacks", "why"),
-        "rows": [
-            [*line(worst := min(group, key=_order), variant(group)), len(group), why(worst)]
-            for group in by_mechanism.values()
-        ],
-        "attack_columns": (*COLUMNS, "why"),
-        "attacks": [[*line(attack), why(attack)] for attack in attacks],
-        "data": packing.table(path),
-        "figure": packing.picture(figure) if figure.exists() else "",
+        "families": [(name, picture | {"rows": own}) for name, own in families.items() if own],
+        "columns": COLUMNS,
+        "attacks": [line(attack) for attack in attacks],
         "profiles": packing.picture(profiles) if profiles.exists() else "",
         "summary": summary(by_mechanism),
-        "others": [
-            (caption, Path(place()).name, *_named(*read_table(place())), packing.table(place()))
-            for place, caption in OTHERS
-            if Path(place()).exists()
-        ],
+        "files": [(p.name, packing.table(p), what) for p, what in files.items() if p.exists()],
     }
 
 
+def family(mechanism):
+    """Which of FAMILIES a mechanism is of, by the file that it is in."""
+    parts = MECHANISMS.module(mechanism).split(".") if mechanism in MECHANISMS else ()
+    found = (name for name, files in FAMILIES.items() if {*files} & {*parts})
+    return next(found, [*FAMILIES][-2])
+
+
+def entry(group):
+    """A mechanism's line in the picture: the attack that has its worst verdict."""
+    worst = min(group, key=_order)
+    known = {kind: worst[column] for kind, column in NUMBERS.items() if worst.get(column)}
+    marks = {kind: float(text) for kind, text in known.items()}
+    ends = [marks[kind] for kind in ("claimed", "proven") if kind in marks]
+    replay = worst["replay"].partition(":")[0]
+    said = [f"{kind} {dots.brief(text)}" for kind, text in known.items()]
+    said.append(REPLAY.get(replay, f"replay {replay}"))
+    broken = any(attack.get("low_bits", "").startswith("broken") for attack in group)
+    return {
+        "family": family(worst["mechanism"]),
+        "name": _name(worst, variant(group)),
+        "verdict": _brief(worst),
+        "text": ", ".join(said) + "; broken by low-order bits" * broken,
+        "why": why(worst, len(group)),
+        "marks": marks,
+        "bar": (min(ends), max(ends)) if ends else None,
+    }
+
+
+def _brief(attack):
+    return re.split(":|, not caught", attack["verdict"])[0]
+
+
 def summary(by_mechanism):
-    """Sentences about the worst verdict of each mechanism."""
-    worst = [(min(group, key=_order), variant(group)) for group in by_mechanism.values()]
-
-    def those(*words):
-        return [_name(a, options) for a, options in worst if a["verdict"].startswith(words)]
-
-    refuted, beyond = those("refutes", "exceeds"), those("more than claimed")
-    said = [
-        f"Of {len(worst)} mechanisms that were attacked, "
-        f"{len(those('consistent'))} are consistent with what they claim in every attack."
-    ]
-    if refuted:
-        said.append(f"Attacks refute the claims of {len(refuted)}: {'; '.join(refuted)}.")
-    unproven = those("claimed, not proven")
-    if unproven:
-        said.append(
-            f"Claimed, not proven, and refuted by no attack: {len(unproven)} ({'; '.join(unproven)})."
-        )
-    if beyond:
-        said.append(
-            f"Proofs give more than is claimed of {len(beyond)} that no attack caught: "
-            f"{'; '.join(beyond)}."
-        )
-    broken = [
-        style.name(name)
-        for name, group in by_mechanism.items()
-        if any(attack.get("low_bits", "").startswith("broken") for attack in group)
-    ]
-    if broken:
-        said.append(
-            f"All these programs draw in floating point. An attack on low-order bits breaks "
-            f"{len(broken)} of them, whatever is proven for real numbers: {'; '.join(broken)}."
-        )
-    return said
+    """How many mechanisms have which verdict, by the worst of each."""
+    counted = Counter(_brief(min(group, key=_order)) for group in by_mechanism.values())
+    return ", ".join(f"{verdict} {count}" for verdict, count in counted.most_common())
 
 
 def variant(attacks):
@@ -119,41 +134,26 @@ def variant(attacks):
 
 
 def _name(attack, options):
+    options = options.replace("_", " ")
     return style.name(attack["mechanism"]) + f" (only with {options})" * bool(options)
 
 
-def _named(columns, rows):
-    """The same table with names in place of keys."""
-    names = {
-        "mechanism": style.name,
-        **dict.fromkeys(("experiment", "method"), lambda key: key.replace("_", " ")),
-        "dataset": cache(data_name),
-    }
-    rows = [
-        [names.get(column, str)(value) for column, value in zip(columns, row, strict=True)]
-        for row in rows
-    ]
-    return columns, rows
-
-
-def line(attack, options=""):
-    """One attack in the order of COLUMNS. options: of the mechanism's variant that it is about, if any."""
+def line(attack):
+    """One attack in the order of COLUMNS."""
     return [
-        _name(attack, options),
-        re.split(":|, not caught", attack["verdict"])[0],
-        attack["replay"].partition(":")[0],
-        attack["attack"].replace("_", " "),
-        attack["epsilon"],
-        *(attack[column] for column in NUMBERS.values()),
+        *(style.name(attack["mechanism"]), _brief(attack), attack["replay"].partition(":")[0]),
+        *(attack["attack"].replace("_", " "), attack["epsilon"]),
+        *(attack.get(column, "") for column in NUMBERS.values()),
     ]
 
 
-def why(attack):
+def why(attack, count):
+    """The attack in words. count: how many attacks of its mechanism there are."""
+    low = attack.get("low_bits")
     return (
-        f"{attack['verdict']}: {attack['reason']} ({attack['adjacency']}). "
-        f"The pair: {attack['pair_reason']}."
-        + f" Low-order bits: {attack.get('low_bits')}."
-        * bool(attack.get("low_bits"))
+        f"{attack['attack'].replace('_', ' ')} at epsilon {attack['epsilon']}, the worst of {count}: "
+        f"{attack['verdict']}. {attack['reason']} ({attack['adjacency']}). "
+        f"The pair: {attack['pair_reason']}." + f" Low-order bits: {low}." * bool(low)
     )
 
 

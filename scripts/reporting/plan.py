@@ -30,13 +30,19 @@ class Planned(NamedTuple):
 def configuration(configfiles=()):
     """The configuration with its overlays, as Snakemake merges them, and the files that it is from. This
     process then uses its folder of results."""
+    config, files = merged(configfiles)
+    paths.use(str(config.get("results", paths.results())))
+    return config, files
+
+
+def merged(configfiles=()):
+    """The same, without an effect on this process."""
     from snakemake.utils import update_config
 
     own = [path for path in [Path("config/config.yaml")] if path.exists()]
     config = {}
     for path in (*own, *configfiles):
         update_config(config, read_yaml(path))
-    paths.use(str(config.get("results", paths.results())))
     return config, [*configfiles, *own]
 
 

@@ -1,6 +1,4 @@
-"""What the report says about readings: a map of printed values and claims against them, and conclusions."""
-
-from collections import Counter
+"""What the report says about readings: a map of printed values and claims against them."""
 
 from checks import verdicts
 from study import paths
@@ -70,13 +68,12 @@ def heat_map(experiment, path):
                 "text": text,
                 "look": LOOKS[row["holds"]],
                 "ours": row["ours"],
-                "why": row["reason"],
             }
     for entry in rows.values():
         entry["cells"] = [entry["cells"].get(name) for name in readings]
     sections = experiment.values.get("readings", {})
     return {
-        "columns": list(readings),
+        "columns": [name.replace("_", " ") for name in readings],
         "open": [
             (name.replace("_", " "), entry["open"], entry["main"].replace("_", " "))
             for name, entry in sections.items()
@@ -102,7 +99,7 @@ def joint(rows, again=()):
         for row in (stated | own).values():
             held[kind_of(row)] += [row["holds"] == "yes"] * bool(row["holds"])
         cells = {kind: f"{sum(each)} of {len(each)}" for kind, each in held.items()}
-        found.append((reading, cells))
+        found.append((reading.replace("_", " "), cells))
     return found
 
 
@@ -111,43 +108,9 @@ def _what(row):
         return row["id"]
     method = f", {row['method']}" if row["method"] else ""
     spread = ", standard deviation" if row["id"].endswith("/sd") else ""
-    return f"{row['published_at'].removeprefix('tables/')}{method}{spread}"
+    place = ", ".join(row["published_at"].split("/")[1:])
+    return f"{place}{method}{spread}".replace("_", " ")
 
 
 def path_of(experiment):
     return paths.READINGS(experiment=experiment.folder)
-
-
-def conclusions(rows):
-    """Sentences about one source. rows: {one of KINDS: its rows of published.csv or claims.csv}, of all
-    experiments that regenerate it."""
-    return [sentence for what, found in rows.items() if (sentence := _sentence(found, what))]
-
-
-def _sentence(rows, what):
-    counted = Counter(row["verdict"] for row in rows)
-    plain = (verdicts.TOO_WIDE, verdicts.UNDECIDED, verdicts.NOT_EXCLUDED, verdicts.CALIBRATED)
-    plain += (verdicts.NOT_TESTED, verdicts.NOT_RUN, verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)
-    decided = sum(count for verdict, count in counted.items() if verdict not in plain)
-    if not counted:
-        return ""
-    if not decided:
-        return f"None of its {len(rows)} {what} is decided: {_listed(counted, plain)}."
-    parts = [f"{counted[verdicts.REPRODUCED]} reproduced as stated"]
-    for verdict, count in counted.items():
-        if verdict.startswith(f"{verdicts.REPRODUCED} if"):
-            parts.append(f"{count} {verdict}")
-    failed = [row for row in rows if row["verdict"].startswith(verdicts.NOT_REPRODUCED)]
-    if failed:
-        tried = [int(row["readings"]) for row in failed]
-        ends = f"{min(tried)}" if min(tried) == max(tried) else f"{min(tried)} to {max(tried)}"
-        parts.append(f"{len(failed)} under none of the readings tried ({ends} of each)")
-    rest = _listed(counted, plain)
-    return (
-        f"Of {decided} {what} that were decided, {'; '.join(parts)}"
-        f"{f' ({rest} beside them)' if rest else ''}."
-    )
-
-
-def _listed(counted, names):
-    return ", ".join(f"{counted[name]} {name}" for name in names if counted[name])

@@ -1,23 +1,31 @@
 """One card per source: what it printed and claimed, what of that holds, and how private its methods are."""
 
 import math
-from collections import Counter
 
 from checks import statements, verdicts
 from plots import style
-from reporting import readings
+from reporting import dots, readings, record
 from study import facts as source_file
 
+SCALED = ("published", "ours", "prediction_low", "prediction_high")  # of published.csv
 LOOKED = " looked at the private rows"  # in reasons, after the names of such steps
 SECTIONS = ("claims", "defects")
-OUTCOMES = ("as stated", "under a reading", "under none tried", "undecided", "not tested")
+# Outcome: (its mark in a table, its look, what it says).
+OUTCOMES = {
+    "as stated": ("✓", "good", "ours agrees with what is printed"),
+    "under a reading": ("✓*", "mild", "it agrees only if what the source leaves open is read so"),
+    "not reproduced": ("✗", "bad", "it agrees under no reading that was tried"),
+    "open": ("?", "open", "our interval is too wide to tell"),
+    "not tested": ("·", "plain", "other data stand in, or this run lacks what it needs"),
+}
+STATED, READ, FAILED, OPEN, NOT_TESTED = OUTCOMES
 
 
-def cards(gathered, experiments):
+def cards(gathered, experiments, stale=()):
     """A card for every source, first those that these experiments regenerate.
 
     gathered: a list of `reporting.collect.Gathered`. experiments: what the page shows of each, in the same
-    order.
+    order. stale: digests of the record that are not those of today.
     """
     found = []
     for key in source_file.files():
@@ -35,126 +43,207 @@ def cards(gathered, experiments):
             ]
             for row in readings.once(both, readings.again(part.experiment)):
                 judged[readings.kind_of(row)].append(row)
-        defects = sum(row["verdict"] == "shown" for row in rows)
-        most = max((shown for _, shown in own), key=lambda e: e["cells"], default={"figures": ()})
+        defects = [row for row in rows if row["section"] == "defects"]
         found.append(
             {
                 "key": source.key,
-                "short": source.short,
-                "name": source.key.replace("_", " ").title(),
+                "cited": source.values.get("cited", key.replace("_", " ")),
                 "experiments": [(shown["name"], shown["title"]) for _, shown in own],
                 "open": bool(own),
+                "recorded": record.beside({e["name"]: e["verdicts"] for _, e in own}, stale),
+                "data": data([part for part, _ in own]),
                 "rows": rows,
-                "summary": counts(rows),
-                "outcomes": OUTCOMES,
-                "counts": [
-                    (what, *map(_outcomes(r).get, OUTCOMES)) for what, r in judged.items() if r
+                "defects": (sum(row["verdict"] == "shown" for row in defects), len(defects)),
+                "bars": [(what, _bar(r)) for what, r in judged.items() if r],
+                "privacy": privacy([part for part, _ in own]),
+                "tables": [t for part, shown in own for t in _tables(part, shown, source)],
+                "readings": [
+                    (shown["title"], shown["readings"]) for _, shown in own if shown["readings"]
                 ],
-                "conclusions": [
-                    *standing_in([part for part, _ in own]),
-                    *readings.conclusions(judged),
-                    *(
-                        [f"Defects of the source that computation shows: {defects}."]
-                        * bool(defects)
-                    ),
-                    *privacy([part for part, _ in own]),
-                ],
-                "figure": next((figure for figure in most["figures"] if figure["data"]), None),
+                "figure": _headline(source, [shown for _, shown in own]),
             }
         )
     return sorted(found, key=lambda card: not card["open"])
 
 
-def standing_in(parts):
-    """A sentence for each reason why all data of some experiment of a source decide nothing about it."""
-    found = {}
+def _headline(source, shown):
+    """The figure that the source names, or else the first of the experiment with the most cells."""
+    drawn = {figure["id"]: figure for e in shown for figure in e["figures"] if figure["data"]}
+    most = max(shown, key=lambda e: e["cells"], default={"figures": ()})
+    first = next((figure["id"] for figure in most["figures"] if figure["data"]), None)
+    return drawn.get(source.values.get("headline", "").replace("/", "-"), drawn.get(first))
+
+
+def data(parts):
+    """With which data: a sentence that names what stands in, if anything does."""
+    names, reasons = {}, {}
     for part in parts:
-        names = part.experiment.datasets
-        if names and all(name in part.stand_ins for name in names):
-            found |= dict.fromkeys(part.stand_ins[name] for name in names)
-    return [f"{reason[0].upper()}{reason[1:]}." for reason in found]
+        for each in part.data():
+            names.setdefault(each["kind"] or "not prepared", {})[each["title"]] = None
+        found = part.experiment.datasets
+        if found and all(name in part.stand_ins for name in found):
+            reasons |= dict.fromkeys(part.stand_ins[name] for name in found)
+    said = "; ".join(f"{', '.join(titles)} ({kind})" for kind, titles in names.items())
+    text = f"Data here: {said}." if said else ""
+    return " ".join([text, *(f"{reason[0].upper()}{reason[1:]}." for reason in reasons)]).strip()
 
 
-def counts(rows):
-    """How many rows have each verdict, in words."""
-    counted = Counter(row["verdict"] for row in rows)
-    return ", ".join(f"{count} {verdict}" for verdict, count in counted.most_common())
+def outcome(verdict):
+    """Which of OUTCOMES a verdict is."""
+    if verdict == verdicts.REPRODUCED:
+        return STATED
+    if verdict.startswith(f"{verdicts.REPRODUCED} if"):
+        return READ
+    if verdict.startswith(verdicts.NOT_REPRODUCED):
+        return FAILED
+    undecided = (verdicts.TOO_WIDE, verdicts.UNDECIDED, verdicts.NOT_EXCLUDED)
+    return OPEN if verdict in undecided else NOT_TESTED
 
 
-def _outcomes(rows):
+def _bar(rows):
+    """[(outcome, count, per cent, look)] of those that occur."""
     counted = dict.fromkeys(OUTCOMES, 0)
     for row in rows:
-        verdict = row["verdict"]
-        if verdict == verdicts.REPRODUCED:
-            counted["as stated"] += 1
-        elif verdict.startswith(f"{verdicts.REPRODUCED} if"):
-            counted["under a reading"] += 1
-        elif verdict.startswith(verdicts.NOT_REPRODUCED):
-            counted["under none tried"] += 1
-        elif verdict in (verdicts.TOO_WIDE, verdicts.UNDECIDED, verdicts.NOT_EXCLUDED):
-            counted["undecided"] += 1
-        else:
-            counted["not tested"] += 1
-    return counted
+        counted[outcome(row["verdict"])] += 1
+    return [
+        (name, count, round(100 * count / len(rows), 2), OUTCOMES[name][1])
+        for name, count in counted.items()
+        if count
+    ]
 
 
 def privacy(parts):
-    """A sentence about what the private methods of a source's experiments claim, and what is proven.
+    """Sentences about what the source's own private methods claim, and what is proven.
 
-    A cell whose rows were prepared or tuned without privacy has no epsilon, whatever its method is. It
-    counts against what prepared the rows, and not against the method. Cells at another lambda than the one
-    that the source published say nothing about the source.
+    Its own are the methods beside which its numbers stand; others in its experiments say nothing about it,
+    and neither do cells at another lambda than the published one. A cell whose rows were prepared or tuned
+    without privacy has no epsilon, whatever its method is: that is said of the preparation.
     """
-    worst, spoilt, unproven = {}, {}, {}
+    worst, unproven, spoilt = {}, {}, {}
     for part in parts:
         frame, methods = part.frame, part.experiment.methods
+        printed = part.experiment.values.get("published", {}).values()
+        own = {row.get("method") for spec in printed for row in spec["rows"]}
         if "epsilon_proven" not in frame or frame.empty:
             continue
         names = {label: look["label"] for label, look in style.looks(methods).items()}
         for row in frame[frame["epsilon_claimed"].notna()].to_dict("records"):
-            steps, looked, _ = str(row.get("reason", "")).partition(LOOKED)
-            if not methods[row["method"]]["private"] or not row["epsilon_claimed"] > 0:
+            method = row["method"]
+            if (
+                method not in own
+                or not methods[method]["private"]
+                or not row["epsilon_claimed"] > 0
+            ):
                 continue
             if _of_another_lambda(part.experiment, row):
                 continue
+            steps, looked, _ = str(row.get("reason", "")).partition(LOOKED)
             if looked:
-                spoilt.setdefault(steps, {})[names[row["method"]]] = None
+                spoilt[steps] = None
             elif math.isnan(row["epsilon_proven"]):
-                unproven[names[row["method"]]] = None
+                unproven[names[method]] = None
             else:
-                factor = float(row["epsilon_proven"]) / float(row["epsilon_claimed"])
-                found = worst.get(names[row["method"]], (0.0,))
-                if factor > found[0]:
-                    at = (row["epsilon_claimed"], row["epsilon_proven"])
-                    worst[names[row["method"]]] = (factor, *map(float, at))
-    said = [
-        f"Where {steps} looked at the private rows, no method has a finite epsilon: "
-        f"{'; '.join(names)}."
-        for steps, names in spoilt.items()
-    ]
-    if not worst and not unproven:
-        return [" ".join(said)] * bool(said)
-    held = [name for name, (factor, *_) in worst.items() if factor <= 1 + 1e-9]
-    none = [name for name, (factor, *_) in worst.items() if math.isinf(factor)]
+                found = (float(row["epsilon_proven"]), float(row["epsilon_claimed"]))
+                before = worst.get(names[method], (0.0, 1.0))
+                worst[names[method]] = max(before, found, key=lambda pair: pair[0] / pair[1])
+    held = [name for name, (proven, claimed) in worst.items() if proven <= claimed * (1 + 1e-9)]
     more = [
-        f"{name} (claimed {claimed:.3g}, proven {proven:.3g} at worst)"
-        for name, (factor, claimed, proven) in worst.items()
-        if 1 + 1e-9 < factor < math.inf
+        f"{name} (claimed {dots.brief(claimed)}, proven {dots.brief(proven)})"
+        for name, (proven, claimed) in worst.items()
+        if name not in held
     ]
-    rest, count = " on other rows" * bool(spoilt), len(worst.keys() | unproven.keys())
-    said.append(
-        f"{len(held)} of {count} private methods as they ran here{rest} hold what they claim."
-    )
-    said += [f"More epsilon than claimed is needed by {'; '.join(more)}."] * bool(more)
-    said += [f"No finite epsilon, in some cell, have {'; '.join(none)}."] * bool(none)
-    said += [f"Claimed, not proven: {'; '.join(unproven)}."] * bool(unproven)
-    return [" ".join(said)]
+    kinds = {
+        "Proven as claimed: {}.": held,
+        "Less private than claimed, at worst: {}.": more,
+        "Claimed, not proven: {}.": list(unproven),
+        "Rows that {} prepared by themselves have no finite epsilon, whatever learns from them.": [
+            steps.replace("_", " ") for steps in spoilt
+        ],
+    }
+    return [text.format("; ".join(found)) for text, found in kinds.items() if found]
 
 
 def _of_another_lambda(experiment, row):
     """Whether a cell's lambda is not the one number that the source published."""
     published, own = experiment.values.get("lambda_published"), row.get("lambda", math.nan)
     return isinstance(published, float) and abs(own - published) > 1e-9 * published
+
+
+def _tables(part, shown, source):
+    """The printed tables as the source lays them out, with ours in every cell."""
+    found = []
+    for name, spec in part.experiment.values.get("published", {}).items():
+        cells = {}
+        for row in shown["verdicts"]["published"]:
+            if row["comparison"] == name:
+                cells.setdefault(row["published_at"], []).append(row)
+        if not cells:
+            continue
+        titles = _columns(source, spec["values"])
+        grid, columns = {}, {}
+        for at, rows in cells.items():
+            *line, column = at.removeprefix(spec["values"]).strip("/").split("/")
+            column = (
+                titles[int(column)] if column.isdigit() and int(column) < len(titles) else column
+            )
+            columns[column] = None
+            line = ", ".join(part for part in line if part != "rows")
+            percent = spec.get("quantity") == "accuracy_percent"
+            grid.setdefault(line, {})[column] = cell(rows, shown["names"], 100 if percent else 1)
+        found.append(
+            {
+                "title": spec["title"],
+                "note": spec.get("note", ""),
+                "compared": any(each["ours"] for own in grid.values() for each in own.values()),
+                "columns": [column.replace("_", " ") for column in columns],
+                "rows": [
+                    (line.replace("_", " "), [own.get(column) for column in columns])
+                    for line, own in grid.items()
+                ],
+            }
+        )
+    return found
+
+
+def _columns(source, path):
+    table = source.look_up(path)
+    return table.get("columns", ()) if isinstance(table, dict) else ()
+
+
+def cell(rows, names, scale=1):
+    """One printed number beside ours: what is seen, its outcome, and all that is known of it.
+
+    rows: those of published.csv for it, the first that it counts for, with the spread beside it.
+    scale: 100 if per cent are printed, of which published.csv has shares.
+    """
+    rows = [
+        row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}
+        for row in rows
+    ]
+    spreads = [row for row in rows if "standard deviation" in row["quantity"]]
+    values = [row for row in rows if row not in spreads] or spreads
+    printed, ours = (_spread(values[0], spreads, key) for key in ("published", "ours"))
+    known = outcome(values[0]["verdict"])
+    said = [f"Printed {printed}."]
+    for row in (*values, *spreads):
+        found = dots.brief(row.get("ours"))
+        ends = [dots.brief(row.get(f"prediction_{end}")) for end in ("low", "high")]
+        what = "standard deviation, " * (row in spreads) + names.get(row["method"], row["method"])
+        between = f", where a run of the source's size is in {ends[0]} to {ends[1]}" * all(ends)
+        reason = f": {row['reason']}" if row.get("reason") else ""
+        said.append(f"Ours ({what}): {found or 'none'}{between}; {row['verdict']}{reason}.")
+    return {
+        "printed": printed,
+        "ours": ours,
+        "says": " ".join(said).replace("_", " "),
+        "outcome": known,
+    }
+
+
+def _spread(row, spreads, key):
+    text, beside = dots.brief(row.get(key)), [s for s in spreads if s["method"] == row["method"]]
+    other = dots.brief(beside[0].get(key)) if beside and beside[0] is not row else ""
+    return f"{text} ± {other}" if text and other else text
 
 
 def _statements(source, experiments):
@@ -165,20 +254,22 @@ def _statements(source, experiments):
         for section in SECTIONS
         for row in experiment["verdicts"][section]
     }
-    rows = []
-    for section in SECTIONS:
-        for name, entry in source.statements(section).items():
-            row = decided.get(name)
-            why = "" if row else "no experiment of this report decides it"
-            if row and row["verdict"] == statements.NOT_TESTED:
-                why = row["decided_by"]
-            rows.append(
-                {
-                    "id": name,
-                    "verdict": row["verdict"] if row else statements.NOT_TESTED,
-                    "says": entry.get("says") or entry["what"],
-                    "link": bool(row),
-                    "why": why,
-                }
-            )
-    return rows
+    because = {
+        row["id"]: row["decided_by"]
+        for experiment in experiments
+        for row in experiment["statements"]
+    }
+    return [
+        {
+            "id": name,
+            "section": section,
+            "verdict": (verdict := decided.get(name, {}).get("verdict", statements.NOT_TESTED)),
+            "in_short": verdict if section == "defects" else outcome(verdict),
+            "where": entry.get("where", ""),
+            "says": entry.get("says") or entry["what"],
+            "size": entry.get("size", ""),
+            "why": because.get(name, "No experiment of this report decides it."),
+        }
+        for section in SECTIONS
+        for name, entry in source.statements(section).items()
+    ]

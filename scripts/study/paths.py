@@ -125,6 +125,9 @@ REPLAY = Place("audit", "", "replay")
 SPENDING = Place("audit", "", "spending")
 AUDITED_CELLS = Place("audit", "", "cells")
 
+# What a source says, and what becomes of it.
+BY_SOURCE = Place("verdicts", "", "{source}")
+
 # Of all experiments together.
 REPORT = Place("", "", "report", "html")
 PARTIAL_REPORT = Place("", "", "report-partial", "html")  # where REPORT shows more

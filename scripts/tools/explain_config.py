@@ -141,6 +141,7 @@ PLACES = {
     "ATTACKS": "all attacks on one mechanism",
     "LEDGER": "all attacks; its figure as `.png` and `.pdf`",
     "PROFILES": "delta against epsilon: proven, claimed, and found by attacks",
+    "BY_SOURCE": "all that a source says: verdicts, and the numbers that decide them",
     "HELD": "a study's own mechanisms, if no attack refutes a claim (`strict: true`)",
     "EXACT": "privacy losses from densities",
     "REPLAY": "how far one record moves what gets noise, of every private mechanism",

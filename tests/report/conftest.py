@@ -10,6 +10,7 @@ import pytest
 from checks import statements
 from checks.published import COLUMNS, compare, judged
 from checks.results import Results
+from reporting import recommendations
 from reporting.collect import Gathered
 from study import facts, paths
 from study.configuration.config import load
@@ -98,3 +99,15 @@ def browser():
     if found is None:
         pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
     return found
+
+
+def answer(method, kept, **further):
+    """A row of recommendations.csv."""
+    row = dict.fromkeys(recommendations.COLUMNS, "") | {
+        **{"regime": "nothing tuned", "task": "classes", "experiment": "e", "train_size": 1000},
+        **{"epsilon": "1", "adjacency": "replace-one", "standing": "not beaten"},
+        **{"method": method, "title": f"The {method}", "mechanism": method, "setting": "rule"},
+        **{"kept": kept, "kept_low": kept - 0.02, "kept_high": kept + 0.02},
+        **{"behind": 0.9 - kept, "behind_high": 0.91 - kept, "metric": "log_loss"},
+    }
+    return row | further

@@ -1,25 +1,29 @@
 """Cards of sources: how many printed values and claims hold, and how private their methods are."""
 
 import math
+import re
 from types import SimpleNamespace
 
 import pandas as pd
 
 from dp.accounting import Guarantee, after_preparation
-from reporting import ledger, readings, sources
+from reporting import dots, ledger, readings, sources
+from study import facts
+from study.configuration.sources import experiment_files
+from study.configuration.validation import read_yaml
 
 
-def test_outcomes_count_every_row_once():
+def test_a_bar_has_every_row_once():
     verdicts = [
         *("reproduced", "reproduced", "reproduced if rows: file", "calibrated", "not run"),
         *("not reproduced by any of 3 readings", "not tested", "not decided yet"),
         *("too wide to decide", "undecided", "not excluded"),
     ]
-    found = sources._outcomes([{"verdict": verdict} for verdict in verdicts])
-    assert found == {
-        **{"as stated": 2, "under a reading": 1, "under none tried": 1, "undecided": 3},
-        **{"not tested": 4},
+    found = sources._bar([{"verdict": verdict} for verdict in verdicts])
+    assert {name: count for name, count, *_ in found} == {
+        **{"as stated": 2, "under a reading": 1, "not reproduced": 1, "open": 3, "not tested": 4}
     }
+    assert abs(sum(width for *_, width, _ in found) - 100) < 0.1
 
 
 def test_a_printed_number_counts_once_and_apart_from_its_standard_deviation():
@@ -71,66 +75,112 @@ def test_what_holds_at_once_under_a_reading():
     }
 
 
-def part(*cells):
-    """What the report gathers about an experiment, from rows (method, claimed, proven)."""
+def part(*cells, printed=()):
+    """What the report gathers about an experiment, from rows (method, claimed, proven).
+
+    printed: methods beside which the source's numbers stand, all if none is named.
+    """
     methods = {
         name: {"mechanism": name, "title": f"The {name}", "private": name != "plain"}
         for name, *_ in cells
     }
     frame = pd.DataFrame(cells, columns=["method", "epsilon_claimed", "epsilon_proven"])
-    return SimpleNamespace(frame=frame, experiment=SimpleNamespace(methods=methods, values={}))
+    published = {"table": {"rows": [{"method": name} for name in printed or methods]}}
+    values = {"published": published}
+    return SimpleNamespace(frame=frame, experiment=SimpleNamespace(methods=methods, values=values))
 
 
 def test_privacy_says_the_worst_of_every_private_method():
     inf = math.inf
     first = part(("plain", inf, inf), ("sound", 1.0, 1.0), ("sound", 0.1, 0.05))
     second = part(("void", 1.0, inf), ("void", 2.0, 2.0), ("more", 1.0, 2.0), ("more", 0.1, 0.3))
-    (text,) = sources.privacy([first, second])
-    assert text == (
-        "1 of 3 private methods as they ran here hold what they claim. More epsilon than claimed is "
-        "needed by The more (claimed 0.1, proven 0.3 at worst). No finite epsilon, in some cell, have "
-        "The void."
-    )
+    assert sources.privacy([first, second]) == [
+        "Proven as claimed: The sound.",
+        "Less private than claimed, at worst: The void (claimed 1, proven none); The more (claimed 0.1, "
+        "proven 0.3).",
+    ]
     assert sources.privacy([part(("plain", inf, inf))]) == []
 
 
-def test_rows_that_were_prepared_by_themselves_do_not_count_against_the_method():
+def test_a_source_answers_for_its_own_methods_alone():
+    found = part(("its", 1.0, 2.0), ("ours", 1.0, math.inf), printed=["its"])
+    assert sources.privacy([found]) == [
+        "Less private than claimed, at worst: The its (claimed 1, proven 2)."
+    ]
+
+
+def test_rows_that_were_prepared_by_themselves_count_against_the_preparation():
     sound = Guarantee(1.0, 1.0, 0.0, "replace-one", "noise")
-    found = part(("sound", 1.0, math.inf), ("sound", 1.0, 1.0), ("void", 1.0, math.inf))
+    found = part(("sound", 1.0, math.inf), ("sound", 1.0, 1.0), ("spoilt", 1.0, math.inf))
     reason = after_preparation(sound, ["standardise"]).reason
-    found.frame["reason"] = [reason, sound.reason, "no noise"]
-    (text,) = sources.privacy([found])
-    assert text == (
-        "Where standardise looked at the private rows, no method has a finite epsilon: The sound. "
-        "1 of 2 private methods as they ran here on other rows hold what they claim. No finite "
-        "epsilon, in some cell, have The void."
-    )
+    found.frame["reason"] = [reason, sound.reason, reason]
+    held, said = sources.privacy([found])
+    assert held == "Proven as claimed: The sound."
+    assert said.startswith("Rows that standardise prepared by themselves have no finite epsilon")
+    assert "spoilt" not in held + said
 
 
 def test_another_lambda_than_the_published_one_says_nothing_about_the_source():
     found = part(("sound", 0.1, 0.1), ("sound", 0.1, 0.3))
     found.frame["lambda"] = [0.01, 0.0001]
     (text,) = sources.privacy([found])
-    assert "more epsilon" in text.lower() and "proven 0.3" in text
+    assert "Less private" in text and "proven 0.3" in text
     found.experiment.values["lambda_published"] = 0.01
-    assert sources.privacy([found]) == [
-        "1 of 1 private methods as they ran here hold what they claim."
+    assert sources.privacy([found]) == ["Proven as claimed: The sound."]
+
+
+def test_what_nobody_has_proven_here_is_claimed_and_not_proven():
+    assert sources.privacy([part(("own", 1.0, math.nan), ("sound", 1.0, 1.0))]) == [
+        "Proven as claimed: The sound.",
+        "Claimed, not proven: The own.",
     ]
 
 
-def test_a_card_says_first_that_its_data_stand_in():
+def test_a_card_says_which_data_and_what_stands_in():
     def gathered(*datasets):
         experiment = SimpleNamespace(datasets=datasets)
-        return SimpleNamespace(experiment=experiment, stand_ins={"digits": "digits stand in"})
+        entries = [{"kind": "simulated", "title": name} for name in datasets]
+        stand_ins = {"digits": "digits stand in"}
+        return SimpleNamespace(experiment=experiment, stand_ins=stand_ins, data=lambda: entries)
 
-    assert sources.standing_in([gathered("mnist"), gathered("digits")]) == ["Digits stand in."]
-    assert sources.standing_in([gathered("mnist", "digits"), gathered()]) == []
+    text = sources.data([gathered("mnist"), gathered("digits")])
+    assert text == "Data here: mnist, digits (simulated). Digits stand in."
+    text = sources.data([gathered("mnist", "digits"), gathered()])
+    assert text == "Data here: mnist, digits (simulated)."
+
+
+def test_a_printed_number_stands_above_ours_with_all_that_is_known():
+    row = {"method": "m", "quantity": "error", "published": "0.2962", "ours": "0.0654"}
+    row |= {"verdict": "reproduced if epsilon: 0.02", "reason": "differs by 0.231"}
+    row |= {"prediction_low": "0.06", "prediction_high": "0.07"}
+    spread = row | {"quantity": "error, standard deviation over folds", "published": "0.0617"}
+    spread |= {"ours": "0.0035", "verdict": "not reproduced by any of 7 readings"}
+    other = row | {"method": "n", "ours": "0.3", "verdict": "reproduced"}
+    found = sources.cell([row, spread, other], {"m": "the method"})
+    assert (found["printed"], found["ours"]) == ("0.296 ± 0.0617", "0.0654 ± 0.0035")
+    assert found["outcome"] == "under a reading"  # of the first method, for which it counts
+    for said in ("the method): 0.0654", "0.06 to 0.07; reproduced if epsilon: 0.02", "(n): 0.3"):
+        assert said in found["says"]
+    assert sources.cell([row], {}, scale=100)["printed"] == "29.6"
+    nothing = sources.cell([row | {"ours": "", "verdict": "not run"}], {})
+    assert (nothing["ours"], nothing["outcome"]) == ("", "not tested")
+    assert dots.brief("5923") == "5,923"
+
+
+def test_every_source_is_cited_and_names_a_figure_that_exists():
+    experiments = experiment_files()
+    for key in facts.files():
+        values = facts.read(key).values
+        assert re.search(r"\d{4}|undated", values["cited"]), key
+        experiment, _, figure = values.get("headline", "").partition("/")
+        assert not experiment or figure in read_yaml(experiments[experiment])["figures"], key
 
 
 def attack(verdict, audited, arguments):
     numbers = {"epsilon": "1", "epsilon_claimed": "1", "epsilon_proven": "1"}
     numbers |= {"epsilon_audited": str(audited), "epsilon_pair": ""}
     words = {"mechanism": "private_selection", "verdict": verdict, "attack": "some"}
+    words |= dict.fromkeys(("replay", "reason", "pair_reason", "adjacency"), "some")
     return words | numbers | {"arguments": arguments}
 
 
@@ -138,16 +188,6 @@ def test_a_refuted_variant_is_named_by_its_options():
     good = attack("consistent with the claim", 0, '{"lam": 0.1, "runs": 30}')
     bad = attack("refutes the claim", 2, '{"lam": 0.1, "runs": 3, "score": "exact"}')
     other = attack("refutes the claim", 3, '{"lam": 0.1, "law": "poisson", "score": "exact"}')
-    *_, text = ledger.summary({"private_selection": [good, bad, other]})
-    name = text.removeprefix("Attacks refute the claims of 1: ")
-    assert name.endswith("(only with score: exact).")
+    assert ledger.entry([good, bad, other])["name"].endswith("(only with score: exact)")
     assert ledger.variant([bad, other]) == ""  # nothing else was attacked
-    *_, text = ledger.summary({"private_selection": [bad, other]})
-    assert "only with" not in text
-
-
-def test_what_nobody_has_proven_here_is_claimed_and_not_proven():
-    (text,) = sources.privacy([part(("own", 1.0, math.nan), ("sound", 1.0, 1.0))])
-    assert text == (
-        "1 of 2 private methods as they ran here hold what they claim. Claimed, not proven: The own."
-    )
+    assert "only with" not in ledger.entry([bad, other])["name"]

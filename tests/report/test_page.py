@@ -1,6 +1,7 @@
 """The report of an incomplete run is built anyway. It shows the gaps and invents nothing."""
 
 import json
+import math
 import os
 import re
 from html.parser import HTMLParser
@@ -8,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from conftest import answer
 from plots import style
-from reporting import answers, costs, recommendations
+from reporting import answers, costs, dots, recommendations, road
 from reporting import ledger as ledgers
 from reporting.collect import Gathered
 from reporting.page import badge_class, because, named, render, short
@@ -80,7 +82,7 @@ def test_every_link_image_and_id_holds(experiment):
         assert href.startswith("data:") or href[1:] in outline.ids, href
     assert len(outline.images) == 5  # the file of the tuning curve was not made
     for image in outline.images:
-        assert image["src"].startswith("data:image/png;base64,")
+        assert image["src"].startswith("data:image/webp;base64,")
         assert (
             "Mean error with 95 % bands" in image["alt"] and "output perturbation" in image["alt"]
         )
@@ -107,7 +109,8 @@ def test_text_from_results_cannot_become_markup(experiment):
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0.123456, "0.1235"), (14000, 14000), ("14000", "14000"), ("0.1", "0.1"), (None, ""),
-     (float("nan"), ""), (float("inf"), "inf"), ("", ""), ("ok", "ok"), ("1e-05", "1e-05")],
+     (float("nan"), ""), (float("inf"), "inf"), ("", ""), ("ok", "ok"), ("1e-05", "1e-05"),
+     ("own_rows", "own rows")],
 )  # fmt: skip
 def test_numbers_for_readers(value, text):
     assert short(value) == text
@@ -149,12 +152,24 @@ def test_every_colour_can_be_read():
 
 def test_why_a_statement_has_its_verdict_is_a_sentence_with_names():
     names = {"output_perturbation": "output perturbation", "amp": "AMP", "a_b": "the data"}
-    assert named("output_perturbation on a_b, tables/a_b, an amp", names) == (
-        "output perturbation on the data, tables/a_b, an amp"
+    text = "output_perturbation on a_b, tables/t_1/0, an amp, nonprivate, b_c/b_d, a_b.py"
+    assert named(text, names | {"nonprivate": "none"}) == (
+        "output perturbation on the data, t 1, 0, an amp, none, b c/b d, a_b.py"
     )
     row = {"decided_by": "fails: output_perturbation is above"}
     assert because(row, names) == "Fails: output perturbation is above."
     assert because({"decided_by": ""}, names) == ""
+
+
+def test_no_key_is_shown_where_a_name_should_be(decided):
+    decided.values["smaller"] = []
+    page = page_of(decided)
+    hidden = r"<(script|style|code|pre|head)\b.*?</\1>|<a class=.csv.*?</a>|<[^>]*>"
+    seen = re.sub(hidden, " ", page, flags=re.S)
+    assert "objective perturbation, as printed" in seen
+    assert not re.findall(r"[A-Za-z0-9]+_[A-Za-z0-9_]+(?![\w.])", seen)
+    titles = " ".join(re.findall(r'title="([^"]*)"', page))
+    assert "Printed 0.296" in titles and "_" not in titles
 
 
 def test_pictures_become_smaller_and_stay_the_same_to_the_eye(tmp_path):
@@ -174,83 +189,77 @@ def test_pictures_become_smaller_and_stay_the_same_to_the_eye(tmp_path):
     assert one.shape == other.shape and np.abs(one - other).mean() < 1
 
 
-def answer(method, standing, kept, **further):
-    row = dict.fromkeys(recommendations.COLUMNS, "") | {
-        **{"regime": "nothing tuned", "task": "classes", "experiment": "cm08", "dataset": "rows"},
-        **{"train_size": 1000, "epsilon": "1", "adjacency": "replace-one", "standing": standing},
-        **{"method": method, "title": f"The {method}", "setting": "rule", "kept": kept},
-        **{"behind": 0.9 - kept, "behind_high": 0.91 - kept, "metric": "log_loss"},
-    }
-    return row | further
-
-
 def test_page_one_answers_which_method_to_use(experiment):
     small = experiment.values.pop("smaller")
     experiment.values["figures"] = {}
-    page = page_of(experiment)
-    assert "No experiment of this run compares methods" in page
+    assert "No experiment of this run compares methods" in page_of(experiment)
+    data = {"dataset": "cm08_separable", "experiment": "cm08"}
     rows = [
-        answer("best", "not beaten", 0.9, rows_for_95_percent=1234, rows_are="interpolated"),
-        answer("other", "beaten", 0.4, p=0.001, beaten_by="best"),
-        answer("unpaid", "void", 0.95, setting="void", why="it was not paid for"),
+        answer("best", 0.9, **data, rows_for_95_percent=1234, rows_are="interpolated"),
+        answer("other", 0.4, **data, standing="beaten", p=0.001, beaten_by="best"),
+        answer("unpaid", 0.95, **data, standing="void", setting="void", why="it was not paid for"),
     ]
     write_csv(paths.RECOMMENDATIONS(), list(rows[0]), [row.values() for row in rows])
+    shared = {"shared_questions": 3, "shared_data_sets": 3}
     across = [
         dict.fromkeys(recommendations.ACROSS, "")
         | {"regime": "nothing tuned", "task": "classes", "experiment": "cm08"}
-        | {"adjacency": "replace-one", "title": f"The {m}", "data_sets": 1, "questions": 1}
-        | {"not_beaten": n, "regret": r, "rank": n}
-        | {"shared_questions": 1, "shared_data_sets": 1, "shared_not_beaten": n, "shared_regret": r}
-        for m, n, r in (("best", 1, 0.0), ("other", 0, 0.5))
+        | {"adjacency": "replace-one", "title": f"The {m}", **shared}
+        | {"shared_not_beaten": n, "shared_regret": r}
+        | {"shared_regret_low": 0, "shared_regret_high": r}
+        for m, n, r in (("best", 3, 0.0), ("other", 0, 0.5))
     ]
     write_csv(paths.ACROSS(), list(across[0]), [row.values() for row in across])
     page = page_of(experiment)
     (text,) = re.findall(r'<section id="answers">(.*?)</section>', page, re.S)
     assert page.index('id="answers"') < page.index('id="sources"') < page.index('id="ledger"')
-    assert "<b>The best</b> is not beaten in 1 of 1 questions on 1 data set" in text
-    assert (
-        'class="best">The best <b>90.0\u00a0%</b>' in text and 'class="best">The other' not in text
-    )
-    void = '<span class="void" title="it was not paid for">void: The unpaid, 5 points more</span>'
+    assert "<b>The best</b>. No other method is significantly better in 3 of 3" in text
+    # one picture for two classes: a full point where it is never beaten
+    names = re.findall(r'<span class="name">(.*?)</span>', text)
+    marks = re.findall(r'class="mark (\w+)" style="left: ([\d.]+)%"', text)
+    assert names == ["The best", "The other"]
+    assert marks == [("all", "0.0"), ("some", "95.24")]  # of an axis that ends at 1.05 x 50 %
+    assert "The best <b>90.0\u00a0%</b>" in text and 'class="best">The other' not in text
+    void = 'title="it was not paid for">void: The unpaid, 5.0\u00a0% ahead</span>'
     assert void in text and "1,234" in text
-    assert text.count("<tr>") == 2 + 2 + 3 + 4  # its tables, with their headings
     assert "Cells have changed" not in text
     experiment.values["smaller"] = small
     page = page_of(experiment)
     assert "No method is recommended: cm08 ran at smaller sizes" in page
-    assert "<b>The best</b> is not beaten" not in page and 'id="answers-regret"' not in page
+    assert "<b>The best</b>. No other" not in page and 'id="choose"' not in page
     Path(paths.CELLS(experiment="cm08")).touch()  # by a later run
     os.utime(paths.RECOMMENDATIONS(), (1, 1))
     assert answers.answers()["stale"]
 
 
-def test_a_ranking_compares_only_questions_that_its_methods_share():
+def test_a_ranking_compares_only_questions_of_several_data_sets_that_methods_share():
     rows = [
         dict.fromkeys(recommendations.ACROSS, "")
         | {"task": "classes", "regime": "nothing tuned", "adjacency": "replace-one"}
-        | {"title": title, "data_sets": sets, "questions": questions, "not_beaten": n, "regret": r}
-        | ({f"shared_{k}": v for k, v in shared.items()} if shared else {})
-        for title, sets, questions, n, r, shared in (
-            ("Everywhere", "8", "21", "20", "0.003", known(14, 5, 13, 0.005)),
-            ("Often", "5", "14", "7", "0.06", known(14, 5, 7, 0.06)),
-            ("Once", "1", "4", "4", "0.0", None),
+        | {"title": title, "experiment": experiment, **shared}
+        for title, experiment, shared in (
+            ("Everywhere", "a", known(14, 5, 13, 0.005)),
+            ("Often", "a", known(14, 5, 7, 0.06)),
+            ("Once", "a", {}),
+            ("Here", "b", known(2, 1, 2, 0.0)),
+            ("There", "b", known(2, 1, 1, 0.1)),
         )
     ]
-    found = answers.sentence(rows)
+    (group,) = answers._groups(rows)
+    assert [row["title"] for row in group] == ["Everywhere", "Often"]
+    found = answers.sentence(group)
     assert found["method"] == "Everywhere"
     assert found["text"].startswith(
-        "is not beaten in 13 of 14 questions on 5 data sets, which 2 methods answer, and loses "
-        "0.5\u00a0% of the gain"
+        "No other method is significantly better in 13 of 14 comparisons on 5 data sets. It loses "
+        "0.5\u00a0% of what can be learnt"
     )
-    assert (
-        "In all questions that it answers: not beaten in 20 of 21, on 8 data sets." in found["text"]
-    )
-    assert answers.sentence([row for row in rows if row["title"] != "Often"]) is None
+    group[0]["shared_regret"] = "0.07"
+    assert "; Often loses 6.0\u00a0%." in answers.sentence(group)["text"]
 
 
 def known(questions, sets, not_beaten, regret):
     found = {"questions": questions, "data_sets": sets, "not_beaten": not_beaten, "regret": regret}
-    return {key: str(value) for key, value in found.items()}
+    return {f"shared_{key}": str(value) for key, value in found.items()}
 
 
 def test_toy_sizes_have_a_banner_and_no_verdict(decided):
@@ -270,23 +279,51 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
     # a defect that only formulas and printed numbers show does not depend on sizes
     kept = {row["verdict"] for row in gathered.shown("defects")}
     assert "shown" in kept
-    assert re.findall(r"Of \d+ [\w ]+ that were decided, .*? as stated", page) == [
-        "Of 2 claims that were decided, 1 reproduced as stated"
+    assert re.findall(r'<span class="badge good">reproduced</span> <a href="#([\w-]+)"', page) == [
+        "cm08-13"
     ]
-    named = re.findall(r'<span class="badge good">reproduced</span> <a href="#([\w-]+)"', page)
-    assert named == ["cm08-13"]
-    card = re.search(r'<article class="card" id="source-chaudhuri.*?</table>', page, re.S)[0]
-    counts = {
-        kind: list(map(int, re.findall(r'<td class="number">(\d+)</td>', line)))
-        for kind, line in re.findall(r"<tr>.*?<th[^>]*>([^<]+)</th>(.*?)</tr>", card, re.S)
+    card = re.search(r'<article class="card" id="source-chaudhuri.*?</article>', page, re.S)[0]
+    bars = {
+        kind: re.findall(r'title="([^"]+)">(\d+)<', line)
+        for kind, line in re.findall(r"<li><span>([^<]+)</span>(.*?)</li>", card)
     }
-    assert counts.pop("as stated") == []  # the head of the table
-    assert counts.pop("claims")[:4] == [1, 0, 1, 0]
+    claims = dict(bars.pop("claims"))
+    assert (claims.pop("as stated"), claims.pop("not reproduced")) == ("1", "1")
+    assert claims.keys() == {"not tested"}
     # of means and settings, nothing but what is not tested
-    assert counts and all(line[:4] == [0] * 4 and line[4] for line in counts.values())
+    assert bars and all([name for name, _ in parts] == ["not tested"] for parts in bars.values())
     experiment.values["smaller"] = []
     page = page_of(experiment)
-    assert "Toy sizes" not in page and "reproduced as stated" in page
+    assert "Toy sizes" not in page and 'title="as stated">' in page
+
+
+def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, monkeypatch):
+    home = project / "home"
+    home.mkdir()
+    (project / "config").rename(home / "config")
+    monkeypatch.setattr(paths, "HOME", home)
+    Path("config/releases").mkdir(parents=True)
+    Path("config/datasets.yaml").write_text(
+        "clinic:\n  source: {csv: clinic.csv}\n  label: back\n  positive: 'yes'\n"
+        "  bounds: {age: [18, 98], visits: [0, 20]}\n"
+    )
+    Path("clinic.csv").write_text("age,visits,back\n")  # the line that says how columns are called
+    asked = (
+        "title: Who comes back\ndata: clinic\nrows: 3000\nunit: one row is one patient\n"
+        "book: clinic.book\nbudget: {epsilon: 2, delta: 2.0e-6}\nepsilon: 1\ndelta: 1.0e-6\n"
+        "method: noise_aware_logistic\nnegative: 'no'\npremise: chosen without these rows\n"
+    )
+    Path("config/releases/back.yaml").write_text(asked)
+    Path("config/releases/lost.yaml").write_text(asked.replace("clinic\n", "nowhere\n", 1))
+    found, lost = road.road()
+    assert found["title"] == "Who comes back", found["says"]
+    assert "3,000 rows, epsilon 1" in found["cost"]
+    (kept,) = re.findall(r"that is left: (\d+)%", " ".join(found["says"]))
+    assert 50 < int(kept) < 101
+    assert lost["says"][0].startswith("No forecast: ") and not Path("clinic.book").exists()
+    page = whole([])
+    assert page.index('id="road"') < page.index('id="answers"')
+    assert "This page must not be published." in page
 
 
 def test_a_partial_report_judges_nothing_itself(decided):
@@ -358,44 +395,38 @@ def ledger(project):
 
 def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     found = ledgers.ledger()
-    shown = [row[found["columns"].index("verdict") :][:2] for row in found["rows"]]
-    assert [row[0] for row in found["rows"]] == [
-        *("SGD, norm-Laplace noise", "Laplace per weight, as written", "of ones own")
-    ]
-    assert [verdict for verdict, _ in shown] == [
-        *("consistent with the claim", "refutes the claim", "more than claimed by proof")
-    ]
-    column = found["columns"].index("epsilon")
-    assert [row[column] for row in found["rows"]] == ["1", "1", "5"]
-    assert [row[-2] for row in found["rows"]] == [2, 3, 2]
+    families = {name: picture["rows"] for name, picture in found["families"]}
+    assert {name: [row["name"] for row in rows] for name, rows in families.items()} == {
+        "Forms as their authors printed or ran them": ["Laplace per weight, as written"],
+        "Noise on gradients": ["SGD, norm-Laplace noise"],
+        "Selection, sampling and others": ["of ones own"],
+    }
+    (worst,), (sound,), (own,) = families.values()
+    assert worst["verdict"] == "refutes the claim" and "the worst of 3" in worst["why"]
+    assert worst["text"] == (
+        "claimed 1, proven 10, attacked 4, replay confirms; broken by low-order bits"
+    )
+    assert sound["verdict"] == "consistent with the claim" and "at epsilon 1," in sound["why"]
+    assert own["verdict"] == "more than claimed by proof"
+    # on a logarithmic axis: what is claimed, below what attacks found, below what is proven
+    marks = dict(worst["marks"])
+    assert marks["claimed"] < marks["attacked"] < marks["proven"]
+    assert worst["bar"][0] == marks["claimed"] and worst["bar"][1] > 0
     assert len(found["attacks"]) == 7
     classes = [badge_class(row[1]) for row in found["attacks"]]
     assert classes == ["good", "good", "bad", "bad", "mild", "mild", "plain"]
-    assert "breaks 1 of them, whatever is proven" in found["summary"][-1]
-    assert found["summary"][-1].endswith(": Laplace per weight, as written.")
-    assert ["Low-order bits: broken: 99 %" in row[-1] for row in found["attacks"]] == [
-        *(False, False, True, False, False, False, False)
-    ]
+    assert found["summary"] == (
+        "consistent with the claim 1, refutes the claim 1, more than claimed by proof 1"
+    )
 
 
-def test_a_line_of_the_ledger_is_one_line_with_its_verdict_in_sight(ledger, browser, tmp_path):
-    from chromium import Chromium
-
-    file = tmp_path / "report.html"
-    file.write_text(whole([]), encoding="utf-8")
-    with Chromium(browser, tmp_path / "profile", width=1300) as opened:
-        opened.open(file.as_uri())
-        opened.evaluate("document.querySelector('#ledger > details').open = true")
-        sizes = "[...document.querySelectorAll('#ledger .lines tbody tr')].map(r => r.clientHeight)"
-        heights = opened.evaluate(sizes)
-        assert len(heights) == 3 + 7 and max(heights) < 40
-        ends = (
-            "[...document.querySelectorAll('#ledger td')].map(c => c.getBoundingClientRect().right)"
-        )
-        assert max(opened.evaluate(ends)) <= 1300
-        opened.evaluate("document.querySelector('#ledger td details').open = true")
-        text = "document.querySelector('#ledger .folded').getBoundingClientRect()"
-        assert opened.evaluate(f"{text}.width > 300 && {text}.left > 0 && {text}.right <= 1300")
+def test_places_on_an_axis():
+    row = {"bar": None, "marks": {"a": 0.0, "b": 10.0, "c": math.inf}}
+    found = dots.scaled([row, {"bar": (0.1, 10.0), "marks": {}}], log=True)
+    assert dict(found["rows"][0]["marks"]) == {"a": 0.0, "b": 75.0, "c": 100.0}
+    assert [text for _, text in found["ticks"]] == ["0.1", "1", "10"]
+    found = dots.scaled([{"bar": (0, 40), "marks": {"a": 20}}], unit=" %")
+    assert found["ticks"][1] == (47.62, "20 %") and found["rows"][0]["bar"] == (0.0, 95.24)
 
 
 def test_in_a_browser(experiment, browser, tmp_path):
@@ -419,7 +450,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
         assert images and all(images)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert page.evaluate("document.querySelectorAll('.gaps tbody tr').length") == 1
-        assert page.evaluate("document.querySelector('a.save').href").startswith("data:image/png")
+        assert page.evaluate("document.querySelector('a.save').href").startswith("data:image/webp")
 
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -492,7 +523,7 @@ def test_without_scripts_the_page_reads_whole(experiment, browser, tmp_path):
         page.call("Emulation.setScriptExecutionDisabled", value=True)
         page.open(file.as_uri())
         outline = page.evaluate("[...document.querySelectorAll('h2')].map(h => h.textContent)")
-        assert outline[0] == "What should I use?" and len(outline) == 5
+        assert outline[0] == "Which method should I use?" and len(outline) == 5
         assert page.evaluate("document.querySelector('.search') === null")
         assert page.evaluate("document.querySelector('th button') === null")
         folded = "document.querySelector('#cm08 > details')"

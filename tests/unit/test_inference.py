@@ -116,6 +116,53 @@ def test_symmetric_noise_has_the_covariance_that_is_stated():
     np.testing.assert_allclose(np.cov((E @ u).T), stated, atol=0.02)
 
 
+@pytest.mark.parametrize("mean", [0.6, 1.0, 1.7, 3.0])
+def test_selected_eigenvalues_are_lowered_to_the_mean_they_have_without_selection(mean):
+    """The mean of a normal number above the threshold, by scipy, goes back to the number's own mean."""
+    from scipy.stats import truncnorm
+
+    deviation, t = 0.004, inference.SELECTED
+    seen = mean + truncnorm.mean(t - mean, np.inf)
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    released = deviation * turn @ np.diag([seen, 30.0]) @ turn.T
+    found = np.linalg.eigvalsh(inference.unselected(released[None], deviation)[0])
+    np.testing.assert_allclose(found, [deviation * mean, deviation * 30], rtol=1e-5)
+    least = np.linalg.eigvalsh(inference.unselected(deviation * np.eye(2)[None], deviation)[0])
+    np.testing.assert_allclose(least, deviation * inference.FLOOR)
+    np.testing.assert_allclose(inference.unselected(released[None], 0.0)[0], released, rtol=1e-12)
+
+
+def visits(n, rng):
+    """Age, a ward, a count from 0 to 40 with most of its values near 0, a constant, and a number."""
+    age = np.clip(rng.normal(52, 13, n), 18, 90)
+    ward = rng.choice(4, n, p=[0.3, 0.35, 0.1, 0.25])
+    count = np.minimum(rng.negative_binomial(1.6, 1.6 / 5.6, n), 40)
+    X = np.column_stack([(age - 54) / 36, ward[:, None] == range(3), count / 20 - 1, np.ones(n)])
+    z = 0.005 * (age - 52) + np.array([-0.1, 0.08, -0.06, 0])[ward] + 0.015 * (count - 4) - 0.1
+    return X / math.sqrt(6), np.clip(z + 0.15 * rng.standard_normal(n), -1, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_a_count_is_covered_among_the_intervals_that_are_printed(epsilon):
+    """Its Hessian is as small as the noise. Without `unselected` this finds 0.87 to 0.90 of 900."""
+    rng, loss = generator(41, int(2 * epsilon)), get("log_cosh", tau=0.25)
+    (truth,), _ = minimise(*visits(500_000, rng), 1e-9, loss=loss)
+    settings = {"epsilon": epsilon, "delta": DELTA, "loss": {"log_cosh": {"tau": 0.25}}}
+    settings["lam"] = NUMBERS.rule_lambda(3000, 6, **settings)
+    hits, printed = [], []
+    for _ in range(1000):
+        release = NUMBERS.release(*visits(3000, rng), restarts=2, rng=rng, **settings)
+        ends = inference.wald(release.weights, release.info["covariance"])
+        hits.append((ends.low <= truth) & (truth <= ends.high))
+        printed.append(release.info["answered"])
+    hits, printed = np.concatenate(hits), np.concatenate(printed)
+    assert (printed.mean(axis=0) > 0.35).all()
+    for covered, kept in zip(hits.T, printed.T, strict=True):
+        least = 0.93 - 2 * math.sqrt(0.93 * 0.07 / kept.sum())
+        assert covered[kept].mean() >= least and covered.mean() >= 0.93
+
+
 def test_the_hessians_noise_is_counted():
     """Many Hessians with noise and one w near the truth: estimates vary as the covariance's part says."""
     from dp.privacy.quadratics import coefficients, isotropic

@@ -22,6 +22,8 @@ TAKERS = {
     "boosted_adassp": {"iterations": 2, "lam": 0.1},
     "iterative_hessian_mixing": {"iterations": 2, "lam": 0.1},
     "gaussian_objective_perturbation": {"lam": 0.1},
+    "mean_direction": {},
+    "guarded_objective_perturbation": {"lam": 0.1},
 }
 ASKED = {"epsilon": 1.0, "delta": 1e-6, "adjacency": ADD_REMOVE}
 
@@ -65,11 +67,13 @@ def test_reasons_say_what_n_is_taken_for(name):
 def test_n_is_what_is_stated_in_all_that_is_released(name):
     """Rows of zeros beside 40 records, up to 50, change no sum; n is 50 either way.
 
+    Their label is -1, since `mean_direction` counts the other.
+
     Sampled batches are drawn by row, so that there only a probability of 1 gives the same release.
     """
     X, y = rows()
     options = {"sampling": 1.0} if name == "dp_sgd_poisson" else {}
-    padded = np.vstack([X, np.zeros((10, 3))]), np.append(y, np.ones(10))
+    padded = np.vstack([X, np.zeros((10, 3))]), np.append(y, -np.ones(10))
     expected = release(name, *padded, **options)
     found = release(name, X, y, public_n=50, **options)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)

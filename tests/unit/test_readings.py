@@ -358,8 +358,8 @@ def test_the_reading_that_explains_most_is_named():
     assert [r["reading"] for r in found if r["id"] == "a"] == ["best", "first"]
 
 
-def test_the_reports_map_and_its_conclusions(tmp_path):
-    from reporting.readings import conclusions, heat_map
+def test_the_reports_map(tmp_path):
+    from reporting.readings import heat_map
 
     row = dict.fromkeys(confronted.COLUMNS, "")
     row |= {"section": "published", "published_at": "tables/t/0", "method": "m", "published": "0.2"}
@@ -378,15 +378,6 @@ def test_the_reports_map_and_its_conclusions(tmp_path):
     )
     assert shown["columns"] == ["as stated", "x: y"] and shown["open"] == [("x", "?", "z")]
     value, stated = shown["rows"]
-    assert value["what"] == "t/0, m" and value["cells"][0]["text"] == "off"
+    assert value["what"] == "t, 0, m" and value["cells"][0]["text"] == "off"
     assert value["cells"][1] is None  # the reading does not change it
     assert [cell["text"] for cell in stated["cells"]] == ["fails", "open"]
-    failed = {"verdict": "not reproduced by any of 2 readings", "readings": "2"}
-    means = [{"verdict": "reproduced"}, {"verdict": "reproduced if x: y"}, failed]
-    means += [{"verdict": "not run"}, {"verdict": "too wide to decide"}]
-    sentences = conclusions({"means": means, "settings": [], "claims": [{"verdict": "not tested"}]})
-    assert sentences == [
-        "Of 3 means that were decided, 1 reproduced as stated; 1 reproduced if x: y; 1 under none of the "
-        "readings tried (2 of each) (1 too wide to decide, 1 not run beside them).",
-        "None of its 1 claims is decided: 1 not tested.",
-    ]

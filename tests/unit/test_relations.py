@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 
 from plots import style
 from plots.curves import epsilon_curve, learning_curve, tuning_curve
-from plots.relations import OTHERS
+from plots.relations import OTHERS, Scales
 from sources.einarsson_2018.figures import epsilon_family, proven_curve
 from sources.hoseinpour_2023.figures import PRETRAINED, pretraining
 from study import facts
@@ -197,9 +197,28 @@ def test_training_accuracy_has_the_bands_of_single_draws():
     _, *drawn = bands(axes)[colour]
     np.testing.assert_allclose(np.sort(drawn, axis=0), (low, high))
     assert any(np.allclose(line.get_ydata(), 93) for line in axes.lines)
-    legend = axes.get_legend()
-    assert "public rows alone" in {text.get_text() for text in legend.get_texts()}
-    assert legend.get_title().get_text() == "mean and 95 % of 200 draws"
+    assert "public rows alone" in {text.get_text() for text in axes.texts}
+    assert axes.get_legend().get_title().get_text() == "mean and 95 % of 200 draws"
+
+
+def test_a_few_curves_are_named_at_their_ends_and_no_two_names_touch():
+    frame = cells(NAMES[:3], "train_size", [100, 200])
+    frame["error_mean"] = 0.2
+    (axes,) = learning_curve(EXPERIMENT, SPEC | {"options": OPTIONS}, frame).axes
+    assert len(axes.texts) == 3 and not axes.get_legend().get_texts()
+    places = sorted(text.get_position()[1] for text in axes.texts)
+    assert min(np.diff(places)) > 0.05 and places[0] >= 0 and places[-1] <= 1
+
+
+def test_panels_share_an_axis_only_where_they_share_its_range():
+    frame = pd.DataFrame(
+        {"panel": list("aabb"), "x": [1.0, 4.0, 0.1, 4.0], "y": [0.0, 1.0, 0.0, 0.9]}
+    )
+    assert Scales(log="x").parted(frame, "x", "y") == {"x"}
+    assert Scales(own=True).parted(frame.assign(x=1.0), "x", "y") == {"y"}
+    frame = frame.assign(x=[1.0, 2.0, 1.0, 2.0])
+    assert Scales().parted(frame, "x", "y") == set()
+    assert Scales().parted(frame.assign(y=[0.0, 1.0, 0.0, 0.1]), "x", "y") == {"y"}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-"use strict";
-
 // Tables: a click on a heading sorts, text in the field above keeps the rows that contain all its words.
 function value(cell) {
   const text = cell.textContent.trim();
@@ -61,6 +59,14 @@ for (const table of document.querySelectorAll("table.data")) {
     filter(table, field.value.toLowerCase().split(/\s+/).filter(Boolean), count));
   filter(table, [], count);
   table.parentElement.before(line);
+}
+
+// What is known of a printed number: pointing at it, or a tap, shows it below its table.
+for (const cell of document.querySelectorAll("button.cell")) {
+  const says = cell.closest(".printed").querySelector(".says");
+  const text = cell.title;
+  cell.removeAttribute("title");
+  for (const event of ["click", "focus", "mouseenter"]) cell.addEventListener(event, () => { says.textContent = text; });
 }
 
 // Any cell in two clicks: the field above finds rows of the tables of cells, by words of data sets, methods

@@ -19,12 +19,14 @@ if not (HERE.parents[1] / "scripts").is_dir():
 sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 
 from study import asked, canonical, paths
+from reporting import record, stale
 from study.configuration import audits, kinds, needs, publications, release_files, verdict_inputs
 from study.configuration.config import ConfigError, check_own_files, listed, load
 from study.configuration.experiment import data_path
 from study.configuration import sources as source_files
+from study.configuration.code import mechanism_modules, modules_of, of_entry
 from study.data import downloads, origins
-from study.dependencies import digest, looks_up_mechanisms
+from study.dependencies import digest
 from study.jobs import records
 
 from dp.mechanisms import MECHANISMS
@@ -133,19 +135,6 @@ def of_listed(place):
 
 def is_reading(wildcards):
     return "reading" in experiment_of(wildcards).values
-
-
-def mechanism_modules(experiment):
-    return sorted(
-        {module for method in experiment.methods.values() for module in modules_of(method)}
-    )
-
-
-def modules_of(method):
-    """Modules of a method's mechanism, and of the mechanism that this one runs, if any."""
-    name = method["mechanism"]
-    taken = MECHANISMS[name].defaults() | method["options"]
-    return [MECHANISMS.module(each) for each in (name, taken.get("of")) if each]
 
 
 @cache
@@ -341,21 +330,7 @@ def entry_configuration(wildcards, section):
 
 
 def entry_library(wildcards, section, script):
-    entry, kind = entry_of(wildcards, section)
-    loaded = [kind.module]
-    if looks_up_mechanisms(script, *loaded):
-        loaded += mechanism_modules(experiment_of(wildcards))
-        loaded += map(MECHANISMS.module, named_mechanisms(entry["options"]))
-    return digest(script, *sorted(set(loaded)))
-
-
-def named_mechanisms(value):
-    """Every mechanism that is named somewhere in options."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        return [name for each in value for name in named_mechanisms(each)]
-    return [value] if isinstance(value, str) and value in MECHANISMS else []
+    return of_entry(experiment_of(wildcards), section, wildcards.name, script)
 
 
 # verdicts.smk
@@ -371,6 +346,23 @@ def check_inputs(wildcards):
     return verdict_inputs.of_checks(
         experiment_of(wildcards), wildcards.section, CONFIG["experiments"]
     )
+
+
+def of_source(source):
+    """The listed experiments of a source; all that it has if none is listed."""
+    own = [
+        each
+        for each in EXPERIMENTS.values()
+        if each.values.get("source") == source and "reading" not in each.values
+    ]
+    return [each for each in own if each.name in LISTED] or own
+
+
+def by_source():
+    """The table of every source with a listed experiment that decides something."""
+    listed = [EXPERIMENTS[name] for name in LISTED]
+    found = {e.values["source"] for e in listed if "source" in e.values and verdict_paths(e)}
+    return [paths.BY_SOURCE(source=key) for key in sorted(found)]
 
 
 # audit.smk

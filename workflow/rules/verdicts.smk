@@ -63,3 +63,28 @@ rule check:
     shell:
         'python "$DP_HOME/scripts/check.py" --experiment {params.experiment:q} --section {wildcards.section}'
         " --stand-ins {params.stand_ins:q} --readings {input.readings} --out {output} 2> {log}"
+
+
+# What a source says, in the order of its source.yaml, each with its verdict and the numbers that decide it.
+rule by_source:
+    input:
+        lambda wildcards: [
+            path for each in of_source(wildcards.source) for path in verdict_paths(each)
+        ],
+    output:
+        paths.BY_SOURCE(),
+    log:
+        paths.BY_SOURCE.log(),
+    wildcard_constraints:
+        source=names(sources),
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(95),
+        runtime=minutes(),
+    params:
+        facts=lambda wildcards: facts(of_source(wildcards.source)[0]),
+        library=digest("by_source.py"),
+    shell:
+        'python "$DP_HOME/scripts/by_source.py" --source {wildcards.source} --verdicts {input} --out {output} 2> {log}'

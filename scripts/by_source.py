@@ -1,0 +1,27 @@
+"""Writes one table per source: what it says, each with its verdict and the numbers that decide it."""
+
+import argparse
+from pathlib import Path
+
+from checks import by_source
+from study import facts
+from study.jobs import script
+from study.jobs.files import read_csv, write_csv
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", required=True, help="its key")
+    parser.add_argument("--verdicts", nargs="+", required=True, help=".csv, <experiment>/<section>")
+    parser.add_argument("--out", required=True, help=".csv")
+    arguments = parser.parse_args()
+
+    decided = {}
+    for path in map(Path, arguments.verdicts):
+        decided.setdefault(path.parent.name, {})[path.stem] = read_csv(path)
+    rows = by_source.rows(facts.read(arguments.source), decided)
+    write_csv(arguments.out, by_source.COLUMNS, (row.values() for row in rows))
+
+
+if __name__ == "__main__":
+    script.run(main)

@@ -1,0 +1,59 @@
+"""All that a source says, in one table: claims, defects and printed numbers, each with its verdict and the
+numbers that decide it."""
+
+from checks.statements import NOT_TESTED, SECTIONS
+
+# What tells one row from another, in every run.
+KEY = ("experiment", "section", "id", "dataset", "method", "train_size", "epsilon", "quantity")
+# stated: what is printed, or a check's threshold. low, high: where another run of the source would be.
+NUMBERS = ("stated", "ours", "low", "high", "verdict")
+COLUMNS = (*KEY, "where", "says", *NUMBERS, "because")
+
+
+def rows(source, decided):
+    """Dictionaries of COLUMNS: claims and defects in the order of source.yaml, then the printed numbers.
+
+    decided: experiment -> section -> rows of published.csv, claims.csv and defects.csv.
+    """
+    for section in SECTIONS:
+        found = {
+            row["id"]: (name, row)
+            for name, sections in decided.items()
+            for row in sections.get(section, ())
+        }
+        for entry in source.statements(section).values():
+            nobody = {"verdict": NOT_TESTED, "decided_by": "no experiment decides it"}
+            name, row = found.get(entry["id"], ("", nobody))
+            yield _row(
+                {"experiment": name, "section": section, "id": entry["id"]},
+                {"where": entry.get("where"), "says": entry.get("says") or entry["what"]},
+                {"stated": row.get("threshold"), "ours": row.get("number")},
+                {"verdict": row["verdict"], "because": row["decided_by"]},
+            )
+    for name, sections in decided.items():
+        for row in sections.get("published", ()):
+            yield _row(
+                {"experiment": name, "section": "published", "id": _id(row)},
+                {key: row[key] for key in KEY[3:]},
+                {"where": row["published_at"], "stated": row["published"], "ours": row["ours"]},
+                {end: row[f"prediction_{end}"] for end in ("low", "high")},
+                {"verdict": row["verdict"], "because": row["reason"]},
+            )
+
+
+def _id(row):
+    return f"{row['comparison']} {row['published_at']}"
+
+
+def key_of(row, section, experiment):
+    """The KEY of a row of published.csv, claims.csv or defects.csv."""
+    if section == "published":
+        return (experiment, section, _id(row), *(row[key] for key in KEY[3:]))
+    return (experiment, section, row["id"], *[""] * len(KEY[3:]))
+
+
+def _row(*parts):
+    row = dict.fromkeys(COLUMNS, "")
+    for part in parts:
+        row |= {key: "" if value is None else value for key, value in part.items()}
+    return row

@@ -1,0 +1,176 @@
+"""What decided a recorded line: digests of its settings, of the code of its cells, of the code that judged
+them, and of its data. A line is stale when one of them is another one now."""
+
+import hashlib
+import json
+from functools import cached_property
+from typing import NamedTuple
+
+from checks import grids
+from dp.mechanisms import MECHANISMS
+from study import lambdas
+from study.configuration import inputs, kinds, needs, options, verdict_inputs
+from study.configuration.code import modules_of, of_entry
+from study.data import origins
+from study.dependencies import digest
+
+STAMPS = ("settings", "code", "judge", "data")
+SETTINGS = ("repetitions", "divisions", "subsets", "labels", "draws", "restarts", "tune")
+SCRIPTS = {"analysis": ("analyses", "analyse.py"), "table": ("tables", "table.py")}
+
+
+class About(NamedTuple):
+    """What a line rests on. methods: labels. entries: comparisons or checks, which may name an analysis or
+    a table. modules: those that its judge loads by name. judges: scripts."""
+
+    methods: tuple
+    datasets: tuple
+    entries: tuple
+    modules: tuple = ()
+    judges: tuple = ("recommend.py",)
+
+
+class Stamper:
+    """The stamps of one experiment's lines under one configuration.
+
+    experiments: all, by name, with readings. datasets, files: of `study.configuration.config.load`.
+    """
+
+    def __init__(self, experiments, name, datasets, files, seed):
+        self.experiment = experiments[name]
+        self.experiments, self.datasets, self.files, self.seed = experiments, datasets, files, seed
+
+    @cached_property
+    def all(self):
+        """The experiment, and the readings of its source."""
+        own = self.experiment.name
+        return [
+            each
+            for each in self.experiments.values()
+            if own in (each.name, each.values.get("reading", {}).get("of"))
+        ]
+
+    def stamps(self, row):
+        """{settings, code, judge, data} of a recorded row; "" for all if what it names is not there."""
+        try:
+            about = self._about(row)
+        except KeyError:
+            return dict.fromkeys(STAMPS, "")
+        parts = self.all if row["section"] in ("published", "claims", "cells") else self.all[:1]
+        chosen = [(each, [m for m in about.methods if m in each.methods]) for each in parts]
+        chosen += [(each, each.methods) for each in self._others(about.entries)]
+        return {
+            "settings": _digest(
+                [
+                    *(self.seed, about.entries),
+                    *(_settings(each, own) for each, own in chosen),
+                    *(_cells(each, about.entries) for each in parts),
+                ]
+            ),
+            "code": _digest([_code(each, own, about.entries) for each, own in chosen]),
+            "judge": _digest(
+                [
+                    *(digest(script, *about.modules) for script in about.judges),
+                    *(digest(script) for script in ("aggregate.py", "guarantees.py")),
+                ]
+            ),
+            "data": self._data({*about.datasets, *(n for e in parts[1:] for n in e.datasets)}),
+        }
+
+    def _about(self, row):
+        section, values = row["section"], self.experiment.values
+        if section in ("claims", "defects"):
+            checks = values[section][row["id"]].get("checks", ())
+            cells = needs.of_checks(self.experiment, checks)
+            return About(
+                tuple(grids.methods_of(self.experiment, checks)),
+                tuple(sorted({cell.dataset for cell in cells})) or tuple(self.experiment.datasets),
+                tuple(checks),
+                tuple(verdict_inputs.modules_of_checks(self.experiment, section)),
+                ("compare.py", "readings.py", "check.py"),
+            )
+        methods = (row["method"],) if row["method"] in self.experiment.methods else ()
+        datasets = (row["dataset"],) if row["dataset"] else tuple(self.experiment.datasets)
+        if section == "published":
+            spec = values["published"][row["id"].partition(" ")[0]]
+            if not methods:
+                methods = tuple(self.experiment.methods)
+            modules = verdict_inputs.modules_of_checks(self.experiment, "claims")
+            judges = ("compare.py", "readings.py", "check.py")
+            return About(methods, datasets, (spec,), tuple(modules), judges)
+        return About(methods, datasets, ())
+
+    def _others(self, entries):
+        """Other experiments that checks name, whose results decide too."""
+        named = [
+            name
+            for entry in entries
+            if "kind" in entry
+            for name in options.named(
+                kinds.CHECKS[entry["kind"]].options, entry["options"], options.Other
+            )
+        ]
+        return [self.experiments[name] for name in dict.fromkeys(named)]
+
+    def _data(self, names):
+        found = []
+        for name in sorted(names):
+            entry = self.datasets[name]
+            places = origins.source_files(entry["source"]).values()
+            own = origins.own_files(entry["source"], self.files).values()
+            pinned = [self.files.get(p.rpartition("/")[2], {}).get("sha256") for p in places]
+            found.append([name, entry, pinned, origins.content(own)])
+        return _digest([self.seed, digest("prepare.py"), found])
+
+
+def _settings(experiment, methods):
+    own = {name: experiment.methods[name] for name in methods}
+    searches = [experiment.searches[m["search"]] for m in own.values() if m.get("search")]
+    lam = any(m["lambda"] in lambdas.WORDS for m in own.values())
+    return [
+        experiment.name,
+        {key: experiment.values.get(key) for key in (*SETTINGS, experiment.repetitions)},
+        own,
+        searches,
+        experiment.values.get("lambda_published") if lam else None,
+    ]
+
+
+def _cells(experiment, checks):
+    checks = [entry for entry in checks if "kind" in entry]
+    return sorted(needs.of_checks(experiment.plain(), checks), key=repr)
+
+
+def _code(experiment, methods, entries):
+    found = set()
+    for label in methods:
+        method = experiment.methods[label]
+        found.add(digest("run.py", *modules_of(method)))
+        found |= {digest("fit.py")} if experiment.fit_label(label) else set()
+        found |= {digest("tune.py")} if method["lambda"] == "tuned" else set()
+        if method.get("search"):
+            found.add(digest("search.py", *modules_of(method)))
+    for entry in entries:
+        for key, (section, script) in SCRIPTS.items():
+            named = entry.get(key)
+            if named not in experiment.values[section]:
+                continue
+            found.add(of_entry(experiment, section, named, script))
+            of = experiment.values[section][named].get("analysis")
+            if of in experiment.analyses:
+                found.add(of_entry(experiment, "analyses", of, "analyse.py"))
+        if "tune" in experiment.values and (entry.get("table") or _reads_tuning(entry)):
+            found.add(digest("tune.py"))
+        mechanism = entry.get("options", {}).get("mechanism")
+        if mechanism in MECHANISMS:
+            found.add(digest("run.py", MECHANISMS.module(mechanism)))
+    return sorted(found)
+
+
+def _reads_tuning(entry):
+    return "kind" in entry and kinds.CHECKS[entry["kind"]].inputs is inputs.TUNING
+
+
+def _digest(value):
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,272 @@
+"""The record: verdicts of runs that are too long to repeat, in config/record/, made from finished results.
+
+A file is a source's or, for recommendations, an experiment's. Its lines are those of the table by source,
+with what decided them (`checks.stamps`), where and when; cells, chosen by their paths' digests, with those
+of their bytes; and one line per run, with all of its processor seconds.
+"""
+
+import hashlib
+import textwrap
+from collections import Counter
+from pathlib import Path
+
+from checks import by_source, verdicts
+from study import facts, paths
+from study.canonical import epsilon
+from study.jobs import cost
+from study.jobs.files import read_csv, read_json, write_csv
+
+FOLDER = paths.HOME / "config/record"
+STAMPS = ("settings", "code", "judge", "data")
+MADE = ("commit", "date", "machine", "configfile")
+COLUMNS = (*by_source.KEY, *by_source.NUMBERS, "seconds", "bytes", *STAMPS, *MADE)
+OPEN = (
+    *(verdicts.NOT_TESTED, verdicts.NOT_RUN, verdicts.NOT_DECIDED, verdicts.NOT_JUDGED),
+    *(verdicts.UNDECIDED, verdicts.TOO_WIDE),
+)
+MARKS = ("<!-- recorded, by scripts/tools/record.py -->", "<!-- end -->")
+WHY = {
+    "settings": "its settings have changed",
+    "code": "the code of its cells has changed",
+    "judge": "the code that judges has changed",
+    "data": "its data have changed",
+}
+
+
+def files():
+    """Its files. A study shows none, since its settings are its own."""
+    return [] if paths.in_study() else sorted(FOLDER.glob("*.csv"))
+
+
+def read(name=None):
+    """Lines of the record, as dictionaries of text: all, or those of one file, which need not be there."""
+    return [row for path in files() if name in (None, path.stem) for row in read_csv(path)]
+
+
+def write(name, rows):
+    """Write the lines of one file, which is sorted so that a renewed one differs where a result does."""
+    rows = sorted(rows, key=lambda row: (row["experiment"], row["section"]))
+    write_csv(FOLDER / f"{name}.csv", COLUMNS, ([row[key] for key in COLUMNS] for row in rows))
+
+
+def file_of(experiment):
+    """The name of the file that has an experiment's lines."""
+    own = experiment.values.get("recommends")
+    return experiment.name if own else experiment.values.get("source") or experiment.name
+
+
+def made_by(experiments, name, configfile):
+    """Lines without stamps, from one experiment's finished results. experiments: all, with readings."""
+    experiment = experiments[name]
+    made = read_json(paths.PROVENANCE(experiment=name))
+    common = {
+        "experiment": name,
+        "commit": (made["commit"] or "")[:12] + "+" * bool(made["uncommitted_changes"]),
+        "date": made["written"][:10],
+        "machine": f"{made['machine']} {made['system'].partition('-')[0]}",
+        "configfile": configfile,
+    }
+    seconds = {_at(row): row["cpu_seconds"] for row in read_csv(paths.TIMING(experiment=name))}
+    own = [
+        each
+        for each in experiments.values()
+        if name in (each.name, each.values.get("reading", {}).get("of"))
+    ]
+    lines = [_run(own), *_decided(experiment), *_sample(own)]
+    lines += _recommended(name) if experiment.values.get("recommends") else []
+    return [
+        dict.fromkeys(COLUMNS, "") | {"seconds": seconds.get(_at(line), "")} | line | common
+        for line in lines
+    ]
+
+
+def _at(row):
+    return tuple(row.get(key, "") for key in ("dataset", "method", "train_size", "epsilon"))
+
+
+def _run(own):
+    """What everything that was computed for an experiment took, its readings included."""
+    found = [
+        cost.read(log)
+        for each in own
+        for log in Path(paths.results(each.folder)).glob("logs/**/*.log")
+    ]
+    return {"section": "run", "seconds": round(sum(took.cpu for took in found if took))}
+
+
+def _decided(experiment):
+    """The lines of the table by source that this experiment decides."""
+    if "source" not in experiment.values:
+        return []
+    found = {
+        section: read_csv(path)
+        for section in ("published", "claims", "defects")
+        if Path(path := paths.VERDICTS(experiment=experiment.name, section=section)).exists()
+    }
+    rows = by_source.rows(facts.read(experiment.source), {experiment.name: found})
+    kept = (*by_source.KEY, *by_source.NUMBERS)
+    return [{k: row[k] for k in kept} for row in rows if row["experiment"] == experiment.name]
+
+
+def _sample(own):
+    """A cell of each method on each data set, the one whose path has the smallest digest."""
+    chosen = {}
+    for each in own:
+        for cell in each.cells():
+            below = Path(each.run_path(cell)).relative_to(paths.results())
+            found = chosen.setdefault((cell.dataset, cell.method), {})
+            found[digest(str(below).encode())] = each, cell
+    for found in chosen.values():
+        each, cell = found[min(found)]
+        took = cost.read(each.run_log(cell))
+        yield {
+            "section": "cells",
+            "id": each.folder,
+            **cell._asdict(),
+            "epsilon": epsilon(cell.epsilon),
+            "seconds": took.cpu if took else "",
+            "bytes": digest(Path(each.run_path(cell)).read_bytes()),
+        }
+
+
+def run_path(row):
+    """The file of a recorded cell."""
+    size = row["train_size"]
+    where = {key: row[key] for key in ("dataset", "method", "epsilon")}
+    return paths.RUN(experiment=row["id"], size=size, **where)
+
+
+def _recommended(name):
+    """Which methods to use: those that are not beaten at each question, and every method's regret."""
+    # It loads pandas, and the workflow, which imports this module, starts without.
+    from reporting.recommendations import NOT_BEATEN
+
+    for row in read_csv(paths.RECOMMENDATIONS()):
+        if row["experiment"] == name and row["standing"] == NOT_BEATEN:
+            ends = {end: row[f"kept_{end}"] for end in ("low", "high")}
+            where = f"{row['regime']}, {row['adjacency']}"
+            kept = {"quantity": "gain kept", "ours": row["kept"], "verdict": row["standing"]}
+            at = dict(zip(("dataset", "method", "train_size", "epsilon"), _at(row), strict=True))
+            yield {"section": "recommendations", "id": where, **at, **kept, **ends}
+    for row in read_csv(paths.ACROSS()):
+        if row["experiment"] == name:
+            yield {
+                "section": "regret",
+                "id": f"{row['regime']}, {row['adjacency']}",
+                "method": row["method"],
+                "quantity": f"share of the gain lost, {row['shared_data_sets']} data sets",
+                "ours": row["shared_regret"],
+                **{end: row[f"shared_regret_{end}"] for end in ("low", "high")},
+                "verdict": f"not beaten in {row['shared_not_beaten']} of {row['shared_questions']}",
+            }
+
+
+# What readers see.
+
+
+def recommended(stale):
+    """The sentences of `answers` of the whole record."""
+    return answers(read(), stale)
+
+
+def why_stale(row, stale):
+    """Why a line is stale, "" if it is not. stale: digests that are not those of today."""
+    return ", and ".join(text for stamp, text in WHY.items() if row[stamp] in stale)
+
+
+def beside(decided, stale):
+    """What was recorded of the values and statements that this run does not decide; None if nothing was.
+
+    decided: experiment -> section -> rows of its verdicts. stale: as for `why_stale`.
+    """
+    undecided = {
+        by_source.key_of(row, section, name)
+        for name, sections in decided.items()
+        for section, rows in sections.items()
+        for row in rows
+        if row["verdict"] in OPEN
+    }
+    found = [
+        row
+        for row in read()
+        if tuple(row[key] for key in by_source.KEY) in undecided and row["verdict"] not in OPEN
+    ]
+    if not found:
+        return None
+    return {
+        "sentence": f"Not decided by this run, but {sentence(found, stale)}",
+        "rows": [row | {"stale": why_stale(row, stale)} for row in found],
+    }
+
+
+def sentence(rows, stale=()):
+    """In words, what was recorded, with what, when, and how much of it is stale."""
+    data = sorted({row["dataset"].replace("_", " ") for row in rows if row["dataset"]})
+    at = sorted({f"{row['commit']} on {row['date']}" for row in rows})
+    counted = Counter(map(outcome, once(rows)))
+    said = ", ".join(f"{count} {name}" for name, count in counted.most_common())
+    old = Counter(filter(None, (why_stale(row, stale) for row in rows)))
+    return (
+        f"recorded{' with ' * bool(data)}{', '.join(data)} at {'; '.join(at)}: of "
+        f"{counted.total()} values, claims and defects, {said}."
+        + "".join(f" {count} lines are stale: {why}." for why, count in old.items())
+    )
+
+
+def answers(rows, stale=()):
+    """A sentence for each experiment and regime among these lines: which method loses least."""
+    groups = {}
+    for row in rows:
+        if row["section"] == "regret" and row["ours"]:
+            groups.setdefault((row["experiment"], row["id"]), []).append(row)
+    said = []
+    for (name, where), group in groups.items():
+        best = min(group, key=lambda row: float(row["ours"]))
+        low, high = (100 * float(best[end] or "nan") for end in ("low", "high"))
+        old = why_stale(best, stale)
+        said.append(
+            f"{name.replace('_', ' ')} ({where}), recorded at {best['commit']} on {best['date']}: "
+            f"{best['method']} loses the least {best['quantity']}, {100 * float(best['ours']):.1f} % "
+            f"({low:.1f} to {high:.1f} %), and is {best['verdict']} comparisons"
+            + (f"; stale, since {old}." if old else ".")
+        )
+    return said
+
+
+def in_document(text):
+    """A document whose lines between two marks say what is recorded, one for each of its files."""
+    before, _, rest = text.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    said = []
+    for path in files():
+        rows = read(path.stem)
+        counted = [row for row in rows if row["section"] in ("published", "claims", "defects")]
+        hours = sum(float(row["seconds"]) for row in rows if row["section"] == "run") / 3600
+        text = [sentence(counted)] * bool(counted) + answers(rows)
+        line = f"- `{path.stem}`, {hours:.2g} processor hours: {' '.join(text)}"
+        said.append(textwrap.fill(line, 120, subsequent_indent="  ", break_long_words=False))
+    return "\n".join([before + MARKS[0], *said, MARKS[1] + after])
+
+
+def once(rows):
+    """Recorded statements and printed numbers, each once."""
+    found = {}
+    for row in rows:
+        if row["section"] in ("published", "claims", "defects"):
+            printed = row["id"].partition(" ")[2] or row["id"]
+            found.setdefault((printed, "standard deviation" in row["quantity"]), row)
+    return list(found.values())
+
+
+def outcome(row):
+    """A verdict's place among those that are counted together."""
+    verdict = row["verdict"]
+    if verdict in (verdicts.REPRODUCED, "shown"):
+        return "as stated" if verdict == verdicts.REPRODUCED else "shown"
+    if verdict.startswith(verdicts.REPRODUCED):
+        return "under a reading"
+    return "under none tried" if verdict.startswith(verdicts.NOT_REPRODUCED) else verdict
+
+
+def digest(content):
+    return hashlib.sha256(content).hexdigest()[:12]

@@ -1,0 +1,35 @@
+"""What the page of a study begins with: what a release of its own rows would give. No row is opened."""
+
+from pathlib import Path
+
+from dp.errors import Refused
+from dp.releasing import forecast, rows
+from study import paths
+from study.configuration import releases
+from study.configuration.validation import ConfigError
+
+DRAWS = 20  # simulated releases of each forecast
+
+
+def road():
+    """[{name, title, method, cost, says}] of the releases that a study asks for; None outside of one."""
+    if not paths.in_study():
+        return None
+    return [_release(path.stem) for path in sorted(Path("config/releases").glob("*.yaml"))]
+
+
+def _release(name):
+    found = {"name": name, "title": name.replace("_", " "), "method": "", "cost": ""}
+    try:
+        request = releases.load(name).request
+        study = forecast.Study(rows.from_facts(request.schema))
+        accuracy, kept, *_ = forecast.outlook(request, study, DRAWS).sentences()
+    except (Refused, ConfigError) as error:
+        return found | {"says": [f"No forecast: {error}."]}
+    return {
+        "name": name,
+        "title": request.title or found["title"],
+        "method": request.method.replace("_", " "),
+        "cost": f"{request.rows:,} rows, epsilon {request.epsilon:g}, delta {request.delta:g}",
+        "says": [accuracy, kept, study.said()],
+    }

@@ -1,0 +1,39 @@
+"""Which digests of the record are not those of today's settings, code and data."""
+
+from functools import cache
+
+from checks.stamps import STAMPS, Stamper
+from reporting import record
+from reporting.plan import merged
+from study.configuration.config import ConfigError, load
+
+
+def stampers(configfile, names):
+    """Experiment -> `Stamper` under a configuration. configfile: its overlays, as words."""
+    config, experiments, datasets = loaded(configfile)
+    return {
+        name: Stamper(experiments, name, datasets, config["files"], config["seed"])
+        for name in names
+        if name in experiments
+    }
+
+
+def loaded(configfile):
+    """(configuration, experiments, data sets) of these overlays."""
+    return load(*merged(configfile.split()))
+
+
+@cache
+def digests():
+    """The digests of recorded lines that are other ones now: all, if the configuration cannot be read."""
+    rows, found = record.read(), set()
+    for configfile in {row["configfile"] for row in rows}:
+        own = [row for row in rows if row["configfile"] == configfile and row["section"] != "run"]
+        try:
+            known = stampers(configfile, {row["experiment"] for row in own})
+        except ConfigError:
+            known = {}
+        for row in own:
+            now = known[row["experiment"]].stamps(row) if row["experiment"] in known else {}
+            found |= {row[stamp] for stamp in STAMPS if row[stamp] != now.get(stamp)}
+    return sorted(found)

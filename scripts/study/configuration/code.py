@@ -1,0 +1,37 @@
+"""Which modules a job loads by name, and the digest of the code that makes a table, figure or analysis."""
+
+from dp.mechanisms import MECHANISMS
+from study.configuration import kinds
+from study.dependencies import digest, looks_up_mechanisms
+
+
+def modules_of(method):
+    """Modules of a method's mechanism, and of the mechanism that this one runs, if any."""
+    name = method["mechanism"]
+    taken = MECHANISMS[name].defaults() | method["options"]
+    return [MECHANISMS.module(each) for each in (name, taken.get("of")) if each]
+
+
+def mechanism_modules(experiment):
+    return sorted(
+        {module for method in experiment.methods.values() for module in modules_of(method)}
+    )
+
+
+def of_entry(experiment, section, name, script):
+    """The digest of the job that makes one entry of the analyses, tables or figures."""
+    entry = experiment.values[section][name]
+    loaded = [kinds.SECTIONS[section][entry["kind"]].module]
+    if looks_up_mechanisms(script, *loaded):
+        loaded += mechanism_modules(experiment)
+        loaded += map(MECHANISMS.module, _named_mechanisms(entry["options"]))
+    return digest(script, *sorted(set(loaded)))
+
+
+def _named_mechanisms(value):
+    """Every mechanism that is named somewhere in options."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [name for each in value for name in _named_mechanisms(each)]
+    return [value] if isinstance(value, str) and value in MECHANISMS else []

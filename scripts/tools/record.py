@@ -1,0 +1,120 @@
+"""Writes the verdicts of a finished run into config/record/, where reports of shorter runs show them.
+
+    python scripts/tools/record.py veldhuizen hoseinpour [--configfile config/real.yaml]
+
+It refuses results that an edit has overtaken. After edits of code that should change no number,
+
+    python scripts/tools/record.py --confirm [veldhuizen]
+
+runs a recorded sample of cells again, in a folder of its own. If all bytes agree, it renews the stamps of
+the cells' code and data. It renews nothing else: new settings, or a new judge, need a new run.
+"""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import home  # first: what follows is in scripts/
+
+from reporting import record, stale
+from reporting.plan import planned
+from study import paths
+from study.configuration.config import ConfigError
+from study.jobs import script
+
+CONFIRMED = "results-confirmed"
+
+
+def main():
+    parser = home.run_arguments(__doc__)
+    parser.add_argument("--confirm", action="store_true", help="run a sample of stale cells again")
+    parser.add_argument("--cores", default="all", help="for --confirm")
+    parser.set_defaults(configfile=["config/real.yaml"])
+    arguments = parser.parse_args()
+    try:
+        confirm(arguments) if arguments.confirm else write(arguments)
+    except (ConfigError, ValueError) as error:
+        sys.exit(f"error: {error}")
+    readme()
+
+
+def write(arguments):
+    """Replace the lines of these experiments by those of their finished results."""
+    if not arguments.targets:
+        raise ValueError("name the experiments that have run")
+    configfile = " ".join(arguments.configfile)
+    pending = [
+        job.file
+        for job in planned(arguments.configfile, arguments.targets, home.START)
+        if job.pending
+    ]
+    if pending:
+        raise ValueError(f"{len(pending)} jobs are still to run, such as {pending[0]}")
+    _, experiments, _ = stale.loaded(configfile)
+    known = stale.stampers(configfile, arguments.targets)
+    for name in arguments.targets:
+        rows = [
+            row | (known[name].stamps(row) if row["section"] != "run" else {})
+            for row in record.made_by(experiments, name, configfile)
+        ]
+        file = record.file_of(experiments[name])
+        kept = [row for row in record.read(file) if row["experiment"] != name]
+        record.write(file, [*kept, *rows])
+        print(f"{record.FOLDER / file}.csv: {len(rows)} lines of {name}")
+
+
+def confirm(arguments):
+    """Renew stamps of code and data where a sample of cells has the bytes of the record."""
+    old = set(stale.digests())
+    rows = [
+        row
+        for row in record.read()
+        if row["experiment"] in (arguments.targets or [row["experiment"]])
+    ]
+    for configfile, name in sorted({(row["configfile"], row["experiment"]) for row in rows}):
+        own = [row for row in rows if (row["configfile"], row["experiment"]) == (configfile, name)]
+        if not old.intersection(row[stamp] for row in own for stamp in ("code", "data")):
+            continue
+        sample = [row for row in own if row["section"] == "cells"]
+        agree = rerun(configfile, sample, arguments.cores)
+        print(f"{name}: {agree} of {len(sample)} cells have the recorded bytes")
+        if not sample or agree < len(sample):
+            continue
+        known = stale.stampers(configfile, [name])[name]
+        _, experiments, _ = stale.loaded(configfile)
+        file, renewed = record.file_of(experiments[name]), 0
+        lines = record.read(file)
+        for row in lines:
+            if row["experiment"] == name and row["section"] != "run":
+                now = known.stamps(row)
+                renewed += any(row[stamp] != now[stamp] for stamp in ("code", "data"))
+                row |= {stamp: now[stamp] for stamp in ("code", "data")}
+        record.write(file, lines)
+        print(f"{name}: {renewed} lines renewed")
+
+
+def rerun(configfile, sample, cores):
+    """How many of these recorded cells come out with the same bytes."""
+    paths.use(CONFIRMED)
+    files = [record.run_path(row) for row in sample]
+    command = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START), "--quiet"]
+    command += ["--cores", cores, "--configfile", *configfile.split()]
+    command += ["--config", f"results={CONFIRMED}", "--keep-going", "--", *files]
+    if files and subprocess.run(command, check=False).returncode:
+        print(f"failed: {shlex.join(command)}", file=sys.stderr)
+    return sum(
+        Path(file).exists() and record.digest(Path(file).read_bytes()) == row["bytes"]
+        for file, row in zip(files, sample, strict=True)
+    )
+
+
+def readme():
+    """Say in README.md what is recorded."""
+    path = paths.HOME / "README.md"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(record.in_document(text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    script.run(main, job=False)

@@ -1,0 +1,146 @@
+"""Accuracy and seconds of private estimators at equal epsilon: this project's releases and other libraries.
+
+    python tests/benchmarks/estimators.py [fits]                2 minutes
+
+Rows are simulated, with public bounds of -1 and 1. Classes have five columns and stand beside diffprivlib's
+LogisticRegression, with its own strength of regularisation. Numbers have one column, since OpenDP's
+LinearRegression takes no more. Each fit is on rows of its own; errors are on 50,000 others. Ours is a
+release: its noise is drawn on a lattice, it is written to a book, and it has intervals. Theirs is a fit in
+floating point. Every guarantee is for neighbours that replace a record; ours has delta = 1e-6, theirs 0.
+
+The others need the environment of `peers.py` (envs/peers.txt). Without it, ours stands alone.
+"""
+
+import os
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # before numpy is imported
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+PEERS = ROOT / ".venv-peers" / "bin" / "python"
+EPSILONS, DELTA, TEST = (0.1, 0.5, 1.0, 4.0), 1e-6, 50_000
+TASKS = {"classes": ((3000, 5), (20000, 5)), "numbers": ((3000, 1), (20000, 1))}
+
+
+def simulate(task, n, d, seed):
+    """(X, y): logistic labels -1 and 1, or numbers within -1 and 1 with noise of 0.2."""
+    rng = np.random.default_rng([seed, n, d])
+    X = rng.uniform(-1, 1, (n, d))
+    score = X @ np.linspace(2, 0.4, d) - 0.3
+    if task == "classes":
+        return X, np.where(rng.random(n) < 1 / (1 + np.exp(-score)), 1, -1)
+    return X, np.clip(0.3 * score + 0.2 * rng.standard_normal(n), -1, 1)
+
+
+def error(task, weights, intercept, d):
+    """The mean log loss, or the root of the mean squared error, on rows that no fit has seen."""
+    X, y = simulate(task, TEST, d, seed=10**6)
+    score = X @ np.ravel(weights) + np.ravel(intercept)
+    if task == "classes":
+        return np.mean(np.logaddexp(0, -y * score))
+    return np.sqrt(np.mean((score - y) ** 2))
+
+
+def ours(task, X, y, epsilon):
+    """(weights, intercept) of a release, in a book that is thrown away. No epsilon: least loss."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from sklearn.linear_model import LinearRegression, LogisticRegression
+
+    from dp.estimators import PrivateClassifier, PrivateRegressor
+    from dp.releasing.request import PUBLIC_EXAMPLE
+
+    if epsilon is None:
+        model = LogisticRegression(C=np.inf) if task == "classes" else LinearRegression()
+        model.fit(X, y)
+        return model.coef_, model.intercept_
+    kind = PrivateClassifier if task == "classes" else PrivateRegressor
+    with tempfile.TemporaryDirectory() as folder:
+        model = kind(
+            "benchmark",
+            book=Path(folder, "book"),
+            budget={"epsilon": epsilon, "delta": DELTA},
+            n_rows=len(X),
+            columns=(-1, 1),
+            target=[-1, 1] if task == "classes" else (-1, 1),
+            unit="one row is one record",
+            epsilon=epsilon,
+            delta=DELTA,
+            premise=PUBLIC_EXAMPLE,
+            spend=True,
+        ).fit(X, y)
+    return model.coef_, model.intercept_
+
+
+def theirs(task, X, y, epsilon):
+    """(weights, intercept) of diffprivlib's logistic regression, or of OpenDP's private Theil-Sen line."""
+    if task == "classes":
+        from diffprivlib.models import LogisticRegression
+
+        model = LogisticRegression(epsilon=epsilon, data_norm=float(np.sqrt(X.shape[1])))
+        model.fit(X, y)
+        return model.coef_, model.intercept_
+    import opendp.prelude as opendp
+    from opendp.extras.sklearn.linear_model import LinearRegression
+
+    opendp.enable_features("contrib", "honest-but-curious", "idealized-numerics")
+
+    def made(scale):
+        return LinearRegression(opendp.max_divergence(), [(-1, 1)], (-1, 1), scale=scale)
+
+    # A distance of two: to replace a record is to remove one and to add one.
+    scale = opendp.binary_search(lambda s: made(s).measurement.map(2) <= epsilon, (1e-3, 1e3))
+    model = made(scale).fit(X, y)
+    return model.coef_, model.intercept_
+
+
+def measured(fit, fits):
+    """[task, rows, columns, epsilon, mean error, processor seconds per fit], for every setting."""
+    warnings.simplefilter("ignore")
+    lines = []
+    for task, sizes in TASKS.items():
+        for n, d in sizes:
+            for epsilon in (None, *EPSILONS) if fit is ours else EPSILONS:
+                errors, start = [], time.process_time()
+                for seed in range(1 if epsilon is None else fits):
+                    errors.append(
+                        float(error(task, *fit(task, *simulate(task, n, d, seed), epsilon), d))
+                    )
+                seconds = (time.process_time() - start) / len(errors)
+                lines.append([task, n, d, epsilon, statistics.mean(errors), seconds])
+    return lines
+
+
+def main():
+    fits = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    if "theirs" in sys.argv:
+        print(json.dumps(measured(theirs, fits)))
+        return
+    peers = {}
+    if PEERS.exists():
+        words = [PEERS, __file__, str(fits), "theirs"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        peers = {tuple(line[:4]): line[4:] for line in json.loads(done.stdout.splitlines()[-1])}
+    else:
+        print(f"no {PEERS.relative_to(ROOT)}: diffprivlib and OpenDP are left out")
+    print("task      rows   columns  epsilon  error: ours  theirs   seconds per fit: ours  theirs")
+    for task, n, d, epsilon, found, seconds in measured(ours, fits):
+        other = peers.get((task, n, d, epsilon), ("", ""))
+        shown = [f"{value:.4f}" if value != "" else "" for value in other]
+        name = "none" if epsilon is None else f"{epsilon:g}"
+        print(
+            f"{task:8} {n:6} {d:8} {name:>8} {found:12.4f}  {shown[0]:>7} {seconds:22.3f}  {shown[1]:>7}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""The form is asked twelve questions that recommendations.csv answers. The page has no serious fault."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from chromium import Chromium
+
+from conftest import answer
+from reporting import recommendations
+from reporting.collect import Gathered
+from reporting.page import render
+from study import paths
+from study.configuration.experiment import data_path
+from study.jobs.files import write_csv, write_json
+
+# Data set: its columns. Those of one task are far apart, so that only the nearest has a word.
+COLUMNS = {"small": 5, "middle": 100, "wide": 2000, "income": 8, "bills": 400}
+# (task, data set, rows, epsilon, adjacency): methods that are not beaten, and what they keep.
+RECORDED = {
+    ("classes", "small", 500, "0.1", "replace-one"): {"output": 0.31},
+    ("classes", "small", 500, "4", "replace-one"): {"newton": 0.93, "objective": 0.92},
+    ("classes", "small", 20000, "0.1", "replace-one"): {"objective": 0.88},
+    ("classes", "small", 20000, "4", "replace-one"): {"newton": 0.99, "objective": 0.98, "amp": 0.97},
+    ("classes", "middle", 1000, "1", "replace-one"): {"objective": 0.55},
+    ("classes", "middle", 30000, "1", "replace-one"): {"amp": 0.83, "objective": 0.8},
+    ("classes", "wide", 60000, "1", "replace-one"): {"descent": 0.41},
+    ("classes", "wide", 60000, "8", "replace-one"): {"descent": 0.77, "amp": 0.76},
+    ("classes", "middle", 1000, "1", "add-remove"): {"amp": 0.6},
+    ("numbers", "income", 2000, "1", "replace-one"): {"adassp": 0.7, "descent": 0.66},
+    ("numbers", "income", 50000, "0.5", "replace-one"): {"boosted": 0.9},
+    ("numbers", "bills", 5000, "2", "replace-one"): {"descent": 0.2},
+}  # fmt: skip
+SIZE = 390
+
+
+def write_recommendations(recorded):
+    rows = []
+    for (task, dataset, size, epsilon, adjacency), best in recorded.items():
+        at = {"task": task, "dataset": dataset, "train_size": size, "epsilon": epsilon}
+        at |= {"adjacency": adjacency}
+        rows += [answer(method, kept, **at) for method, kept in best.items()]
+        # what never is an answer: the beaten, the void, and what was selected
+        rows.append(answer("behind", 0.1, **at, standing="beaten"))
+        rows.append(answer("unpaid", 0.99, **at, standing="void", why="it was not paid for"))
+        rows.append(answer("selected", 0.98, **at, regime="selected and paid for"))
+    write_csv(paths.RECOMMENDATIONS(), list(rows[0]), [row.values() for row in rows])
+    write_csv(paths.ACROSS(), recommendations.ACROSS, [])
+    for name, count in COLUMNS.items():
+        facts = {"rows": 1, "columns": [f"x{k}" for k in range(count)], "title": f"Data {name}"}
+        write_json(data_path(name, "json"), facts)
+
+
+@pytest.fixture
+def opened(project, browser, tmp_path):
+    """A browser with the page of these recommendations, on a telephone."""
+    write_recommendations(RECORDED)
+    file = tmp_path / "report.html"
+    text = render([], seed=1, shows={"configuration": "", "experiments": {}})
+    file.write_text(text, encoding="utf-8")
+    with Chromium(browser, tmp_path / "profile", width=SIZE, height=800) as page:
+        page.call("Emulation.setDeviceMetricsOverride", width=SIZE, height=800, deviceScaleFactor=1,
+                  mobile=True)  # fmt: skip
+        page.open(file.as_uri())
+        yield page
+
+
+def ask(page, **asked):
+    """What the form shows: {methods: their lines, rows: of the table of recorded questions, text}."""
+    return page.evaluate(f"""(asked => {{
+        const form = document.getElementById("choose");
+        for (const [key, value] of Object.entries(asked)) form.elements[key].value = value;
+        form.dispatchEvent(new Event("input"));
+        const output = document.getElementById("choice");
+        const texts = (selector) => [...output.querySelectorAll(selector)].map(e => e.textContent);
+        return {{methods: texts("ol li"), rows: texts("tbody tr"), lines: texts("pre").join(""),
+                 text: output.textContent}};
+    }})({json.dumps(asked)})""")
+
+
+def test_the_form_knows_what_was_recorded(opened):
+    for (task, dataset, size, epsilon, adjacency), best in RECORDED.items():
+        asked = {"task": task, "rows": size, "columns": COLUMNS[dataset], "epsilon": epsilon}
+        found = ask(opened, **asked, adjacency=adjacency)
+        assert [line.partition(" keeps")[0] for line in found["methods"]] == [
+            f"The {method}" for method in best
+        ]
+        for line, kept in zip(found["methods"], best.values(), strict=True):
+            ends = [f"{100 * (kept + by):.0f}" for by in (-0.02, 0.02)]
+            assert f"about {100 * kept:.0f}\u00a0% of" in line
+            assert f"({ends[0]}\u00a0% to {ends[1]}\u00a0%)" in line
+        assert found["rows"][0].startswith(f"Data {dataset}{size:,}{COLUMNS[dataset]}{epsilon}")
+        assert "Far from" not in found["text"] and "unpaid" not in found["text"]
+        assert f"rows: {size}\n" in found["lines"] and f"epsilon: {epsilon}\n" in found["lines"]
+    assert opened.evaluate("document.documentElement.scrollWidth") <= SIZE
+
+
+def test_between_recorded_questions_the_nearer_has_more_to_say(opened):
+    # at 750 rows: 0.67 of a vote for 1,000, and 500 rows are of another data set, 20 times narrower
+    found = ask(opened, task="classes", rows=750, columns=100, epsilon=1, adjacency="replace-one")
+    assert [line.partition(" keeps")[0] for line in found["methods"]] == ["The objective"]
+    found = ask(opened, task="classes", rows=10**7, columns=100, epsilon=1, adjacency="replace-one")
+    assert "Far from any recorded question." in found["text"]
+    assert "The nearest has 330 times less (rows): what follows is a guess." in found["text"]
+    assert len(found["rows"]) == 1
+    found = ask(opened, task="numbers", rows=5000, columns=400, epsilon=1, adjacency="add-remove")
+    assert found["text"] == "Nothing was recorded for this task."
+    found = ask(opened, rows=-3)
+    assert found["text"] == "Rows, columns and epsilon are numbers above 0."
+
+
+def test_several_data_sets_vote(opened):
+    at = ("classes", "x", 1000, "1", "replace-one")
+    best = {"small": {"a": 0.5, "b": 0.4}, "income": {"b": 0.8, "c": 0.7}, "middle": {"c": 0.1}}
+    write_recommendations({(at[0], name, *at[2:]): own for name, own in best.items()})
+    opened.evaluate(f"""(text => {{ document.getElementById("questions").textContent = text }})(
+        {json.dumps(json.dumps(_questions()))})""")
+    found = opened.evaluate(
+        "choose(JSON.parse(document.getElementById('questions').textContent), "
+        "{task: 'classes', adjacency: 'replace-one', rows: 1000, columns: 5, epsilon: 1})"
+    )
+    # 8 columns are 1.6 times 5, so its vote is 1 / 1.6; 100 columns are too many to be near
+    assert [near["data"] for near in found["near"]] == ["Data small", "Data income"]
+    names = [(m["title"], m["wins"]) for m in found["methods"]]
+    assert names == [("The b", 2), ("The a", 1), ("The c", 1)]
+    b = found["methods"][0]
+    assert abs(b["kept"] - (0.4 + 0.8 / 1.6) / (1 + 1 / 1.6)) < 1e-6
+    assert (round(b["low"], 6), round(b["high"], 6)) == (0.38, 0.82)
+
+
+def _questions():
+    from reporting.answers import answers
+
+    return answers()["questions"]
+
+
+AXE = (
+    "axe-playwright-python==0.1.8 "
+    "--hash=sha256:fdd263c998388f1a8e67cad02677e612d946248bd44d163be5e8650ea31f95f8"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(theme, decided, browser, tmp_path):
+    (tmp_path / "axe.txt").write_text(AXE)
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", "--quiet"]
+    command += ["--dest", str(tmp_path), "--requirement", str(tmp_path / "axe.txt")]
+    if subprocess.run(command, check=False).returncode:
+        pytest.skip("axe-core could not be downloaded")
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        axe = wheel.read("axe_playwright_python/axe.min.js").decode()
+    decided.values["smaller"] = []
+    write_recommendations(RECORDED)
+    file = Path(tmp_path, "report.html")
+    page = render([Gathered(decided, {})], seed=1, shows={"configuration": "", "experiments": {}})
+    file.write_text(page, encoding="utf-8")
+    with Chromium(browser, tmp_path / "profile", width=1200, height=900) as page:
+        page.open(file.as_uri())
+        page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        page.evaluate(
+            "document.querySelectorAll('details:not(.cells)').forEach(d => d.open = true)"
+        )
+        page.evaluate(f"{axe}; 0")
+        found = page.evaluate(
+            "axe.run().then(found => found.violations.map("
+            "v => [v.impact, v.id, v.nodes.map(node => node.html.slice(0, 200))]))"
+        )
+    assert not [fault for fault in found if fault[0] in ("serious", "critical")]

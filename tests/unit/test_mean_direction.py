@@ -1,0 +1,115 @@
+"""The noisy mean direction, and the guard that takes it where noise dominates."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu
+from dp.errors import Refused
+from dp.mechanisms import MECHANISMS
+from dp.seeds import generator
+
+SIMPLE = MECHANISMS["mean_direction"]
+GUARDED = MECHANISMS["guarded_objective_perturbation"]
+USUAL = MECHANISMS["gaussian_objective_perturbation"]
+DELTA = 1e-6
+
+
+def rows(n, rng, strength=0.0, share=0.5):
+    """Normal rows of norm at most 1 with a constant, and labels of a logistic model."""
+    X = np.column_stack([rng.standard_normal((n, 9)) / 4, np.full(n, 0.3)])
+    X /= np.maximum(1, np.linalg.norm(X, axis=1))[:, None]
+    z = strength * X[:, 0] + math.log(share / (1 - share))
+    return X, np.where(rng.random(n) < 1 / (1 + np.exp(-z)), 1, -1)
+
+
+def gain(release, X, y):
+    """By how much the mean loss (draws,) is below that of the best constant."""
+    share = (y > 0).mean()
+    scores = X @ release.weights.T + release.info.get("intercept", np.zeros(len(release.weights)))
+    best = -share * math.log(share) - (1 - share) * math.log(1 - share)
+    return best - np.logaddexp(0, -y[:, None] * scores).mean(axis=0)
+
+
+@pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
+def test_what_a_record_moves_is_as_stated(adjacency):
+    """A search over pairs of records reaches each of the three bounds, and never exceeds it."""
+    rng, bound, n = generator(1), 1.5, 7
+    p = SIMPLE.parameters(n, 2, epsilon=1.0, delta=DELTA, bound=bound, adjacency=adjacency)
+    rate = SIMPLE._rate(n, p)
+    shares = np.sqrt([rate, 1 - rate - p.moment, p.moment])
+    limits = np.array(SIMPLE._scales(n, p)) * shares * p.mu * n  # scales times mu of each, as sums
+    largest = np.zeros(3)
+    for _ in range(4000):
+        centre, u = rng.uniform(0.02, 0.98), rng.standard_normal(2)
+        x = rng.standard_normal((2, 2))
+        x *= (bound * rng.choice([1, 0.5]) / np.linalg.norm(x, axis=1))[:, None]
+        x[1] = -x[0] if rng.random() < 0.3 else x[1]
+        u = x[0] if rng.random() < 0.3 else u
+        t, one = rng.choice([0.0, 1.0], 2), 1.0 if adjacency == REPLACE_ONE else 0.0
+        size = max(centre, 1 - centre)
+        along = (x @ u / np.linalg.norm(u)) ** 2
+        moved = [
+            abs(t[0] - one * t[1]),
+            np.linalg.norm((t[0] - centre) * x[0] - one * (t[1] - centre) * x[1]) / size,
+            abs(along[0] - one * along[1]),
+        ]
+        largest = np.maximum(largest, moved)
+    assert (largest <= limits * (1 + 1e-9)).all() and (largest >= 0.95 * limits).all()
+
+
+@pytest.mark.parametrize("n", [40, 400, 40_000])
+def test_the_three_releases_compose_to_mu(n):
+    p = SIMPLE.parameters(n, 3, epsilon=0.5, delta=DELTA)
+    rate, direction, moment = SIMPLE._scales(n, p)
+    total = math.hypot(1 / (n * rate), 2 / (n * direction), 1 / (n * moment))
+    assert total == pytest.approx(gaussian_mu(0.5, DELTA), rel=1e-12)
+    assert rate >= 0.05 * (1 - 1e-9) or n == 40_000, "the rate gets no more than it needs"
+
+
+def test_without_noise_it_is_the_best_step_of_the_quadratic_bound():
+    X, y = rows(3000, generator(2), 2.0, 0.2)
+    release = SIMPLE.release(X, y, epsilon=1e7, delta=DELTA, rng=generator(3))
+    share = (y > 0).mean()
+    a = ((y > 0) - share) @ X / len(y)
+    V = ((X @ a) ** 2).mean() / (a @ a)
+    np.testing.assert_allclose(release.weights[0], 4 * a / V, atol=1e-4)
+    assert release.info["intercept"][0] == pytest.approx(math.log(share / (1 - share)), rel=1e-5)
+    assert gain(release, X, y)[0] >= 2 * (a @ a) / V * 0.999, "as the bound says"
+
+
+@pytest.mark.parametrize("share", [0.5, 0.12])
+def test_where_noise_dominates_it_is_nearly_the_class_rate_and_objective_perturbation_is_not(share):
+    X, y = rows(2000, generator(4), 0.5, share)
+    settings = {"epsilon": 0.1, "delta": DELTA, "restarts": 100}  # n mu = 55
+    settings["lam"] = USUAL.rule_lambda(2000, 10, 0.1, DELTA)
+    usual, guarded = (
+        gain(mechanism.release(X, y, rng=generator(5), **settings), X, y).mean()
+        for mechanism in (USUAL, GUARDED)
+    )
+    assert usual < -0.04 and guarded > -0.02
+
+
+def test_the_guard_takes_one_or_the_other_by_public_numbers_alone():
+    X, y = rows(500, generator(6), 2.0)
+    for epsilon, chosen in ((0.2, SIMPLE), (4.0, USUAL)):
+        settings = {"epsilon": epsilon, "delta": DELTA, "restarts": 3}
+        settings["lam"] = GUARDED.rule_lambda(500, 10, epsilon, DELTA)
+        assert settings["lam"] == USUAL.rule_lambda(500, 10, epsilon, DELTA)
+        found, expected = (
+            mechanism.release(X, y, rng=generator(7), **settings) for mechanism in (GUARDED, chosen)
+        )
+        np.testing.assert_array_equal(found.weights, expected.weights)
+        asked = {key: settings[key] for key in ("epsilon", "delta", "lam")}
+        given, own = (m.guarantee(500, 10, **asked) for m in (GUARDED, chosen))
+        assert own.reason in given.reason and given.delta == own.delta
+    twice = {"epsilon": 0.5, "delta": DELTA, "lam": 0.1}  # n mu = 62
+    assert "tilt" in GUARDED.guarantee(500, 10, **twice).reason
+    assert "class rate" in GUARDED.guarantee(500, 10, **twice, guard=70).reason
+    assert "tilt" in GUARDED.guarantee(500, 10, **twice, guard=70, adjacency=ADD_REMOVE).reason
+
+
+def test_shares_that_leave_nothing_are_refused():
+    with pytest.raises(Refused, match="leave nothing for the direction"):
+        SIMPLE.guarantee(100, 2, epsilon=1.0, delta=DELTA, rate=0.6, moment=0.4)

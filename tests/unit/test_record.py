@@ -1,0 +1,126 @@
+"""What readers see of the record, and what makes its lines stale."""
+
+import copy
+
+import pytest
+
+from checks.stamps import STAMPS, Stamper
+from project import ROOT
+from reporting import record, stale
+from study.configuration.experiment import Experiment
+
+
+def line(**given):
+    made = {"commit": "abc", "date": "2026-11-23"} | dict.fromkeys(STAMPS, "same")
+    return dict.fromkeys(record.COLUMNS, "") | made | given
+
+
+CLAIM = {"experiment": "e", "section": "claims"}
+VALUE = {"experiment": "e", "section": "published", "method": "m", "quantity": "error"}
+RECORD = [
+    line(**CLAIM, id="a", verdict="reproduced"),
+    line(**CLAIM, id="b", verdict="reproduced"),
+    line(**CLAIM, id="c", verdict="undecided"),
+    line(
+        **VALUE, id="t tables/t/0", dataset="mnist", verdict="reproduced if loss: mean", code="old"
+    ),
+    line(
+        **VALUE, id="u tables/t/0", dataset="mnist", verdict="not reproduced by any of 2 readings"
+    ),
+]
+NUMBER = {"method": "m", "quantity": "error", "train_size": "", "epsilon": "", "dataset": "mnist"}
+NOW = {
+    "claims": [
+        {"id": "a", "verdict": "not reproduced by any of 3 readings"},
+        {"id": "b", "verdict": "not tested"},
+        {"id": "c", "verdict": "not tested"},
+    ],
+    "published": [
+        {"comparison": "t", "published_at": "tables/t/0", "verdict": "not run", **NUMBER},
+        {"comparison": "u", "published_at": "tables/t/0", "verdict": "not tested", **NUMBER},
+    ],
+}
+
+
+def test_only_what_a_run_does_not_decide_is_shown_from_the_record(monkeypatch):
+    monkeypatch.setattr(record, "read", lambda: RECORD)
+    shown = record.beside({"e": NOW}, ["old"])
+    assert [row["id"] for row in shown["rows"]] == ["b", "t tables/t/0", "u tables/t/0"]
+    assert [row["stale"] for row in shown["rows"]] == ["", record.WHY["code"], ""]
+    # the printed number counts once, for the first method beside it
+    assert shown["sentence"] == (
+        "Not decided by this run, but recorded with mnist at abc on 2026-11-23: of 2 values, claims "
+        "and defects, 1 as stated, 1 under a reading. 1 lines are stale: the code of its cells has "
+        "changed."
+    )
+    assert record.beside({"e": {"claims": [{"id": "a", "verdict": "reproduced"}]}}, []) is None
+
+
+def test_the_method_that_loses_least_is_named_per_experiment_and_regime():
+    common = {"section": "regret", "quantity": "share of the gain lost, 11 data sets"}
+    rows = [
+        line(experiment="e", id="x", method="m", ours="0.02", low="0.01", high="0.03", **common)
+        | {"verdict": "not beaten in 3 of 4"},
+        line(experiment="e", id="x", method="n", ours="0.01", low="", high="", **common)
+        | {"verdict": "not beaten in 4 of 4", "judge": "old"},
+        line(experiment="f", id="x", method="m", ours="", **common),
+    ]
+    (said,) = record.answers(rows, ["old"])
+    assert "n loses the least share of the gain lost, 11 data sets, 1.0 %" in said
+    assert "not beaten in 4 of 4" in said and record.WHY["judge"] in said
+
+
+def test_readme_says_what_is_recorded_and_the_record_is_small(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert all(mark in text for mark in record.MARKS)
+    assert record.in_document(text) == text
+    assert sum(path.stat().st_size for path in record.files()) <= 1_000_000
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return stale.loaded("config/real.yaml")
+
+
+ROWS = [
+    line(experiment="patton", section="claims", id="p-1"),
+    line(
+        experiment="patton",
+        section="published",
+        id="table_1a tables/table_1a",
+        dataset="wdbc_bounds",
+        method="functional_laplace",
+    ),
+]
+
+
+def stamps(loaded, experiments=None, datasets=None, files=None):
+    config, known, data = loaded
+    files = files or config["files"]
+    stamper = Stamper(experiments or known, "patton", datasets or data, files, config["seed"])
+    return [stamper.stamps(row) for row in ROWS]
+
+
+def differs(before, after):
+    return [
+        {key for key in STAMPS if one[key] != two[key]}
+        for one, two in zip(before, after, strict=True)
+    ]
+
+
+def test_stamps_tell_settings_from_data(loaded):
+    before = stamps(loaded)
+    assert all(all(found.values()) for found in before)
+    assert stamps(loaded) == before
+    _, experiments, datasets = loaded
+    values = copy.deepcopy(experiments["patton"].values)
+    values["folds"] += 1
+    changed = experiments | {"patton": Experiment("patton", values)}
+    assert differs(before, stamps(loaded, experiments=changed)) == [{"settings"}] * 2
+    values = copy.deepcopy(experiments["patton"].values)
+    values["methods"]["functional_gaussian"]["delta"] = 0.1
+    changed = experiments | {"patton": Experiment("patton", values)}
+    assert differs(before, stamps(loaded, experiments=changed))[1] == set()
+    other = datasets | {"wdbc_bounds": datasets["wdbc_bounds"] | {"steps": []}}
+    assert differs(before, stamps(loaded, datasets=other)) == [{"data"}] * 2

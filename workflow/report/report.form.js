@@ -1,0 +1,137 @@
+"use strict";
+
+// The form. Recorded questions near the asked one vote for the methods that are not beaten there. A vote counts
+// 1 / (the factors between their rows, their columns and their epsilons, multiplied).
+const FAR = 4; // times as many rows, columns or epsilon, or as few: beyond this nothing was recorded
+const NEIGHBOURS = 3; // data sets that vote, each by its nearest question
+const MOST = 3; // methods that are named
+
+function factor(a, b) {
+  return Math.max(a / b, b / a);
+}
+
+function nearest(questions, asked) {
+  const measured = questions
+    .filter((q) => q.task === asked.task && q.adjacency === asked.adjacency)
+    .map((q) => {
+      const factors = ["rows", "columns", "epsilon"].map((key) => factor(q[key], asked[key]));
+      const weight = 1 / factors.reduce((product, each) => product * each, 1);
+      return { ...q, weight, far: Math.max(...factors) > FAR, methods: q.methods.map(named) };
+    });
+  measured.sort((a, b) => b.weight - a.weight || b.methods.length - a.methods.length);
+  const found = measured.filter((q, k) => measured.findIndex((other) => other.data === q.data) === k);
+  return found.slice(0, NEIGHBOURS).filter((q, k) => k === 0 || !q.far);
+}
+
+function named([title, mechanism, standing, kept, low, high]) {
+  return { title, mechanism, best: standing === "not beaten", kept, low, high };
+}
+
+function choose(questions, asked) {
+  const near = nearest(questions, asked);
+  const methods = new Map();
+  for (const { weight, methods: own } of near) {
+    for (const m of own) {
+      const sum = methods.get(m.title) || { ...m, votes: 0, wins: 0, of: 0, total: 0, weights: 0 };
+      methods.set(m.title, {
+        ...sum,
+        votes: sum.votes + weight * m.best,
+        wins: sum.wins + m.best,
+        of: sum.of + 1,
+        total: sum.total + weight * m.kept,
+        weights: sum.weights + weight,
+        low: Math.min(sum.low, m.low),
+        high: Math.max(sum.high, m.high),
+      });
+    }
+  }
+  const found = [...methods.values()].filter((m) => m.wins).map((m) => ({ ...m, kept: m.total / m.weights }));
+  found.sort((a, b) => b.votes - a.votes || b.kept - a.kept);
+  return { near, methods: found.slice(0, MOST) };
+}
+
+// What `release.py` makes; a method that it does not make is replaced by the one with intervals.
+const RELEASED = { gaussian_objective_perturbation: "gaussian_objective_perturbation" };
+const WITH_INTERVALS = { classes: "noise_aware_logistic", numbers: "noise_aware_log_cosh" };
+
+function lines(asked, mechanism) {
+  const delta = `1.0e-${Math.max(6, Math.ceil(Math.log10(asked.rows)) + 2)}`;
+  return `# config/releases/my_model.yaml of a study: cp -r "$DP_HOME/workflow/template" ../my_study
+title: "What is learnt"
+data: my_rows                  # of config/datasets.yaml, with public bounds
+rows: ${asked.rows}
+unit: one row is one person
+book: /secure/my_rows.book     # keeps what is spent
+budget: {epsilon: ${asked.epsilon}, delta: ${delta}}
+epsilon: ${asked.epsilon}
+delta: ${delta}
+method: ${RELEASED[mechanism] || WITH_INTERVALS[asked.task]}
+premise: chosen without these rows
+
+snakemake -s "$DP_HOME/Snakefile" --cores 1 -- releases/my_model/model.json`;
+}
+
+function element(tag, content, look) {
+  const made = document.createElement(tag);
+  if (look) made.className = look;
+  made.append(...[content].flat());
+  return made;
+}
+
+const share = (value) => `${(100 * value).toFixed(0)}\u00a0%`;
+const few = (value) => String(Number(value.toPrecision(2)));
+
+function row(cells, tag = "td") {
+  return element("tr", cells.map((text) => element(tag, text)));
+}
+
+function answer(form, output, questions) {
+  const asked = Object.fromEntries(new FormData(form));
+  for (const key of ["rows", "columns", "epsilon"]) asked[key] = Number(asked[key]);
+  if (!(asked.rows >= 1 && asked.columns >= 1 && asked.epsilon > 0)) {
+    output.replaceChildren("Rows, columns and epsilon are numbers above 0.");
+    return;
+  }
+  const { near, methods } = choose(questions, asked);
+  if (!near.length) {
+    output.replaceChildren("Nothing was recorded for this task.");
+    return;
+  }
+  const parts = [];
+  if (near[0].far) {
+    const apart = ["rows", "columns", "epsilon"].filter((key) => factor(near[0][key], asked[key]) > FAR)
+      .map((key) => `${few(factor(near[0][key], asked[key]))} times ${near[0][key] > asked[key] ? "more" : "less"}`
+        + ` ${key === "epsilon" ? "epsilon" : `(${key})`}`);
+    parts.push(element("p", [element("strong", "Far from any recorded question. "),
+      `The nearest has ${apart.join(" and ")}: what follows is a guess.`], "notice"));
+  }
+  const list = methods.map((m) => element("li", [element("b", m.title),
+    ` keeps about ${share(m.kept)} of what can be learnt without privacy (${share(m.low)} to ${share(m.high)});`
+    + ` not beaten in ${m.wins} of ${m.of} recorded questions near yours`]));
+  parts.push(methods.length ? element("ol", list) : element("p", "No method competes there."));
+  const table = document.createElement("table");
+  const head = document.createElement("thead");
+  head.append(row(["recorded on", "rows", "columns", "epsilon", "not beaten there, and what they keep"], "th"));
+  for (const cell of head.rows[0].cells) cell.scope = "col";
+  table.append(head, element("tbody", near.map((q) => row([q.data, q.rows.toLocaleString("en"), String(q.columns),
+    String(q.epsilon), q.methods.filter((m) => m.best).map((m) => `${m.title} ${share(m.kept)}`).join("; ")]))));
+  const scroll = element("div", table, "scroll");
+  Object.assign(scroll, { tabIndex: 0, role: "group", ariaLabel: "Recorded questions near yours" });
+  const kept = methods.length && RELEASED[methods[0].mechanism];
+  const note = kept ? "" : " The first method above has no release yet: this one is the release with intervals.";
+  const code = element("pre", lines(asked, methods.length ? methods[0].mechanism : ""));
+  code.tabIndex = 0;
+  parts.push(scroll, element("details", [element("summary", "The lines that make a model of it"),
+    element("p", `Ask \`release.py forecast my_model\` first: it opens no rows.${note}`, "note"), code]));
+  output.replaceChildren(...parts);
+}
+
+const form = document.getElementById("choose");
+if (form) {
+  const questions = JSON.parse(document.getElementById("questions").textContent);
+  const output = document.getElementById("choice");
+  form.hidden = false;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", () => answer(form, output, questions));
+  answer(form, output, questions);
+}

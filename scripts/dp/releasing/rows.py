@@ -142,15 +142,15 @@ class Schema:
     constant : bool
         Whether rows get a constant column, for an intercept.
 
-    Raises
-    ------
-    dp.errors.Refused
-        For facts that define no rows.
-
     Methods
     -------
     rows
         Rows of integers from lines of a file.
+
+    Raises
+    ------
+    dp.errors.Refused
+        For facts that define no rows.
 
     Examples
     --------

@@ -25,7 +25,8 @@ def cards(gathered, experiments, stale=()):
     """A card for every source, first those that these experiments regenerate.
 
     gathered: a list of `reporting.collect.Gathered`. experiments: what the page shows of each, in the same
-    order. stale: digests of the record that are not those of today.
+    order. stale: digests of the record that are not those of today; None
+    shows nothing recorded.
     """
     found = []
     for key in source_file.files():

@@ -20,7 +20,7 @@ def stampers(configfile, names):
 
 
 def loaded(configfile, names=None):
-    """(configuration, experiments, data sets) of these overlays. names: experiments, if not all are needed."""
+    """(configuration, experiments, data sets) of these overlays. names: of experiments, None for all."""
     only = names and sources.concerned(names & sources.experiment_files().keys())
     return load(*merged(configfile.split()), only=only)
 

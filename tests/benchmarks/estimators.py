@@ -15,6 +15,7 @@ import os
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # before numpy is imported
 
+import importlib
 import json
 import statistics
 import subprocess
@@ -84,18 +85,16 @@ def ours(task, X, y, epsilon):
 def theirs(task, X, y, epsilon):
     """(weights, intercept) of diffprivlib's logistic regression, or of OpenDP's private Theil-Sen line."""
     if task == "classes":
-        from diffprivlib.models import LogisticRegression
-
-        model = LogisticRegression(epsilon=epsilon, data_norm=float(np.sqrt(X.shape[1])))
+        models = importlib.import_module("diffprivlib.models")
+        model = models.LogisticRegression(epsilon=epsilon, data_norm=float(np.sqrt(X.shape[1])))
         model.fit(X, y)
         return model.coef_, model.intercept_
-    import opendp.prelude as opendp
-    from opendp.extras.sklearn.linear_model import LinearRegression
-
+    opendp = importlib.import_module("opendp.prelude")
+    lines = importlib.import_module("opendp.extras.sklearn.linear_model")
     opendp.enable_features("contrib", "honest-but-curious", "idealized-numerics")
 
     def made(scale):
-        return LinearRegression(opendp.max_divergence(), [(-1, 1)], (-1, 1), scale=scale)
+        return lines.LinearRegression(opendp.max_divergence(), [(-1, 1)], (-1, 1), scale=scale)
 
     # A distance of two: to replace a record is to remove one and to add one.
     scale = opendp.binary_search(lambda s: made(s).measurement.map(2) <= epsilon, (1e-3, 1e3))

@@ -7,6 +7,7 @@ import pytest
 
 from project import TINY
 
+pytestmark = pytest.mark.slow  # several runs
 FILE = "config/record/chaudhuri_monteleoni_2008.csv"
 OVERLAYS = (*TINY, "judged.yaml")
 RECORD = ("scripts/tools/record.py", "cm08", *OVERLAYS)
@@ -54,6 +55,8 @@ def stale(project):
 def recorded(finished, tmp_path_factory):
     """A copy whose tiny experiment has verdicts, which are recorded. Tests only read it."""
     project = finished.duplicate(tmp_path_factory.mktemp("recorded") / "project")
+    for path in (project / "config/record").glob("*.csv"):
+        path.unlink()
     project.write("judged.yaml", JUDGED)
     project.write(
         "README.md", "before\n<!-- recorded, by scripts/tools/record.py -->\n<!-- end -->\nafter\n"

@@ -25,8 +25,7 @@ def cards(gathered, experiments, stale=()):
     """A card for every source, first those that these experiments regenerate.
 
     gathered: a list of `reporting.collect.Gathered`. experiments: what the page shows of each, in the same
-    order. stale: digests of the record that are not those of today; None
-    shows nothing recorded.
+    order. stale: digests of the record that are not those of today; None shows nothing recorded.
     """
     found = []
     for key in source_file.files():
@@ -45,15 +44,18 @@ def cards(gathered, experiments, stale=()):
             for row in readings.once(both, readings.again(part.experiment)):
                 judged[readings.kind_of(row)].append(row)
         defects = [row for row in rows if row["section"] == "defects"]
+        recorded = None
+        if stale is not None:
+            recorded = record.beside(key, {e["name"]: e["verdicts"] for _, e in own}, stale)
+            before = recorded["rows"] if recorded else []
+            judged["recorded before"] = [row for row in before if row["section"] != "defects"]
         found.append(
             {
                 "key": source.key,
                 "cited": source.values.get("cited", key.replace("_", " ")),
                 "experiments": [(shown["name"], shown["title"]) for _, shown in own],
                 "open": bool(own),
-                "recorded": None
-                if stale is None
-                else record.beside(key, {e["name"]: e["verdicts"] for _, e in own}, stale),
+                "recorded": recorded,
                 "data": data([part for part, _ in own]),
                 "rows": rows,
                 "defects": (sum(row["verdict"] == "shown" for row in defects), len(defects)),

@@ -134,7 +134,7 @@ def study(made, tmp_path):
 
 def test_a_plain_run_makes_the_studys_own(made):
     assert sorted(p.name for p in (made / "results").iterdir() if p.is_dir()) == [
-        *("audit", "data", "logs", "study"),
+        *("audit", "data", "logs", "study", "verdicts"),
     ]
     assert {p.stem for p in (made / "results/audit").glob("*.csv")} == {
         *("ledger", "exact", "spending", "cells", "replay", "ignores_data", "output_perturbation"),
@@ -206,7 +206,7 @@ def test_nothing_is_to_be_done_when_both_have_moved(made, fresh, tmp_path):
         assert "Nothing to be done" in study.snakemake("-n", "--directory", study.folder)
         study.replace("config/published/a_paper.yaml", "0.1", "0.2")
         planned = {job.partition(":")[0] for job in study.plan()}
-        assert planned == {"compare", "check", "report"}
+        assert planned == {"compare", "check", "by_source", "report"}
     finally:
         study.home.rename(made.home)
 

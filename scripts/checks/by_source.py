@@ -7,6 +7,7 @@ from checks.statements import NOT_TESTED, SECTIONS
 KEY = ("experiment", "section", "id", "dataset", "method", "train_size", "epsilon", "quantity")
 # stated: what is printed, or a check's threshold. low, high: where another run of the source would be.
 NUMBERS = ("stated", "ours", "low", "high", "verdict")
+STAMPS = ("settings", "code", "judge", "data")  # of a recorded row, see `checks.stamps`
 COLUMNS = (*KEY, "where", "says", *NUMBERS, "because")
 
 

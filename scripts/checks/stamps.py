@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from checks import grids
+from checks.by_source import STAMPS
 from dp.mechanisms import MECHANISMS
 from study import lambdas
 from study.configuration import inputs, kinds, needs, options, verdict_inputs
@@ -14,7 +15,6 @@ from study.configuration.code import modules_of, of_entry
 from study.data import origins
 from study.dependencies import digest
 
-STAMPS = ("settings", "code", "judge", "data")
 SETTINGS = ("repetitions", "divisions", "subsets", "labels", "draws", "restarts", "tune")
 SCRIPTS = {"analysis": ("analyses", "analyse.py"), "table": ("tables", "table.py")}
 
@@ -43,12 +43,8 @@ class Stamper:
     @cached_property
     def all(self):
         """The experiment, and the readings of its source."""
-        own = self.experiment.name
-        return [
-            each
-            for each in self.experiments.values()
-            if own in (each.name, each.values.get("reading", {}).get("of"))
-        ]
+        name = self.experiment.name
+        return [each for each in self.experiments.values() if each.axis() == name]
 
     def stamps(self, row):
         """{settings, code, judge, data} of a recorded row; "" for all if what it names is not there."""

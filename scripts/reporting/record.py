@@ -17,10 +17,9 @@ from study.jobs import cost
 from study.jobs.files import read_csv, read_json, write_csv
 
 FOLDER = paths.HOME / "config/record"
-STAMPS = ("settings", "code", "judge", "data")
 SECTIONS = ("published", "claims", "defects")
 MADE = ("commit", "date", "machine", "configfile")
-COLUMNS = (*by_source.KEY, *by_source.NUMBERS, "seconds", "bytes", *STAMPS, *MADE)
+COLUMNS = (*by_source.KEY, *by_source.NUMBERS, "seconds", "bytes", *by_source.STAMPS, *MADE)
 OPEN = (
     *(verdicts.NOT_TESTED, verdicts.NOT_RUN, verdicts.NOT_DECIDED, verdicts.NOT_JUDGED),
     *(verdicts.UNDECIDED, verdicts.TOO_WIDE),
@@ -56,9 +55,9 @@ def file_of(experiment):
     return experiment.name if own else experiment.values.get("source") or experiment.name
 
 
-def made_by(experiments, name, configfile):
-    """Lines without stamps, from one experiment's finished results. experiments: all, with readings."""
-    experiment = experiments[name]
+def made_by(experiment, own, configfile):
+    """Lines without stamps, from one experiment's finished results. own: itself and its readings."""
+    name = experiment.name
     made = read_json(paths.PROVENANCE(experiment=name))
     common = {
         "experiment": name,
@@ -68,11 +67,6 @@ def made_by(experiments, name, configfile):
         "configfile": configfile,
     }
     seconds = {_at(row): row["cpu_seconds"] for row in read_csv(paths.TIMING(experiment=name))}
-    own = [
-        each
-        for each in experiments.values()
-        if name in (each.name, each.values.get("reading", {}).get("of"))
-    ]
     lines = [_run(own), *_decided(experiment), *_sample(own)]
     lines += _recommended(name) if experiment.values.get("recommends") else []
     return [

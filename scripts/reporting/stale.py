@@ -2,7 +2,8 @@
 
 from functools import cache
 
-from checks.stamps import STAMPS, Stamper
+from checks.by_source import STAMPS
+from checks.stamps import Stamper
 from reporting import record
 from reporting.plan import merged
 from study.configuration import sources

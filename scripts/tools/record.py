@@ -44,22 +44,22 @@ def write(arguments):
     if not arguments.targets:
         raise ValueError("name the experiments that have run")
     configfile = " ".join(arguments.configfile)
-    _, experiments, _ = stale.loaded(configfile)
+    known = stale.stampers(configfile, arguments.targets)
     configuration(arguments.configfile)  # from here on, its folder of results
     targets = [*arguments.targets]
-    if any(experiments[name].values.get("recommends") for name in targets if name in experiments):
+    if any(each.experiment.values.get("recommends") for each in known.values()):
         targets.append(paths.RECOMMENDATIONS())
     jobs = planned(arguments.configfile, targets, home.START)
     pending = [job.file for job in jobs if job.pending]
     if pending:
         raise ValueError(f"{len(pending)} jobs are still to run, such as {pending[0]}")
-    known = stale.stampers(configfile, arguments.targets)
     for name in arguments.targets:
+        stamper = known[name]
         rows = [
-            row | (known[name].stamps(row) if row["section"] != "run" else {})
-            for row in record.made_by(experiments, name, configfile)
+            row | (stamper.stamps(row) if row["section"] != "run" else {})
+            for row in record.made_by(stamper.experiment, stamper.all, configfile)
         ]
-        file = record.file_of(experiments[name])
+        file = record.file_of(stamper.experiment)
         kept = [row for row in record.read(file) if row["experiment"] != name]
         record.write(file, [*kept, *rows])
         print(f"{record.FOLDER / file}.csv: {len(rows)} lines of {name}")
@@ -83,8 +83,7 @@ def confirm(arguments):
         if not sample or agree < len(sample):
             continue
         known = stale.stampers(configfile, [name])[name]
-        _, experiments, _ = stale.loaded(configfile)
-        file, renewed = record.file_of(experiments[name]), 0
+        file, renewed = record.file_of(known.experiment), 0
         lines = record.read(file)
         for row in lines:
             if row["experiment"] == name and row["section"] != "run":

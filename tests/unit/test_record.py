@@ -5,7 +5,8 @@ import copy
 import pytest
 
 from checks import by_source
-from checks.stamps import STAMPS, Stamper
+from checks.by_source import STAMPS
+from checks.stamps import Stamper
 from project import ROOT
 from reporting import record, stale
 from reporting.recommendations import ACROSS, COLUMNS

@@ -374,8 +374,9 @@ def check(
 ) -> None:
     """Raise what `guarantee` raises. If the guarantee is slow, the mechanism's own `check` replaces it."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
-    of_rows = pair.resized and settings.get("public_n") is None  # refused unless nothing is claimed
-    if type(mechanism).check is Mechanism.check or of_rows:
+    # For sides of different sizes, only the guarantee tells whether anything is claimed of them.
+    private_n = pair.resized and settings.get("public_n") is None
+    if type(mechanism).check is Mechanism.check or private_n:
         _guarantee(mechanism, pair, settings)
         return
     mechanism.check(*pair.size, **settings)

@@ -24,8 +24,7 @@ def arguments():
 
 
 def experiments(given, available, root):
-    """Names of the experiments that all targets are of, none without targets; None if another one may be
-    needed.
+    """Names of the experiments of all targets: an empty set without targets, None if others may be needed.
 
     given: see `arguments`. available: every experiment. root: the folder of all results.
     """

@@ -121,8 +121,8 @@ def _own(available):
 def listed(config, available):
     """Names of the experiments that a run without targets reads; None if the lists need validation.
 
-    They are those it makes, and those with settings. config: Snakemake's merged config. available: the
-    file of every experiment.
+    Those are the experiments that it makes, and those that have settings. config: Snakemake's merged
+    config. available: the file of every experiment.
     """
     names = config.get("experiments", _own(available))
     settings = config.get("settings", {})

@@ -324,7 +324,7 @@ def entry_configuration(wildcards, section):
     values = experiment_of(wildcards).values
     keys = (
         *("source", "datasets", "methods", "families", "folds", "simulations", "restarts"),
-        *("searches", "lambda_published", "tune"),
+        *("divisions", "searches", "lambda_published", "tune"),
     )
     part = {key: values[key] for key in keys if key in values}
     part[section] = {wildcards.name: entry}

@@ -43,7 +43,7 @@ def main():
         mechanism, pair, epsilon, attack["delta"], **attack["options"]
     )
     axes = ("audit", arguments.mechanism, arguments.label)
-    found = audit.attack(
+    audited = audit.attack(
         mechanism,
         pair,
         epsilon,
@@ -69,15 +69,15 @@ def main():
         "epsilon_claimed": guarantee.claimed_epsilon,
         "epsilon_proven": guarantee.epsilon,
         "delta_proven": guarantee.delta,
-        "epsilon_audited": found["epsilon"],
+        "epsilon_audited": audited["epsilon"],
         "epsilon_pair": on_pair,
         "replay": replay.verdict(replayed, guarantee),
         "epsilon_replay": replayed.epsilon,
         "found_also_by": arguments.found_also_by,
-        "verdict": verdict(found["epsilon"], guarantee),
-        "statistic": found["statistic"],
-        "p_low": found["p_low"],
-        "q_high": found["q_high"],
+        "verdict": verdict(audited["epsilon"], guarantee),
+        "statistic": audited["statistic"],
+        "p_low": audited["p_low"],
+        "q_high": audited["q_high"],
         "trials": attack["trials"],
         "confidence": attack["confidence"],
         "family": attack["family"],
@@ -87,7 +87,7 @@ def main():
         "no_epsilon_pair": unknown,
         "seed": arguments.seed,
         "low_bits": bits(mechanism, known, generator(arguments.seed, "low bits", *axes[1:])),
-        **profiles(guarantee, found["at_deltas"]),
+        **profiles(guarantee, audited["at_deltas"]),
     }
     write_csv(arguments.out, COLUMNS, [[row[column] for column in COLUMNS]])
 
@@ -122,19 +122,20 @@ def exact(mechanism, pair, settings):
 def bits(mechanism, settings, rng):
     """What low-order bits of the program's releases tell, in words. The attack has its own neighbours."""
     # lam and bound are those of the attack's own neighbours
-    kept = {"epsilon", "delta", *mechanism.options}
-    settings = {name: value for name, value in settings.items() if name in kept}
+    names = {"epsilon", "delta", *mechanism.options}
+    settings = {name: value for name, value in settings.items() if name in names}
     if math.isinf(settings["epsilon"]):
         return "not tried: no epsilon is claimed"
     try:
-        found = low_bits.attack(mechanism, trials=RELEASES, rng=rng, **settings)
+        result = low_bits.attack(mechanism, trials=RELEASES, rng=rng, **settings)
     except Refused as error:
         return f"not tried: {error}"
-    if found is None:
+    if result is None:
         return "not tried: it attacks weights plus a normal or Laplace draw each, which proves nothing here"
     return (
-        f"{'broken' if found.broken else 'not broken here'}: {100 * found.right:.1f} % of {found.trials} "
-        f"releases were assigned to the right data set; the proof allows {100 * found.allowed:.1f} %"
+        f"{'broken' if result.broken else 'not broken here'}: {100 * result.right:.1f} % of "
+        f"{result.trials} releases were assigned to the right data set; "
+        f"the proof allows {100 * result.allowed:.1f} %"
     )
 
 

@@ -26,13 +26,13 @@ def main():
     main, source = Results(arguments.experiment), source_file.read(arguments.experiment.source)
     texts = (Path(path).read_text(encoding="utf-8") for path in arguments.readings)
     every = [main, *(Read(Experiment.from_json(text), main) for text in texts)]
-    found = {
+    compared = {
         each.experiment.name: list(
             compare(each, source, each.experiment.published, arguments.stand_ins)
         )
         for each in every
     }
-    write_json(arguments.out, found)
+    write_json(arguments.out, compared)
 
 
 if __name__ == "__main__":

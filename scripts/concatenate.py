@@ -20,11 +20,11 @@ def main():
     header, rows = None, []
     for file in arguments.files:
         with Path(file).open(newline="", encoding="utf-8") as handle:
-            columns, *found = csv.reader(handle)
+            columns, *more = csv.reader(handle)
         if header not in (None, columns):
             raise ValueError(f"{file}: has other columns than {arguments.files[0]}; make it again")
         header = columns
-        rows += found
+        rows += more
     if arguments.strict:
         refuse([dict(zip(header, row, strict=True)) for row in rows])
     write_csv(arguments.out, header, rows)

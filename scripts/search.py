@@ -71,8 +71,8 @@ def main():
             **shared,
             **given,
         )
-        found = [_errors(release, train, part, measure) for (_, part), release in releases]
-        errors.append(np.mean(found, 0))
+        by_fold = [_errors(release, train, part, measure) for (_, part), release in releases]
+        errors.append(np.mean(by_fold, 0))
     errors = np.array(errors)
     wins, chosen = most_frequent_best(errors)
     names = sorted({name for _, options in candidates for name in options})

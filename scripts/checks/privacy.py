@@ -21,17 +21,17 @@ def jacobian(results, *, cases, tolerance):
     """
     from dp.privacy.laplace_tilt import exact_epsilon
 
-    found = [exact_epsilon(epsilon, n_lambda) for epsilon, n_lambda, _ in cases]
+    exact = [exact_epsilon(epsilon, n_lambda) for epsilon, n_lambda, _ in cases]
     holds = all(
         abs(value - expected) <= tolerance and value > epsilon
-        for value, (epsilon, _, expected) in zip(found, cases, strict=True)
+        for value, (epsilon, _, expected) in zip(exact, cases, strict=True)
     )
     texts = [
         f"at n lambda = {n_lambda:g} a claimed epsilon of {epsilon:g} is {value:.4g}"
-        for value, (epsilon, n_lambda, _) in zip(found, cases, strict=True)
+        for value, (epsilon, n_lambda, _) in zip(exact, cases, strict=True)
     ]
-    worst = max(range(len(cases)), key=lambda k: found[k] / cases[k][0])
-    return Outcome(holds, "; ".join(texts), found[worst], float(cases[worst][0]))
+    worst = max(range(len(cases)), key=lambda k: exact[k] / cases[k][0])
+    return Outcome(holds, "; ".join(texts), exact[worst], float(cases[worst][0]))
 
 
 class ProvenAsClaimed(Point):
@@ -69,7 +69,7 @@ def gaussian_excess(results, *, cases, delta):
     """
     from dp.accounting import gaussian_delta
 
-    found = []
+    exact = []
     for claimed, _ in cases:
         sigma = math.sqrt(2 * math.log(1.25 / delta)) / claimed
         low, high = 0.0, 2.0 * claimed + 10
@@ -78,17 +78,17 @@ def gaussian_excess(results, *, cases, delta):
         for _ in range(200):
             middle = (low + high) / 2
             low, high = (middle, high) if gaussian_delta(sigma, middle) > delta else (low, middle)
-        found.append(high)
+        exact.append(high)
     holds = all(
         value > claimed and abs(value / expected - 1) <= 0.01
-        for value, (claimed, expected) in zip(found, cases, strict=True)
+        for value, (claimed, expected) in zip(exact, cases, strict=True)
     )
     texts = [
         f"claimed {claimed:g} is {value:.4g} at delta = {delta:g}"
-        for value, (claimed, _) in zip(found, cases, strict=True)
+        for value, (claimed, _) in zip(exact, cases, strict=True)
     ]
-    worst = max(range(len(cases)), key=lambda k: found[k] / cases[k][0])
-    return Outcome(holds, "; ".join(texts), found[worst], float(cases[worst][0]))
+    worst = max(range(len(cases)), key=lambda k: exact[k] / cases[k][0])
+    return Outcome(holds, "; ".join(texts), exact[worst], float(cases[worst][0]))
 
 
 class GaussianLossExceeds(Options):
@@ -107,14 +107,14 @@ def gaussian_loss_exceeds(results, *, epsilons, delta, at_least):
     """
     from scipy.stats import norm
 
-    found = []
+    tails = []
     for epsilon in epsilons:
         mu = epsilon / math.sqrt(2 * math.log(1.25 / delta))
-        found.append(float(norm.sf(epsilon, mu**2 / 2, mu)))
-    texts = [f"{p:.3g} at {e:g}" for p, e in zip(found, epsilons, strict=True)]
+        tails.append(float(norm.sf(epsilon, mu**2 / 2, mu)))
+    texts = [f"{p:.3g} at {e:g}" for p, e in zip(tails, epsilons, strict=True)]
     chances = ", ".join(texts)
     text = f"the loss exceeds the claimed epsilon with probability {chances} (delta = {delta:g})"
-    return Outcome(min(found) >= at_least, text, min(found), at_least)
+    return Outcome(min(tails) >= at_least, text, min(tails), at_least)
 
 
 class GuaranteeRatio(Options):

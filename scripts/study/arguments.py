@@ -33,9 +33,9 @@ def _for_numbers(mechanism, options):
             return False
         return mechanism.takes_numbers(given)
 
-    found = [f"`loss: {loss}`" for loss in losses.LOSSES if takes(loss)]
-    if found:
-        return f"with {' or '.join(found)} among its options it learns numbers"
+    suitable = [f"`loss: {loss}`" for loss in losses.LOSSES if takes(loss)]
+    if suitable:
+        return f"with {' or '.join(suitable)} among its options it learns numbers"
     others = [name for name in MECHANISMS if MECHANISMS[name].takes_numbers({})]
     others = [name for name in others if not name.endswith("_released")]
     return f"none of its losses learns numbers; these mechanisms do: {', '.join(sorted(others))}"

@@ -32,12 +32,12 @@ def experiments(given, available, root):
     others = ("forcerun", "until", "omit_from", "prioritize", "batch", "list_rules")
     if given is None or any(getattr(given, option, None) for option in others):
         return None
-    found = set()
+    names = set()
     for target in given.targets:
         path = Path(os.path.normpath(target))
         below = path.relative_to(root).parts if path.is_relative_to(root) else ()
-        found.add(target if target in available else "".join(below[:1]))
-    return found if found <= {*available} else None
+        names.add(target if target in available else "".join(below[:1]))
+    return names if names <= {*available} else None
 
 
 def no_profile(given, directory=None):

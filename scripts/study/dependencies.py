@@ -63,27 +63,27 @@ def module_files(name):
     """The file of a project module and the __init__.py of the packages around it; [] for other modules."""
     parts = name.split(".")
     for root in roots():
-        found = []
+        files = []
         for depth in range(1, len(parts) + 1):
             base = root.joinpath(*parts[:depth])
             file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
             if file.is_file():
-                found.append(file)
-        if found:
-            return found
+                files.append(file)
+        if files:
+            return files
     return []
 
 
 def files_of_job(script, *modules):
     """All project files that `scripts/<script>` executes. modules: those that it loads by name."""
     waiting = [ROOT / script, *(file for name in modules for file in module_files(name))]
-    found = set()
+    files = set()
     while waiting:
         path = waiting.pop()
-        if path not in found:
-            found.add(path)
+        if path not in files:
+            files.add(path)
             waiting.extend(imports(path))
-    return sorted(found)
+    return sorted(files)
 
 
 @cache

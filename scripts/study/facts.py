@@ -43,13 +43,13 @@ class Source(NamedTuple):
 
     def facts(self):
         """Its values without what decides its statements, and without readings."""
-        found = {k: v for k, v in self.values.items() if k not in ("readings", "together")}
+        facts = {k: v for k, v in self.values.items() if k not in ("readings", "together")}
         for section in ("claims", "defects"):
-            found[section] = [
+            facts[section] = [
                 {k: v for k, v in entry.items() if k not in ("experiment", *DECIDES)}
                 for entry in self.values.get(section, ())
             ]
-        return found
+        return facts
 
     def statements(self, section):
         """id -> entry of `claims` or `defects`."""
@@ -94,10 +94,10 @@ def files():
 
     A study's own file takes the place of a shipped one with the same key.
     """
-    found = {}
+    by_key = {}
     for path in paths.configuration("published/*.yaml", "sources/*/source.yaml"):
-        found[paths.source_of(path) or path.stem] = path
-    return {key: path for key, path in found.items() if key[0] not in "._"}
+        by_key[paths.source_of(path) or path.stem] = path
+    return {key: path for key, path in by_key.items() if key[0] not in "._"}
 
 
 def with_tables(values, folder):

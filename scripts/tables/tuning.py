@@ -70,11 +70,11 @@ def price_of_tuning(experiment, spec, draws):
     rows = []
     for title, ways in options["panels"].items():
         ways = dict(zip(ways, options["ways"], strict=True))
-        found = means[means["method"].isin(ways)]
-        if found["method"].nunique() < 2:
+        own = means[means["method"].isin(ways)]
+        if own["method"].nunique() < 2:
             continue
         over = paired.differences(means, next(iter(ways))).set_index([*paired.AT, "method"])
-        for at, cell in found.groupby(paired.AT, sort=False):
+        for at, cell in own.groupby(paired.AT, sort=False):
             values = cell.groupby("method")["value"].mean()
             if len(values) < 2:  # one way alone has nothing beside it
                 continue

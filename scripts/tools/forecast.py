@@ -70,9 +70,11 @@ def line(name, total):
 
 
 def record():
-    found = (Path(paths.PROVENANCE(experiment=f.name)) for f in Path(paths.results()).iterdir())
+    provenance = (
+        Path(paths.PROVENANCE(experiment=f.name)) for f in Path(paths.results()).iterdir()
+    )
     experiments = {
-        path.parent.name: read_json(path)["configuration"] for path in found if path.exists()
+        path.parent.name: read_json(path)["configuration"] for path in provenance if path.exists()
     }
     rows = {}
     if forecast.RECORD.exists():

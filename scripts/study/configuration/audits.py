@@ -128,12 +128,12 @@ def _without(change, left_out):
     def whole(name, label, attack):
         return label not in left_out[name] or "epsilons" in (attack or ())
 
-    kept = {
+    left = {
         name: attacks
         for name, attacks in mechanisms.items()
         if name not in left_out or any(whole(name, *each) for each in (attacks or {}).items())
     }
-    return change | {"mechanisms": kept}
+    return change | {"mechanisms": left}
 
 
 def _default(name, values):

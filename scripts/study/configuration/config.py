@@ -128,8 +128,8 @@ def listed(config, available):
     settings = config.get("settings", {})
     if not isinstance(names, list) or not names or not isinstance(settings, dict):
         return None
-    found = {*map(str, [*names, *settings])}
-    return found if found <= available.keys() else None
+    wanted = {*map(str, [*names, *settings])}
+    return wanted if wanted <= available.keys() else None
 
 
 def _last(layers):
@@ -186,9 +186,9 @@ def _datasets():
     for path in paths.configuration("files.yaml"):
         files |= validate(read_yaml(path), "files", path)
     for path in paths.configuration("datasets.yaml"):
-        found = validate(read_yaml(path), "datasets", path)
-        datasets |= found
-        places |= dict.fromkeys(found, path)
+        own = validate(read_yaml(path), "datasets", path)
+        datasets |= own
+        places |= dict.fromkeys(own, path)
     for name, entry in datasets.items():
         file = places[name]
         source = entry["source"]

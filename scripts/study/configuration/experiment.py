@@ -67,7 +67,7 @@ class Experiment:
     def cells(self, sweep=None, datasets=None, methods=None):
         """Cells of one sweep, of a list of sweeps, or of all sweeps: each once, in the configuration's
         order. A reading has only the cells that it runs itself."""
-        found = {}
+        cells = {}
         names = [sweep] if isinstance(sweep, str) else sweep or self.sweeps
         for each in (self.sweeps[name] for name in names):
             for dataset in self.datasets:
@@ -83,11 +83,11 @@ class Experiment:
                     private = self.methods[method]["private"]
                     for size in each["train_sizes"]:
                         for epsilon in each["epsilons"] if private else [math.inf]:
-                            found[Cell(dataset, method, size, epsilon)] = None
+                            cells[Cell(dataset, method, size, epsilon)] = None
         if "reading" in self.values:
-            found = self._own(found)
+            cells = self._own(cells)
         order = {name: k for k, name in enumerate([*self.datasets, *self.methods])}
-        return sorted(found, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
+        return sorted(cells, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
     def _own(self, cells):
         """The cells that a reading runs itself: they are needed, and differ from its experiment's."""
@@ -144,14 +144,14 @@ class Experiment:
 
     def trained_paths(self, cells):
         """The files that training these cells needs: see `study.configuration.inputs`."""
-        found = {}
+        files = {}
         for cell in cells:
-            found["data", cell.dataset] = data_path(cell.dataset)
-            found["meta", cell.dataset] = data_path(cell.dataset, "json")
+            files["data", cell.dataset] = data_path(cell.dataset)
+            files["meta", cell.dataset] = data_path(cell.dataset, "json")
             lam = self.lambda_of(cell)
             if lam.file:
-                found["settings", cell] = lam.file
-        return found
+                files["settings", cell] = lam.file
+        return files
 
     def run_path(self, cell):
         return self._at(paths.RUN, cell)

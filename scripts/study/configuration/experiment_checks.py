@@ -149,12 +149,12 @@ def _check_mechanisms(experiment, fail, datasets):
             meta, options, size = facts[cell.dataset], method["options"], cell.train_size
             settings = {"epsilon": cell.epsilon, "delta": experiment.delta(cell.method, size)}
             lam = experiment.regularisation(method, cell.dataset, size, cell.epsilon)
-            asked = (mechanism, repr(options), size, *settings.values(), lam, known[cell.dataset])
-            if asked in _ACCEPTED:
+            key = (mechanism, repr(options), size, *settings.values(), lam, known[cell.dataset])
+            if key in _ACCEPTED:
                 continue
             lam = lambdas.Stated(1.0) if lam.file else lam  # which is not chosen yet
             lam, options = arguments.chosen(lam, mechanism, meta, size, options, **settings)
             arguments.check(mechanism, meta, size, options, **settings, lam=lam)
-            _ACCEPTED.add(asked)
+            _ACCEPTED.add(key)
         except ValueError as error:
             raise fail(f"methods.{cell.method}", str(error)) from None

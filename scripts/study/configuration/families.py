@@ -36,11 +36,11 @@ def labels(name, method):
     """(label, varied values) of every method that an entry of `methods` stands for."""
     vary = method.get("vary", {})
     template = method.get("label", name + "".join(f"_{each}{{{each}}}" for each in vary))
-    found = []
+    members = []
     for lam, options in expand(vary):
         values = {each: lam if each == "lambda" else options[each] for each in vary}
-        found.append((_filled(template, values, spelled), values))
-    return found
+        members.append((_filled(template, values, spelled), values))
+    return members
 
 
 def _filled(template, values, write):
@@ -71,8 +71,8 @@ def resolve(value, without, fail):
         return
     value["families"] = {
         name: {"vary": list(methods[name]["vary"]), "title": methods[name].get("title")}
-        | {"members": found}
-        for name, found in families.items()
+        | {"members": own}
+        for name, own in families.items()
     }
     value["methods"] = members
     _searches(value, families)
@@ -119,22 +119,22 @@ def _check_label(name, label, method, members, methods, fail):
 
 def _member(method, name, given):
     """One method of a family."""
-    kept = {key: each for key, each in method.items() if key not in ("vary", "label", "title")}
+    settings = {key: each for key, each in method.items() if key not in ("vary", "label", "title")}
     title = method.get("title", "")
     if any(f"{{{each}}}" in title for each in given):
-        kept["title"] = _filled(title, given, shown)
+        settings["title"] = _filled(title, given, shown)
     lam = {key: each for key, each in given.items() if key == "lambda"}
     varied = {key: each for key, each in given.items() if key != "lambda"}
-    return {"mechanism": name} | kept | lam | {"options": varied | method["options"]}
+    return {"mechanism": name} | settings | lam | {"options": varied | method["options"]}
 
 
 def _searches(value, families):
     """Give each member of a family that a search names its own search."""
-    found = {}
+    searches = {}
     for name, search in value["searches"].items():
         for label in families.get(search["method"], [None]):
             own = f"{name}_{label}" if label else name
-            found[own] = search | ({"method": label} if label else {})
+            searches[own] = search | ({"method": label} if label else {})
             if label and value["methods"][label].get("search") == name:
                 value["methods"][label]["search"] = own
-    value["searches"] = found
+    value["searches"] = searches

@@ -25,8 +25,8 @@ class Inputs(NamedTuple):
 
     def files(self, experiment, entry):
         """Paths of all files that are read."""
-        found = [*self.paths(experiment, entry).values()]
-        return [*found, *(str(Path(path).with_suffix(".json")) for path in found if self.choice)]
+        paths = [*self.paths(experiment, entry).values()]
+        return [*paths, *(str(Path(path).with_suffix(".json")) for path in paths if self.choice)]
 
 
 def _runs(experiment, entry):

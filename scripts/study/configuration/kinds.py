@@ -115,20 +115,20 @@ def roots():
 @cache
 def _index(folders):
     """(decorator, function) -> file of every kind, from the lines of the files alone."""
-    found = {}
+    files = {}
     for root in folders:
         for file in sorted(file for name in FOLDERS for file in root.glob(f"{name}/*.py")):
             text = file.read_text(encoding="utf-8")
             for section, name in re.findall(r"^@(\w+)\((?:.*\n)+?def (\w+)\(", text, re.MULTILINE):
                 if section not in DECORATORS:
                     continue
-                if (section, name) in found:
-                    other = found[section, name]
+                if (section, name) in files:
+                    other = files[section, name]
                     raise ValueError(
                         f"{file}: another file has a {section} of the kind {name!r}: {other}"
                     )
-                found[section, name] = file
-    return found
+                files[section, name] = file
+    return files
 
 
 @cache
@@ -136,14 +136,14 @@ def _declared(file):
     """(section, name) -> `Kind` of everything that a file declares."""
     root = next(root for root in roots() if file.is_relative_to(root))
     module = ".".join(file.relative_to(root).with_suffix("").parts)
-    words, found = _words(file), {}
+    words, declared = _words(file), {}
     for node in _tree(file).body:
         for decorator in getattr(node, "decorator_list", ()):
             if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") in DECORATORS:
                 section, kind = eval(_compiled(ast.Expression(decorator), "eval"), words)
                 kind = kind._replace(module=module, function=node.name)
-                found[section, node.name] = kind
-    return found
+                declared[section, node.name] = kind
+    return declared
 
 
 @cache
@@ -185,9 +185,9 @@ class _Kinds(Mapping):
         (self.decorator,) = (name for name, each in DECORATORS.items() if each().section == section)
 
     def _files(self):
-        found = _index(tuple(roots()))
+        files = _index(tuple(roots()))
         return {
-            name: file for (decorator, name), file in found.items() if decorator == self.decorator
+            name: file for (decorator, name), file in files.items() if decorator == self.decorator
         }
 
     def __getitem__(self, name):

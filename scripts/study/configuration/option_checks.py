@@ -13,15 +13,15 @@ def check(options, given, known, fail):
     known: type -> (valid names, what they are). fail: a function of an option's place below the options,
     such as ".panels.first", and of a text; returns the error to be raised.
     """
-    found = fields(options)
+    valid = fields(options)
     for name in given:
-        if name not in found:
-            raise fail("", f"no option {name!r}{nearest(name, list(found))}")
-    for name, each in found.items():
+        if name not in valid:
+            raise fail("", f"no option {name!r}{nearest(name, list(valid))}")
+    for name, each in valid.items():
         if each.default is REQUIRED and name not in given:
             raise fail("", f"the option {name!r} is missing")
     for name, value in given.items():
-        _fits(value, found[name].type, known, lambda text, at="": fail(at, text), f".{name}")
+        _fits(value, valid[name].type, known, lambda text, at="": fail(at, text), f".{name}")
 
 
 def _fits(value, kind, known, fail, place):

@@ -75,10 +75,10 @@ def defaults(options):
 
 def named(options, given, *what):
     """The names that `given` has in the fields of one of these types, at any depth and each once."""
-    found = {}
+    names = {}
     for option, each in fields(options).items():
-        found |= dict.fromkeys(_names(given.get(option), each.type, what))
-    return list(found)
+        names |= dict.fromkeys(_names(given.get(option), each.type, what))
+    return list(names)
 
 
 def _names(value, kind, what):

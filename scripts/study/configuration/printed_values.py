@@ -70,10 +70,10 @@ def expand(spec):
 
 def look_up(source, path, layout):
     """(value, standard deviation or None) as printed at a path of a `study.facts.Source`."""
-    found = source.look_up(path)
-    if layout == "mean_sd" and not (isinstance(found, list) and len(found) == 2):
+    entry = source.look_up(path)
+    if layout == "mean_sd" and not (isinstance(entry, list) and len(entry) == 2):
         raise ValueError(f"{path} is not a mean with its standard deviation")
-    printed = found if layout == "mean_sd" else [found]
+    printed = entry if layout == "mean_sd" else [entry]
     for value in printed:
         if type(value) not in (int, float) or not abs(value) < 1e300:
             raise ValueError(f"{path} is not a number")
@@ -91,7 +91,7 @@ def values(experiment, name, ran=None):
         return []
     spec = experiment.published[name]
     source = source_file.read(experiment.source)
-    found = []
+    printed = []
     sizes = None if ran is None else set(zip(ran["method"], ran["train_size"], strict=True))
     for item in expand(spec):
         at = item["method"], item["train_size"]
@@ -99,5 +99,5 @@ def values(experiment, name, ran=None):
             continue
         value, sd = look_up(source, item["path"], spec["layout"])
         keys = ("path", "dataset", "method", "train_size", "epsilon", "column")
-        found.append(Printed(value, sd, *(item[key] for key in keys)))
-    return found
+        printed.append(Printed(value, sd, *(item[key] for key in keys)))
+    return printed

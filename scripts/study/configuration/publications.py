@@ -75,9 +75,9 @@ def _names(experiments, files):
             continue
         own, sizes, _ = files.get(name, ({}, {}, None))
         changed = [*sizes.values(), *(_below(overlay, "settings", name) for overlay in overlays)]
-        found = [experiment.values, own, *changed]
+        layers = [experiment.values, own, *changed]
         names[name] = {
-            key: list(dict.fromkeys(label for values in found for label in _below(values, key)))
+            key: list(dict.fromkeys(label for values in layers for label in _below(values, key)))
             for key in ("methods", "sweeps", "analyses", "tables", "published")
         }
         for changes in changed:
@@ -90,13 +90,13 @@ def _names(experiments, files):
 
 def _members(methods):
     """Labels of the members of all families in a file that is not validated."""
-    found = []
+    labels = []
     for name, method in methods.items():
         vary = _below(method, "vary")
         if vary and all(isinstance(values, list) for values in vary.values()):
             method = {"vary": vary} | ({"label": str(method["label"])} if "label" in method else {})
-            found += [label for label, _ in families.labels(str(name), method)]
-    return found
+            labels += [label for label, _ in families.labels(str(name), method)]
+    return labels
 
 
 def _of_members(check, name, members):

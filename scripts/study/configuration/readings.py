@@ -30,7 +30,7 @@ def derived(base, value, where, datasets):
     def fail(key, text):
         return problem(where(key.split(".")), key, text)
 
-    overlays, found = {}, {}
+    overlays, readings = {}, {}
     for name, reading in base.readings.items():
         if reading["main"] in reading["others"]:
             raise fail(f"readings.{name}.others", f"has the main value {reading['main']!r} too")
@@ -54,11 +54,11 @@ def derived(base, value, where, datasets):
         sets.append(labels)
     for labels in sets:
         name = "__".join([base.name, *(label.replace(".", "_") for label in labels)])
-        if name in found:
+        if name in readings:
             raise fail("readings", f"two of them would be called {name!r}")
-        found[name] = _reading(name, base, value, labels, overlays, where, datasets)
-        found[name].folder = paths.reading(base.name, name.removeprefix(f"{base.name}__"))
-    return found
+        readings[name] = _reading(name, base, value, labels, overlays, where, datasets)
+        readings[name].folder = paths.reading(base.name, name.removeprefix(f"{base.name}__"))
+    return readings
 
 
 def _reading(name, base, value, labels, overlays, where, datasets):
@@ -120,11 +120,11 @@ def _replaced(value, instead):
     if isinstance(value, dict):
         return {key: _replaced(item, instead) for key, item in value.items()}
     if isinstance(value, list):
-        found = []
+        items = []
         for item in (_replaced(item, instead) for item in value):
-            if item not in found or item in value:  # two names may have become one
-                found.append(item)
-        return found
+            if item not in items or item in value:  # two names may have become one
+                items.append(item)
+        return items
     return instead.get(str(value), value)
 
 
@@ -134,7 +134,7 @@ def changed(base, reading):
     def settings(experiment, method):
         return experiment.methods[method], experiment.split(method), experiment.restarts
 
-    found = {
+    differs = {
         "datasets": [name for name in reading.datasets if name not in base.datasets],
         "methods": [
             name
@@ -144,11 +144,11 @@ def changed(base, reading):
         "tune": reading.values.get("tune") != base.values.get("tune"),
     }
     known = {*base.cells()}
-    found["cells"] = [
+    differs["cells"] = [
         list(cell)
         for cell in reading.cells()
-        if cell.dataset not in found["datasets"]
-        and cell.method not in found["methods"]
+        if cell.dataset not in differs["datasets"]
+        and cell.method not in differs["methods"]
         and cell not in known
     ]
-    return found
+    return differs

@@ -20,16 +20,16 @@ def read(name):
 
 def entry(name, where):
     """(file, a data set's entry), with `steps` only if they are written. where: what names it."""
-    found = {}
+    entries = {}
     for path in paths.configuration("datasets.yaml"):
         raw = read_yaml(path)
         for key, each in validate(raw, "datasets", path).items():
             if "steps" not in raw[key]:
                 del each["steps"]
-            found[key] = path, each
-    if name not in found:
-        raise problem(where, "data", f"no data set {name!r}{nearest(name, found)}")
-    return found[name]
+            entries[key] = path, each
+    if name not in entries:
+        raise problem(where, "data", f"no data set {name!r}{nearest(name, entries)}")
+    return entries[name]
 
 
 def downloads():

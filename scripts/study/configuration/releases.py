@@ -67,12 +67,12 @@ def check(name):
     """
     if any(not Path(path).exists() for path in download(name)):
         return
-    asked = load(name)
-    check_place(asked, f"releases/{name}")
-    with asked.book.locked() as book:
+    release = load(name)
+    check_place(release, f"releases/{name}")
+    with release.book.locked() as book:
         known = {key: value for key, value in making.made_by().items() if key != "arithmetic"}
-        if book.stored(asked.request, known) is None:
-            making.planned(asked.request)
+        if book.stored(release.request, known) is None:
+            making.planned(release.request)
 
 
 def check_place(asked, folder):
@@ -230,10 +230,10 @@ def _check_benchmarks(values, path):
     for file in paths.configuration("datasets.yaml"):
         known |= read_yaml(file)
     same = {name for name, entry in known.items() if _reads(entry, path)}
-    for found in _benchmarked() if same else ():
-        if found.stem in same:
+    for result in _benchmarked() if same else ():
+        if result.stem in same:
             raise Refused(
-                f"{found.parent.parent}/ has results of a benchmark on the same rows ({found.stem}): if "
+                f"{result.parent.parent}/ has results of a benchmark on the same rows ({result.stem}): if "
                 f"nothing was chosen by them, say so: `premise: {BENCHMARKED}` (or `{PUBLIC_EXAMPLE}`)"
             )
 

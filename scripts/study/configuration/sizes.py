@@ -18,27 +18,27 @@ def smaller(ours, file):
     simulations.
     """
     (count, what), (of, _) = map(_repeated, (ours, file))
-    found = _less(what, count, of)
+    reductions = _less(what, count, of)
     if count <= of:
-        found += _less("draws of the noise in a cell", count * _draws(ours), of * _draws(file))
+        reductions += _less("draws of the noise in a cell", count * _draws(ours), of * _draws(file))
     for name, sweep in file.sweeps.items():
         own = ours.sweeps.get(name)
         if own is None:
-            found.append(f"no sweep {name}")
+            reductions.append(f"no sweep {name}")
             continue
         largest = [max(each["train_sizes"]) for each in (own, sweep)]
-        found += _less(f"training rows at most in the sweep {name}", *largest)
+        reductions += _less(f"training rows at most in the sweep {name}", *largest)
         for key, what in (("train_sizes", "training sizes"), ("epsilons", "epsilons")):
-            found += _less(f"{what} in the sweep {name}", len(own[key]), len(sweep[key]))
+            reductions += _less(f"{what} in the sweep {name}", len(own[key]), len(sweep[key]))
     for name, search in file.searches.items():
         own = ours.searches.get(name)
         if own:
-            found += _less(f"fits in the search {name}", *map(_fits, (own, search)))
+            reductions += _less(f"fits in the search {name}", *map(_fits, (own, search)))
     for name, analysis in file.analyses.items():
         own = ours.analyses.get(name)
         if own:
-            found += _options(f"of the analysis {name}", own["options"], analysis["options"])
-    return found
+            reductions += _options(f"of the analysis {name}", own["options"], analysis["options"])
+    return reductions
 
 
 def _repeated(experiment):
@@ -63,16 +63,16 @@ def _less(what, ours, file):
 
 
 def _options(where, ours, file):
-    found = []
+    reductions = []
     for key, value in file.items():
         own = ours.get(key)
         if isinstance(value, dict) and isinstance(own, dict):
-            found += _options(f"{where}, {key}", own, value)
+            reductions += _options(f"{where}, {key}", own, value)
         elif key not in OPTIONS or own is None:
             continue
         elif isinstance(value, list):
-            found += _less(f"values of {key} {where}", len(own), len(value))
-            found += _less(f"as the largest of {key} {where}", max(own), max(value))
+            reductions += _less(f"values of {key} {where}", len(own), len(value))
+            reductions += _less(f"as the largest of {key} {where}", max(own), max(value))
         else:
-            found += _less(f"as {key} {where}", own, value)
-    return found
+            reductions += _less(f"as {key} {where}", own, value)
+    return reductions

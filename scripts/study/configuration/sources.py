@@ -25,18 +25,18 @@ def experiment_files():
     A study's own file takes the place of a shipped one with the same name. Raises ConfigError if two others
     have the same name.
     """
-    found = {}
+    files = {}
     for path in paths.configuration("experiments/*.yaml", "sources/*/*.yaml"):
         of_source = paths.source_of(path)
         if path.name[0] in "._" or (of_source and (path.stem in OTHERS or of_source[0] in "._")):
             continue
-        other = found.get(path.stem)
+        other = files.get(path.stem)
         if other and _root(other) == _root(path):
             raise problem(
                 path, "", f"the name {path.stem!r} is taken by {other}: rename one of them"
             )
-        found[path.stem] = path
-    return dict(sorted(found.items(), key=lambda each: (_root(each[1]) == Path("config"), each[0])))
+        files[path.stem] = path
+    return dict(sorted(files.items(), key=lambda each: (_root(each[1]) == Path("config"), each[0])))
 
 
 def _root(path):
@@ -108,16 +108,16 @@ def experiments(names=None):
 
 def concerned(names):
     """These experiments, and those whose results decide their claims and defects."""
-    found, waiting = {}, {*names}
+    read, waiting = {}, {*names}
     available = experiment_files()
     while waiting:
         added = experiments(waiting)
-        found |= added
+        read |= added
         words = [
             _words([value.get("claims"), value.get("defects")]) for value, *_ in added.values()
         ]
-        waiting = set().union(*words) & available.keys() - found.keys()
-    return found
+        waiting = set().union(*words) & available.keys() - read.keys()
+    return read
 
 
 def _words(value):
@@ -155,7 +155,7 @@ def _given(available, files):
 
     available: every experiment's file. files: the file of every source that is read.
     """
-    found = {}
+    additions = {}
     for key, path in files.items():
         values = read_yaml(path)
         own = [name for name, file in available.items() if paths.source_of(file) == key]
@@ -170,7 +170,7 @@ def _given(available, files):
             if experiment not in available:
                 near = nearest(experiment, list(available))
                 raise problem(path, place, f"no experiment {experiment!r}{near}")
-            sections = found.setdefault((key, experiment), (path, {}))[1]
+            sections = additions.setdefault((key, experiment), (path, {}))[1]
             sections.setdefault(section, {})[name] = content
 
         # What has a wrong type is refused by `load`.
@@ -187,10 +187,10 @@ def _given(available, files):
                 add(entry, f"readings.{name}", "readings", name, content)
         for labels in _listed(values.get("together")):
             first = str(next(iter(_listed(labels)), "")).partition(".")[0]
-            for (source, _), (_, sections) in found.items():
+            for (source, _), (_, sections) in additions.items():
                 if source == key and first in sections.get("readings", ()):
                     sections.setdefault("together", []).append(labels)
-    return found
+    return additions
 
 
 def _listed(value):

@@ -59,8 +59,8 @@ def _data(experiment, entry, datasets):
 
 def _spelled(numbers):
     """One number, two numbers, or the ends of several: "14,000", "0.1 and 1", "100 to 4,000"."""
-    found = sorted(set(numbers))
-    texts = [f"{n:,}" if isinstance(n, int) else canonical.epsilon(n) for n in found]
+    distinct = sorted(set(numbers))
+    texts = [f"{n:,}" if isinstance(n, int) else canonical.epsilon(n) for n in distinct]
     if len(texts) < 3:
         return " and ".join(texts) or "none"
     return f"{texts[0]} to {texts[-1]}"

@@ -81,16 +81,16 @@ def origin(path, files, config, other="--config"):
     """
     names = list(files)
     merged = follow(config, path)[0]
-    deepest, found = 1, other
+    deepest, source = 1, other
     for file in [*reversed(names[:-1]), *names[-1:]]:
         value, depth = follow(files[file], path)
         if depth == len(path) and not isinstance(value, dict) and repr(value) != repr(merged):
             continue  # overridden
         if depth > deepest or depth == len(path):
-            deepest, found = depth, _relative(file)
+            deepest, source = depth, _relative(file)
         if depth == len(path):
             break
-    return found
+    return source
 
 
 def follow(value, path):

@@ -226,10 +226,10 @@ def _check(part, wanted):
         if page or not start:
             raise _WrongContent("the answer is empty" if not start else page.removeprefix("; it "))
         return
-    found = _sha256(part)
-    if found != wanted.sha256:
+    checksum = _sha256(part)
+    if checksum != wanted.sha256:
         raise _WrongContent(
-            f"wrong checksum: expected SHA-256 {wanted.sha256}, found {found}{page}"
+            f"wrong checksum: expected SHA-256 {wanted.sha256}, found {checksum}{page}"
         )
 
 

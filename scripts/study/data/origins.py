@@ -67,8 +67,8 @@ def _resolve_csv(name, source, files):
     downloads = [file for file in given if file in files or "://" in file]
     if "sha256" in source and not (len(given) == 1 and "://" in given[0]):
         raise ValueError("source.sha256: is for a file given by its address (https://...)")
-    found = [path for file in given for path in _places(name, file, source, files)]
-    source["csv"] = found[0] if len(found) == 1 else found
+    tables = [path for file in given for path in _places(name, file, source, files)]
+    source["csv"] = tables[0] if len(tables) == 1 else tables
     _check_format(source, files)
     if "rows" not in source and not downloads:
         # Where there are none, or it cannot be read, reading it will say why.

@@ -15,15 +15,15 @@ LARGE = 1 << 28
 
 def read_arrays(path):
     """The arrays of an .npz by name. Large ones are mapped into memory, read-only."""
-    found = {}
+    content = {}
     with np.load(path) as arrays, path.open("rb") as file:
         for entry in arrays.zip.infolist():
             name = entry.filename.removesuffix(".npy")
             if entry.file_size > LARGE and entry.compress_type == zipfile.ZIP_STORED:
-                found[name] = _map(path, file, entry.header_offset)
+                content[name] = _map(path, file, entry.header_offset)
             else:
-                found[name] = arrays[name]
-    return found
+                content[name] = arrays[name]
+    return content
 
 
 def _map(path, file, offset):

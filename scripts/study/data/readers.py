@@ -264,7 +264,7 @@ def read_csv(
             for name, known in categories.items():
                 X[np.arange(len(rows)), place + block.take(name, _category(known), int)] = 1.0
                 place += len(known)
-            found = block.take(label, *((_number, float) if numbers else (_label, object)))
+            block_labels = block.take(label, *((_number, float) if numbers else (_label, object)))
             if block.problems and not problem:
                 problem = f"{path}: {min(block.problems)[1]}"
                 if not min(block.problems)[2]:
@@ -273,7 +273,7 @@ def read_csv(
             counts.update(block.counts)
             counts[DROPPED] += len(rows) - int(block.kept.sum())
             blocks.append(X if block.kept.all() else X[block.kept])
-            labels.extend(found[block.kept].tolist())
+            labels.extend(block_labels[block.kept].tolist())
         _check_rows(path, read, format.get("names"))
     if problem:
         # all at once, so that the entry needs one edit

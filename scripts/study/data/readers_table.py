@@ -249,10 +249,10 @@ def _pickle_blocks(path, choose, sha256):
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
     if sha256 is None:
         raise ValueError(f"{path}: is a pickle, which is read only where its SHA-256 is configured")
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
+    checksum = hashlib.sha256(content).hexdigest()
+    if checksum != sha256:
         raise ValueError(
-            f"{path}: wrong checksum: expected SHA-256 {sha256}, found {found}; {AGAIN}"
+            f"{path}: wrong checksum: expected SHA-256 {sha256}, found {checksum}; {AGAIN}"
         )
     kind = next((kind for magic, kind in MAGIC.items() if content.startswith(magic)), None)
     frame = pd.read_pickle(io.BytesIO(content), compression=kind)

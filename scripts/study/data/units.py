@@ -82,11 +82,11 @@ def lost(steps: list, radius: float | None, numbers: int, categories: int) -> st
     if steps == list(STEPS) and radius >= longest * (1 - 1e-12):
         return None
     if steps == list(STEPS):
-        found = f"`clip` to the radius {radius:g} shortens rows"
+        reason = f"`clip` to the radius {radius:g} shortens rows"
     else:
-        found = f"its steps are {', '.join(steps[1:]) or 'none'}"
+        reason = f"its steps are {', '.join(steps[1:]) or 'none'}"
     return (
-        f"coefficients have units only if numbers are scaled and no row is shortened, and {found}. Write "
+        f"coefficients have units only if numbers are scaled and no row is shortened, and {reason}. Write "
         f"`steps: [{{constant_feature: {{}}}}, {{clip: {{radius: {_up(longest)}}}}}]`"
     )
 

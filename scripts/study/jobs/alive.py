@@ -38,7 +38,7 @@ def _sign():
 
 def here(folder):
     """Ids of this machine's Snakemake processes that work in a folder, except those of single jobs."""
-    found = []
+    processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if (process / "cwd").readlink() != Path(folder):
@@ -47,8 +47,8 @@ def here(folder):
         except OSError:  # it has ended, or is another user's
             continue
         if "snakemake" in {Path(word).name for word in argv[:4]} and "--mode" not in argv:
-            found.append(int(process.name))
-    return sorted(found)
+            processes.append(int(process.name))
+    return sorted(processes)
 
 
 def elsewhere(say=lambda text: None):

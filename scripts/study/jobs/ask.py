@@ -24,20 +24,20 @@ def main():
     folder, *words = sys.argv[1:]
     script = words[0].rpartition("/")[2].removesuffix(".py")
     path = f"{folder}/{SOCKETS[script in TABLES_AND_FIGURES]}"
-    asked = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        asked.connect(path)
+        connection.connect(path)
     except OSError:  # the process has ended
         os.execvp("python", ["python", *words])
     environment = (f"{key}={value}" for key, value in os.environ.items())
     body = os.fsencode("\0".join([os.getcwd(), *words, *environment]))  # noqa: PTH109 (no pathlib)
     head = len(body).to_bytes(8, sys.byteorder) + len(words).to_bytes(4, sys.byteorder)
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
-    asked.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+    connection.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     sent = 0
     while sent < len(body):
-        sent += asked.send(body[sent:])
-    status = asked.recv(1)
+        sent += connection.send(body[sent:])
+    status = connection.recv(1)
     os._exit(status[0] if status else KILLED)
 
 

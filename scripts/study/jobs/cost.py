@@ -40,10 +40,10 @@ def line():
 def read(log):
     """`Cost` of the job that wrote a log. None if the job did not end well, or if there is no log."""
     try:
-        found = LINE.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
+        lines = LINE.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
-    return Cost(found[-1][0], *map(float, found[-1][1:])) if found else None
+    return Cost(lines[-1][0], *map(float, lines[-1][1:])) if lines else None
 
 
 def _age():

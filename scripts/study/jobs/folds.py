@@ -78,10 +78,10 @@ def _has_test(arguments, data):
 
 def _splits(arguments, data):
     """(part, train, test) of every fold or simulation: a part of `Prepared`, and row numbers."""
-    found = _simulations if arguments.simulations else _folds
+    split = _simulations if arguments.simulations else _folds
     for part, division in _repetitions(arguments, data.replicates):
         again = [f"division {division}"] * (division > 0) + [part] * bool(part)  # axes of the seed
-        for train, test in found(arguments, data, *again):
+        for train, test in split(arguments, data, *again):
             yield part, train, test
 
 
@@ -138,5 +138,5 @@ def measure(meta, by="error"):
 def public_rows(path, parts=("public",)):
     """(X, y) of a prepared data set's public rows, or of the first of `parts` that it has; None if none."""
     data = Prepared(path)
-    found = [part for part in parts if f"X_{part}" in data]
-    return data.floats(part=found[0]) if found else None
+    there = [part for part in parts if f"X_{part}" in data]
+    return data.floats(part=there[0]) if there else None

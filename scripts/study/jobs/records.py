@@ -112,10 +112,10 @@ def page(path):
     a report."""
     try:
         with Path(path).open(encoding="utf-8") as handle:
-            found = HEAD.search(handle.read(100_000))
+            head = HEAD.search(handle.read(100_000))
     except FileNotFoundError:
         return None
-    return json.loads(html.unescape(found[1])) if found else None
+    return json.loads(html.unescape(head[1])) if head else None
 
 
 def shows_less(new, old):

@@ -53,7 +53,7 @@ def summarise(draws):
         _where(ok, draws[column]) if column in draws else np.full(len(ok), math.nan)
         for column in ("error", "excess_risk")
     )
-    found = {"error_sd": _sd(_numbers(error)), "error_sd_folds": over_folds(error, each)[1]}
+    summary = {"error_sd": _sd(_numbers(error)), "error_sd_folds": over_folds(error, each)[1]}
     for name, ends in (metrics.ALL | {"train_error": (0, 1)}).items():
         values = [math.nan] * 3
         if name in draws:
@@ -61,8 +61,8 @@ def summarise(draws):
             values = values[0], *values[2:]
         elif name == "train_error":  # of mechanisms that report it
             continue
-        found |= dict(zip((name + end for end in metrics.ENDS), values, strict=True))
-    return found | {
+        summary |= dict(zip((name + end for end in metrics.ENDS), values, strict=True))
+    return summary | {
         "folds": len(np.unique(fold)),
         "restarts": int(draws["restart"].max()) + 1,
         "data_sets": data_sets,

@@ -14,7 +14,7 @@ def main():
     arguments = parser.parse_args()
 
     entry = Entry("analyses", arguments)
-    entry.function()(entry.experiment, entry.spec, entry.inputs(), arguments.seed, arguments.out)
+    entry.kind.load()(entry.experiment, entry.spec, entry.inputs(), arguments.seed, arguments.out)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ def main():
     arguments = parser.parse_args()
 
     entry = Entry("figures", arguments)
-    figure = entry.function()(entry.experiment, entry.spec, entry.inputs())
+    figure = entry.kind.load()(entry.experiment, entry.spec, entry.inputs())
     style.save(figure, *arguments.out)
 
 

@@ -1,4 +1,4 @@
-"""Where data sets come from, as the configuration says: files, addresses, labels, numbers of rows."""
+"""What the configuration says of data sets: files, addresses, labels, numbers of rows."""
 
 import contextlib
 import glob
@@ -25,10 +25,9 @@ NAMED_FILES = {
 
 
 def resolve(name, entry, files):
-    """Replace names of files and addresses in a data set's source by paths; add addresses to `files`.
+    """Replace names of files and addresses in a data set's source by paths, and add addresses to `files`.
 
-    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError, whose sentence begins with the
-    key at fault.
+    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError, which begins with the key.
     """
     source = entry["source"]
     _check_kind(source)
@@ -71,7 +70,7 @@ def _resolve_csv(name, source, files):
     source["csv"] = tables[0] if len(tables) == 1 else tables
     _check_format(source, files)
     if "rows" not in source and not downloads:
-        # Where there are none, or it cannot be read, reading it will say why.
+        # An error is reported when the file is read.
         with contextlib.suppress(ValueError):
             rows = readers.count_rows(source)
             if rows:
@@ -88,7 +87,7 @@ def _places(name, file, source, files):
         if "sha256" in source:
             files[own]["sha256"] = source["sha256"]
         return [f"{paths.RAW}/{own}"]
-    # pathlib takes no absolute pattern. If nothing matches, the pattern stays, so messages can name it.
+    # pathlib takes no absolute pattern. A pattern without matches stays, for messages.
     return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
 
 
@@ -118,13 +117,13 @@ def source_files(source):
 
 
 def own_files(source, files):
-    """The user's own files, which are not downloaded: they must be where the configuration says."""
+    """The files that are not downloaded: they must be where the configuration says."""
     downloads = {f"{paths.RAW}/{name}" for name in files}
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
 
 def check_own_files(entry, files):
-    """Raise ValueError, as `resolve` does, unless the user's own files exist; a CSV needs its columns."""
+    """Raise ValueError, as `resolve` does, unless own files exist, and a CSV has the columns."""
     for key, path in own_files(entry["source"], files).items():
         try:
             Path(path).open("rb").close()
@@ -220,7 +219,7 @@ def _check_columns(entry):
 
 
 def _missing_problem(entry, column, value):
-    """What is wrong with the value that a column's missing cells get, None if nothing is."""
+    """The problem with the value for a column's missing cells, None if there is none."""
     bounds, categories = entry.get("bounds"), entry.get("categories", {})
     if column in categories:
         known = list(map(str, categories[column]))
@@ -261,7 +260,7 @@ def _check_mixture(source):
 
 
 def step_problem(name, options):
-    """What is wrong with a preparation step or its options, None if nothing is."""
+    """The problem with a preparation step or its options, None if there is none."""
     if name not in STEPS:
         return f"no step {name!r}{_nearest(name, STEPS)}"
     parameters = inspect.signature(STEPS[name].apply).parameters
@@ -287,10 +286,10 @@ def prepared_rows(entry):
 
 
 def public_facts(entry):
-    """The bounds, columns and classes that the preparation will write down, as far as is known before it.
+    """The bounds, columns and classes that the preparation will record, as far as they are known before.
 
-    A row of ones goes through the steps. If only the file knows its columns, or if a step is fitted on
-    many rows, ten columns and a bound of 1 are used in their place.
+    They come from a row of ones that goes through the steps. If only the file knows its columns, or a step
+    is fitted on rows, they are those of ten columns and a bound of 1.
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
@@ -300,7 +299,7 @@ def public_facts(entry):
         classes = ()
     try:
         table = _stand_in(entry)
-    except ValueError:  # names that are not there, or too few rows: the preparation will say so
+    except ValueError:  # unknown names or too few rows, which the preparation reports
         table = None
     if table is None or not np.isfinite(table.bound):
         table = Table(None, None, tuple(range(10)), bound=1.0)
@@ -315,7 +314,7 @@ def public_facts(entry):
 
 
 def _stand_in(entry):
-    """A row of ones after all steps that do not select rows, None if its columns are not named."""
+    """A row of ones after all steps that do not select rows, None if columns are not named."""
     source, steps = entry["source"], [*entry["steps"]]
     constants = next((step[key] for step in steps for key in step if "constants" in key), ())
     named = tuple(source.get("features") or entry.get("bounds") or constants)
@@ -339,10 +338,10 @@ def _stand_in(entry):
 
 
 def data_bytes(entry):
-    """Bytes of all rows as floats, as far as the configuration says; 0 if it does not say enough.
+    """Bytes of all rows as floats, 0 if the configuration does not say enough.
 
-    For a table, the numbers and categories that it lists are counted. If it lists none, the size of its own
-    file is taken, since a number and its delimiter take two characters or more, and mostly eight.
+    For a table, they are those of its listed numbers and categories. If none is listed, they are the size
+    of the file: a number and its delimiter take two characters or more, and mostly eight.
     """
     source = entry["source"]
     rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
-# The environment tells jobs where the workflow and results are. As parameters, a move would rerun everything.
+# The environment tells jobs where the workflow and results are. Parameters would rerun all after a move.
 HOME_VARIABLE = "DP_HOME"
 VARIABLE = "DP_RESULTS"
 RAW = "data/raw"  # downloads, which all folders of results share

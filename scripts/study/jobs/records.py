@@ -107,7 +107,7 @@ def called(configuration):
 
 
 def page(path):
-    """{configuration, experiments: name -> number of cells that are shown} of a report, None without one."""
+    """{configuration, experiments: name -> number of shown cells} of a report, None without one."""
     try:
         with Path(path).open(encoding="utf-8") as handle:
             head = HEAD.search(handle.read(100_000))

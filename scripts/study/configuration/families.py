@@ -27,13 +27,13 @@ def shown(value):
 
 
 def spelled(value):
-    """An option's value in a label: numbers have `p` for the point and `m` for a minus: 0p5, 1em05."""
+    """An option's value in a label: `p` for a number's point, `m` for a minus, as in 0p5 and 1em05."""
     text = shown(value)
     return text if isinstance(value, str) else text.replace(".", "p").replace("-", "m")
 
 
 def labels(name, method):
-    """(label, varied values) of every method that an entry of `methods` stands for."""
+    """(label, varied values) of every method of an entry of `methods`."""
     vary = method.get("vary", {})
     template = method.get("label", name + "".join(f"_{each}{{{each}}}" for each in vary))
     members = []
@@ -50,11 +50,10 @@ def _filled(template, values, write):
 
 
 def resolve(value, without, fail):
-    """Replace the names of an experiment's families by their members, wherever its configuration has them.
+    """Replace the names of families in an experiment's configuration by their members.
 
-    value: the validated configuration, in which the values of every `vary` are checked. without: labels
-    of members that an overlay removes. The families are kept in value["families"], where
-    `study.configuration.publications` looks them up for claims and defects.
+    value: the validated configuration, with every `vary` checked. without: labels of members that an overlay
+    removes. value["families"] then has the families, for `study.configuration.publications`.
     """
     methods, members, families = value["methods"], {}, {}
     for name, method in methods.items():
@@ -94,7 +93,7 @@ def resolve(value, without, fail):
 
 
 def named(methods, families):
-    """A list of methods in which families are replaced by their members, each once."""
+    """A list of methods with families replaced by their members, without duplicates."""
     if not isinstance(methods, list) or not all(isinstance(each, str) for each in methods):
         return methods
     return list(dict.fromkeys(one for each in methods for one in families.get(each, [each])))

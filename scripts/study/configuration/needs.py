@@ -7,7 +7,7 @@ from study.configuration.printed_values import expand
 
 
 def comparisons(experiment):
-    """Names of the experiment's comparisons with cells, not with an analysis or a table."""
+    """Names of the experiment's comparisons with cells, in contrast to analyses and tables."""
     return [
         name
         for name, spec in experiment.published.items()
@@ -30,8 +30,10 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """Names of the comparisons and of the claims that are decided under the readings too: those that cells
-    decide, and those that a table or analysis decides which a reading makes."""
+    """Names of the comparisons and of the claims that are decided under readings too.
+
+    Cells decide them, or a table or analysis that a reading makes.
+    """
     names = []
     for section, by_cells in (("published", comparisons), ("claims", claims)):
         known = {*by_cells(experiment), *(name for r in readings for name in r.values[section])}
@@ -69,7 +71,7 @@ def of_comparison(experiment, name):
 
 
 def items(experiment, name):
-    """The `Cell` that each printed value is compared with, whether or not that cell is run."""
+    """The `Cell` that each printed value is compared with, even if it is not run."""
     from study.configuration.experiment import Cell  # which needs this module
 
     compared = []
@@ -85,7 +87,7 @@ def of_claim(experiment, name):
 
 
 def of_checks(experiment, checks):
-    """The cells that decide these checks, as far as they are checks of results."""
+    """The cells that decide those checks that read results."""
     cells = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs is inputs.RESULTS:
@@ -118,8 +120,8 @@ def _listed(value):
 
 
 def _at(field, wanted, cells):
-    """Cells at a number, at one of several numbers, or at the smallest or largest of each data set. Cells
-    without privacy are kept at every epsilon."""
+    """Cells at one of these numbers, or at the smallest or largest one of each data set. Cells without
+    privacy are at every epsilon."""
 
     def place(cell):
         return getattr(cell, field)

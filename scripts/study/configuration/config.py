@@ -132,7 +132,8 @@ def listed(config, available):
 
 
 def _last(layers):
-    """Where a key comes from: the layer (where, changes) with the most of its parts, the last of several."""
+    """Where a key comes from: the layer (where, changes) with the most of its parts, the last of
+    several."""
 
     def where(path=()):
         depths = [(follow(changes, path)[1], k) for k, (_, changes) in enumerate(layers)]

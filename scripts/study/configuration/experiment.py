@@ -221,8 +221,8 @@ class Experiment:
         return "folds" if "folds" in self.values else "simulations"
 
     def split(self, method=None):
-        """A job's arguments for the division of rows (--folds F or --simulations S), the labels in the loss,
-        and the experiment whose draws it uses."""
+        """A job's arguments for the division of rows (--folds F or --simulations S), the labels in the
+        loss, and the experiment whose draws it uses."""
         key = self.repetitions
         words = [f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"]
         if "divisions" in self.values:

@@ -52,8 +52,8 @@ def _filled(template, values, write):
 def resolve(value, without, fail):
     """Replace the names of families in an experiment's configuration by their members.
 
-    value: the validated configuration, with every `vary` checked. without: labels of members that an overlay
-    removes. value["families"] then has the families, for `study.configuration.publications`.
+    value: the validated configuration, with every `vary` checked. without: labels of members that an
+    overlay removes. value["families"] then has the families, for `study.configuration.publications`.
     """
     methods, members, families = value["methods"], {}, {}
     for name, method in methods.items():

@@ -1,4 +1,5 @@
-"""Inputs of tables, figures, analyses and checks: what an entry must name, which files are read, and how."""
+"""Inputs of tables, figures, analyses and checks: what an entry must name, which files are read, and
+how."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -36,9 +36,9 @@ class Kind(NamedTuple):
     A table or figure is called as function(experiment, spec, inputs), an analysis as function(experiment,
     spec, inputs, seed, out), which writes the file `out`, and a check as function(results, **options).
 
-    suffix: of an analysis' file. exclusive: the job has a small machine to itself, because it measures time.
-    describes_data: it also reads the .json of its data sets, for names or sizes. printed: it reads the
-    source's facts whatever its options are. module, function: where it is.
+    suffix: of an analysis' file. exclusive: the job has a small machine to itself, because it measures
+    time. describes_data: it also reads the .json of its data sets, for names or sizes. printed: it reads
+    the source's facts whatever its options are. module, function: where it is.
     """
 
     inputs: Inputs = CELLS

@@ -58,16 +58,9 @@ def made(experiment, published, claims):
 
 def cells(experiment):
     """The cells that decide the experiment's comparisons and claims."""
-    needed = set()
-    for name in comparisons(experiment):
-        needed |= of_comparison(experiment, name)
-    for entry in experiment.claims.values():
-        needed |= of_checks(experiment, entry.get("checks", ()))
-    return needed
-
-
-def of_comparison(experiment, name):
-    return set(items(experiment, name)) & set(experiment.cells())
+    compared = {cell for name in comparisons(experiment) for cell in items(experiment, name)}
+    checks = [c for entry in experiment.claims.values() for c in entry.get("checks", ())]
+    return compared & set(experiment.cells()) | of_checks(experiment, checks)
 
 
 def items(experiment, name):
@@ -80,10 +73,6 @@ def items(experiment, name):
         epsilon = item["epsilon"] if private else math.inf
         compared.append(Cell(item["dataset"], item["method"], item["train_size"], epsilon))
     return compared
-
-
-def of_claim(experiment, name):
-    return of_checks(experiment, experiment.claims[name]["checks"])
 
 
 def of_checks(experiment, checks):

@@ -1,7 +1,7 @@
-"""Values that a source printed, mapped to what regenerates them.
+"""Values that a source printed, and the cells that regenerate them.
 
-An experiment's `published` section has entries that map printed values to its data sets, methods,
-training sizes and epsilons; tables and figures show the values of one by its name:
+Entries of an experiment's section `published` map printed values to data sets, methods, training sizes and
+epsilons. Tables and figures name such an entry:
 
     published:
       table_2:
@@ -29,8 +29,8 @@ QUANTITIES = {
 
 
 class Printed(NamedTuple):
-    """One value as printed. sd: the standard deviation printed with it, or None. path: where it is printed.
-    dataset, method, train_size, epsilon: the cell that it is compared with, None if none is named."""
+    """One value as printed. sd: its printed standard deviation, or None. path: in the source.
+    dataset, method, train_size, epsilon: of the cell that it is compared with, or None."""
 
     value: float
     sd: float | None
@@ -43,9 +43,9 @@ class Printed(NamedTuple):
 
 
 def expand(spec):
-    """The single values of one comparison: dictionaries with path, dataset, method, train_size and epsilon.
+    """The values of one comparison: dictionaries with path, dataset, method, train_size and epsilon.
 
-    A list of sizes or epsilons gives one value for each, with its number filled into the path."""
+    A list of sizes or epsilons gives a value for each, with the number filled into the path."""
     for row in spec["rows"]:
         at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}
         sizes, epsilons = (v if isinstance(v, list) else [v] for v in at.values())
@@ -84,8 +84,7 @@ def look_up(source, path, layout):
 def values(experiment, name, ran=None):
     """The `Printed` values of one entry of the experiment's `published` section, [] if `name` is None.
 
-    ran: a frame of cells, whose printed values alone are wanted: those of a method at a training size that
-    it has, so that no value stands beside results of another size.
+    ran: a frame of cells. Values of a method at a training size that it does not have are left out.
     """
     if name is None:
         return []

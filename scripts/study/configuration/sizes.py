@@ -1,8 +1,9 @@
-"""Whether an experiment runs at smaller sizes than its file states: then its results are no findings."""
+"""Finds whether an experiment runs at smaller sizes than its file states. Its results are then no
+findings."""
 
 import math
 
-# Options of analyses that are sizes: a smaller number, or a list with less in it, computes less.
+# Options of analyses that are sizes: a smaller number or a shorter list computes less.
 OPTIONS = (
     *("train_size", "train_sizes", "epsilons", "restarts", "replicates", "draws", "resamples"),
     *("simulations", "trials", "repeats", "points", "epochs", "iterations"),
@@ -11,10 +12,10 @@ REPEATED = ("folds", "simulations")
 
 
 def smaller(ours, file):
-    """In words, what is smaller in an experiment than in its own file: [] where nothing is.
+    """What is smaller in an experiment than in its file, in words; [] if nothing is.
 
     ours, file: resolved `study.configuration.experiment.Experiment`s, with and without overlays. Other data
-    sets and methods are not smaller. Neither are more simulations of fewer draws, since intervals are over
+    sets and methods are not smaller, nor are more simulations of fewer draws, since intervals are over
     simulations.
     """
     (count, what), (of, _) = map(_repeated, (ours, file))
@@ -53,7 +54,7 @@ def _draws(experiment):
 
 
 def _fits(search):
-    """How many fits a search makes for one cell: of every candidate, in every fold and simulation."""
+    """The number of fits of a search for one cell: every candidate in every fold and simulation."""
     parts = math.prod(search.get(name) or 1 for name in REPEATED)
     return parts * math.prod(map(len, search["grid"].values()))
 

@@ -1,7 +1,7 @@
-"""Sources and experiments: which files hold them, and what a source's file says of its experiments.
+"""Files of sources and experiments, and what a source's file adds to its experiments.
 
-config/sources/<key>/ holds source.yaml, printed.yaml and, in all other files, experiments. Experiments of
-no source are in config/experiments/. A study has the same folders.
+config/sources/<key>/ has source.yaml, printed.yaml and experiments. Experiments of no source are in
+config/experiments/. A study has the same folders.
 """
 
 from pathlib import Path
@@ -16,14 +16,13 @@ from study.configuration.validation import (
     wrong_type,
 )
 
-OTHERS = ("source", "printed")  # files of a source's folder that are no experiments
+OTHERS = ("source", "printed")  # files in a source's folder that are no experiments
 
 
 def experiment_files():
-    """Name -> file of every experiment, except templates: those whose names begin with a dot or _.
+    """Name -> file of every experiment, except templates, whose names begin with a dot or _.
 
-    A study's own file takes the place of a shipped one with the same name. Raises ConfigError if two others
-    have the same name.
+    A study's file replaces a shipped one. Raises ConfigError if two others have the same name.
     """
     files = {}
     for path in paths.configuration("experiments/*.yaml", "sources/*/*.yaml"):
@@ -44,8 +43,8 @@ def _root(path):
 
 
 def load(experiments=None):
-    """Key -> `study.facts.Source` of every source, or of those that these experiments name (the result of
-    `experiments`). Raises ConfigError."""
+    """Key -> `study.facts.Source` of every source, or of those that the result of `experiments` names.
+    Raises ConfigError."""
     sources, files = {}, facts.files()
     if experiments is not None:
         named = [value.get("source") for value, *_ in experiments.values()]
@@ -74,11 +73,10 @@ def load(experiments=None):
 
 
 def experiments(names=None):
-    """Name -> (configuration, sizes, where) of every experiment, or of these: its file's, with what its
-    source's file adds.
+    """Name -> (configuration, sizes, where) of every experiment, or of these, with its source's additions.
 
     sizes: name -> changes of the configuration, merged as `settings` are. where: a function from a key's
-    parts to the name of the file that the key comes from. Raises ConfigError.
+    parts to the name of its file. Raises ConfigError.
     """
     available, found = experiment_files(), {}
     names = [name for name in available if names is None or name in names]
@@ -107,7 +105,7 @@ def experiments(names=None):
 
 
 def concerned(names):
-    """These experiments, and those whose results decide their claims and defects."""
+    """`experiments` of these names, and of those whose results decide their claims and defects."""
     read, waiting = {}, {*names}
     available = experiment_files()
     while waiting:
@@ -130,7 +128,7 @@ def _words(value):
 
 
 def _with(value, sections):
-    """An experiment's configuration with the sections that its source's file adds."""
+    """An experiment's configuration with the additions of its source's file."""
     value = dict(value)
     for section, entries in sections.items():
         own = value.get(section, type(entries)())
@@ -140,7 +138,7 @@ def _with(value, sections):
 
 
 def _where(path, file, sections):
-    """Where a key comes from: the experiment's own file, or that of its source."""
+    """A function from a key's parts to its file: the experiment's, or that of its source."""
 
     def where(parts=()):
         below = sections.get(parts[0]) if parts else None
@@ -173,7 +171,7 @@ def _given(available, files):
             sections = additions.setdefault((key, experiment), (path, {}))[1]
             sections.setdefault(section, {})[name] = content
 
-        # What has a wrong type is refused by `load`.
+        # `load` refuses values of a wrong type.
         for section in ("claims", "defects"):
             for entry in _listed(values.get(section)):
                 if isinstance(entry, dict) and {"experiment", *facts.DECIDES} & entry.keys():

@@ -1,4 +1,4 @@
-"""The files that decide an experiment's published values, claims and defects."""
+"""Files that decide an experiment's published values, claims and defects."""
 
 from dp.mechanisms import MECHANISMS
 from study import paths
@@ -23,7 +23,7 @@ def of_comparisons(experiment):
 
 
 def of_readings(experiment, readings):
-    """The tables, analyses and tuning that decide entries, of the main experiment and of each reading."""
+    """Tables, analyses and tuning that decide entries of the main experiment and of each reading."""
     wanted = [(experiment, needs.decided(experiment, readings))]
     wanted += [(reading, (reading.published, reading.claims)) for reading in readings]
     files = []

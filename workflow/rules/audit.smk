@@ -98,8 +98,7 @@ rule claims_held:
         'python "$DP_HOME/scripts/concatenate.py" {input.own} --strict --out {output} 2> {log}'
 
 
-# Every private mechanism in seconds: how far a record moves what gets noise. `snakemake --cores 1 --
-# replay`
+# Every private mechanism in seconds: how far a record moves what gets noise. `snakemake --cores 1 -- replay`
 rule replay:
     output:
         paths.REPLAY(),

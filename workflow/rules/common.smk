@@ -31,8 +31,7 @@ from study.jobs import records
 
 from dp.mechanisms import MECHANISMS
 
-# Jobs call `python`. This makes it the one that runs Snakemake, unless a conda environment puts its own
-# first.
+# Jobs call `python`. This makes it the one that runs Snakemake, unless a conda environment puts its own first.
 os.environ.update(
     {
         "PATH": os.pathsep.join(
@@ -76,8 +75,8 @@ try:
     # A study audits its own mechanisms, the checkout audits all.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
     AUDITS = audits.load(CONFIG, [] if ONLY else own)
-    # If the file is missing, Snakemake would consider a data set up to date that was prepared from another
-    # file. But a computing node may not see the file, and a report shows what was computed from it.
+    # If the file is missing, Snakemake would consider a data set up to date that was prepared from another file.
+    # But a computing node may not see the file, and a report shows what was computed from it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
         check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"])
@@ -210,8 +209,7 @@ def lambda_file(wildcards, settings):
 
 
 def chosen_settings(wildcards):
-    """The same file for a cell's method. Cells without one have no such input, since there are many
-    cells."""
+    """The same file for a cell's method. Cells without one have no such input, since there are many cells."""
     file = regularisation_of(wildcards, method_of(wildcards)).file
     return {"chosen": file} if file else {}
 

@@ -1,5 +1,5 @@
-# Data are downloaded, read or simulated, and then prepared: rows of bounded norm. `--cache` shares
-# downloads and prepared data between checkouts.
+# Data are downloaded, read or simulated, and then prepared: rows of bounded norm. `--cache` shares downloads
+# and prepared data between checkouts.
 
 if workflow.enable_cache and not os.environ.get("SNAKEMAKE_OUTPUT_CACHE"):
     sys.exit(
@@ -51,8 +51,7 @@ rule prepare:
         # The name is an axis of the seed, and a cache distinguishes jobs only by their parameters.
         name=lambda wildcards: wildcards.dataset,
         entry=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]),
-        # The date of files is not used: new rows may be older than what was prepared from the previous
-        # ones.
+        # The date of files is not used: new rows may be older than what was prepared from the previous ones.
         content=own_content,
         seed=CONFIG["seed"],
         library=lambda wildcards: digest("prepare.py"),

@@ -14,8 +14,7 @@ from study.jobs import alive, fork
 
 
 def check_asked():
-    """Refuse what there is not, with the nearest name: profiles, which Snakemake would ignore, and
-    targets."""
+    """Refuse what there is not, with the nearest name: profiles, which Snakemake would ignore, and targets."""
     given = GIVEN
     if given is None:
         return
@@ -229,8 +228,8 @@ def explain_kills(logs):
 def refresh_report(dag, success):
     """The report shows what this run has made, or says that it does not.
 
-    After a success, an existing report of this configuration is made again. After a failure, a report of
-    the existing results is made in any case.
+    After a success, an existing report of this configuration is made again. After a failure, a report of the
+    existing results is made in any case.
     """
     jobs = set(dag.needrun_jobs(exclude_finished=False))
     if only_releases(jobs):

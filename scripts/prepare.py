@@ -1,6 +1,7 @@
 """Simulate or read one data set, prepare its rows, and record what the steps looked at."""
 
 import argparse
+import inspect
 import json
 from collections import Counter
 
@@ -102,9 +103,11 @@ def main():
 
 
 def prepared(dataset, entry, seed, missing, replicate=0):
-    """(`dp.data.preparation.Table`, separator or None, the record of the steps) of the data set, or of
-    another one drawn in the same way, without a holdout. missing: counts of missing cells, which this
-    increases."""
+    """(`dp.data.preparation.Table`, separator or None, the record of the steps) of the data set.
+
+    missing: counts of missing cells, which this increases. replicate: the number of a further data set that
+    is drawn in the same way, without a holdout.
+    """
     source, separator = entry["source"], None
     again = (replicate,) if replicate else ()  # an axis of the seed
     if "simulate" in source:
@@ -157,7 +160,7 @@ def check(table, parts):
     classes = examples.NUMBERS if table.target else len(table.classes) or None
     largest = 0.0
     for part, (X, y) in parts.items():
-        # Test rows are not protected. Only a step that was fitted on other rows can make one longer.
+        # Test rows are not protected, and a step that is fitted on training rows can make them longer.
         bound = np.finfo(float).max if part == "_test" else table.bound
         for rows in examples.slices(max(1, len(y)), BLOCK_ROWS):
             floats = table.later.apply(X[rows])
@@ -190,34 +193,22 @@ def class_counts(y):
 
 
 def simulate(dataset, source, seed, *again):
-    """Simulated rows, first those of the holdout or the public ones; and their separator or weights."""
+    """Simulated rows, those of the holdout or the public ones first, and their separator or weights."""
     rng = generator(seed, "data", dataset, "simulate", *again)
     if source["simulate"] == "mixture":
         return simulate_mixture(source, rng), None
     rows, columns = source["rows"] + source.get("holdout", 0), source["columns"]
     names = tuple(f"x{k}" for k in range(columns))
-    if source["simulate"] == "linear":
-        optional = {key: source[key] for key in ("outliers", "degrees") if key in source}
-        X, y, weights = examples.simulate_linear(
-            rows, columns, source["condition"], source["noise"], rng, **optional
-        )
-        return Table(X, y, names), weights
-    if source["simulate"] == "separable":
-        X, y, separator = examples.simulate_separable(rows, columns, source["margin"], rng)
-    elif source["simulate"] == "expanded_band":
-        X, y, separator = examples.simulate_expanded_band(
-            rows, columns, source["margin"], source["band"], source["flip_probability"], rng
-        )
-    else:
-        X, y, separator = examples.simulate_unseparable(
-            rows, columns, source["band"], source["flip_probability"], rng
-        )
+    function = getattr(examples, f"simulate_{source['simulate']}")
+    keys = set(inspect.signature(function).parameters) - {"rows", "columns", "rng"}
+    options = {key: source[key] for key in keys & source.keys()}
+    X, y, separator = function(rows=rows, columns=columns, rng=rng, **options)
     return Table(X, y, names), separator
 
 
 def first_shuffled(table, source, seed):
-    """The first rows of a shuffle whose seed does not depend on the data set, so that data sets from one
-    source have the same rows."""
+    """The first shuffled rows. Data sets from one source have the same, since the seed does not depend on
+    the data set."""
     order = generator(seed, "data", source["sklearn"], "shuffle").permutation(len(table.X))
     rows = order[: source["first"]]
     return table._replace(X=table.X[rows], y=table.y[rows])

@@ -12,6 +12,7 @@ import numpy as np
 
 from dp.data.preparation import STEPS, Table
 from study import paths
+from study.configuration.validation import nearest
 from study.data import readers
 from study.data.readers_table import is_parquet, is_pickle
 
@@ -44,7 +45,7 @@ def resolve(name, entry, files):
             source[kind][key] = f"{paths.RAW}/{file}"
         elif "/" not in file:
             raise ValueError(
-                f"source.{kind}.{key}: no file {file!r} in {FILES}{_nearest(file, files)} "
+                f"source.{kind}.{key}: no file {file!r} in {FILES}{nearest(file, files)} "
                 f"(your own file is given with its folder)"
             )
     if "csv" in source:
@@ -226,12 +227,12 @@ def _missing_problem(entry, column, value):
         if value == "drop" and "drop" in known:
             return "'drop' is a category here, and rows to be dropped: rename the category"
         if value != "drop" and str(value) not in known:
-            return f"{value!r} is neither 'drop' nor a listed category{_nearest(value, known)}"
+            return f"{value!r} is neither 'drop' nor a listed category{nearest(value, known)}"
     elif column == "*" and value != "drop":
         return f"every other column takes 'drop' alone, not {value!r}"
     elif "target" in entry or column not in ("*", entry["label"]):
         if bounds is not None and column not in (*bounds, readers.label_column(entry)):
-            return f"no such column is read{_nearest(column, [*bounds, *categories])}"
+            return f"no such column is read{nearest(column, [*bounds, *categories])}"
         if value != "drop" and isinstance(value, str):
             return f"must be 'drop' or a number, not {value!r}"
     return None
@@ -262,14 +263,14 @@ def _check_mixture(source):
 def step_problem(name, options):
     """The problem with a preparation step or its options, None if there is none."""
     if name not in STEPS:
-        return f"no step {name!r}{_nearest(name, STEPS)}"
+        return f"no step {name!r}{nearest(name, STEPS)}"
     parameters = inspect.signature(STEPS[name].apply).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return None  # options are column names, checked where the columns are known
     valid = [key for key in parameters if key not in ("table", "rng")]
     for key in options:
         if key not in valid:
-            return f"{name} has no option {key!r}{_nearest(key, valid)}"
+            return f"{name} has no option {key!r}{nearest(key, valid)}"
     for key in valid:
         if parameters[key].default is parameters[key].empty and key not in options:
             return f"{name} needs the option {key!r}"
@@ -370,10 +371,3 @@ def many_classes(entry):
     chosen = any("binary" in step for step in entry["steps"])
     simulated = entry["source"].get("simulate", "mixture") != "mixture"
     return not (simulated or {"positive", "target"} & entry.keys() or chosen)
-
-
-def _nearest(name, valid):
-    near = get_close_matches(str(name), [str(each) for each in valid], n=1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f" (valid: {', '.join(map(str, valid))})" if valid else ""

@@ -1,4 +1,4 @@
-"""All cells of an experiment in results.csv, each with what it guarantees."""
+"""All cells of an experiment in results.csv, with their guarantees."""
 
 import argparse
 

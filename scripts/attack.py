@@ -20,7 +20,7 @@ COLUMNS = (
     *("adjacency", "reason", "pair_reason", "no_epsilon_pair", "seed", "low_bits"),
     *("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon"),
 )
-# Deltas of further lower bounds if a profile is proven. Rarer events would need more releases.
+# Deltas of further lower bounds if a profile is proven. Smaller ones would need more releases.
 DELTAS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.4)
 POINTS = 25  # of the proven curve
 RELEASES = 300  # of either data set, whose low-order bits are attacked
@@ -44,9 +44,7 @@ def main():
     )
     axes = ("audit", arguments.mechanism, arguments.label)
     audited = audit.attack(
-        mechanism,
-        pair,
-        epsilon,
+        *(mechanism, pair, epsilon),
         delta=attack["delta"],
         trials=attack["trials"],
         confidence=audit.of_each(attack["confidence"], attack["family"]),
@@ -58,14 +56,14 @@ def main():
     known = settings | {"epsilon": epsilon, "delta": attack["delta"]}
     on_pair, unknown = exact(mechanism, pair, known)
     row = {
+        **{key: attack[key] for key in ("pair", "delta", "trials", "confidence", "family")},
+        **{key: audited[key] for key in ("statistic", "p_low", "q_high")},
         "mechanism": arguments.mechanism,
         "attack": arguments.label,
-        "pair": attack["pair"],
         "n": pair.size[0],
         "d": pair.size[1],
         "arguments": json.dumps(settings, sort_keys=True),
         "epsilon": canonical.epsilon(epsilon),
-        "delta": attack["delta"],
         "epsilon_claimed": guarantee.claimed_epsilon,
         "epsilon_proven": guarantee.epsilon,
         "delta_proven": guarantee.delta,
@@ -75,12 +73,6 @@ def main():
         "epsilon_replay": replayed.epsilon,
         "found_also_by": arguments.found_also_by,
         "verdict": verdict(audited["epsilon"], guarantee),
-        "statistic": audited["statistic"],
-        "p_low": audited["p_low"],
-        "q_high": audited["q_high"],
-        "trials": attack["trials"],
-        "confidence": attack["confidence"],
-        "family": attack["family"],
         "adjacency": guarantee.adjacency,
         "reason": guarantee.reason,
         "pair_reason": pair.reason,
@@ -93,9 +85,9 @@ def main():
 
 
 def profiles(guarantee, audited):
-    """The proven curve delta(epsilon) and the audited points beside it, each as a list of numbers.
+    """The proven curve delta(epsilon) and the audited points, as lists of numbers; empty without a profile.
 
-    The audited points of a row hold together with the confidence of its own bound. Empty without a profile.
+    The audited points of a row hold together with the confidence of its own bound.
     """
     if guarantee.profile is None:
         return dict.fromkeys(COLUMNS[-4:], "")
@@ -110,7 +102,7 @@ def profiles(guarantee, audited):
 
 
 def exact(mechanism, pair, settings):
-    """(supremum of the privacy loss on this pair, ""), or (NaN, why it is not known)."""
+    """(supremum of the privacy loss on this pair, ""), or (NaN, the reason)."""
     if pair.exact is None:
         return math.nan, "of this pair no density is known"
     try:
@@ -120,8 +112,8 @@ def exact(mechanism, pair, settings):
 
 
 def bits(mechanism, settings, rng):
-    """What low-order bits of the program's releases tell, in words. The attack has its own neighbours."""
-    # lam and bound are those of the attack's own neighbours
+    """What low-order bits of the program's releases tell, in words."""
+    # the attack has its own neighbours, with their lam and bound
     names = {"epsilon", "delta", *mechanism.options}
     settings = {name: value for name, value in settings.items() if name in names}
     if math.isinf(settings["epsilon"]):
@@ -140,7 +132,7 @@ def bits(mechanism, settings, rng):
 
 
 def verdict(audited, guarantee):
-    """What the attack says about the claim and about the proof."""
+    """The attack's verdict on the claim and on the proof."""
     if audited > guarantee.epsilon:
         return "exceeds what is proven: a fault of the proof, the code or the auditor"
     if math.isinf(guarantee.claimed_epsilon):

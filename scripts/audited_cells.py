@@ -34,7 +34,7 @@ def main():
 
 
 def variant_of(mechanism, options):
-    """The options that are a choice of words, such as loss or calibration, with defaults filled in."""
+    """The options whose values are words, such as loss or calibration, with defaults filled in."""
     if mechanism not in MECHANISMS:
         return frozenset()  # a control of the auditor
     options = {

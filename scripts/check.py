@@ -1,4 +1,4 @@
-"""Gives the printed values of a source, its claims or its defects their verdicts, and shows the numbers."""
+"""Verdicts on the printed values, claims or defects of a source, with the numbers that decide them."""
 
 import argparse
 import json

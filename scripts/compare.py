@@ -1,5 +1,4 @@
-"""Sets every printed number of a source beside ours, as stated and under each reading: once, for all that
-judge it."""
+"""Every printed number of a source beside ours, as stated and under each reading."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Puts the rows of several audit files into one, in the order in which the files are given."""
+"""Concatenates the rows of audit files."""
 
 import argparse
 import csv
@@ -33,7 +33,7 @@ def main():
 
 
 def line(attacks):
-    """What is proven of one mechanism, and what replays and attacks of it show, in one line."""
+    """What is proven of a mechanism, and what replays and attacks show, in one line."""
     proven = {attack["epsilon_proven"] for attack in attacks}
     said = "nothing is proven" if "" in proven else f"proven in {len(proven)} settings"
     said = "no finite epsilon is proven" if proven == {"inf"} else said

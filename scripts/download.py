@@ -1,4 +1,4 @@
-"""One raw file, from mirrors or from its addresses, with its checksum verified."""
+"""Downloads a raw file from mirrors or its addresses, and verifies its checksum."""
 
 import argparse
 

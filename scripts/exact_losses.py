@@ -1,4 +1,4 @@
-"""Privacy losses computed from densities, for differences that no number of releases could resolve."""
+"""Privacy losses from densities, for differences that no number of releases could resolve."""
 
 import argparse
 import json

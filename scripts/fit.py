@@ -1,4 +1,4 @@
-"""Non-private minimisers for every fold, shared by all methods that perturb them or start from them."""
+"""Non-private minimisers for every fold, for all methods that perturb them or start from them."""
 
 import argparse
 

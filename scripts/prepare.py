@@ -64,7 +64,7 @@ def main():
             "source": source,
             "rows": len(parts[""][1]),
             "columns": list(table.columns),
-            # column -> its listed levels, each of which was made a column of zeros and ones
+            # column -> its levels, each of which became a column of zeros and ones
             "categories": {
                 name: list(map(str, known)) for name, known in entry.get("categories", {}).items()
             },
@@ -72,24 +72,24 @@ def main():
             "labels": {} if table.target else label_names(table),
             **target(table),
             "class_counts": counts[""],
-            # data sets from the same distribution: an experiment's folds are made of each of them
+            # data sets from the same distribution, each of which is divided into folds
             "data_replicates": source.get("data_replicates", 1),
             "public_rows": len(public),
             "holdout_rows": source.get("holdout", 0),
             "test_rows": len(parts["_test"][1]) if "_test" in parts else 0,
             "test_class_counts": counts.get("_test", {}),
             "bound": table.bound,
-            # none if it says no more than the bound on the norm
+            # none if the bound on the norm implies it
             "coordinate_bound": (
                 table.coordinate_bound if table.coordinate_bound < table.bound else None
             ),
             "largest_norm": largest,
-            # cells by column, and rows that were left out because of them
+            # missing cells by column, and rows left out because of them
             "missing": {name: count for name, count in missing.items() if count},
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
             "private_rows": [step["step"] for step in record if step["private_rows"]],
-            # what a row is, if it is less than what one would protect: {row, group, rows, source}
+            # {row, group, rows, source} if a row is less than what one would protect
             "unit": entry.get("unit", {}),
             # what every guarantee takes as public
             "premises": [
@@ -131,10 +131,7 @@ def prepared(dataset, entry, seed, missing, replicate=0):
 
 
 def public_rows(dataset, entry, rows, train_rows, seed):
-    """Numbers of the public training rows: the first simulated ones, or a share of the real ones.
-
-    The share is drawn at random, independently of the rows.
-    """
+    """Numbers of the public training rows: the first simulated ones, or a random share of the real ones."""
     if "public_share" not in entry:
         return np.arange(entry["source"].get("public_rows", 0))
     cut = rows if train_rows is None else train_rows
@@ -156,7 +153,7 @@ def split(table, holdout, public):
 
 
 def check(table, parts):
-    """The largest norm of a training row. Raises for rows or labels that no mechanism may be given."""
+    """The largest norm of a training row. Raises for rows or labels that no mechanism takes."""
     classes = examples.NUMBERS if table.target else len(table.classes) or None
     largest = 0.0
     for part, (X, y) in parts.items():

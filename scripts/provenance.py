@@ -1,4 +1,4 @@
-"""Records what differs from run to run beside the results: seconds, memory, host, versions, commit."""
+"""Records what differs between runs: seconds, memory, host, versions, commit."""
 
 import argparse
 import platform
@@ -59,7 +59,7 @@ def main():
 
 
 def commit(folder):
-    """The checked-out commit of a folder, and whether files differ from it; empty outside a checkout."""
+    """A folder's commit, and whether files differ from it; None outside a checkout."""
 
     def git(*words):
         words = ["git", "-C", folder, *words]

@@ -1,4 +1,4 @@
-"""Decides every printed value and claim under each reading of what the source leaves open."""
+"""Decides every printed value and claim under each reading of the source."""
 
 import argparse
 from pathlib import Path

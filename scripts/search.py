@@ -1,5 +1,5 @@
-"""Cross-validates a method's settings at one training size and epsilon: in every simulation, or once on
-public rows."""
+"""Cross-validates a method's settings at one training size and epsilon, in every simulation or on public
+rows."""
 
 import argparse
 import itertools
@@ -41,7 +41,7 @@ def main():
             raise ValueError(
                 f"{arguments.dataset} has neither public nor holdout rows to search on"
             )
-        # Nothing is released of them: epsilon says how large noise is beside as many private rows.
+        # Nothing is released of them, so epsilon only sets the noise: that of a run on the private rows.
         cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
         simulations, all_rows = [(rows, None)], iter([rows[0]])
     else:
@@ -59,7 +59,7 @@ def main():
         axes = (arguments.experiment, arguments.dataset, arguments.search, simulation)
         shuffle = generator(arguments.seed, *axes, "search folds")
         parts = split_folds(len(train[0]), entry["folds"], shuffle)
-        # Equal sizes: what is one row longer is cut, so that the folds can be computed together.
+        # Folds are cut to the same size, so that they can be computed together.
         size = min(len(fit) for fit, _ in parts)
         releases = mechanism.release_many(
             (((train[0][fit[:size]], train[1][fit[:size]]), part) for fit, part in parts),

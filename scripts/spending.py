@@ -1,4 +1,4 @@
-"""What the methods of all experiments spend of privacy, including their tuning and preparation."""
+"""What methods spend of privacy, including tuning and preparation."""
 
 import argparse
 import math
@@ -53,7 +53,7 @@ def excess(cell):
 
 
 def together(cells):
-    """What holds if all of a method's cells are released together: nothing is composed here."""
+    """What holds if all of a method's cells are released together. Nothing is composed here."""
     if math.isinf(float(cells[0]["epsilon"])):  # without privacy
         return ""
     if len(cells) == 1:

@@ -31,7 +31,7 @@ def main():
     holdout = "X_holdout" in prepared
     X, y = prepared.floats(part="holdout" if holdout else "")
     low, high, values = arguments.grid
-    # Rounding makes a value of the grid such as 0.01 exactly that number, and not its neighbour.
+    # Rounding makes a value such as 0.01 exactly that number.
     grid = np.array([float(f"{lam:.9g}") for lam in np.geomspace(low, high, int(values))])
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "tuning folds")
     errors, status = cross_validate(
@@ -43,7 +43,7 @@ def main():
         lasso=arguments.lasso,
         measure=folds.measure(read_json(arguments.meta)),
     )
-    # Rounding makes equal counts of errors a tie, in whatever order their shares are added.
+    # Rounding makes equal counts of errors a tie, whatever the order of summation.
     mean = errors.mean(axis=1).round(12)
     if np.isnan(mean).all():
         raise ValueError(
@@ -65,7 +65,7 @@ def main():
     write_json(
         arguments.out_json,
         {
-            # The largest of the ties needs the least noise.
+            # the tie that needs the least noise
             "lambda": grid[best].max(),
             "ties": grid[best].tolist(),
             "error": np.nanmin(mean),

@@ -1,7 +1,5 @@
 """All cells of an experiment in results.csv, with their guarantees."""
 
-import argparse
-
 from dp import metrics
 from study import canonical
 from study.configuration.experiment import Cell, Experiment
@@ -20,10 +18,9 @@ COLUMNS = (
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__, seed=True)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
     parser.add_argument("--guarantees", required=True, help=".csv, of the same cells")
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out", required=True, help=".csv")
     arguments = parser.parse_args()
 

@@ -1,6 +1,5 @@
 """One attack: what a mechanism claims, what is proven, and what its releases on one pair show."""
 
-import argparse
 import json
 import math
 
@@ -27,12 +26,11 @@ RELEASES = 300  # of either data set, whose low-order bits are attacked
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__, seed=True)
     parser.add_argument("--mechanism", required=True)
     parser.add_argument("--label", required=True, help="the attack's name, an axis of the seed")
     parser.add_argument("--attack", type=json.loads, required=True, help="its settings, JSON")
     parser.add_argument("--epsilon", type=float, required=True)
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--found-also-by", default="", help="who else has shown this, with a place")
     parser.add_argument("--out", required=True, help=".csv, one row")
     arguments = parser.parse_args()

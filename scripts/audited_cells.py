@@ -1,6 +1,5 @@
 """Every cell of every results.csv: what is claimed, what is proven, and what attacks refute."""
 
-import argparse
 import json
 
 from dp.mechanisms import MECHANISMS
@@ -15,7 +14,7 @@ COLUMNS = (*STATED, "epsilon_audited", "audited_by", "low_bits")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("results", nargs="*", help="results.csv of every experiment")
     parser.add_argument("--ledger", required=True, help=".csv of all attacks")
     parser.add_argument("--out", required=True, help=".csv, one row per cell")

@@ -1,6 +1,5 @@
 """Every printed number of a source beside ours, as stated and under each reading."""
 
-import argparse
 import json
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from study.jobs.files import write_json
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
     parser.add_argument(
         "--readings", nargs="*", default=[], help=".json of each: its configuration"

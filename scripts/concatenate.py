@@ -1,6 +1,5 @@
 """Concatenates the rows of audit files."""
 
-import argparse
 import csv
 from collections import Counter
 from pathlib import Path
@@ -10,7 +9,7 @@ from study.jobs.files import write_csv
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("files", nargs="+", help=".csv, all with the same columns")
     parser.add_argument("--strict", action="store_true", help="fail where one refutes a claim")
     parser.add_argument("--line", action="store_true", help="say in a line what they show")

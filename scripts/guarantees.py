@@ -1,6 +1,5 @@
 """Guarantees of all cells of an experiment, with preparation and tuning. They need no run."""
 
-import argparse
 import json
 import math
 
@@ -22,7 +21,7 @@ COLUMNS = (
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
     parser.add_argument("--out", required=True, help=".csv, one row per cell")
     arguments = parser.parse_args()

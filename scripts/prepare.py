@@ -1,6 +1,5 @@
 """Simulate or read one data set, prepare its rows, and record what the steps looked at."""
 
-import argparse
 import inspect
 import json
 from collections import Counter
@@ -17,10 +16,9 @@ from study.jobs.files import atomic, write_json
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__, seed=True)
     parser.add_argument("--dataset", required=True)
     parser.add_argument("--entry", type=json.loads, required=True, help="its entry, as JSON")
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument(
         "--out-npz",
         required=True,

@@ -1,6 +1,5 @@
 """One cell: one method at one epsilon and training size, on every fold, `restarts` draws each."""
 
-import argparse
 import math
 from functools import partial
 from itertools import count
@@ -20,7 +19,7 @@ COLUMNS = ("excess_risk", "gradient_norm", "status")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     script.add_data_arguments(parser)
     parser.add_argument("--method", required=True, help="label, an axis of the seed")
     parser.add_argument("--mechanism", required=True)

@@ -1,7 +1,6 @@
 """Cross-validates a method's settings at one training size and epsilon, in every simulation or on public
 rows."""
 
-import argparse
 import itertools
 import json
 
@@ -18,7 +17,7 @@ from study.jobs.files import read_json, write_csv, write_json
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     script.add_data_arguments(parser, lam=False)
     parser.add_argument("--search", required=True, help="its name, an axis of the seed")
     parser.add_argument("--grid", type=json.loads, required=True, help="its entry, as JSON")

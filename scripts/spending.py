@@ -1,6 +1,5 @@
 """What methods spend of privacy, including tuning and preparation."""
 
-import argparse
 import math
 from itertools import groupby
 
@@ -21,7 +20,7 @@ COLUMNS = (
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("guarantees", nargs="*", help=".csv, one per experiment")
     parser.add_argument("--out", required=True, help=".csv, one row per data set and method")
     arguments = parser.parse_args()

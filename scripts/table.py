@@ -1,14 +1,12 @@
 """One table of an experiment."""
 
-import argparse
-
 from study.jobs import script
 from study.jobs.entries import Entry
 from study.jobs.files import write_csv
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     Entry.add_arguments(parser)
     parser.add_argument("--out", required=True, help=".csv")
     arguments = parser.parse_args()

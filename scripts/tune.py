@@ -1,7 +1,5 @@
 """Cross-validation error of non-private fits along a logarithmic grid of lambdas."""
 
-import argparse
-
 import numpy as np
 
 from dp.data.examples import split_folds
@@ -13,7 +11,7 @@ from study.jobs.files import read_json, write_csv, write_json
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__, seed=True)
     parser.add_argument("--data", required=True, help="prepared rows, .npz")
     parser.add_argument("--experiment", required=True)
     parser.add_argument("--dataset", required=True)
@@ -22,7 +20,6 @@ def main():
     parser.add_argument("--loss", default="logistic")
     parser.add_argument("--lasso", help="scale of an L1 penalty, in place of L2's")
     parser.add_argument("--meta", required=True, help="what was done to the rows, .json")
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out-json", required=True, help="the tuned lambda and its ties")
     parser.add_argument("--out-csv", required=True, help="error of every lambda")
     arguments = parser.parse_args()

@@ -1,5 +1,6 @@
 """The common parts of job scripts: arguments, errors in one sentence, and what a job took."""
 
+import argparse
 import errno
 import json
 import sys
@@ -33,6 +34,14 @@ def run(main, job=True):
         sys.exit(message)
     except ValueError as error:
         sys.exit(f"error: {error}")
+
+
+def parser(description, seed=False):
+    """A parser of a job's arguments. seed: whether it has that one, as many jobs do."""
+    arguments = argparse.ArgumentParser(description=description)
+    if seed:
+        arguments.add_argument("--seed", type=int, required=True)
+    return arguments
 
 
 def add_data_arguments(parser, lam=True):

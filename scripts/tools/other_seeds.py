@@ -1,11 +1,11 @@
-"""Finds which verdicts of experiments change with other seeds, and whether chance explains it.
+"""Finds verdicts that change with the seed, and whether chance explains it.
 
     python scripts/tools/other_seeds.py cm08 veldhuizen [--configfile config/real.yaml] [--seeds 1 2]
 
-It computes published values and claims once per seed, each in a folder of its own, results-seed-<seed>, and
-compares them with the existing results, under every reading. A value may change if the printed number is
-within two standard errors of an end of our interval. A claim may become undecided, or decided, but it may
-not hold with one seed and fail with another. The exit status is 1 if anything else changes.
+It computes published values and claims once per seed, in folders results-seed-<seed>. It compares them with
+the existing results, under every reading. A value may change if the printed number is within two standard
+errors of an end of our interval. A claim may become undecided or decided, but it may not hold with one seed
+and fail with another. The exit status is 1 if anything else changes.
 """
 
 import argparse
@@ -60,10 +60,10 @@ def main():
 
 
 def replicates_of(path):
-    """On how many independent parts an experiment's intervals rest.
+    """The number of independent replicates of an experiment's intervals.
 
-    Another seed also splits the rows, or simulates them, anew. So these are the folds if there are fewer
-    folds than draws of the noise.
+    Another seed also splits or simulates the rows anew, so it is the number of folds if that is smaller
+    than the number of draws.
     """
     experiment = read_json(path)
     draws = max(2, experiment.get("restarts") or 0, experiment.get("simulations") or 0)
@@ -72,7 +72,7 @@ def replicates_of(path):
 
 
 def decisions(folder):
-    """Rows of readings.csv; if the experiment has no readings, the same of its values and claims."""
+    """Rows of readings.csv or, if the experiment has no readings, the same for its values and claims."""
     if (folder / "readings.csv").exists():
         return read_csv(folder / "readings.csv")
     rows = []
@@ -89,7 +89,7 @@ def decisions(folder):
 
 
 def decided(row):
-    """What a row says of its value or claim; "" if nothing, since it is undecided or was not run."""
+    """The verdict of a row, "" if it is undecided or was not run."""
     words = (
         ("reproduced", "not reproduced") if row["section"] == "published" else ("holds", "fails")
     )
@@ -97,9 +97,9 @@ def decided(row):
 
 
 def changes(first, second, replicates):
-    """(row, what it says in each, why that may be or not, whether it may be) for the rows that differ.
+    """(row, its two verdicts, the reason, whether chance explains it) for rows that differ.
 
-    first, second: rows of `decisions`. replicates: as `margin` has it.
+    first, second: rows of `decisions`. replicates: as for `margin`.
     """
     others = {tuple(row[key] for key in ROW): row for row in second}
     for row in first:
@@ -121,10 +121,11 @@ def changes(first, second, replicates):
 
 
 def margin(row, replicates):
-    """How many standard errors a printed value is from the nearer end of our interval, None if unknown.
+    """The distance of a printed value from the nearer end of our interval in standard errors, None if
+    unknown.
 
-    The interval is that of one run by the source's protocol, about four standard deviations wide. Its ends
-    are estimated from m replicates: mean +- 2 sd, whose variance is sd^2 (1/m + 4/(2 (m - 1))).
+    The interval is for one run by the source's protocol, about four standard deviations wide. Its ends are
+    estimated from m replicates as mean +- 2 sd, with the variance sd^2 (1/m + 4/(2 (m - 1))).
     """
     names = ("published", "prediction_low", "prediction_high")
     if not all(row[name] for name in names):

@@ -1,7 +1,6 @@
-"""Cross-validates a method's settings at one training size and epsilon: in every simulation, or once on
-public rows."""
+"""Cross-validates a method's settings at one training size and epsilon, in every simulation or on public
+rows."""
 
-import argparse
 import itertools
 import json
 
@@ -18,7 +17,7 @@ from study.jobs.files import read_json, write_csv, write_json
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     script.add_data_arguments(parser, lam=False)
     parser.add_argument("--search", required=True, help="its name, an axis of the seed")
     parser.add_argument("--grid", type=json.loads, required=True, help="its entry, as JSON")
@@ -41,7 +40,7 @@ def main():
             raise ValueError(
                 f"{arguments.dataset} has neither public nor holdout rows to search on"
             )
-        # Nothing is released of them: epsilon says how large noise is beside as many private rows.
+        # Nothing is released of them, so epsilon only sets the noise: that of a run on the private rows.
         cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
         simulations, all_rows = [(rows, None)], iter([rows[0]])
     else:
@@ -59,7 +58,7 @@ def main():
         axes = (arguments.experiment, arguments.dataset, arguments.search, simulation)
         shuffle = generator(arguments.seed, *axes, "search folds")
         parts = split_folds(len(train[0]), entry["folds"], shuffle)
-        # Equal sizes: what is one row longer is cut, so that the folds can be computed together.
+        # Folds are cut to the same size, so that they can be computed together.
         size = min(len(fit) for fit, _ in parts)
         releases = mechanism.release_many(
             (((train[0][fit[:size]], train[1][fit[:size]]), part) for fit, part in parts),
@@ -71,8 +70,8 @@ def main():
             **shared,
             **given,
         )
-        found = [_errors(release, train, part, measure) for (_, part), release in releases]
-        errors.append(np.mean(found, 0))
+        by_fold = [_errors(release, train, part, measure) for (_, part), release in releases]
+        errors.append(np.mean(by_fold, 0))
     errors = np.array(errors)
     wins, chosen = most_frequent_best(errors)
     names = sorted({name for _, options in candidates for name in options})

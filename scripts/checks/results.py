@@ -29,7 +29,8 @@ class Results:
 
     @cached_property
     def printed(self):
-        """Printed numbers beside ours, as `checks.published.compare` gives them: of the job that compares."""
+        """Printed numbers beside ours, as `checks.published.compare` gives them: of the job that
+        compares."""
         main = self.experiment.folder.partition("/")[0]
         found = read_json(self._present(paths.COMPARED(experiment=main)))
         return found[self.experiment.name]

@@ -62,14 +62,14 @@ class Scales(NamedTuple):
     def parted(self, frame, x, y):
         """The axes along which panels have different ranges, of "x" and "y"."""
         rows = frame[frame[y].notna() & np.isfinite(frame[x])]
-        found = {name for name in "xy" if name == "y" and self.own}
+        parted = {name for name in "xy" if name == "y" and self.own}
         for name, column in (("x", x), ("y", y)):
             values = rows[column].where(rows[column] > 0) if name in self.log else rows[column]
             values = np.log(values) if name in self.log else values
             ends = values.groupby(rows["panel"]).agg(["min", "max"])
             spans, whole = ends["max"] - ends["min"], ends["max"].max() - ends["min"].min()
-            found |= {name} if (spans < (NARROW if name == "y" else 0.99) * whole).any() else set()
-        return found
+            parted |= {name} if (spans < (NARROW if name == "y" else 0.99) * whole).any() else set()
+        return parted
 
 
 class Printed(NamedTuple):

@@ -1,4 +1,4 @@
-"""One spelling for every number that becomes part of a path or a table."""
+"""One spelling of every number in a path or a table."""
 
 import math
 
@@ -32,9 +32,9 @@ def number(value):
 
 
 def parse(text):
-    """The number that a cell of a CSV file spells in plain digits. Raises ValueError if it spells none.
+    """The number in a cell of a CSV file. Raises ValueError for other text.
 
-    `float` alone would also accept 1_000 and digits of other alphabets.
+    `float` would also accept 1_000 and digits of other alphabets.
     """
     text = text.strip()
     if "_" in text or not text.isascii():

@@ -1,8 +1,8 @@
 """Finds which of the project's own files a job executes, by following imports.
 
-A rule carries the digest of those files as a parameter, so an edit reruns exactly the jobs that
-execute the edited code. Touched files (a git checkout) and edits of comments, formatting, docstrings and
-annotations of functions rerun nothing, because the digest is of the syntax trees.
+A rule has the digest of those files as a parameter, so an edit reruns exactly the jobs that execute the
+edited code. The digest is of syntax trees: a git checkout, or an edit of comments, layout, docstrings or
+functions' annotations, reruns nothing.
 """
 
 import ast
@@ -22,10 +22,9 @@ def roots():
     return [*kinds.roots(), *([] if added is None else [added.parent])]
 
 
-# In these files the first line of a function's docstring is shown to users, so it is part of the result.
+# In these files, results show the first line of a function's docstring.
 SHOWN = ("dp/data/preparation.py", "plots/", "sources/")
-# Fields in which a parser records something else than code: the types of a function's parameters and of its
-# result change nothing that runs. The types of a class's fields may.
+# Fields that do not change what runs. Annotations of a class's fields may change it.
 UNUSED = ("kind", "type_comment", "returns")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -37,7 +36,7 @@ def _tree(path):
 
 @cache
 def imports(path):
-    """Project files that one file imports, at its top or inside functions, and their packages' files."""
+    """Project files that a file imports, at its top or in functions, and the files of their packages."""
     names = set()
     for node in _statements(_tree(path)):
         if isinstance(node, ast.Import):
@@ -51,7 +50,7 @@ def imports(path):
 
 
 def _statements(node):
-    """All statements below a node. Expressions, most of a tree, import nothing."""
+    """All statements below a node. Expressions are most of a tree, and import nothing."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         below = getattr(node, field, ())
         for each in below if isinstance(below, list) else ():  # a lambda's is an expression
@@ -63,40 +62,40 @@ def module_files(name):
     """The file of a project module and the __init__.py of the packages around it; [] for other modules."""
     parts = name.split(".")
     for root in roots():
-        found = []
+        files = []
         for depth in range(1, len(parts) + 1):
             base = root.joinpath(*parts[:depth])
             file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
             if file.is_file():
-                found.append(file)
-        if found:
-            return found
+                files.append(file)
+        if files:
+            return files
     return []
 
 
 def files_of_job(script, *modules):
-    """All project files that `scripts/<script>` executes. modules: those that it loads by name."""
+    """All project files that `scripts/<script>` executes. modules: loaded by name."""
     waiting = [ROOT / script, *(file for name in modules for file in module_files(name))]
-    found = set()
+    files = set()
     while waiting:
         path = waiting.pop()
-        if path not in found:
-            found.add(path)
+        if path not in files:
+            files.add(path)
             waiting.extend(imports(path))
-    return sorted(found)
+    return sorted(files)
 
 
 @cache
 def looks_up_mechanisms(script, *modules):
-    """Whether such a job imports the registry, through which it may load any mechanism."""
+    """Whether a job imports the registry, through which it may load any mechanism."""
     return module_files("dp.mechanisms")[-1] in files_of_job(script, *modules)
 
 
 def canonical_code(tree, summaries=False):
-    """A syntax tree in words, which change if what runs does.
+    """A syntax tree as text that changes if what runs does.
 
-    Layout, comments, docstrings, functions' annotations and `__all__` do not change them.
-    Empty fields are left out, because versions of Python differ in which of them exist.
+    Layout, comments, docstrings, functions' annotations and `__all__` do not change it. Empty fields are
+    left out, because versions of Python differ in which of them exist. (`ast.dump` takes twice as long.)
     summaries: whether the first line of a function's docstring counts.
     """
     words = []
@@ -119,8 +118,8 @@ def canonical_code(tree, summaries=False):
                     continue
                 if field == "body" and isinstance(node, WITH_DOCSTRING):
                     value = value[_has_docstring(node) :]
-                if isinstance(node, ast.Module):
-                    value = [each for each in value if not _names_what_is_public(each)]
+                if isinstance(node, ast.Module):  # no file uses `import *`
+                    value = [each for each in value if not _sets_all(each)]
                 words.append(f"{field}=")
                 visit(value)
             if summaries and isinstance(node, ast.FunctionDef) and _has_docstring(node):
@@ -131,8 +130,7 @@ def canonical_code(tree, summaries=False):
     return " ".join(words)
 
 
-def _names_what_is_public(node):
-    """Whether it is `__all__`, which decides nothing, since no file imports everything of another."""
+def _sets_all(node):
     return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
 
 

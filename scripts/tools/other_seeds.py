@@ -9,7 +9,6 @@ not hold with one seed and fail with another. The exit status is 1 if anything e
 """
 
 import argparse
-import json
 import math
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from pathlib import Path
 import home  # noqa: F401, what follows is in scripts/
 
 from checks.verdicts import REPRODUCED
-from study.jobs.files import read_csv
+from study.jobs.files import read_csv, read_json
 
 SECTIONS = ("published", "claims")
 ROW = ("section", "id", "reading", "published_at", "method", "quantity")
@@ -66,7 +65,7 @@ def replicates_of(path):
     Another seed also splits the rows, or simulates them, anew. So these are the folds if there are fewer
     folds than draws of the noise.
     """
-    experiment = json.loads(path.read_text(encoding="utf-8"))
+    experiment = read_json(path)
     draws = max(2, experiment.get("restarts") or 0, experiment.get("simulations") or 0)
     folds = experiment.get("folds") or 0
     return min(draws, folds) if folds > 1 else draws

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from checks.implied import crossing, falling, implied_epsilon
+from checks.implied import crossing, implied_epsilon
 from checks.prediction import Protocol, predict
 from checks.verdicts import (
     CLOSE,
@@ -156,14 +156,6 @@ def test_shared_draws_spread_a_mean_more_and_the_draws_sd_is_theirs():
     holes = draws.copy()
     holes[2, 3:] = math.nan
     assert predict(holes, Protocol(5, 1), rng).mean == pytest.approx(draws[:, :3].mean())
-
-
-def test_falling_agrees_with_isotonic_regression():
-    from sklearn.isotonic import IsotonicRegression
-
-    values = np.random.default_rng(2).normal(size=40) - np.arange(40) / 10
-    expected = IsotonicRegression(increasing=False).fit_transform(np.arange(40), values)
-    assert falling(values) == pytest.approx(expected)
 
 
 def test_crossing_interpolates_in_log_epsilon():

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from dp import roots
 from dp.errors import Refused
 
 __all__ = [
@@ -279,16 +280,9 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
         raise Refused(f"gaussian_epsilon needs 0 < delta < 1, not {delta}")
     if gaussian_delta(sigma, 0.0, sensitivity) <= delta:
         return 0.0
-    low, high = 0.0, 1.0
-    while gaussian_delta(sigma, high, sensitivity) > delta:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        if gaussian_delta(sigma, middle, sensitivity) > delta:
-            low = middle
-        else:
-            high = middle
-    return high
+    return roots.least(
+        lambda e: gaussian_delta(sigma, e, sensitivity) <= delta, 0.0, 1.0, relative=1e-12
+    )
 
 
 def rule_delta(n: int) -> float:

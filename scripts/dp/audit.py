@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from dp import losses
+from dp import losses, roots
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp.errors import Refused
 from dp.intervals import largest_share, least_share
@@ -172,11 +172,8 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
             w = _between(*_around(w, value), value)
         return total.max()
 
-    low, high = 0.0, 2 * margin.kappa * bound / n_lambda
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if n_lambda * middle <= room(middle) else (low, middle)
-    return low
+    most = 2 * margin.kappa * bound / n_lambda
+    return roots.largest(lambda shift: n_lambda * shift <= room(shift), 0.0, most, relative=1e-9)
 
 
 # ---- lower bounds by attack

@@ -28,10 +28,6 @@ LEAST_DELTA = 1e-13
 GRIDS = 20_000  # most points of a distribution: large losses get a wider spacing
 
 
-def _spacing(largest_loss):
-    return max(GRID, largest_loss / GRIDS)
-
-
 def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
     """What holds if up to `size` records are exchanged, or added or removed, at once.
 
@@ -218,15 +214,11 @@ def laplace_coordinates_delta(
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    step = ratio / math.sqrt(dimension)
-    one = pld.from_laplace_mechanism(
-        1 / step,
-        value_discretization_interval=min(_spacing(ratio * math.sqrt(dimension)), step / 8),
-    )
+    step, largest = ratio / math.sqrt(dimension), math.sqrt(dimension) * ratio
+    spacing = min(max(GRID, largest / GRIDS), step / 8)
+    one = pld.from_laplace_mechanism(1 / step, value_discretization_interval=spacing)
     total = one.self_compose(dimension)
     return [
-        0.0
-        if epsilon >= math.sqrt(dimension) * ratio
-        else float(total.get_delta_for_epsilon(epsilon))
+        float(total.get_delta_for_epsilon(epsilon)) if epsilon < largest else 0.0
         for epsilon in epsilons
     ]

@@ -118,23 +118,14 @@ def rows(
         true = gaussian_epsilon(sigma, delta)
         what = "epsilon at this delta, by the analytic formula"
         found.append(("classical Gaussian", setting, claimed, true, delta, what))
+        at_claim = gaussian_delta(sigma, claimed)
         what = "delta at the claimed epsilon"
-        found.append(
-            ("classical Gaussian", setting, claimed, claimed, gaussian_delta(sigma, claimed), what)
-        )
+        found.append(("classical Gaussian", setting, claimed, claimed, at_claim, what))
     for claimed in redrawn_functional:
         setting = "d = 1, scale = exact sensitivity/epsilon, re-drawn until bounded below, unseen"
         what = "supremum over pairs of single records"
-        found.append(
-            (
-                "functional mechanism, re-drawn",
-                setting,
-                claimed,
-                redrawn_functional_loss(claimed),
-                0,
-                what,
-            )
-        )
+        exact = redrawn_functional_loss(claimed)
+        found.append(("functional mechanism, re-drawn", setting, claimed, exact, 0, what))
     d = laplace_dimension
     for claimed in laplace_coordinates:
         setting = f"scale = L2 sensitivity/epsilon, {d} coordinates"
@@ -142,9 +133,8 @@ def rows(
         what = "supremum, where every coordinate moves by sensitivity/sqrt(d)"
         found.append(("laplace_coordinates", setting, claimed, largest, 0, what))
         profile = [factor * claimed for factor in (1, 2, 3, 5, 10)]
-        for epsilon, mass in zip(
-            profile, laplace_coordinates_delta(d, claimed, profile), strict=True
-        ):
+        deltas = laplace_coordinates_delta(d, claimed, profile)
+        for epsilon, mass in zip(profile, deltas, strict=True):
             what = "(epsilon, delta) of the same shift, by privacy loss distributions"
             found.append(("laplace_coordinates", setting, claimed, epsilon, mass, what))
     return found

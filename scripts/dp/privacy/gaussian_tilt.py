@@ -226,23 +226,23 @@ def removal(
 def _both(m, r, loss):
     """(addition, removal) on all reals; below 0, each is the reflection of the other."""
 
+    def extended(above, opposite):
+        def delta(epsilon):
+            epsilon = np.asarray(epsilon, dtype=float)
+            found, below = np.empty_like(epsilon), epsilon < 0
+            found[~below] = above(epsilon[~below])
+            found[below] = reflected(opposite, epsilon[below])
+            return found
+
+        return delta
+
     def add(epsilon):
-        epsilon = np.asarray(epsilon, dtype=float)
-        found = np.empty_like(epsilon)
-        below = epsilon < 0
-        found[~below] = addition(epsilon[~below], m, loss)
-        found[below] = reflected(lambda e: removal(e, m, r, loss), epsilon[below])
-        return found
+        return addition(epsilon, m, loss)
 
     def remove(epsilon):
-        epsilon = np.asarray(epsilon, dtype=float)
-        found = np.empty_like(epsilon)
-        below = epsilon < 0
-        found[~below] = removal(epsilon[~below], m, r, loss)
-        found[below] = reflected(lambda e: addition(e, m, loss), epsilon[below])
-        return found
+        return removal(epsilon, m, r, loss)
 
-    return add, remove
+    return extended(add, remove), extended(remove, add)
 
 
 def replacement(

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from dp import losses
+from dp import losses, roots
 from dp.errors import Refused
 
 
@@ -97,14 +97,9 @@ def calibrate(
 
 
 def _largest_below(epsilon, n_lambda, bound, loss):
-    """Largest epsilon_b with exact_epsilon(epsilon_b) <= epsilon, by bisection (it increases)."""
-    if exact_epsilon(epsilon, n_lambda, bound, loss) <= epsilon:
-        return epsilon
-    low, high = 0.0, epsilon
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        if exact_epsilon(middle, n_lambda, bound, loss) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return low
+    """Largest epsilon_b with exact_epsilon(epsilon_b) <= epsilon; it increases."""
+
+    def holds(epsilon_b):
+        return exact_epsilon(epsilon_b, n_lambda, bound, loss) <= epsilon
+
+    return epsilon if holds(epsilon) else roots.largest(holds, 0.0, epsilon, relative=1e-12)

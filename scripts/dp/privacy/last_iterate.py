@@ -115,27 +115,20 @@ def dp_gd_mu(
     loss: str = "logistic",
     bound: float = 1.0,
     clip: float | None = math.inf,
-    momentum: float = 0.0,
-    only_last_released: bool = True,
-    regulariser_in_step: bool = True,
 ) -> tuple[float, str]:
     """(mu, reason): the smaller of composition and last iterate for full-batch descent, replace-one.
 
     sigma: that of the noise on the mean gradient. The theorem for the last iterate has five conditions.
     Only w_T is released (no losses, no iterates, no early stopping). There is no momentum. Rows are within
-    R. The objective is convex and smooth; after norm clipping this holds only if a record has a single
-    derivative, because a clipped softmax gradient is no gradient of such an objective. lam's gradient is
-    part of the step that contracts, neither clipped nor left out.
+    R. lam's gradient is part of the step that contracts, and is not clipped. The objective is convex and
+    smooth. After norm clipping, it is so only if a record has a single derivative: a clipped softmax
+    gradient is no gradient of such an objective.
     """
-    size, m, M = constants(loss, lam if regulariser_in_step else 0.0, bound, clip)
+    size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):
         raise ValueError(f"the {loss} loss has no bounded gradient; give a clipping norm")
     ratio = size / n / sigma
     everything = composition_mu(steps, ratio)
-    if not only_last_released:
-        return everything, "composition of all steps: more than the last iterate is released"
-    if momentum:
-        return everything, "composition of all steps: momentum is no contraction"
     if loss == "softmax" and clip < math.sqrt(2) * bound:
         return everything, "composition of all steps: a clipped softmax gradient is no gradient"
     c = contraction(learning_rate, m, M)

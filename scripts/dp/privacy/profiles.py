@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dp import roots
 from dp.accounting import NARROW, gaussian_epsilon, gaussian_mu, legendre, narrow_difference
 
 __all__ = [
@@ -137,15 +138,13 @@ class Profile:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
         if self.delta(0.0) <= delta:
             return 0.0
-        low, high = 0.0, 1.0
-        while self.delta(high) > delta:
-            low, high = high, 2 * high
-            if high > 1e6:  # mass at infinite loss
-                return math.inf
-        while high - low > 1e-10 * high:
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
-        return high
+        # If losses may be infinite, no epsilon may have this delta.
+        return roots.least(lambda e: self.delta(e) <= delta, 0.0, 1.0, relative=1e-10, most=1e6)
+
+    @property
+    def directions(self) -> tuple[Callable, ...]:
+        """delta of (P, Q) and, if that differs, of (Q, P)."""
+        return (self.delta,)
 
 
 @dataclass(frozen=True)
@@ -174,10 +173,6 @@ class Gaussian(Profile):
     def renyi(self, order: float | np.ndarray) -> np.ndarray:
         """Rényi divergence of this order, elementwise."""
         return np.asarray(order) * self.mu**2 / 2
-
-    @property
-    def directions(self) -> tuple[Callable, ...]:
-        return (self.delta,)
 
 
 @dataclass(frozen=True)
@@ -227,31 +222,6 @@ class Losses(Profile):
         return float(self.distribution.get_epsilon_for_delta(delta)) * (1 + 1e-12)
 
 
-def tabulated(epsilons: np.ndarray, deltas: np.ndarray) -> Curve:
-    """The `Curve` through upper bounds of delta at increasing epsilons, for both directions.
-
-    delta is convex in t = e^epsilon and decreases. So between two points it is at most their chord in t,
-    before the first point at most the chord from t = 0, delta = 1, and after the last point at most the
-    last delta.
-    """
-    epsilons, deltas = np.asarray(epsilons, dtype=float), np.asarray(deltas, dtype=float)
-    if epsilons.ndim != 1 or epsilons.shape != deltas.shape or (np.diff(epsilons) <= 0).any():
-        raise ValueError("a tabulated profile needs increasing epsilons and as many deltas")
-    deltas = np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
-
-    def delta(epsilon):
-        epsilon = np.asarray(epsilon, dtype=float)
-        k = np.clip(np.searchsorted(epsilons, epsilon) - 1, 0, max(len(epsilons) - 2, 0))
-        a, b = epsilons[k], epsilons[np.minimum(k + 1, len(epsilons) - 1)]
-        inside = np.clip(epsilon, a, b)
-        share = np.expm1(inside - a) / np.where(b > a, np.expm1(b - a), 1.0)
-        chord = (1 - share) * deltas[k] + share * deltas[np.minimum(k + 1, len(deltas) - 1)]
-        before = 1 - (1 - deltas[0]) * np.exp(np.minimum(epsilon - epsilons[0], 0.0))
-        return np.where(epsilon < epsilons[0], before, chord)
-
-    return Curve(delta)
-
-
 def approximate(epsilon: float, delta: float = 0.0) -> Curve:
     """The `Curve` that bounds every (epsilon, delta)-DP mechanism.
 
@@ -287,12 +257,8 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
 def with_failure(profile: Profile, probability: float) -> Curve:
     """The `Curve` of a mechanism that has `profile` except in an event of this probability on any data."""
     return Curve(
-        *((lambda x, f=f: np.asarray(f(x)) + probability) for f in _directions(profile)),
+        *((lambda x, f=f: np.asarray(f(x)) + probability) for f in profile.directions),
     )
-
-
-def _directions(profile):
-    return profile.directions if hasattr(profile, "directions") else (profile.delta,)
 
 
 def _with_gaussian(delta, mu):
@@ -418,19 +384,11 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
         return size * one
     alike = gaussian_mu(one, delta)  # of the Gaussian that has the same epsilon at delta
 
-    def over(epsilon):
-        found = (group_delta(profile, epsilon, size, share * alike) for share in (1.0, 0.75, 0.0))
-        return all(each > delta for each in found)
+    def holds(epsilon):
+        shares = (1.0, 0.75, 0.0)
+        return any(group_delta(profile, epsilon, size, k * alike) <= delta for k in shares)
 
-    low, high = 0.0, size * one
-    while over(high):
-        low, high = high, 2 * high
-        if high > 1e4:
-            return math.inf
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if over(middle) else (low, middle)
-    return high
+    return roots.least(holds, 0.0, size * one, relative=1e-9, most=1e4)
 
 
 def _reach(profile):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp import roots
 from dp.accounting import gaussian_sigma, renyi_epsilon
 from dp.errors import Refused
 from dp.privacy.profiles import gaussian_profile
@@ -120,15 +121,7 @@ def redberg_renyi(
 
 
 def _sigma(private, start):
-    low, high = start / 2, start
-    while not private(high):
-        low, high = high, 2 * high
-        if high > 1e6 * start:
-            return math.inf
-    while high - low > 1e-10 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if private(middle) else (middle, high)
-    return high
+    return roots.least(private, start / 2, start, relative=1e-10, most=1e6 * start)
 
 
 def redberg_sigma(

@@ -42,6 +42,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dp import roots
 from dp.accounting import gaussian_mu, renyi_epsilon
 from dp.privacy.profiles import Gaussian, Profile
 
@@ -84,16 +85,6 @@ def draw(law: str, mean: float, rng: np.random.Generator) -> int:
     if law == "poisson":
         return int(rng.poisson(p))
     return int(rng.logseries(1 - p) if law == "logarithmic" else rng.geometric(p))
-
-
-def generating(law: str, mean: float, z: float | np.ndarray) -> float | np.ndarray:
-    """F(z) = E z^K."""
-    p, z = parameter(law, mean), np.asarray(z, dtype=float)
-    if law == "poisson":
-        return np.exp(p * (z - 1))
-    if law == "geometric":
-        return p * z / (1 - (1 - p) * z)
-    return np.log1p(-(1 - p) * z) / math.log(p)
 
 
 def event_bounds(profile: Profile) -> Callable:
@@ -186,12 +177,11 @@ def selection_epsilon(profile: Profile, law: str, mean: float, delta: float) -> 
 
 def base_mu(law: str, mean: float, epsilon: float, delta: float) -> float:
     """Largest Gaussian parameter of one run (with its noisy score) for a total of (epsilon, delta)."""
-    low, high = 0.0, gaussian_mu(epsilon, delta)
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        private = selection_epsilon(Gaussian(middle), law, mean, delta) <= epsilon
-        low, high = (middle, high) if private else (low, middle)
-    return low
+
+    def private(mu):
+        return selection_epsilon(Gaussian(mu), law, mean, delta) <= epsilon
+
+    return roots.largest(private, 0.0, gaussian_mu(epsilon, delta), relative=1e-9)
 
 
 def selection_total(

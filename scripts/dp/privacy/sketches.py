@@ -20,9 +20,9 @@ import math
 
 import numpy as np
 
+from dp import roots
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, renyi_epsilon
-from dp.privacy.profiles import Curve, Gaussian, Losses, Profile, compose, losses, with_failure
-from dp.privacy.sensitivities import vector_sum
+from dp.privacy.profiles import Curve, Gaussian, Profile, compose, with_failure
 
 
 def larger_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) -> float | np.ndarray:
@@ -101,21 +101,14 @@ def renyi(
     return np.where(a * v < 1, found, np.inf)
 
 
-def _least(private, low):
-    high = 2 * low
-    while not private(high):
-        low, high = high, 2 * high
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if private(middle) else (middle, high)
-    return high
+def _least(private, bound):
+    low = bound**2 * (1 + 1e-9)
+    return roots.least(private, low, 2 * low, relative=1e-9)
 
 
 def gamma_exact(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
     """Least gamma for which the sketch alone is (epsilon, delta)-DP under add/remove, by bisection."""
-    return _least(
-        lambda gamma: profile(rows, gamma, bound).delta(epsilon) <= delta, bound**2 * (1 + 1e-9)
-    )
+    return _least(lambda gamma: profile(rows, gamma, bound).delta(epsilon) <= delta, bound)
 
 
 def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
@@ -126,7 +119,7 @@ def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> 
         orders = 1 + share * (gamma / bound**2 - 1)
         return renyi_epsilon(lambda a: renyi(a, rows, gamma, bound), delta, orders) <= epsilon
 
-    return _least(private, bound**2 * (1 + 1e-9))
+    return _least(private, bound)
 
 
 def eigenvalue_mu(rows: int, gamma: float, bound: float = 1.0) -> float:
@@ -138,16 +131,6 @@ def eigenvalue_mu(rows: int, gamma: float, bound: float = 1.0) -> float:
     return bound**2 * math.sqrt(rows) / gamma
 
 
-def gradient_mu(
-    sigma: float, clip: float, bound: float = 1.0, adjacency: str = ADD_REMOVE
-) -> float:
-    """Gaussian parameter of one release of X' clip(y - X w, [-C, C]) + N(0, sigma^2 I).
-
-    It is C R/sigma under add/remove, and twice that under replace-one.
-    """
-    return vector_sum(clip * bound, adjacency) / sigma
-
-
 def total(
     rows: int,
     steps: int,
@@ -156,18 +139,14 @@ def total(
     tau0: float,
     bound: float = 1.0,
     adjacency: str = ADD_REMOVE,
-    by_losses: bool = False,
 ) -> Curve:
     """The profile of Iterative Hessian Mixing: T sketches of k rows, the eigenvalue, T gradients.
 
-    gradient: `gradient_mu` of one step. tau0: the lower bound on the smallest eigenvalue lambda_min is
+    gradient: Gaussian parameter of one step. tau0: the lower bound on the smallest eigenvalue lambda_min is
     lambda_min - (gamma/sqrt k)(tau0 - N(0, 1)), which exceeds lambda_min with probability Phi(-tau0).
-    by_losses: compose by privacy loss distributions instead of an integral.
     """
     from scipy.special import ndtr
 
     sketch = profile(rows * steps, gamma, bound, adjacency)
-    if by_losses:
-        sketch = Losses(losses(sketch))
     gaussian = Gaussian(math.hypot(eigenvalue_mu(rows, gamma, bound), math.sqrt(steps) * gradient))
     return with_failure(compose(sketch, gaussian), float(ndtr(-tau0)))

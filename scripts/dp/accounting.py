@@ -32,6 +32,12 @@ REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-remove"
 
 
+def check_adjacency(adjacency: str) -> None:
+    """Raise ValueError for another adjacency than `REPLACE_ONE` and `ADD_REMOVE`."""
+    if adjacency not in (REPLACE_ONE, ADD_REMOVE):
+        raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
+
+
 class Guarantee(NamedTuple):
     """A privacy statement: what the source claims, and what is proven of the mechanism as it runs.
 
@@ -225,11 +231,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     >>> print(f"{gaussian_sigma(1.0, 1e-6):.4f}")
     4.2247
     """
-    if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
-        raise Refused(
-            f"gaussian_sigma needs finite epsilon and sensitivity > 0 and 0 < delta < 1, "
-            f"not {epsilon}, {delta}, {sensitivity}"
-        )
+    _check("gaussian_sigma", epsilon, delta, sensitivity)
     low = high = 1.0
     while gaussian_delta(high, epsilon) > delta:
         high *= 2
@@ -244,6 +246,14 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
         else:
             high = middle
     return high * sensitivity
+
+
+def _check(name, epsilon, delta, sensitivity):
+    if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
+        raise Refused(
+            f"{name} needs finite epsilon and sensitivity > 0 and 0 < delta < 1, "
+            f"not {epsilon}, {delta}, {sensitivity}"
+        )
 
 
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
@@ -376,9 +386,5 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
 
     At any epsilon, `gaussian_epsilon` says what noise of this size really guarantees.
     """
-    if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
-        raise Refused(
-            f"classical_gaussian_sigma needs finite epsilon and sensitivity > 0 and 0 < delta < 1, "
-            f"not {epsilon}, {delta}, {sensitivity}"
-        )
+    _check("classical_gaussian_sigma", epsilon, delta, sensitivity)
     return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / epsilon

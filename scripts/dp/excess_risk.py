@@ -28,28 +28,23 @@ def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
     return 8 * (d * math.log(d / delta)) ** 2 / (lam * (n * epsilon) ** 2)
 
 
-def cm08_theorem_4(
-    d: int, *, norm: float, loss: float, epsilon: float, delta: float, constant: float = 1.0
-) -> float:
+def cm08_theorem_4(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
     """Objective perturbation: the number of rows from which its loss is near that of a good classifier.
 
-    With probability 1 - delta, it is at most `loss` above that of a classifier of this norm, for a constant
-    C that the source does not give: C max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (the same,
-    theorem 4).
+    With that many rows times a constant C, which the source does not give, its loss is at most `loss` above
+    that of a classifier of this norm, with probability 1 - delta. The number is
+    max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (the same, theorem 4).
     """
-    return constant * max((norm / loss) ** 2, d * math.log(d / delta) * norm / (loss * epsilon))
+    return max((norm / loss) ** 2, d * math.log(d / delta) * norm / (loss * epsilon))
 
 
-def cm08_theorem_5(
-    d: int, *, norm: float, loss: float, epsilon: float, delta: float, constant: float = 1.0
-) -> float:
-    """The same for output perturbation, with a third number under the maximum.
+def cm08_theorem_5(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
+    """The same for output perturbation: a maximum with d log(d/delta) norm^2/(loss^(3/2) epsilon), too.
 
-    It is d log(d/delta) norm^2/(loss^(3/2) epsilon) (the same, theorem 5).
+    (The same, theorem 5.)
     """
-    given = {"norm": norm, "loss": loss, "epsilon": epsilon, "delta": delta, "constant": constant}
     third = d * math.log(d / delta) * norm**2 / (loss**1.5 * epsilon)
-    return max(cm08_theorem_4(d, **given), constant * third)
+    return max(cm08_theorem_4(d, norm=norm, loss=loss, epsilon=epsilon, delta=delta), third)
 
 
 BOUNDS = {"cm08_lemma_3": cm08_lemma_3, "cm08_lemma_4": cm08_lemma_4}

@@ -16,9 +16,7 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 
 FLOOR = 0.5  # least eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # largest share of a coefficient's variance that the Hessian's noise may cause
-SELECTED = (
-    1.0  # eigenvalue of a released Hessian, in the same unit, above which intervals get printed
-)
+SELECTED = 1.0  # eigenvalue of a released Hessian, in that unit, above which intervals are printed
 CURVED = 3.0  # growth of variances per mean square change of log l'', which at most doubles them
 
 

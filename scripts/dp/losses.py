@@ -15,12 +15,11 @@ elementwise, at any z, infinite ones included; and two constants for rows of nor
 
 import math
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from numbers import Real
 
 import numpy as np
 
-from dp.errors import Refused
+from dp.errors import Refused, did_you_mean
 
 SUMMED = 1000  # most losses that `total` adds: a product of as many numbers up to 2 is a float
 
@@ -272,9 +271,8 @@ def get(loss: Loss, **options) -> MarginLoss:
             raise Refused(f"a loss object takes no options, so not {', '.join(options)}")
         return loss
     if loss not in LOSSES:
-        near = get_close_matches(loss.lower(), LOSSES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"valid names are {', '.join(LOSSES)}"
-        raise Refused(f"there is no loss {loss!r}; {hint}")
+        hint = did_you_mean(loss.lower(), LOSSES) or f"; valid names are {', '.join(LOSSES)}"
+        raise Refused(f"there is no loss {loss!r}{hint}")
     valid = [field.name for field in fields(LOSSES[loss])]
     for option in options:
         if option not in valid:

@@ -50,6 +50,10 @@ EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
 CLOSE = 1e-9  # relative: two sums of the same terms in another order
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 ORDERS = ("permutation", "permuted", "shuffle")
+# Functions of numpy that need no number of a noisy value.
+RESHAPED = {np.reshape, np.transpose, np.squeeze, np.expand_dims, np.copy}
+JOINED = {np.stack, np.concatenate, np.vstack, np.hstack, np.column_stack}
+SHAPES = {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.shape, np.ndim}
 Number = float | np.ndarray
 Size = int | tuple | None
 
@@ -236,34 +240,21 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(np.asarray(self), name)
 
     def __array_function__(self, function, types, arguments, settings):
-        shaped = {np.reshape, np.transpose, np.squeeze, np.expand_dims, np.copy}
-        if self.used is None and function in shaped and arguments and arguments[0] is self:
+        if self.used is None and function in RESHAPED and arguments and arguments[0] is self:
             return self._each(lambda each: function(each, *arguments[1:], **settings))
-        if function in (np.stack, np.concatenate, np.vstack, np.hstack, np.column_stack):
+        if function in JOINED:
             joined = self._joined(function, *arguments, **settings)
             if joined is not None:
                 return joined
-        if function in (
-            np.zeros_like,
-            np.ones_like,
-            np.empty_like,
-            np.full_like,
-            np.shape,
-            np.ndim,
-        ):
+        if function in SHAPES:
             return function(self.unit, *arguments[1:], **settings)
         return function(*_plain(arguments), **_plain(settings))
 
     def _joined(self, function, parts, **settings):
         """Several draws of one law without values as one, or None."""
         parts = list(parts)
-        if not all(
-            isinstance(part, _Noisy)
-            and part.law == self.law
-            and part.used is None
-            and part.value is None
-            for part in parts
-        ):
+        alike = (isinstance(part, _Noisy) and part.law == self.law for part in parts)
+        if not all(alike) or any(part.used is not None or part.value is not None for part in parts):
             return None
         arrays = zip(*((part.draws, part.unit, part.scale) for part in parts), strict=True)
         return self._like(*(function(list(each), **settings) for each in arrays))

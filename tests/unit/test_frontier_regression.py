@@ -73,7 +73,7 @@ def test_the_descent_is_stable_where_noise_exceeds_the_signal():
         scale, 12, sensitivities.eigenvalue_lower_bound(least, eigenvalue)
     )
     floor = sensitivities.eigenvalue_floor(scale, 12)
-    P = quadratics.noisy_inverse(gram, scale, ridge, 400, rng, floor)
+    P = quadratics.inverse(quadratics.noisy(gram, scale, 400, rng), ridge, floor)
     assert np.linalg.eigvalsh(P).max() <= 1 / floor * (1 + 1e-9)
     radius = np.abs(np.linalg.eigvals(P @ gram)).max(axis=1)
     assert (radius < 2).all()

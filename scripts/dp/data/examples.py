@@ -57,7 +57,6 @@ def simulate_unseparable(
     band: float,
     flip_probability: float,
     rng: np.random.Generator,
-    separator: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Uniform points on the unit sphere; labels near the separator u are flipped at random.
 
@@ -65,8 +64,7 @@ def simulate_unseparable(
     Monteleoni, NIPS 2008, section 6). Returns X, y and u as `simulate_separable`.
     """
     _check_probability(flip_probability)
-    if separator is None:
-        separator = uniform_sphere(1, columns, rng)[0]
+    separator = uniform_sphere(1, columns, rng)[0]
     X = uniform_sphere(rows, columns, rng)
     score = X @ separator
     flipped = (np.abs(score) < band) & (rng.random(rows) < flip_probability)
@@ -137,7 +135,6 @@ def simulate_expanded_band(
     band: float,
     flip_probability: float,
     rng: np.random.Generator,
-    separator: np.ndarray | None = None,
     estimate: Callable | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Separable points whose labels are then flipped at random near an *estimated* separator.
@@ -151,7 +148,7 @@ def simulate_expanded_band(
     estimated separator.
     """
     _check_probability(flip_probability)
-    X, y, _ = simulate_separable(rows, columns, margin, rng, separator)
+    X, y, _ = simulate_separable(rows, columns, margin, rng)
     estimated = (estimate or maximum_margin_separator)(X, y)
     flipped = (np.abs(X @ estimated) < band) & (rng.random(rows) < flip_probability)
     return X, np.where(flipped, -y, y).astype(np.int8), estimated

@@ -174,12 +174,7 @@ def scale_by_constants(table: Table, /, **constants) -> Table:
             f"scale_by_constants: the scale of {table.columns[int(np.argmin(scale > 0))]!r} "
             f"must be positive"
         )
-    return table._replace(
-        X=_finite(table.X, lambda X: (X - centre) / scale),
-        bound=np.inf,
-        groups=(),
-        coordinate_bound=np.inf,
-    )
+    return _changed(table, _finite(table.X, lambda X: (X - centre) / scale))
 
 
 @step(private_rows=False)
@@ -209,9 +204,7 @@ def scale_to_bounds(table: Table, /, **bounds) -> Table:
 @step(private_rows=False)
 def row_norm(table: Table) -> Table:
     """Each row divided by its own norm: ||x|| = 1."""
-    return table._replace(
-        X=examples.normalise_rows(table.X), bound=1.0, groups=(), coordinate_bound=np.inf
-    )
+    return _changed(table, examples.normalise_rows(table.X), bound=1.0)
 
 
 @step(private_rows=False)
@@ -219,12 +212,8 @@ def clip(table: Table, radius: float) -> Table:
     """Rows longer than a public radius shortened to it, then all divided by it: ||x|| <= 1."""
     if not radius > 0:
         raise ValueError(f"clip: the radius must be positive, not {radius}")
-    return table._replace(
-        X=examples.clip_rows(_finite(table.X, lambda X: X / radius)),
-        bound=1.0,
-        groups=(),
-        coordinate_bound=np.inf,
-    )
+    clipped = examples.clip_rows(_finite(table.X, lambda X: X / radius))
+    return _changed(table, clipped, bound=1.0)
 
 
 @step(private_rows=False)
@@ -249,13 +238,8 @@ def random_projection(
     singular value, so the rows have no bound afterwards: clip or normalise them again.
     """
     matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)
-    return table._replace(
-        X=np.concatenate([_finite(block, lambda X: X @ matrix) for block in blocks(table.X)]),
-        columns=tuple(f"projection{k}" for k in range(dimension)),
-        bound=np.inf,
-        groups=(),
-        coordinate_bound=np.inf,
-    )
+    X = np.concatenate([_finite(block, lambda X: X @ matrix) for block in blocks(table.X)])
+    return _changed(table, X, columns=tuple(f"projection{k}" for k in range(dimension)))
 
 
 @step(private_rows=True)
@@ -268,7 +252,7 @@ def standardise(table: Table) -> Table:
     X = np.array(table.X, dtype=float)
     X -= mean
     X /= np.where(deviation == 0, 1.0, deviation)
-    return table._replace(X=X, bound=np.inf, groups=(), coordinate_bound=np.inf)
+    return _changed(table, X)
 
 
 @step(private_rows=True)
@@ -281,7 +265,7 @@ def min_max(table: Table) -> Table:
     middle, half = (low + high) / 2, (high - low) / 2
     X = np.clip((table.X - middle) / np.where(half == 0, 1.0, half), -1.0, 1.0)
     bound = float(np.sqrt(len(table.columns)))
-    return table._replace(X=X, bound=bound, groups=(), coordinate_bound=1.0)
+    return _changed(table, X, bound=bound, coordinate_bound=1.0)
 
 
 @step(private_rows=True)
@@ -294,7 +278,7 @@ def max_norm(table: Table) -> Table:
     X /= examples.row_norms(X[: table.train_rows]).max()
     long = np.flatnonzero(examples.row_norms(X[: table.train_rows]) > 1)  # because of rounding
     X[long] = examples.clip_rows(X[long])
-    return table._replace(X=X, bound=1.0, groups=(), coordinate_bound=np.inf)
+    return _changed(table, X, bound=1.0)
 
 
 @step(private_rows=True)
@@ -310,13 +294,13 @@ def pca(table: Table, components: int) -> Table:
             f"with {len(table.columns)} columns"
         )
     found = principal_components(_train(table))
-    return table._replace(
-        X=found.scores(table.X, components),
-        columns=tuple(f"component{k + 1}" for k in range(components)),
-        bound=2 * table.bound,
-        groups=(),
-        coordinate_bound=np.inf,
-    )
+    columns = tuple(f"component{k + 1}" for k in range(components))
+    return _changed(table, found.scores(table.X, components), 2 * table.bound, columns=columns)
+
+
+def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
+    """The table with other rows, whose columns are no longer one-hot and have no bounds unless given."""
+    return table._replace(X=X, bound=bound, coordinate_bound=coordinate_bound, groups=(), **other)
 
 
 def _finite(X, change):

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from dp import losses
-from dp.data.examples import NUMBERS, ROUNDING, slices
+from dp.data.examples import NUMBERS, ROUNDING, row_norms, slices
 from dp.descents import poisson
 from dp.errors import Refused
 
@@ -60,11 +60,6 @@ def _residuals(scores, y, loss, valued):
     residual = exponential / total
     residual[rows, :, y] -= 1.0
     return value, residual
-
-
-def row_norms(X: np.ndarray) -> np.ndarray:
-    """Euclidean norms (n,) of rows (n, d)."""
-    return np.sqrt(np.einsum("nd,nd->n", X, X))
 
 
 def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray | float:

@@ -43,8 +43,8 @@ import numpy as np
 from dp import losses
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu, none, unproven
 from dp.data.examples import NUMBERS, Rows, check_coordinates, check_rows
-from dp.errors import Failed, Refused
-from dp.mechanisms.options import NonNegative, Optional, Ordinary, Positive, Whole, did_you_mean
+from dp.errors import Failed, Refused, did_you_mean
+from dp.mechanisms.options import NonNegative, Optional, Ordinary, Positive, Whole
 
 __all__ = ["MECHANISMS", "Mechanism", "Release", "register"]
 

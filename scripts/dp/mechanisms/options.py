@@ -6,19 +6,11 @@ A mechanism declares, for example:
 """
 
 import math
-from collections.abc import Iterable
-from difflib import get_close_matches
 from numbers import Integral, Real
 
 from dp import losses
 from dp.accounting import ADD_REMOVE, REPLACE_ONE
-from dp.errors import Refused
-
-
-def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """The nearest valid name, for the end of a message; "" if none is similar."""
-    near = get_close_matches(str(name), [str(each) for each in valid], n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+from dp.errors import Refused, did_you_mean
 
 
 def _number(value):

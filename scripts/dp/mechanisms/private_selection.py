@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.accounting import Guarantee, gaussian_epsilon, gaussian_mu
-from dp.errors import Refused
+from dp.errors import Refused, did_you_mean
 from dp.evaluation import bounded_loss
-from dp.mechanisms import FACTS, MECHANISMS, Mechanism, Release, did_you_mean, register
+from dp.mechanisms import FACTS, MECHANISMS, Mechanism, Release, register
 from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords

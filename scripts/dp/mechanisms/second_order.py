@@ -25,7 +25,7 @@ from dp.mechanisms.options import (
 from dp.noise import gaussian
 from dp.privacy import sensitivities
 from dp.privacy.profiles import Gaussian
-from dp.privacy.quadratics import noisy_inverse
+from dp.privacy.quadratics import inverse, noisy
 
 CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # largest curvature of a record's loss, over R^2
 
@@ -82,15 +82,14 @@ class PreconditionedGradientDescent(Classifier):
         n, d = p.public_n or len(X), X.shape[1]
         steps, matrix, sigma = self._scales(n, d, p)
         ridge = sensitivities.spectral_ridge(matrix, d) + p.lam
-        inverse = noisy_inverse(CURVATURE[p.loss] * (X.T @ X) / n, matrix, ridge, draws, rng)
-        steps = {
+        majorant = noisy(CURVATURE[p.loss] * (X.T @ X) / n, matrix, draws, rng)
+        settings = {
             "iterations": steps,
             "learning_rate": 1.0,
-            "precondition": inverse,
-            "traced": False,
+            "precondition": inverse(majorant, ridge),
         }
-        noise = {"clip": gradient_norm(p, p.loss), "sigma": sigma, "restarts": draws, "rng": rng}
-        weights, _ = self._descend(X, y, p, **steps, **noise)
+        settings |= {"clip": gradient_norm(p, p.loss), "sigma": sigma, "traced": False}
+        weights, _ = self._descend(X, y, p, **settings, restarts=draws, rng=rng)
         return weights, {"scale": sigma, "matrix_scale": matrix}
 
 
@@ -118,11 +117,7 @@ class DPNewton(Mechanism):
 
     delta = "needed"
     needs_lambda = False
-    options = {
-        "iterations": Whole(15),
-        **ADJACENCY,
-        **PUBLIC_N,
-    }
+    options = {"iterations": Whole(15)} | ADJACENCY | PUBLIC_N
 
     def _scales(self, n, p):
         """(standard deviation on every mean gradient, that on every mean trace, every direction's mu)."""

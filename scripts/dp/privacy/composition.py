@@ -12,6 +12,7 @@ from dp.accounting import (
     ADD_REMOVE,
     REPLACE_ONE,
     Guarantee,
+    check_adjacency,
     gaussian_epsilon,
     gaussian_mu,
 )
@@ -111,8 +112,7 @@ def gaussian_steps(
         raise ValueError(
             f"sampling must lie in (0, 1] and delta in (0, 1), not {sampling} and {delta}"
         )
-    if adjacency not in (REPLACE_ONE, ADD_REMOVE):
-        raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
+    check_adjacency(adjacency)
     if sampling == 1:  # exactly one Gaussian release of sqrt(steps) times the sensitivity
         moved = vector_sum(contribution, adjacency) * math.sqrt(steps)
         return gaussian_epsilon(sigma, delta, moved)

@@ -88,7 +88,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency, gaussian_mu
 from dp.privacy.profiles import (
     Curve,
     Gaussian,
@@ -112,8 +112,7 @@ SHIFTS = np.linspace(-0.5, 0.5, 31)
 def _check(loss, adjacency=REPLACE_ONE):
     if loss not in SIGNS:
         raise ValueError(f"a Gaussian tilt is proven for {', '.join(SIGNS)}, not {loss!r}")
-    if adjacency not in (REPLACE_ONE, ADD_REMOVE):
-        raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
+    check_adjacency(adjacency)
 
 
 def _curvature(loss, s):

@@ -7,7 +7,6 @@ distinguishes their releases best.
 
 import math
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from functools import cache, wraps
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from dp import losses
 from dp.accounting import gaussian_epsilon
+from dp.errors import did_you_mean
 from dp.noise import gaussian, l2_laplace, laplace
 from dp.seeds import generator
 from dp.solvers.fits import shared_fit
@@ -115,8 +115,7 @@ def find(pair: str | tuple | Pair) -> Pair:
         return pair
     if isinstance(pair, str):
         if pair not in PAIRS:
-            near = get_close_matches(pair, PAIRS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f" (valid: {', '.join(PAIRS)})"
+            hint = did_you_mean(pair, PAIRS) or f" (valid: {', '.join(PAIRS)})"
             raise ValueError(f"no pair {pair!r}{hint}")
         return PAIRS[pair]()
     (X, y), (X_other, y_other) = pair
@@ -415,9 +414,13 @@ def saturated_diagonal_l2() -> Pair:
     return Pair(sides, arguments, reason, distances(2), shift_loss)
 
 
-def answered(pair: Pair, mechanism: object, **arguments) -> Callable:
-    """Whether a mechanism that may refuse answers. If it refuses, its weights are 0."""
-    return lambda weights: {"answered": weights.any(axis=1).astype(float)}
+def _of_weights(scores):
+    """A statistic that is the same function of the weights for every mechanism."""
+    return lambda *_, **__: scores
+
+
+# Whether a mechanism that may refuse answers. If it refuses, its weights are 0.
+answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
@@ -448,9 +451,7 @@ def tukey_shell() -> Pair:
         arguments={"lam": 0.0, "bound": 1.0, "models": 420},
         reason="all depths but that of the gap between the clusters are thin shells: a draw of the gap's "
         "depth must be a point of the gap on both sides",
-        statistic=lambda *_, **__: (
-            lambda weights: {"in the gap": (weights[:, 0] < -0.01).astype(float)}
-        ),
+        statistic=_of_weights(lambda W: {"in the gap": (W[:, 0] < -0.01).astype(float)}),
     )
 
 
@@ -508,10 +509,10 @@ def least_eigenvalue() -> Pair:
         arguments={"lam": 0.0, "bound": 1.0},
         reason="X'X falls to a ten thousandth: what it scales without noise, weights, their noise or the "
         "length of a step, tells the two apart by the spread of releases, about 0 or about a start at 1",
-        statistic=lambda *_, **__: (
-            lambda weights: {
-                "size": -np.abs(weights[:, 0]),
-                "distance from size 1": -np.abs(np.abs(weights[:, 0]) - 1),
+        statistic=_of_weights(
+            lambda W: {
+                "size": -np.abs(W[:, 0]),
+                "distance from size 1": -np.abs(np.abs(W[:, 0]) - 1),
             }
         ),
     )
@@ -549,9 +550,7 @@ def new_axis() -> Pair:
         arguments={"lam": 0.0, "bound": 1.0},
         reason=f"the smallest positive eigenvalue of X'X is {each} without the one record and 1 with it: "
         "the ridge that follows from it shrinks the weights along all other axes",
-        statistic=lambda *_, **__: (
-            lambda weights: {"mean of the others": weights[:, :-1].mean(axis=1)}
-        ),
+        statistic=_of_weights(lambda W: {"mean of the others": W[:, :-1].mean(axis=1)}),
     )
 
 
@@ -564,7 +563,7 @@ def one_batch_more() -> Pair:
         arguments={"lam": 0.0, "bound": 1.0},
         reason="gradients are next to nothing, so that releases are noise: its size tells how many steps "
         "there were and what divided it",
-        statistic=_size,
+        statistic=_of_weights(lambda W: {"size": np.linalg.norm(W, axis=1)}),
     )
 
 
@@ -578,11 +577,6 @@ def large_step() -> Pair:
         arguments={"lam": 0.0, "bound": 1.0},
         reason="only the one record has a gradient, which shifts every sum that it is in; n is the same",
     )
-
-
-def _size(*_, **__):
-    """Statistic: the norm of the weights."""
-    return lambda weights: {"size": np.linalg.norm(weights, axis=1)}
 
 
 @pair

@@ -84,18 +84,6 @@ def inverse(A: np.ndarray, ridge: float | np.ndarray, floor: float | None = None
     return (vectors * inverted[:, None, :]) @ vectors.transpose(0, 2, 1)
 
 
-def noisy_inverse(
-    A: np.ndarray,
-    sigma: float,
-    ridge: float | np.ndarray,
-    draws: int,
-    rng: np.random.Generator,
-    floor: float | None = None,
-) -> np.ndarray:
-    """`inverse` of A (d, d) with noise: (draws, d, d)."""
-    return inverse(noisy(A, sigma, draws, rng), ridge, floor)
-
-
 def solve(
     A: np.ndarray, b: np.ndarray, deviation: float = 0.0, repair: str = "ridge"
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -9,12 +9,11 @@ import math
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency
 
 
 def _choose(adjacency, replace, add):
-    if adjacency not in (REPLACE_ONE, ADD_REMOVE):
-        raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
+    check_adjacency(adjacency)
     return replace if adjacency == REPLACE_ONE else add
 
 

@@ -50,15 +50,8 @@ from dp.releasing.request import Request
 __all__ = ["Book", "Budget"]
 
 LINES, KEY, MODEL = "book.jsonl", "key", "model.json"
-STATED = (
-    "name",
-    "title",
-    "schema",
-    "rows",
-    "unit",
-    "method",
-    "premise",
-)  # of model.json and request
+# What model.json repeats of a request.
+STATED = ("name", "title", "schema", "rows", "unit", "method", "premise")
 
 
 class Budget(NamedTuple):

@@ -115,12 +115,10 @@ def step_below(deviation: Fraction, bits: int = BITS) -> int:
     return step
 
 
-def covering(
-    moved: Fraction, mu: Fraction, count: int, bits: int = BITS, step: int | None = None
-) -> Noise:
+def covering(moved: Fraction, mu: Fraction, count: int, bits: int = BITS) -> Noise:
     """The `Noise` of lemma 2 for values that differ by at most `moved` = D + 2 rho, and mu-GDP."""
     moved, mu = Fraction(moved), Fraction(mu)
-    step = step_below(moved / mu, bits) if step is None else step
+    step = step_below(moved / mu, bits)
     apart = moved + spacing(step) * root(Fraction(count))
     scale = math.ceil(apart / mu / spacing(step))
     return Noise(step, scale, count, apart / (scale * spacing(step)))

@@ -37,9 +37,8 @@ __all__ = [
 # `composed_delta` is computed in floats, to about 1e-9 of itself: `tests/unit/test_releasing_margin.py`
 # compares it with 30 digits. A thousand times as much is set aside.
 SLACK = Fraction(1, 10**6)
-BESIDE = Fraction(
-    1 + 1e-9
-)  # how much more noise than calibrated, so that rounding up stays monotone
+# How much more noise than calibrated is added, so that rounding up stays monotone.
+BESIDE = Fraction(1 + 1e-9)
 PLAIN, NOISE_AWARE, OUTPUT = "plain", "noise_aware", "output"
 
 
@@ -296,9 +295,8 @@ def output_perturbation_gaussian(
     moved = 2 * Fraction(loss.kappa) / (n * Fraction(problem.lam))
     moved += tilt.moved(problem, None, tolerance)
     noises = {"weights": lattice.covering(moved, mu, d, bits)}
-    return _proven(
-        Plan(problem, epsilon, delta, tolerance, None, noises, _longest(problem, noises["weights"]))
-    )
+    longest = _longest(problem, noises["weights"])
+    return _proven(Plan(problem, epsilon, delta, tolerance, None, noises, longest))
 
 
 def _check_lambda(lam):

@@ -39,14 +39,7 @@ LONGEST_CELL = 200  # bytes; a longer cell is no number
 LONGEST_LINE = 1 << 16  # bytes; a longer line is no record
 FAR = 1000  # a decimal exponent beyond which a number is 0 or beyond every bound
 KEPT = 1 << 16  # cells of a column whose value is remembered
-EMPTY = (
-    b"",
-    b"nan",
-    b"na",
-    b"n/a",
-    b"null",
-    b"?",
-)  # cells that are missing, in any case of letters
+EMPTY = (b"", b"nan", b"na", b"n/a", b"null", b"?")  # missing cells, in any case of letters
 Value = str | float | int | bool
 
 

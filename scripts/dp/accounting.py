@@ -1,8 +1,8 @@
 """What a mechanism guarantees, and the calibration of Gaussian noise.
 
-Unless it says otherwise, a guarantee is for *replace-one* adjacency: two data sets of the same public
-size n that differ in one record. Proofs are for real numbers; floating-point sampling only approximates
-them (Mironov, CCS 2012).
+Unless it says otherwise, a guarantee is for *replace-one* adjacency: two data sets of the same public size
+n that differ in one record. Proofs are for real numbers, which floating-point samples only approximate
+(Mironov, CCS 2012).
 """
 
 import math
@@ -46,7 +46,7 @@ class Guarantee(NamedTuple):
     claimed_epsilon : float
         The source's own epsilon.
     epsilon : float
-        What is proven to hold. Infinite: there is no guarantee. NaN: nothing is proven.
+        What is proven. It is infinite if there is no guarantee, and NaN if nothing is known.
     delta : float
         The delta that goes with `epsilon`.
     adjacency : str
@@ -54,7 +54,7 @@ class Guarantee(NamedTuple):
     reason : str
         Why it holds, in a sentence.
     profile : dp.privacy.profiles.Profile or None
-        The whole curve delta(epsilon) that is proven, if it is known; (epsilon, delta) is a point on it.
+        The proven curve delta(epsilon), if known. (epsilon, delta) is a point on it.
 
     Examples
     --------
@@ -73,21 +73,21 @@ class Guarantee(NamedTuple):
 
 
 def none(claimed_epsilon: float, reason: str, adjacency: str = REPLACE_ONE) -> "Guarantee":
-    """The guarantee of a mechanism that has no finite epsilon, whatever its source claims."""
+    """The guarantee of a mechanism without a finite epsilon, whatever its source claims."""
     return Guarantee(claimed_epsilon, math.inf, 0.0, adjacency, reason)
 
 
 def unproven(guarantee: "Guarantee") -> "Guarantee":
-    """The guarantee if nothing is proven: neither that an epsilon holds, nor that none does."""
+    """The guarantee of a mechanism of which nothing is proven, in either direction."""
     reason = f"claimed by its author, not proven here: {guarantee.reason}"
     return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
 
 
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
-    """The guarantee of the whole pipeline, given the earlier steps that looked at private rows.
+    """The guarantee of the whole pipeline, including steps before the mechanism.
 
-    looked_at_private_rows: names of the preparation or tuning steps whose result depends on more
-    than one private record without noise. Any such step voids the guarantee of what follows it.
+    looked_at_private_rows: names of the preparation or tuning steps whose result depends on private rows
+    without noise. Such a step voids the guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
         return guarantee
@@ -104,7 +104,7 @@ def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -
 
 
 def given_that(guarantee: Guarantee, premises: list[str]) -> Guarantee:
-    """The guarantee, with a reason that also says what is taken as public. premises: phrases."""
+    """The guarantee, whose reason also names what is taken as public. premises: phrases."""
     if not premises or math.isinf(guarantee.epsilon):
         return guarantee
     public = ", and ".join(dict.fromkeys(premises))
@@ -114,9 +114,9 @@ def given_that(guarantee: Guarantee, premises: list[str]) -> Guarantee:
 def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> float:
     """Smallest delta for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
-    delta = Phi(D/(2 sigma) - epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D),
-    where D is the L2 sensitivity [1]_. It is computed from logarithms of Phi, so that e^epsilon does not
-    overflow and a small tail does not underflow.
+    delta = Phi(D/(2 sigma) - epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D), where D is
+    the L2 sensitivity [1]_. Logarithms of Phi keep e^epsilon from overflowing and small tails from
+    underflowing.
 
     Parameters
     ----------
@@ -168,10 +168,9 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
 def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1, elementwise.
 
-    For so small a mu both terms nearly agree, and for a tiny epsilon their logarithms agree to the last
-    digit. So the difference is computed as the integral of the normal density between the two points, by
-    Gauss-Legendre quadrature, minus (e^epsilon - 1) Phi(the lower point). epsilon: any real number, or an
-    array of them.
+    For so small a mu, the two terms nearly cancel. So the difference is computed as the integral of the
+    normal density between the two points, by Gauss-Legendre quadrature, minus (e^epsilon - 1) Phi(the
+    lower point). epsilon: any real number, or an array.
     """
     import numpy as np
     from scipy.special import log_ndtr
@@ -190,7 +189,7 @@ def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
 
 @cache
 def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
-    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1]. They take longer to find than to use."""
+    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], cached because computing them is slow."""
     import numpy as np
 
     return np.polynomial.legendre.leggauss(order)
@@ -200,8 +199,8 @@ def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: analytic calibration.
 
-    `gaussian_delta` is strictly decreasing in sigma. Bisection finds where it equals delta, to a relative
-    1e-12, and returns the larger end, whose delta is at most the one asked for [2]_.
+    `gaussian_delta` decreases in sigma. Bisection solves it for delta to a relative 1e-12 and returns the
+    larger end, which satisfies delta [2]_.
 
     Parameters
     ----------
@@ -259,8 +258,8 @@ def _check(name, epsilon, delta, sensitivity):
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
-    `gaussian_delta` decreases in epsilon. Bisection finds where it equals delta, to a relative 1e-12, and
-    returns the larger end, which holds.
+    `gaussian_delta` decreases in epsilon. Bisection solves it for delta to a relative 1e-12 and returns
+    the larger end, which satisfies delta.
 
     Parameters
     ----------
@@ -345,14 +344,13 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None = None) -> float:
     """Smallest epsilon at `delta` for a mechanism with these Rényi divergences.
 
-    epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a [4]_ [5]_. Any array
-    of orders gives a valid bound, and a finer one a tighter bound.
+    epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a [4]_ [5]_. Any orders
+    give a valid bound; a finer grid tightens it.
 
     Parameters
     ----------
     renyi : Callable
-        Takes an array of orders, each above 1, and gives their divergences. Orders for which it is infinite
-        or NaN are left out.
+        From an array of orders above 1 to their divergences. Infinite and NaN values are ignored.
     delta : float
         In (0, 1).
     orders : Sequence[float] or None

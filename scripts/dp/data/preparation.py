@@ -1,8 +1,8 @@
 """Preparation steps, each with its privacy status.
 
-A step is a function (Table, **options) -> Table. It is registered with whether its result for one row
-depends on other private rows. Such a step spends privacy that is not accounted for: everything after
-it has no finite epsilon (`dp.accounting.after_preparation`).
+A step is a function (Table, **options) -> Table. If its result for one row depends on other private rows,
+it spends privacy that nothing accounts for: what follows has no finite epsilon
+(`dp.accounting.after_preparation`).
 """
 
 import inspect
@@ -64,9 +64,8 @@ class Table(NamedTuple):
 class Step(NamedTuple):
     """apply: the function. what: what it does, in a phrase.
 
-    private_rows: whether a new row depends on other rows than the one that it is made from. selects:
-    whether the step removes rows. premise: what a guarantee for the rows after it takes as public, "" if
-    nothing.
+    private_rows: whether a new row depends on other rows. selects: whether it removes rows. premise: what
+    a guarantee after it takes as public, "" if nothing.
     """
 
     apply: Callable
@@ -77,10 +76,7 @@ class Step(NamedTuple):
 
     @property
     def row_wise(self) -> bool:
-        """Whether every new row is made from one old row alone.
-
-        If so, any part of the rows may be prepared at any time.
-        """
+        """Whether every new row is made from one old row alone."""
         return not self.private_rows and not self.selects
 
     @property
@@ -93,7 +89,7 @@ STEPS = {}
 
 
 def step(private_rows: bool, selects: bool = False, premise: str = "") -> Callable:
-    """Decorator that registers a step under its function's name. Arguments are the fields of `Step`."""
+    """Decorator that registers a step by its function's name. Arguments: fields of `Step`."""
 
     def decorate(function):
         STEPS[function.__name__] = Step(
@@ -233,9 +229,9 @@ def random_projection(
 ) -> Table:
     """Rows times a Gaussian matrix drawn from the public seed, not from the data.
 
-    Entries are independent normal with variance 1/dimension, so that squared norms are kept on
-    average (Johnson, Lindenstrauss 1984). Single rows may grow by as much as the matrix's largest
-    singular value, so the rows have no bound afterwards: clip or normalise them again.
+    Entries are independent normal with variance 1/dimension, which preserves squared norms on average
+    (Johnson, Lindenstrauss 1984). Single rows may grow, so the rows have no bound afterwards: clip or
+    normalise them again.
     """
     matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)
     X = np.concatenate([_finite(block, lambda X: X @ matrix) for block in blocks(table.X)])
@@ -285,8 +281,8 @@ def max_norm(table: Table) -> Table:
 def pca(table: Table, components: int) -> Table:
     """The training rows' leading principal components: scores of the centred rows.
 
-    The mean of rows within norm R is within R, and a projection lengthens nothing, so the bound of
-    the training rows is 2 R. Each component's sign makes its largest weight positive.
+    The mean of rows within R is within R, and projections lengthen nothing, so the bound is 2 R. Each
+    component's largest weight is positive.
     """
     if not 1 <= components <= min(len(table.columns), len(_train(table))):
         raise ValueError(
@@ -304,9 +300,9 @@ def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
 
 
 def _finite(X, change):
-    """change(X), where a finite row remains finite: what overflows is the largest float, or 0.
+    """change(X), where finite rows stay finite: overflow becomes the largest float, or 0.
 
-    Otherwise one extreme record could have the whole data set refused, which would tell it apart.
+    Otherwise one extreme record could have the whole data set refused.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         changed = change(X)
@@ -338,7 +334,7 @@ def _per_column(name, given, columns):
 
 
 def apply_row_wise(table: Table, steps: list[tuple[str, dict]], overwrite: bool = False) -> Table:
-    """Apply steps that treat every row by itself, in blocks, so that few integers become floats at a time.
+    """Apply row-wise steps in blocks, so that few integers become floats at a time.
 
     overwrite: write into table.X itself if the result has its type and shape.
     """
@@ -367,12 +363,11 @@ def prepare(
     """Apply steps in order.
 
     steps: a list of (name, options). rng_of: (number, name) -> the generator for a step that draws.
-    put_off: rows of integers remain integers. The last steps, if they treat every row by itself, become
-    `Table.later`, and are applied when floats are needed (`apply_row_wise`). overwrite: the caller's
-    table.X may be overwritten, so that steps which keep its type and shape need no second copy.
+    put_off: rows of integers remain integers, and the last row-wise steps become `Table.later`, which is
+    applied when floats are needed. overwrite: table.X may be overwritten, which saves a copy.
 
-    Returns the table and, per step, a dictionary of its name, what it does, whether it looked at
-    private rows, its premise if it has one, and its options. Raises if the rows end up without a bound.
+    Returns the table and, per step, a dictionary of its name, what it does, whether it looked at private
+    rows, its premise and its options. Raises if the rows end up without a bound.
     """
     record = [
         {

@@ -1,13 +1,12 @@
-"""Objective perturbation with a Gaussian tilt, with the tightest known accounting and as published.
+"""Objective perturbation with a Gaussian tilt: the tightest known accounting, and published ones.
 
-Losses are logistic, and log-cosh for targets that are numbers. `dp.privacy.gaussian_tilt` proves what an
-exact minimiser costs. Gaussian output noise pays for the difference between the solver's point and the
-minimiser, by the argument in `dp.mechanisms.objective_perturbation`: given the exact minimiser, the point
-w moves by at most 2 tau/lambda between neighbours of one size. Under add-remove, the larger data set has
-n + 1 records, and the gradient of its sum has norm at most (n + 1) tau. Both data sets have the same
-public number Lambda = n lambda beside the sums, so the point moves by at most 2 tau/lambda +
-tau/(n lambda). With the option `public_n`, the gradients of both sums have norm at most `public_n` tau, and
-the point moves by at most 2 tau/lambda.
+Losses are logistic, and log-cosh for numbers. `dp.privacy.gaussian_tilt` proves what an exact minimiser
+costs. Gaussian output noise covers the solver's error, by the argument in
+`dp.mechanisms.objective_perturbation`: given the exact minimiser, the point w moves by at most 2
+tau/lambda between neighbours of one size. Under add-remove, the gradient of the larger sum has norm at
+most (n + 1) tau, and both sums have the same Lambda = n lambda beside them, so the point moves by at most
+2 tau/lambda + tau/(n lambda). With `public_n`, both gradients have norm at most `public_n` tau, and the
+point moves by at most 2 tau/lambda.
 """
 
 from types import SimpleNamespace
@@ -43,9 +42,8 @@ MOST_NOISE = 50  # times what a free Jacobian needs; a release with more noise w
 class Plan(NamedTuple):
     """The noise of a release.
 
-    scale: standard deviation of the tilt b beside the sum of the losses. output_scale: that of the output
-    noise, whose Gaussian parameter is mu_output. ridge: added to lam. tolerance: the gradient norm to which
-    minimisers are certified.
+    scale: standard deviation of the tilt b beside the summed loss. output_scale: that of the output noise,
+    of Gaussian parameter mu_output. ridge: added to lam. tolerance: gradient norm of the certificate.
     """
 
     scale: float
@@ -57,7 +55,7 @@ class Plan(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A loss as `gaussian_tilt` knows it: its name there, the bound on a slope, and the loss itself."""
+    """A loss as in `gaussian_tilt`: its name there, the bound on a slope, and the loss itself."""
 
     name: str
     slope: float
@@ -78,9 +76,9 @@ LOGISTIC = kind("logistic")
 
 
 def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = False) -> float:
-    """How far apart the errors of two neighbours' certified points can be: see the module's docstring.
+    """Largest distance between the errors of neighbours' certified points: see the module's docstring.
 
-    stated: whether n is a stated number, by which sums are divided on both data sets.
+    stated: whether n is `public_n`.
     """
     return (2 + (adjacency == ADD_REMOVE and not stated) / n) * tolerance / lam
 
@@ -95,7 +93,7 @@ class _GaussianTilt(Tilted):
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Make the plan, which refuses impossible settings. The profile takes longer and refuses none."""
+        """Make the plan, which refuses impossible settings. The slower profile refuses none."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -104,7 +102,7 @@ class _GaussianTilt(Tilted):
     def _checked_plan(self, n, d, p, plan):
         """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        That is for all tilts up to a norm that is exceeded with probability at most e^-60.
+        Tilts longer than a norm of exceedance probability e^-60 are neglected.
         """
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
@@ -112,7 +110,7 @@ class _GaussianTilt(Tilted):
         return plan
 
     def _profile(self, n, p, plan):
-        """The profile of tilt and output noise together: an upper bound in both directions."""
+        """The profile of tilt and output noise together, for both directions."""
         found = self._kind(p)
         m, r = found.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
         parts = m, plan.mu_output, r, plan.adjacency, found.name
@@ -145,18 +143,15 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     """The tilt costs what Gaussian noise costs if n lambda is so large that the Jacobian is free.
 
     If n lambda is at least R^2/(epsilon/2 + mu^2/4) (replace-one; add-remove: R^2/(epsilon + mu^2/2)), the
-    tilt has the Gaussian mechanism's own standard deviation, 2R/mu (R/mu). If n lambda is smaller, the
-    standard deviation is raised to what the profile needs. `dp.privacy.gaussian_tilt` has the proofs.
+    tilt has the Gaussian mechanism's standard deviation, 2R/mu (R/mu); otherwise what the profile needs.
+    `dp.privacy.gaussian_tilt` has the proofs.
 
-    loss: "logistic", or "log_cosh" of residuals, for targets that are numbers: t^2 log cosh(residual/t),
-    where t is the loss' option `tau`. Its slopes are at most t for any target, and have both signs. So the
-    tilt is t times the Gaussian mechanism's noise at delta/2, and the threshold is about twice that of
-    logistic loss.
+    loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau`. Its
+    slopes are within [-t, t]. So the tilt is t times the Gaussian mechanism's noise at delta/2, and the
+    threshold is about twice as large.
 
-    output: share of the Gaussian parameter mu that the output noise takes. A share s raises the tilt's
-    standard deviation by about s^2/2 of itself.
-    radius: used only by the rule for lambda, with which the tilt moves the minimiser by about radius/R at
-    most. A larger radius gives a smaller lambda.
+    output: share s of mu for the output noise, which raises the tilt's standard deviation by about s^2/2.
+    radius: of the rule for lambda, with which the tilt moves the minimiser by at most about radius/R.
     """
 
     numbers = True
@@ -166,7 +161,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers alone, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
+        """lambda from public numbers, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
         p = self.defaults() | options
         n = p.get("public_n") or n
         found = self._kind(SimpleNamespace(**p))
@@ -212,7 +207,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
 
 class _Published(_GaussianTilt):
-    """Lambda is the source's own, or n lam if that is larger. The proven guarantee is found as above."""
+    """Lambda is the source's own, or n lam if larger. The proof is as above."""
 
     needs_lambda = False
     fit = None  # a fit would need a lambda
@@ -229,7 +224,7 @@ class _Published(_GaussianTilt):
         return self._checked_plan(n, d, p, plan)
 
     def _guarantee(self, n, d, p):
-        """The source's (epsilon, delta) is claimed; epsilon of the composed profile at delta is proven."""
+        """Claimed: the source's epsilon. Proven: that of the composed profile at delta."""
         plan = self._plan(n, d, p)
         profile = self._profile(n, p, plan)
         proven = profile.epsilon(p.delta)

@@ -13,9 +13,8 @@ from dp.solvers.lasso_scales import SCALES
 class NonPrivate(Mechanism):
     """The regularised minimiser itself.
 
-    penalty: "l2" (lam/2 ||w||^2), "l1" (lam ||w||_1) or "elastic_net" (both). The last two are for the
-    logistic loss only. penalty_scale: the meaning of lam for the penalty "l1", see
-    `dp.solvers.lasso_scales`.
+    penalty: "l2" (lam/2 ||w||^2) or, for the logistic loss, "l1" (lam ||w||_1) or "elastic_net" (both).
+    penalty_scale: the meaning of lam for "l1", see `dp.solvers.lasso_scales`.
     """
 
     private = False

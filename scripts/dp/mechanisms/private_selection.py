@@ -17,18 +17,17 @@ from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords
 
-# Points of a profile that is not Gaussian, in units of the total epsilon. There are few where only the
-# events' bound needs the profile, and many where delta is read.
+# Points of a profile that is not Gaussian, in units of the total epsilon: dense where delta is read.
 POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
 CLOSE = 2e-3  # share of the total epsilon that the runs may leave unspent
 LARGEST = 100  # total epsilon. So e^epsilon of all that is tried stays far from a float's limits
 
 
 class Plan(NamedTuple):
-    """One run: (epsilon, delta) of the mechanism, mu of its score, and the settings to draw from.
+    """One run: (epsilon, delta) of the mechanism, mu of its score, and settings.
 
-    candidates: per setting, a dictionary of arguments. total: epsilon of the whole choice at the delta that
-    was asked for. adjacency, reason: of the first setting's guarantee.
+    candidates: a dictionary of arguments per setting. total: epsilon of the whole choice at the requested
+    delta. adjacency, reason: of the first setting.
     """
 
     epsilon: float
@@ -44,24 +43,20 @@ class Plan(NamedTuple):
 class PrivateSelection(Mechanism):
     """The best of K runs of the mechanism `of`, each with settings drawn at random from `grid`.
 
-    K follows a public `law` with mean `runs`. It is not released, and the time that a release takes must
-    not be released either. A run ends with a score: its `dp.evaluation.bounded_loss` on the same rows, a
-    sum that one record moves by at most 1 (either adjacency), plus Gaussian noise of standard deviation
-    1/mu. So the score is a release with Gaussian parameter mu, composed with that of the weights. The
-    settings are drawn independently of the data. Setting, weights and noisy score together are what
-    `dp.privacy.selection` calls Q, with the largest of the settings' profiles. By its theorems, the run
-    with the least score may be released. The epsilon of a run is the largest for which the total, by the
-    better of the profile bound and the Rényi bound, is at most the epsilon asked for. Under the Poisson
-    law, K may be 0. Then a fixed default, weights of 0, is released.
+    K follows a public `law` with mean `runs`. K and running times stay secret. A run's score is its
+    `dp.evaluation.bounded_loss` on the same rows, which one record moves by at most 1 (either adjacency),
+    plus Gaussian noise of standard deviation 1/mu. So it is a release with Gaussian parameter mu, composed
+    with that of the weights. Setting, weights and noisy score together are Q of `dp.privacy.selection`,
+    with the largest of the settings' profiles. By its theorems, the run with the least score may be
+    released. A run gets the largest epsilon whose total, by the better of the profile bound and the Rényi
+    bound, is at most the requested one. Under the Poisson law, K may be 0, which releases weights of 0.
 
-    score: "exact" compares runs by the score without noise. This is often believed to cost nothing more,
-    but it does: see `selection.cost_of_exact_score`.
+    score: "exact" has no noise, and costs more: see `selection.cost_of_exact_score`.
 
-    settings: options of `of` that do not vary. grid: name -> values to draw from. If "lambda" is not one of
-    the names, lambda is `lam` or, without that, found by the rule. share: the share of one run's mu^2 that
-    its score takes, if the mechanism were Gaussian. info["setting"]: the number, from 0, of the grid's
-    combination that the release has; -1 for the default. info["scale"]: standard deviation of the noise on
-    scores.
+    settings: fixed options of `of`. grid: name -> values to draw from. Without "lambda" among the names,
+    lambda is `lam` or that of the rule. share: of one run's mu^2, for its score, as if the mechanism were
+    Gaussian. info["setting"]: the release's combination of the grid, from 0; -1 for the default.
+    info["scale"]: standard deviation of the noise on scores.
     """
 
     delta = "needed"
@@ -90,7 +85,7 @@ class PrivateSelection(Mechanism):
         return of._classes(SimpleNamespace(**options, classes=p.classes))
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Check every setting, at the whole epsilon because it takes long to find the epsilon of a run."""
+        """Check every setting, at the whole epsilon, since finding that of a run is slow."""
         p = self.parameters(n, d, **settings)
         for arguments in _candidates(n, d, p, p.epsilon, p.delta):
             MECHANISMS[p.of].check(n, d, **arguments)
@@ -185,7 +180,7 @@ class PrivateSelection(Mechanism):
 
 
 def _combinations(p):
-    """Every combination of the grid, with the settings that do not vary, as dictionaries of options."""
+    """Options of every combination of the grid, with the fixed ones."""
     for values in itertools.product(*p.grid.values()):
         yield p.settings | dict(zip(p.grid, values, strict=True))
 
@@ -212,9 +207,8 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The total grows nearly in proportion to the epsilon of a run. So a few steps that scale this epsilon
-    find it, starting from the value for a Gaussian mechanism. If a step leaves the interval between two
-    known values, the middle of that interval is tried.
+    The total is nearly proportional to the epsilon of a run. So scaling steps find it, from the value for
+    a Gaussian mechanism, with bisection where a step leaves the known interval.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))
@@ -259,7 +253,7 @@ def _at(n, d, p, epsilon, delta):
 
 
 def _with_exact_score(n, d, p, plan):
-    """The same runs with scores without noise, at the cost that `selection` gives for these."""
+    """The same runs with exact scores, at the cost that `selection` gives."""
     _, stated = _stated(n, d, p, plan.epsilon, plan.delta)
     one = max(
         profile.epsilon(p.delta / p.runs) if p.delta < p.runs else 0.0

@@ -1,7 +1,7 @@
 """Composition and sampling, by Google's dp_accounting (privacy loss distributions).
 
 Every epsilon and delta here is an upper bound: dp_accounting discretises losses pessimistically, at
-`GRID`. It is imported inside the functions (1 s), so that jobs without composition do not pay for it.
+`GRID`. Functions import it themselves, because that takes 1 s.
 """
 
 import math
@@ -24,7 +24,7 @@ __all__ = ["gaussian_steps", "of_group", "sampled_steps"]
 
 GRID = 1e-4  # spacing of discretised privacy losses
 LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise, distributions are too long to compose
-# Compositions of sampled steps count up to 1e-15 of probability as an infinite loss, and round as much.
+# Compositions of sampled steps truncate and round probabilities of 1e-15.
 LEAST_DELTA = 1e-13
 GRIDS = 20_000  # most points of a distribution: large losses get a wider spacing
 
@@ -42,8 +42,8 @@ def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
     Returns
     -------
     tuple of float
-        (epsilon, delta). delta is the guarantee's own if its profile is known. Otherwise only its point is:
-        then epsilon is multiplied by size, and delta by (e^(size epsilon) - 1)/(e^epsilon - 1) [1]_.
+        (epsilon, delta). delta is the guarantee's own if its profile is known. Otherwise, epsilon is
+        multiplied by size, and delta by (e^(size epsilon) - 1)/(e^epsilon - 1) [1]_.
 
     References
     ----------
@@ -88,8 +88,8 @@ def gaussian_steps(
     contribution : float
         C, the L2 bound on what one record adds to the sum; replacing it moves the sum by 2C.
     sampling : float
-        In (0, 1]: each record enters a step independently with this probability (Poisson sampling).
-        Shuffled or fixed batches are not Poisson samples: for them, give 1 with one step per pass.
+        In (0, 1], of Poisson sampling: each record enters a step independently with this probability. For
+        shuffled or fixed batches, give 1 with one step per pass.
     adjacency : str
         `dp.accounting.REPLACE_ONE` or `ADD_REMOVE`.
 
@@ -172,8 +172,7 @@ def sampled_multiplier(
 ) -> tuple[float, Losses]:
     """(multiplier, profile): about the least sigma/C with which `sampled_steps` is (epsilon, delta)-DP.
 
-    The search is for the least multiplier to a relative 1e-4, and returns a private one. Its distributions
-    are as coarse as epsilon allows.
+    The least multiplier to a relative 1e-4, rounded up, with distributions as coarse as epsilon allows.
     """
     if delta < LEAST_DELTA:
         raise Refused(
@@ -181,7 +180,7 @@ def sampled_multiplier(
             f"{LEAST_DELTA:g}, not {delta:g}: give a larger delta"
         )
     spacing = max(GRID, min(1e-2, epsilon / 1000))
-    # The noise that is needed without sampling is enough, except for what a coarse distribution adds.
+    # The noise without sampling is enough, up to the distributions' coarseness.
     high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
     found = sampled_steps(high, steps, sampling, adjacency, spacing)
@@ -208,9 +207,8 @@ def laplace_coordinates_delta(
 ) -> list[float]:
     """delta(epsilon) of independent Laplace noise on a vector that moves by `ratio` scales in L2.
 
-    The shift is along the diagonal: each of the d coordinates moves by ratio/sqrt(d) scales. So the loss
-    is a sum of d independent losses of one-dimensional Laplace mechanisms, and at most sqrt(d) ratio.
-    Returns a list of deltas, upper bounds on the profile of this shift.
+    Each of the d coordinates moves by ratio/sqrt(d) scales, so the loss is a sum of d independent Laplace
+    losses, and at most sqrt(d) ratio. Returns upper bounds.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -24,14 +24,13 @@ OBJECTIVE = ("objective_perturbation_cm08", "objective_perturbation")
 def redrawn_functional_loss(epsilon: float) -> float:
     """Privacy loss of the functional mechanism in one dimension when unbounded draws are discarded.
 
-    There is one record with |x| <= 1, and the loss is squared. The coefficients x^2 and -2 y x get Laplace
-    noise of scale s = 4/epsilon each (their exact L1 sensitivity over epsilon). Both are drawn again until
-    the noisy x^2 is positive, which has probability A(x) = 1 - e^(-x^2/s)/2, and the number of draws stays
-    hidden. The released density is the Laplace density over A(x). So (x, y) against (1, -y) has the loss
-    (1 - x^2 + 2 (1 + x))/s + log(A(1)/A(x)), which is reached at small coefficients. The first term, which
-    is the loss without re-drawing, is at most epsilon, at x = 1. There it is flat while the second term
-    falls, so the supremum is larger than epsilon. It is at most 2 epsilon: epsilon for the density, and
-    epsilon for the probability.
+    For one record with |x| <= 1 and squared loss, the coefficients x^2 and -2 y x get Laplace noise of
+    scale s = 4/epsilon each (their exact L1 sensitivity over epsilon). Both are redrawn, unseen, until the
+    noisy x^2 is positive, which has probability A(x) = 1 - e^(-x^2/s)/2. The released density is the
+    Laplace density over A(x). So (x, y) against (1, -y) has the loss (1 - x^2 + 2 (1 + x))/s +
+    log(A(1)/A(x)), at small coefficients. The first term, the loss without redrawing, has its maximum
+    epsilon at x = 1. There it is flat while the second term falls, so the supremum exceeds epsilon. It is
+    at most 2 epsilon.
     """
     import numpy as np
 
@@ -44,11 +43,10 @@ def redrawn_functional_loss(epsilon: float) -> float:
 def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Sequence[float]:
     """delta at epsilon of a Gaussian tilt in one dimension: (a logistic record x = 1 is removed, is added).
 
-    The objective is the sum of the losses plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many other
-    records with short rows add a constant gradient -p and no curvature. Without the record, the density at
-    w is that of b = p - Lambda w times |db/dw| = Lambda. With it, the density is that of
-    b = p - Lambda w + s times Lambda + s(1-s), where s = 1/(1 + e^w).
-    Returns the suprema over p, computed by sums on grids.
+    The objective is the summed loss plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many other short rows
+    add a constant gradient -p and no curvature. Without the record, the density at w is that of b = p -
+    Lambda w times |db/dw| = Lambda. With it, it is that of b = p - Lambda w + s times Lambda + s(1-s), s =
+    1/(1 + e^w). Returns suprema over p, by sums on grids.
     """
     import numpy as np
 
@@ -81,11 +79,10 @@ def rows(
 ) -> list[tuple]:
     """(mechanism, setting, claimed epsilon, exact epsilon, delta, what the exact one is) tuples.
 
-    objective_perturbation: pairs of epsilon and n lambda. The losses are the exact minimiser's, without
-    the noise for a solver's error. gaussian_tilt: pairs of epsilon and a multiple of the least n lambda
-    at which the Jacobian is free. classical_gaussian: claimed epsilons of sigma = sqrt(2 ln(1.25/delta))
-    sensitivity/epsilon. redrawn_functional: epsilons of `redrawn_functional_loss`. laplace_coordinates:
-    epsilons of Laplace noise calibrated to an L2 bound in `laplace_dimension` coordinates.
+    objective_perturbation: pairs of epsilon and n lambda, for exact minimisers. gaussian_tilt: pairs of
+    epsilon and a multiple of the least n lambda with a free Jacobian. classical_gaussian: claimed
+    epsilons. redrawn_functional: epsilons of `redrawn_functional_loss`. laplace_coordinates: epsilons of
+    Laplace noise calibrated to an L2 bound in `laplace_dimension` coordinates.
     """
     found = []
     for epsilon, n_lambda in objective_perturbation:

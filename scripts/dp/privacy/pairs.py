@@ -1,8 +1,7 @@
 """Neighbouring data sets on which mechanisms are near their worst, each with the reason.
 
-A pair is a function that returns a `Pair`, registered under its name. Its two data sets differ in one
-record. They have the same size, except where n itself is attacked. Its statistic is the test that
-distinguishes their releases best.
+A pair is a function that returns a `Pair`, registered by its name. Its data sets differ in one record, and
+in size only where n itself is attacked. Its statistic tells their releases apart best.
 """
 
 import math
@@ -36,8 +35,8 @@ class Pair(NamedTuple):
     reason : str
         Why a mechanism is near its worst here.
     statistic : Callable or None
-        (pair, mechanism, **arguments) -> a function from weights (m, p) to {name: scores (m,)}. A score is
-        larger if the first side is likelier. None: the attack learns directions from pilot releases.
+        (pair, mechanism, **arguments) -> a function from weights (m, p) to {name: scores (m,)}, larger
+        where the first side is likelier. None: learned from pilot releases.
     exact : Callable or None
         (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair, from densities.
     """
@@ -55,15 +54,15 @@ class Pair(NamedTuple):
 
     @property
     def resized(self) -> bool:
-        """Whether one side has a record more than the other, in place of another record."""
+        """Whether one side has a record more than the other."""
         lazy = isinstance(self.sides, LazySides)
         return not lazy and len(self.sides[0][0]) != len(self.sides[1][0])
 
 
 class LazySides:
-    """Sides that are made when they are first used. Their size (n, d) is known before.
+    """Sides that are made at first use, and whose size (n, d) is known before.
 
-    Every run checks the audit's configuration, which should not need tens of megabytes. make: () -> sides.
+    So checks of the configuration need little memory. make: () -> sides.
     """
 
     def __init__(self, size: tuple[int, int], make: Callable) -> None:
@@ -133,8 +132,8 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    They are the projection on the difference of the two sides' medians; its distance from their middle,
-    which shows a difference of spread; and differences of the L1 and L2 distances to the two medians.
+    The projection on the difference of the medians; its distance from their middle, for differences of
+    spread; and differences of L1 and L2 distances to the medians.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -182,7 +181,7 @@ def minimisers(pair: Pair, mechanism: object, **arguments) -> list[np.ndarray]:
 def distances(order: int) -> Callable:
     """Log density ratio, up to a factor, of noise with density exp(-||z||_order / scale).
 
-    It uses only the d weights, and not an intercept that is released too.
+    It uses only the d weights, without an intercept.
     """
 
     def factory(pair, mechanism, **arguments):
@@ -211,8 +210,8 @@ def order_of_law(mechanism: object) -> int:
 def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
     """Exact loss of a minimiser plus noise with density exp(-||z|| / scale).
 
-    It is the minimisers' distance over the scale, in the norm of the mechanism's `law`. For Gaussian noise,
-    it is epsilon at the given delta of a Gaussian release with mu = distance / scale.
+    The minimisers' distance over the scale, in the norm of the mechanism's `law`. For Gaussian noise:
+    epsilon at delta, with mu = distance / scale.
     """
     normal = getattr(mechanism, "law", None) is gaussian and arguments.get("delta", 0.0) > 0
     order, d = 2 if normal else order_of_law(mechanism), pair.size[1]
@@ -225,7 +224,7 @@ def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
 
 
 def released_column(column: int) -> Callable:
-    """One released number, with the sign with which it is larger for the first side's fit without noise."""
+    """One released number, signed to be larger for the first side's noiseless fit."""
 
     def factory(pair, mechanism, **arguments):
         first, second = minimisers(pair, mechanism, **arguments)
@@ -274,9 +273,9 @@ def tilt_plan(pair: Pair, mechanism: object, delta: float = 0.0, **arguments) ->
 def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
     """Objective perturbation: log densities at w (m, d) of both sides' exact minimisers, up to a constant.
 
-    Except for its output noise, the release has nearly these densities. The tilt that makes w the
-    minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), with z as in `dp.losses` (without y_i for a
-    residual loss). The density of b is in `TILTS`, and |det db/dw| = det(n lam I + sum_i l'' x_i x_i').
+    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), with z as in
+    `dp.losses` (without y_i for a residual loss). The density of b is in `TILTS`, and |det db/dw| = det(n
+    lam I + sum_i l'' x_i x_i').
     """
     n, d = pair.size
     plan = tilt_plan(pair, mechanism, **arguments)
@@ -307,9 +306,8 @@ def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
 def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
     """The privacy loss of objective perturbation in one dimension, on a fine grid of minimisers.
 
-    It is the largest log density ratio, plus the share of epsilon that the output noise takes and may add.
-    For Gaussian tilts, it is epsilon at the given delta of exact minimisers, from integrals in both
-    directions.
+    The largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts: epsilon at
+    delta of exact minimisers, from integrals in both directions.
     """
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
@@ -424,7 +422,7 @@ answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows at 1. Each is a part of its own, whose model is its target: -1, 1, or one of a few between."""
+    """Rows at 1, each a part of its own, whose model is its target."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
@@ -456,10 +454,7 @@ def tukey_shell() -> Pair:
 
 
 def repeats(pair: Pair, mechanism: object, epsilon: float, **arguments) -> Callable:
-    """Whether a release equals one of 20,000 that the first side has made before.
-
-    Releases repeat often only if few different ones are possible.
-    """
+    """Whether a release equals one of 20,000 that the first side has made before."""
     X, y = pair.sides[0]
     made = mechanism.release(X, y, epsilon=epsilon, restarts=20_000, rng=generator(0), **arguments)
     known = np.sort(made.weights.sum(axis=1))

@@ -1,7 +1,6 @@
 """Noisy quadratic objectives w'Aw/2 - b.w: symmetric noise, and minimisers of the noisy objective.
 
-Everything that is done to a noisy quadratic is post-processing. It costs no privacy as long as it
-uses only the noisy coefficients and public numbers.
+What uses only the noisy coefficients and public numbers is post-processing.
 """
 
 import itertools
@@ -26,10 +25,7 @@ def coefficients(d: int) -> int:
 
 
 def _positions(d):
-    """Where `unpack` and `isotropic` find the entries of a symmetric matrix (d, d).
-
-    It is the upper triangle, row by row, after d others.
-    """
+    """Positions (d, d) of a symmetric matrix' entries: the upper triangle, row by row, after d others."""
     rows, columns = np.triu_indices(d)
     positions = np.zeros((d, d), dtype=int)
     positions[rows, columns] = positions[columns, rows] = np.arange(d, coefficients(d))

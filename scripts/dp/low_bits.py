@@ -1,9 +1,8 @@
-"""An attack on the low-order bits of weights plus noise, which no noise scale prevents.
+"""An attack on the low-order bits of weights plus noise, at any noise scale.
 
-A program that adds noise in floating point releases o = fl(w + fl(s z)), where z is one of the floats
-that its generator can draw. For another centre w', often no such z gives o (Mironov, CCS 2012). An
-attacker who knows both neighbours computes both centres and asks this of every coordinate. The generator
-is numpy's.
+A program that adds noise in floating point releases o = fl(w + fl(s z)), where its generator can draw z.
+For another centre w', often no such z gives o (Mironov, CCS 2012). An attacker who knows both neighbours
+tests every coordinate with both centres. The generator is numpy's.
 
 - Normal draws are k W[i] with k < 2^52 and one of 256 constants W[i] (the ziggurat method), except beyond
   3.65.
@@ -26,16 +25,16 @@ __all__ = ["Found", "allowed", "attack"]
 
 FAR = 3.65  # normal draws beyond it have another form, and any value counts as possible
 BITS = 2.0**52
-NEAR = np.arange(-2, 3)  # whole numbers tried around an inverse, which rounding may move
-LOG = 4e-16  # relative accuracy that a logarithm is trusted to have, and of the steps around it
-SAMPLES = 12_000  # draws from which the constants are found: at least 20 for each
+NEAR = np.arange(-2, 3)  # offsets around an inverse, because of rounding
+LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
+SAMPLES = 12_000  # draws for the constants: at least 20 for each
 ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # of the neighbours that `attack` uses
 BLOCK = 1 << 21  # numbers tried at a time
 
 
 @cache
 def ziggurat() -> np.ndarray:
-    """The 256 constants W, from draws beside the raw bits that they are made of."""
+    """The 256 constants W, from draws and their raw bits."""
     seen = {}
     for seed in range(SAMPLES):
         raw = int(np.random.PCG64(seed).random_raw())
@@ -146,7 +145,7 @@ def guesses(
     scale: float,
     possible: Callable = normal_possible,
 ) -> np.ndarray:
-    """0 or 1 for each release (m, d): the data set with fewer impossible coordinates, else the nearer."""
+    """The data set, 0 or 1, of each release (m, d): with fewer impossible coordinates, else the nearer."""
     size = max(1, BLOCK // (256 * len(NEAR) * released.shape[1]))
     parts = [released[start : start + size] for start in range(0, len(released), size)]
     able = [
@@ -192,7 +191,7 @@ def attack(
     Raises
     ------
     dp.errors.Refused
-        If nothing finite is proven: then there is nothing that low-order bits alone could break.
+        If nothing finite is proven that low-order bits could break.
 
     Examples
     --------

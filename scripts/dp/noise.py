@@ -1,7 +1,7 @@
 """Noise with the densities that the mechanisms' proofs need.
 
-Every function scales *unit* draws, so the same generator state gives proportional noise at every
-scale. Points of a curve along epsilon therefore differ because epsilon differs, not by chance.
+Every function scales *unit* draws, so the same generator state gives proportional noise at every scale,
+and curves along epsilon share their chance.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Decorator of a law: a generator that follows noise (`dp.replay.Recorder`) makes the draw itself."""
+    """Decorator of a law, for generators that make the draw themselves (`dp.replay.Recorder`)."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):

@@ -1,25 +1,23 @@
 """Deterministic replay: how far one record moves what gets noise, in units of that noise.
 
-A mechanism runs on a data set, and every draw of noise is kept. Then it runs on a neighbour with the same
-draws, and whenever a noisy value is used, it gets the one of the first run. So both runs are at the same
-point of the same transcript. What an adaptive mechanism computes next differs only by what the record
-itself does, and two things can be seen that no number of releases shows as sharply:
+A mechanism runs on a data set, and its noise is recorded. Then it runs on a neighbour with the same draws,
+where every use of a noisy value gets that of the first run. So both runs have the same transcript, and
+differ only by the record's own effect. Two things then show, more sharply than in any number of releases:
 
 - The distance of the two values before noise, over the noise's scale. Gaussian releases with distances
-  mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for noise by
-  the norm). If it is more than what is stated, the statement's sensitivity is wrong.
-- Whatever reaches the release without noise. Both runs have the same noisy values, so all that follows
-  from these, and from public numbers, is equal bit for bit. If the releases differ, or the noise's scales,
-  or the number of draws, then something else of the rows is in them.
+  mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for noise by the
+  norm). If it exceeds the statement, its sensitivity is wrong.
+- Whatever reaches the release without noise. What follows from the same noisy values and public numbers is
+equal bit for bit. If releases, scales of noise, or numbers of draws differ, they contain something else of
+the rows.
 
-It takes milliseconds, and no probability is involved. (Cebere, Erb, Desfontaines, Bellet, Fitzsimons,
-"Privacy in Theory, Bugs in Practice", PETS 2026, arXiv 2602.17454, replay programs in this way.)
+It takes milliseconds and is deterministic (Cebere, Erb, Desfontaines, Bellet, Fitzsimons, "Privacy in
+Theory, Bugs in Practice", PETS 2026, arXiv 2602.17454).
 
-What it cannot judge: noise that is not added to a value (a tilted objective, a sketch), and random choices
-(a subsample, a selection, a rejection), whose privacy is not a distance over a scale. Such a draw gives the
-finding "not additive", which never counts as a statement that holds. The order of the rows (a permutation)
-is kept as it is: what holds for each order holds for the mixture. Nor does it see a pair that is not
-tried, or the bits of floating-point sums.
+It cannot judge noise that is not added to a value (a tilted objective, a sketch), nor random choices (a
+subsample, a selection, a rejection). These give the finding "not additive", which is not "holds".
+Permutations of the rows are replayed: what holds for each order holds for the mixture. It sees only the
+pairs that are tried, and not the bits of floating-point sums.
 """
 
 import copy
@@ -59,9 +57,9 @@ Size = int | tuple | None
 
 
 class Step(NamedTuple):
-    """A noisy value that was used: what it was before noise, and the noise. All arrays have its shape.
+    """A noisy value that was used. All arrays have its shape.
 
-    law: of the noise. draws: numbers of the unit draws. value, scale: it is value + scale * draw. bare:
+    law: of the noise. draws: indices of the unit draws. value, scale: it is value + scale * draw. bare:
     whether the noise was added to nothing. result: the noisy value.
     """
 
@@ -98,7 +96,7 @@ class Replay(NamedTuple):
 
 
 class Tape:
-    """What one run drew and used. `first` is the tape of the run that is replayed, if there is one."""
+    """What one run drew and used. first: the tape of the first run, if this is the second."""
 
     def __init__(self, first: "Tape | None" = None) -> None:
         self.first = first
@@ -141,8 +139,8 @@ class _Parted(Exception):
 class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
     """value + scale * draw, elementwise, until somebody needs its number.
 
-    Sums with numbers, products with numbers, parts and other shapes of it are of the same kind. Any other
-    use makes it an ordinary array, once. All its arrays have the same shape.
+    It stays one under sums and products with numbers, indexing and reshaping. Any other use makes it an
+    ordinary array, once. All its arrays have the same shape.
     """
 
     __array_priority__ = 1000.0
@@ -333,7 +331,7 @@ class Recorder(np.random.Generator):
         unit = np.asarray(unit, dtype=float)
         found = _Noisy(self.tape, law, self.tape.drew(law, unit.shape), unit, np.ones(unit.shape))
         found = found._times(np.asarray(scale, dtype=float))
-        # A number 0 that the program itself states is no value; one that is computed may be from the rows.
+        # A literal 0 is no value; a computed one may be from the rows.
         if type(centre) in (int, float) and centre == 0:
             return found
         return found._plus(np.asarray(centre, dtype=float))
@@ -396,8 +394,7 @@ def replay(
     first, second : tuple
         The data sets (X, y).
     epsilon, delta : float
-        What is stated of the function. An infinite epsilon is exceeded by nothing, but what is without
-        noise is found.
+        What is stated of the function. With an infinite epsilon, only values without noise are found.
     seed : int
         Of the draws.
 
@@ -465,9 +462,9 @@ def judge(
 class Distances:
     """Distances of two runs' values before noise, in units of the noise.
 
-    mu: of all Gaussian noise together. pure: the epsilon of all Laplace noise together. problem: a sentence
-    if a value has no noise, noise has a scale that depends on the rows, or one draw is on two values that
-    move differently, whose difference then has no noise.
+    mu: of all Gaussian noise. pure: the epsilon of all Laplace noise. problem: a sentence if a value has
+    no noise, a scale depends on the rows, or two values with one draw move differently, so that their
+    difference has no noise.
     """
 
     def __init__(self, first: Tape, second: Tape) -> None:
@@ -495,7 +492,7 @@ class Distances:
         if not np.isfinite(moved).all():
             self.problem = "a value before noise is not a finite number"
             return
-        # what a sum's rounding leaves is no distance
+        # rounding of a sum is no distance
         size = np.maximum(np.abs(one.value), np.abs(two.value))
         moved = np.where(np.abs(moved) <= 1e-12 * size.max(initial=0.0), 0.0, moved)
         if (moved[scale == 0] != 0).any():
@@ -514,7 +511,7 @@ class Distances:
         shifts[numbers] = largest
 
     def epsilon(self, delta: float) -> float:
-        """Epsilon of the composition at delta: exact for Gaussian or Laplace noise alone, else a sum."""
+        """Epsilon of the composition at delta: exact for one kind of noise, else a sum."""
         if not self.mu:
             return self.pure
         return self.pure + (gaussian_epsilon(1 / self.mu, delta) if delta > 0 else math.inf)

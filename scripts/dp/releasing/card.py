@@ -19,7 +19,7 @@ __all__ = ["card", "table_csv"]
 
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
 GROUPS = (2, 3, 4, 5, 10)  # rows of one person
-# By how much more often than a guess the best attack on a row is right, at most: what that is in words.
+# Largest gain of the best attack over a guess, and what that is in words.
 LEARNT = (
     (0.1, ("nearly the same", "learns little")),
     (0.25, ("other, but similar,", "may learn something")),

@@ -1,4 +1,4 @@
-"""model.json: one model with its guarantee, as plain data. It is made and read here alone.
+"""model.json: one model with its guarantee, as plain data, made and read here alone.
 
 Keys:
 
@@ -192,7 +192,7 @@ def _check(model):
 def content(
     request: Request, made: models.Release | holdout.Release, spent: dict, made_by: dict
 ) -> bytes:
-    """model.json. Everything is a function of the release, of public numbers and of the book's sums."""
+    """model.json. A function of the release, public numbers and the book's sums."""
     measured = isinstance(made, holdout.Release)
     found, paid = (made.model, made.package) if measured else (made, made.plan)
     plan, schema = found.plan, rows.from_facts(request.schema)
@@ -253,8 +253,8 @@ def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
     """(T (d, d), shift (d,)): coefficients of the columns in their own units are T weights + shift.
 
     A number x became a (2 x - low - high)/(high - low) with a = K 2^-20, a level and the constant a. So
-    a score is linear in the columns, for rows that were not clipped or shortened. If the target is a number
-    with bounds [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
+    scores are linear in the columns, for rows that were not clipped or shortened. For a target with bounds
+    [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
     """
     a, d = schema.each / rows.ONE, schema.d
     T, shift, j = a * np.eye(d), np.zeros(d), 0

@@ -1,16 +1,14 @@
-"""What a release will tell, before any row is opened: the release itself, made on simulated rows.
+"""What a release will tell, from releases of simulated rows.
 
-Rows are drawn for a schema from what is public or guessed about its columns, the release is made as it
-would be, and its accuracy and the widths of its intervals are measured. Nothing depends on real rows. So
-it costs nothing, may be repeated, and holds as far as what is expected of the columns does. It takes as
-long as some releases: seconds, or many minutes for a million rows.
+Rows are drawn for a schema from what is public or guessed about its columns, and accuracy and widths of
+intervals are measured. Nothing depends on real rows, so it costs no privacy, and is as good as the
+expectations. It takes seconds, or many minutes for a million rows.
 
-A number is drawn from a beta distribution on its bounds, with the expected mean and standard deviation,
-and a level with its expected share. Columns are independent, except for the expected correlations of
-numbers (of their normal scores: a Gaussian copula). Where columns are correlated, intervals are several
-times as wide as they would be otherwise. Without expected effects, a standard
-deviation of each column of a row moves the score equally, up and down in turn. Widths depend on effects,
-too: noise on the Hessian counts as much as the ridge pulls.
+A number is drawn from a beta distribution on its bounds with the expected mean and standard deviation, and
+a level with its expected share. Columns are independent, except for expected correlations of numbers (a
+Gaussian copula), which widen intervals several times. Without expected effects, a standard deviation of
+each column moves the score equally, up and down in turn. Widths depend on effects, too, through the ridge
+and the Hessian's noise.
 """
 
 import math
@@ -30,16 +28,16 @@ from dp.solvers.newton import minimise
 
 __all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "share", "width"]
 
-SPREAD = 6  # bounds are so many standard deviations apart, if nothing else is expected
-GRID = (np.arange(4096) + 0.5) / 4096  # probabilities between which quantiles are straight lines
+SPREAD = 6  # standard deviations between bounds, unless stated
+GRID = (np.arange(4096) + 0.5) / 4096  # probabilities between which quantiles are interpolated
 REFERENCE = 20_000  # simulated rows from which moments of a study are computed
-TESTED = 5_000  # of these, on which accuracy is measured
+TESTED = 5_000  # of these, for accuracy
 SCORED = 20  # releases whose accuracy is measured, at most
-WORK = 8_000_000  # numbers of simulated rows that are read per epsilon, about
+WORK = 8_000_000  # about the numbers of simulated rows read per epsilon
 DRAWS = (9, 400)  # least and most releases per epsilon
-TRIES = 5  # an epsilon that is only tried gets so many times fewer releases
+TRIES = 5  # how many times fewer releases an epsilon gets in the search
 LEAST, MOST = 0.02, 20.0  # epsilons that are tried
-NEAR = 0.03  # relative precision of an epsilon that is found with few releases
+NEAR = 0.03  # relative precision of the search for an epsilon
 
 
 class Expected(NamedTuple):
@@ -48,11 +46,11 @@ class Expected(NamedTuple):
     Attributes
     ----------
     columns : dict
-        Column -> {"mean": .., "deviation": ..}, or {level: share}. Those that are left out are in the
-        middle of their bounds, a sixth of them wide, or have levels of equal shares.
+        Column -> {"mean": .., "deviation": ..}, or {level: share}. By default, the middle of the bounds
+        and a sixth of their distance, or equal shares.
     effects : dict
-        Coefficients in own units, by the names of `Schema.names`; those that are left out are 0. Without
-        any, `strength` and `explained` say how large all are.
+        Coefficients in own units, by the names of `Schema.names`, 0 if left out. Without any, `strength`
+        and `explained` scale all.
     positives : float
         Share of the second class.
     strength : float
@@ -226,7 +224,7 @@ class Study:
         return np.where(rng.random(len(scores)) < 1 / (1 + np.exp(-scores)), 1, -1).astype(np.int32)
 
     def said(self) -> str:
-        """What was taken for the columns of which nothing was stated, in a sentence."""
+        """The assumptions on columns without expectations, in a sentence."""
         left = [
             column.name
             for k, column in enumerate(self.schema.columns)
@@ -274,17 +272,16 @@ class Outlook(NamedTuple):
     epsilon : float
         Of the release.
     widths : dict
-        Column -> geometric mean of the widths of its 95 % interval in own units, infinite where most
-        releases give none. Empty if the method gives no interval.
+        Column -> geometric mean width of its 95 % interval in own units, infinite if most releases give
+        none. Empty without intervals.
     ranges : dict
-        Column -> the widths that a tenth of the releases are below, and above.
+        Column -> the first and last decile of the widths.
     accuracy, without : dict
         Metric -> mean with and without privacy.
     kept : float
-        The share of the gain without privacy that is left, of AUC over 1/2 or of r2 over 0.
+        The share that privacy leaves of the gain, of AUC over 1/2 or of r2 over 0.
     held : float or None
-        Half the width of the 95 % interval of the held out rows' error rate; None without a holdout of
-        classes.
+        Half the width of the 95 % interval of the held out error rate; None without a holdout of classes.
     profile : dp.privacy.profiles.Profile
         Of the release.
 
@@ -393,7 +390,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
 
 
 def _typical(widths):
-    """(geometric mean of the finite ones, ends of the middle 8 of 10) per column of widths (draws, d)."""
+    """(geometric mean of finite widths, first and last decile) per column of widths (draws, d)."""
     given = np.isfinite(widths)
     logs = np.where(given, np.log(np.where(given, widths, 1.0)), 0.0)
     mean = np.exp(logs.sum(axis=0) / np.maximum(given.sum(axis=0), 1))
@@ -421,7 +418,7 @@ def _accuracy(study, weights):
 
 
 def _held(package, accuracy):
-    """Half the width of the interval of the held out rows' error, as `holdout.measured` says it."""
+    """Half the width of the interval of the held out error."""
     if package.model.problem.loss.residual:
         return None
     sums = (package.held * (2 * accuracy["error"] - 1), 0, 2 * package.held)
@@ -435,7 +432,7 @@ def needed(
 ) -> Outlook:
     """What to expect at about the least epsilon that is enough.
 
-    All epsilons have the same simulated rows and keys, so what is found hardly depends on chance.
+    All epsilons share simulated rows and keys.
 
     Parameters
     ----------
@@ -446,7 +443,7 @@ def needed(
     enough : Callable
         `Outlook` -> bool, such as `width` or `share` give.
     draws : int or None
-        The number of releases at the epsilon that is found; a fifth of them at those that are tried.
+        The number of releases at the result; a fifth of them in the search.
 
     Returns
     -------

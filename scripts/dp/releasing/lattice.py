@@ -20,13 +20,13 @@ post-processing of a mu-GDP release in TV, where gamma is lemma 1's bound and
 Proof. C = rnd_g(value) is within rho + g sqrt(m)/2 of f, so C of neighbours differ by at most D + 2 rho +
 g sqrt(m). C is on the lattice, so rnd_g(C + N) = C + rnd_g(N), N ~ N(0, s^2 I), and lemma 1 replaces
 rnd_g(N), one coordinate after the other. If the error is random (threads), this holds for every pair of
-executions, and a hockey-stick divergence is jointly convex. The error may depend on anything except on
-this release's own noise. So C is computed before the noise is drawn.
+executions, and a hockey-stick divergence is jointly convex. The error may depend on anything except this
+release's own noise, which is therefore drawn after C.
 
-The same numbers serve counts: on the integers with s near 6, a Gaussian's delta would be exceeded by
-lemma 1's own 0.0605/36. Therefore every lattice here is fine: s/g is at least 2^BITS.
+Counts need this, too: on the integers with s near 6, lemma 1 would add 0.0605/36 to delta. So every
+lattice here is fine: s/g is at least 2^BITS.
 
-All numbers are fractions, and every rounding is towards more noise.
+Numbers are fractions, rounded towards more noise.
 """
 
 import math

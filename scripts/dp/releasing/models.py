@@ -1,9 +1,8 @@
-"""Plans and releases of whole models: what a real machine may publish.
+"""Plans and releases of whole models.
 
-A plan follows from public numbers alone, and refuses what cannot be proven before any row is seen. A
-release is made of a plan, of rows in integers (`dp.releasing.rows`) and of a key (`dp.releasing.draws`).
-All parts of one release are calibrated together: they count as one Gaussian release beside the tilt,
-whose mu^2 is the sum of theirs, as in `dp.mechanisms.noise_aware`.
+A plan follows from public numbers alone, and refuses what cannot be proven. A release takes a plan, rows
+of integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts but the tilt count as one
+Gaussian release, whose mu^2 is the sum of theirs, as in `dp.mechanisms.noise_aware`.
 """
 
 import math
@@ -34,8 +33,8 @@ __all__ = [
     "release",
 ]
 
-# `composed_delta` is computed in floats, to about 1e-9 of itself: `tests/unit/test_releasing_margin.py`
-# compares it with 30 digits. A thousand times as much is set aside.
+# `composed_delta` is accurate to about 1e-9 of itself (`tests/unit/test_releasing_margin.py` compares it
+# with 30 digits). A thousand times as much is set aside.
 SLACK = Fraction(1, 10**6)
 # How much more noise than calibrated is added, so that rounding up stays monotone.
 BESIDE = Fraction(1 + 1e-9)
@@ -211,8 +210,7 @@ def noise_aware_logistic(
     epsilon, delta : float
         What the release spends: at most 50, and in (0, 1).
     robust : bool
-        Whether second moments of the scores are released, too. Then intervals do not need a model that is
-        right.
+        Whether second moments of the scores are released, too, for intervals that hold in a wrong model.
     **options
         Of `objective_perturbation`: shares of the noise, and the radius.
 
@@ -372,8 +370,8 @@ class Release(NamedTuple):
 def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     """Integers by a plan, for rows of integers, with all randomness from a key.
 
-    Rows that are too long are shortened, and labels clipped (`dp.releasing.rows.bounded`), so that the
-    guarantee holds whatever is given. Nothing is written into a book: `dp.releasing.making.make` does that.
+    Long rows are shortened, and labels clipped (`dp.releasing.rows.bounded`), so the guarantee holds for
+    any input. `dp.releasing.making.make` also keeps the book.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """What a release would make of a file, line by line: for the owner of the rows alone.
 
-All of it is private: counts, examples of cells, and whether there is anything to say. It has no noise, and
-nothing pays for it. Who changes bounds or categories after having seen it chooses them by the rows.
+All of it is private and without noise: counts, examples of cells, and whether there is anything to say.
+Bounds or categories that are changed after it are chosen by the rows.
 """
 
 from collections import Counter
@@ -18,8 +18,8 @@ EXAMPLES = 3  # cells of a column that are shown
 class Looked(NamedTuple):
     """What was found in a column.
 
-    unread: cells that make their line count nothing, with how often each occurs; missing: cells that are
-    missing, and replaced: whether a value takes their place; below, above: numbers that are clipped.
+    unread: counts of cells that void their line; missing: missing cells, and replaced: whether a value
+    takes their place; below, above: clipped numbers.
     """
 
     name: str
@@ -34,8 +34,8 @@ class Preview(NamedTuple):
     """What was found in a file.
 
     lines: in the file. stated: their public number. uneven: lines with another number of cells. nothing:
-    lines that count nothing. shortened: rows that are longer than the public radius. labels: of the other
-    lines, label -> count; empty for numbers.
+    void lines. shortened: rows beyond the public radius. labels: label -> count of other lines; empty for
+    numbers.
     """
 
     lines: int

@@ -11,8 +11,8 @@ def of_release(plan: models.Plan, first: tuple, second: tuple, key: bytes = byte
     """What a replay finds of a release on lattices, a plan.
 
     first, second: (V, y) as for `dp.releasing.models.release`. Both releases have the same key, so their
-    noise is the same, and their integers differ by what is released before noise, exactly. Statistics at
-    the released weights are compared at those of the first release. A tilt is not additive.
+    integers differ exactly by the values before noise. Statistics are compared at the weights of the first
+    release. A tilt is not additive.
     """
     integers = [models.release(plan, *side, key).parts["weights"] for side in (first, second)]
     weights = models.Release(plan, {"weights": integers[0]}).floats("weights")

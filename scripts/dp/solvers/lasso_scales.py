@@ -51,8 +51,8 @@ def minimise_lasso(
 def _with_intercept(X, y, l1, tolerance):
     """argmin of mean logistic loss + l1 ||w||_1 with a free intercept, the last of weights (1, d + 1).
 
-    It takes Newton's method on the weights that a proximal step leaves different from zero. If that fails,
-    it takes proximal steps and tries again.
+    Newton's method on the weights that a proximal step leaves different from zero, with proximal steps
+    between its attempts.
     """
     rows = np.column_stack([X, np.ones(len(X))])
     n, d = rows.shape

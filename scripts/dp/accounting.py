@@ -216,11 +216,6 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     float
         In the units of the sensitivity.
 
-    Raises
-    ------
-    dp.errors.Refused
-        For values out of these ranges.
-
     References
     ----------
     .. [2] Balle, Wang, ICML 2018, algorithm 1.
@@ -274,11 +269,6 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
     -------
     float
         0 if delta is at least the total variation distance.
-
-    Raises
-    ------
-    dp.errors.Refused
-        If delta is not in (0, 1), or for what `gaussian_delta` refuses.
 
     Examples
     --------

@@ -271,9 +271,7 @@ def attack(
     Raises
     ------
     ValueError
-        For a name that does not exist, or a number out of its range.
-    dp.errors.Refused
-        For what the mechanism refuses.
+        For a name that does not exist, a number out of its range, or what the mechanism refuses.
 
     Examples
     --------

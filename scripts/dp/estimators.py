@@ -474,16 +474,11 @@ class PrivateRegressor(RegressorMixin, _Private):
         Parameters
         ----------
         X : pandas.DataFrame or array, (n, columns)
-            In the columns' own units; of a frame, columns in any order.
+            As for `PrivateClassifier.decision_function`.
 
         Returns
         -------
         numpy.ndarray, (n,)
-
-        Raises
-        ------
-        ValueError
-            If a column is missing, or a cell is no number or in no category.
         """
         return self._scores(X)
 

@@ -50,11 +50,6 @@ def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator
     -------
     numpy.ndarray, (size, dimension)
 
-    Raises
-    ------
-    dp.errors.Refused
-        If `dimension` is no positive whole number, or `scale` is negative or not finite.
-
     References
     ----------
     .. [1] Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, section 3.1.
@@ -91,23 +86,12 @@ def laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -
 
     Parameters
     ----------
-    dimension : int
-        d, the number of released coordinates.
-    scale : float
-        In units of z, at least 0.
-    size : int
-        The number of independent vectors.
-    rng : numpy.random.Generator
-        Where the unit draws are from.
+    dimension, scale, size, rng
+        As for `l2_laplace`.
 
     Returns
     -------
     numpy.ndarray, (size, dimension)
-
-    Raises
-    ------
-    dp.errors.Refused
-        If `dimension` is no positive whole number, or `scale` is negative or not finite.
 
     References
     ----------
@@ -134,19 +118,12 @@ def gaussian(dimension: int, sigma: float, size: int, rng: np.random.Generator) 
     sigma : float
         The standard deviation of each, at least 0. `dp.accounting.gaussian_sigma` gives it for
         (epsilon, delta) and an L2 sensitivity.
-    size : int
-        The number of independent vectors.
-    rng : numpy.random.Generator
-        Where the unit draws are from.
+    size, rng
+        As for `l2_laplace`.
 
     Returns
     -------
     numpy.ndarray, (size, dimension)
-
-    Raises
-    ------
-    dp.errors.Refused
-        If `dimension` is no positive whole number, or `sigma` is negative or not finite.
 
     Examples
     --------

@@ -599,11 +599,6 @@ def of_mechanism(
     dp.accounting.Guarantee
         The one that it was compared with.
 
-    Raises
-    ------
-    dp.errors.Refused
-        If the pair is for other mechanisms.
-
     Examples
     --------
     >>> found, stated = of_mechanism("output_perturbation", "turned_row", 1.0)

@@ -292,11 +292,6 @@ class Mechanism:
             Public size, and number of released coordinates.
         **settings
             Those of `guarantee`.
-
-        Raises
-        ------
-        dp.errors.Refused
-            With the reason, in a sentence.
         """
         self.guarantee(n, d, **settings)
 
@@ -314,11 +309,6 @@ class Mechanism:
         -------
         dp.accounting.Guarantee
             Its epsilon is infinite if nothing holds, and NaN if nothing is proven.
-
-        Raises
-        ------
-        dp.errors.Refused
-            For settings with which the mechanism cannot run.
         """
         p = self.parameters(n, d, **settings)
         with self._own_code(self._guarantee):
@@ -403,11 +393,6 @@ class Mechanism:
         tuple
             (fold, its `Release`), in order. The release has the restarts of the first candidate, then of
             the second, and so on.
-
-        Raises
-        ------
-        dp.errors.Refused
-            As `release`, when a fold is reached.
         """
         rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
         fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))

@@ -98,11 +98,6 @@ def gaussian_steps(
     float
         Exact without sampling, else an upper bound.
 
-    Raises
-    ------
-    ValueError
-        For values out of these ranges.
-
     Examples
     --------
     >>> print(f"{gaussian_steps(20.0, 10, 1e-6):.4f}, {gaussian_steps(20.0, 10, 1e-6, sampling=0.1):.4f}")

@@ -127,11 +127,6 @@ class Profile:
         -------
         float
             Infinite if no epsilon up to 10^6 has this delta.
-
-        Raises
-        ------
-        ValueError
-            If delta is not in (0, 1).
         """
         if not 0 < delta < 1:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")

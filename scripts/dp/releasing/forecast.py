@@ -80,11 +80,6 @@ class Study:
         What is expected of its rows.
     seed : int
         Of the simulation.
-
-    Raises
-    ------
-    dp.errors.Refused
-        For what no rows can have.
     """
 
     def __init__(
@@ -344,11 +339,6 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     Returns
     -------
     Outlook
-
-    Raises
-    ------
-    dp.errors.Refused
-        For a request that cannot be proven.
 
     Examples
     --------

@@ -218,11 +218,6 @@ def noise_aware_logistic(
     -------
     Plan
 
-    Raises
-    ------
-    dp.errors.Refused
-        For what cannot be proven.
-
     Examples
     --------
     >>> plan = noise_aware_logistic(5000, 3, epsilon=1.0, delta=1e-6)
@@ -242,25 +237,18 @@ def noise_aware_log_cosh(
 
     Parameters
     ----------
-    n, d : int
-        Public number of rows, and of their columns.
-    epsilon, delta : float
-        What the release spends: at most 50, and in (0, 1).
+    n, d, epsilon, delta
+        As for `noise_aware_logistic`.
     robust : bool
         Whether second moments of the slopes are released, or only their mean square.
     tau : float
         The width of the loss, for targets in [-1, 1].
     **options
-        Of `objective_perturbation`: shares of the noise, and the radius.
+        As for `noise_aware_logistic`.
 
     Returns
     -------
     Plan
-
-    Raises
-    ------
-    dp.errors.Refused
-        For what cannot be proven.
 
     Examples
     --------

@@ -216,11 +216,6 @@ class Request(NamedTuple):
         Returns
         -------
         dp.releasing.models.Plan
-
-        Raises
-        ------
-        dp.errors.Refused
-            For what cannot be proven.
         """
         schema, n = rows.from_facts(self.schema), self.rows if n is None else n
         options = dict(self.options)

@@ -137,11 +137,6 @@ class Schema:
     rows
         Rows of integers from lines of a file.
 
-    Raises
-    ------
-    dp.errors.Refused
-        For facts that define no rows.
-
     Examples
     --------
     >>> schema = Schema([Number("age", 0, 120), Category("ill", ("no", "yes"))], target="ill")

@@ -628,16 +628,9 @@ def added_folder() -> Path | None:
     return Path(os.environ[ADDED]) if os.environ.get(ADDED) else None
 
 
-class _File(NamedTuple):
-    """A module that registers mechanisms. added: whether it is from the folder of further ones."""
-
-    module: str
-    added: bool
-
-
 @cache
 def _files(added):
-    """Mechanism name -> `_File`, from the lines `@register("name")`, without importing anything.
+    """Mechanism name -> (module, whether it is added), by `@register("name")`, without any import.
 
     added: a folder of further files, as modules of a package of its name.
     """
@@ -652,7 +645,7 @@ def _files(added):
             for name in re.findall(r'^@register\("(\w+)"\)', text, flags=re.MULTILINE):
                 if name in found:
                     raise Refused(f"{path}: another file registers a mechanism {name!r} too")
-                found[name] = _File(f"{package}.{path.stem}", is_added)
+                found[name] = f"{package}.{path.stem}", is_added
     return found
 
 
@@ -662,10 +655,10 @@ class _Mechanisms(Mapping):
 
     def __getitem__(self, name):
         if name not in self._loaded:
-            module = self.module(name)
-            added = _files(added_folder())[name].added
+            folder = added_folder()
+            module, added = _files(folder)[name]
             if added:
-                sys.path.append(str(added_folder().resolve().parent))
+                sys.path.append(str(folder.resolve().parent))
             importlib.import_module(module)
             self._loaded[name].proven = not added
         return self._loaded[name]
@@ -682,11 +675,11 @@ class _Mechanisms(Mapping):
     @staticmethod
     def module(name: str) -> str:
         """Name of the module that has a mechanism, without importing it."""
-        return _files(added_folder())[name].module
+        return _files(added_folder())[name][0]
 
     def added(self) -> list[str]:
         """Names of the mechanisms that are not from this package."""
-        return [name for name, file in _files(added_folder()).items() if file.added]
+        return [name for name, (_, added) in _files(added_folder()).items() if added]
 
 
 MECHANISMS = _Mechanisms()

@@ -43,10 +43,7 @@ class MeanDirection(Mechanism):
     needs_lambda = False
     in_blocks = True
     options = ADJACENCY | PUBLIC_N
-    options |= {
-        "rate": Optional(Between(low=0, high=1)),
-        "moment": Between(0.1, low=0, high=1),
-    }
+    options |= {"rate": Optional(Between(low=0, high=1)), "moment": Between(0.1, low=0, high=1)}
 
     def _check_together(self, n, d, p):
         if self._rate(n, p) + p.moment >= 1:

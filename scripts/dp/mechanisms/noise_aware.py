@@ -8,14 +8,7 @@ import numpy as np
 from dp import losses
 from dp.data.examples import slices
 from dp.errors import Refused
-from dp.inference import (
-    FLOOR,
-    Linearised,
-    curvature_level,
-    floored,
-    linearise,
-    logistic_change,
-)
+from dp.inference import FLOOR, Linearised, curvature_level, floored, linearise, logistic_change
 from dp.mechanisms import Parameters, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation, kind
 from dp.mechanisms.options import Between, Flag, Loss, public_size
@@ -49,14 +42,9 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
 
     numbers = False
     # Covariances need the number of records itself.
-    options = {
-        k: v
-        for k, v in GaussianObjectivePerturbation.options.items()
-        if k not in ("loss", "public_n")
-    } | {
-        "covariance": Between(0.15, low=0, high=0.45),
-        "robust": Flag(False),
-    }
+    options = GaussianObjectivePerturbation.options
+    options = {k: v for k, v in options.items() if k not in ("loss", "public_n")}
+    options |= {"covariance": Between(0.15, low=0, high=0.45), "robust": Flag(False)}
     reports = ("coarse",)
 
     def _kind(self, p):

@@ -5,7 +5,7 @@ import numpy as np
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, join, register, repeated
 from dp.mechanisms.options import LOSS, Choice
-from dp.solvers.fits import FITS, INTERCEPTS, sum_intercept_path
+from dp.solvers.fits import FITS, INTERCEPTS, fit_options, sum_intercept_path
 from dp.solvers.lasso_scales import SCALES
 
 
@@ -41,9 +41,7 @@ class NonPrivate(Mechanism):
 
     def _release(self, X, y, p, draws, rng):
         """The minimiser, `draws` times the same row."""
-        options = {"l2": {"loss": p.loss}, "l1": {"penalty_scale": p.penalty_scale}}.get(
-            p.penalty, {}
-        )
+        options = fit_options(p.penalty, {"loss": p.loss, "penalty_scale": p.penalty_scale})
         weights, info = p.fit or FITS[p.penalty](X, y, p.lam, **options)
         fitted = Release(weights, info["status"], {"gradient_norm": info["gradient_norm"]})
         return repeated(fitted, draws)

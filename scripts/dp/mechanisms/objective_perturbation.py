@@ -144,16 +144,9 @@ class Tilted(Mechanism):
             tolerance=plan.tolerance / 2 * per_record,
         )
         weights += self.law(d, plan.output_scale, draws, rng)
-        return Release(
-            np.where((info["status"] == "ok")[:, None], weights, 0.0),
-            info["status"],
-            {
-                "gradient_norm": info["gradient_norm"],
-                "scale": plan.scale,
-                "ridge": plan.ridge,
-                "output_scale": plan.output_scale,
-            },
-        )
+        status, named = info["status"], ("scale", "ridge", "output_scale")
+        found = {"gradient_norm": info["gradient_norm"], **{k: getattr(plan, k) for k in named}}
+        return Release(np.where((status == "ok")[:, None], weights, 0.0), status, found)
 
 
 @register("objective_perturbation")

@@ -13,15 +13,7 @@ import numpy as np
 from dp.descents import full_batch
 from dp.mechanisms import Mechanism, Parameters, register
 from dp.mechanisms.gradient_descent import Classifier, gradient_norm
-from dp.mechanisms.options import (
-    ADJACENCY,
-    PUBLIC_N,
-    Between,
-    Choice,
-    Optional,
-    Whole,
-    public_size,
-)
+from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Choice, Optional, Whole, public_size
 from dp.noise import gaussian
 from dp.privacy import sensitivities
 from dp.privacy.profiles import Gaussian

@@ -250,9 +250,7 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
 
 def with_failure(profile: Profile, probability: float) -> Curve:
     """The `Curve` of a mechanism that has `profile` except in an event of this probability on any data."""
-    return Curve(
-        *((lambda x, f=f: np.asarray(f(x)) + probability) for f in profile.directions),
-    )
+    return Curve(*((lambda x, f=f: np.asarray(f(x)) + probability) for f in profile.directions))
 
 
 def _with_gaussian(delta, mu):

@@ -186,9 +186,5 @@ def selection_total(
     base_epsilon: float, delta: float, law: str, mean: float, bound: str = "better"
 ) -> float:
     """Total epsilon at delta if one run is a Gaussian release of `base_epsilon` at the same delta."""
-    ways = {
-        "better": selection_epsilon,
-        "profile": profile_epsilon,
-        "renyi": renyi_bound_epsilon,
-    }
+    ways = {"better": selection_epsilon, "profile": profile_epsilon, "renyi": renyi_bound_epsilon}
     return ways[bound](Gaussian(gaussian_mu(base_epsilon, delta)), law, mean, delta)

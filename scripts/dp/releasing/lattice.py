@@ -58,11 +58,6 @@ def above(value: Fraction) -> float:
     return found if Fraction(found) >= value else math.nextafter(found, math.inf)
 
 
-def below(value: Fraction) -> float:
-    """The largest float that is at most a fraction."""
-    return -above(-value)
-
-
 def total_variation(ratio: Fraction) -> Fraction:
     """Lemma 1's bound for one coordinate, rounded up. ratio: s/a >= 1."""
     if ratio < 1:

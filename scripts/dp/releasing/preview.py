@@ -5,6 +5,7 @@ Bounds or categories that are changed after it are chosen by the rows.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,19 +16,32 @@ PRIVATE = "PRIVATE: for the owner of the rows alone. Publish nothing of this: no
 EXAMPLES = 3  # cells of a column that are shown
 
 
-class Looked(NamedTuple):
-    """What was found in a column.
+class Looked:
+    """Counts of a column's cells.
 
-    unread: counts of cells that void their line; missing: missing cells, and replaced: whether a value
-    takes their place; below, above: clipped numbers.
+    unread: of cells that void their line; missing: of missing cells, and replaced: whether a value takes
+    their place; below, above: of clipped numbers.
     """
 
-    name: str
-    unread: Counter
-    missing: int
-    replaced: bool
-    below: int
-    above: int
+    def __init__(self, column: rows.Column, reader: Callable) -> None:
+        self.name, self.reader = column.name, reader
+        self.unread, self.missing, self.below, self.above = Counter(), 0, 0, 0
+        self.replaced = column.missing is not None
+        self.ends = None
+        if isinstance(column, rows.Number):
+            self.ends = rows.fraction(column.low), rows.fraction(column.high)
+
+    def see(self, cell: bytes) -> None:
+        """Count a cell."""
+        read = self.reader(cell) is not None
+        if cell.lower() in rows.EMPTY and (not read or self.replaced):
+            self.missing += 1
+        elif not read:
+            self.unread[cell.decode(errors="replace")] += 1
+        elif self.ends:
+            value = rows.value_of(rows.decimal(cell))
+            self.below += value < self.ends[0]
+            self.above += value > self.ends[1]
 
 
 class Preview(NamedTuple):
@@ -99,7 +113,8 @@ def preview(
     schema: rows.Schema, lines: list[bytes], stated: int, classes: list[str] | None = None
 ) -> Preview:
     """The `Preview` of a file's lines without its header. stated: their public number."""
-    found = [_Column(*pair) for pair in zip(schema.columns, schema.cells, strict=True)]
+    pairs = zip(schema.columns, schema.cells, strict=True)
+    looked = [None if reader is None else Looked(column, reader) for column, reader in pairs]
     uneven = nothing = shortened = 0
     labels: Counter = Counter()
     v = np.zeros(schema.d, np.int32)
@@ -108,46 +123,14 @@ def preview(
         if cells is None:
             uneven += 1
         else:
-            for column, cell in zip(found, cells, strict=True):
-                column.see(cell)
+            for column, cell in zip(looked, cells, strict=True):
+                if column is not None:
+                    column.see(cell)
         v[:] = 0
         label = schema.record(line, v)
         nothing += not v.any()
         shortened += int(v.astype(np.int64) @ v.astype(np.int64)) > rows.ONE**2
         if classes and label:
             labels[classes[label > 0]] += 1
-    looked = [column.looked() for column in found if column.reader is not None]
-    return Preview(len(lines), stated, uneven, nothing, shortened, labels, looked)
-
-
-class _Column:
-    """Counts of a column's cells."""
-
-    def __init__(self, column, reader):
-        self.column, self.reader = column, reader
-        self.unread, self.missing, self.below, self.above = Counter(), 0, 0, 0
-        self.ends = None
-        if isinstance(column, rows.Number):
-            self.ends = rows.fraction(column.low), rows.fraction(column.high)
-
-    def see(self, cell):
-        if self.reader is None:
-            return
-        read = self.reader(cell) is not None
-        if cell.lower() in rows.EMPTY and (not read or self.replaced):
-            self.missing += 1
-        elif not read:
-            self.unread[cell.decode(errors="replace")] += 1
-        elif self.ends:
-            value = rows.value_of(rows.decimal(cell))
-            self.below += value < self.ends[0]
-            self.above += value > self.ends[1]
-
-    @property
-    def replaced(self):
-        return self.column.missing is not None
-
-    def looked(self):
-        return Looked(
-            self.column.name, self.unread, self.missing, self.replaced, self.below, self.above
-        )
+    columns = [column for column in looked if column is not None]
+    return Preview(len(lines), stated, uneven, nothing, shortened, labels, columns)

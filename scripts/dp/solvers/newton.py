@@ -146,10 +146,7 @@ def rounding(
     loss = losses.get(loss)
     smooth = loss.c * bound * bound
     pull = tilt / n
-    size = min(
-        (loss.kappa * bound + pull) / lam,
-        (2 * pull + math.sqrt(2 * lam * loss.at_zero())) / lam,
-    )
+    size = min(loss.kappa * bound + pull, 2 * pull + math.sqrt(2 * lam * loss.at_zero())) / lam
     total = (4096 + n / 64 + 10) * loss.kappa * bound
     total += (d + 10) * (smooth + lam) * size + 4 * pull
     return EPS / 2 * total if total < 1e150 and size < 1e150 else math.inf

@@ -365,8 +365,8 @@ def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None 
 
     a = 1 + np.geomspace(1e-3, 1e6, 4000) if orders is None else np.asarray(orders, dtype=float)
     with np.errstate(all="ignore"):
-        found = renyi(a) + np.log1p(-1 / a) - (math.log(delta) + np.log(a)) / (a - 1)
-    return max(0.0, float(np.nanmin(found)))
+        epsilons = renyi(a) + np.log1p(-1 / a) - (math.log(delta) + np.log(a)) / (a - 1)
+    return max(0.0, float(np.nanmin(epsilons)))
 
 
 def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:

@@ -390,12 +390,12 @@ def _asked(mechanism, pair, epsilon, delta, options):
 
 
 def _guarantee(mechanism, pair, settings):
-    found = mechanism.guarantee(*pair.size, **settings)
-    if math.isfinite(found.epsilon):
-        _check_adjacency(pair, found.adjacency, settings.get("public_n"))
-    elif found.adjacency == ADD_REMOVE:
+    stated = mechanism.guarantee(*pair.size, **settings)
+    if math.isfinite(stated.epsilon):
+        _check_adjacency(pair, stated.adjacency, settings.get("public_n"))
+    elif stated.adjacency == ADD_REMOVE:
         check_removes(pair)
-    return found
+    return stated
 
 
 def _check_adjacency(pair, adjacency, public_n):
@@ -456,13 +456,13 @@ class _Side:
 
     def scores(self, trials: int, rng: np.random.Generator, statistic: object) -> dict:
         """Statistic -> its values (trials,). A release that is not a number scores -inf."""
-        found = {}
+        columns = {}
         for start in range(0, trials, self.block):
             stop = min(start + self.block, trials)
             for name, values in statistic(self.weights(stop - start, rng)).items():
-                column = found.setdefault(name, np.empty(trials))
+                column = columns.setdefault(name, np.empty(trials))
                 column[start:stop] = np.where(np.isnan(values), -math.inf, values)
-        return found
+        return columns
 
 
 def _blur(scores, half, streams):

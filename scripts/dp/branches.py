@@ -225,7 +225,7 @@ def differences(
     >>> differences(MECHANISMS["output_perturbation"], {"epsilon": 1.0, "lam": 0.1}, draws=50)
     []
     """
-    found = []
+    sentences = []
     for name, first, second in neighbours(48, 2) if cases is None else cases:
         n, d = first[0].shape
         stated = mechanism.guarantee(n, d, **settings)
@@ -238,7 +238,7 @@ def differences(
                 continue
 
         def say(what, name=name):
-            found.append(f"{mechanism.name}, {name}: {what}")
+            sentences.append(f"{mechanism.name}, {name}: {what}")
 
         files = _own_files(mechanism)
         runs = [_run(mechanism, side, settings, TRACED, files) for side in (first, second)]
@@ -263,10 +263,10 @@ def differences(
             events = [release.status == status for release in releases]
             if _excess(*events, epsilon, delta):
                 say(f"the status {status!r} of {sum(events[0])} and {sum(events[1])} in {draws}")
-        given = {k: v for k, v in settings.items() if k not in ("epsilon", "delta")}
-        asked = settings["epsilon"], settings.get("delta", 0.0)
+        others = {k: v for k, v in settings.items() if k not in ("epsilon", "delta")}
+        budget = settings["epsilon"], settings.get("delta", 0.0)
         parts = {"trials": 2 * draws, "confidence": CONFIDENCE, "rng": generator(2)}
-        seen = audit.attack(mechanism, (first, second), *asked, **parts, **given)["epsilon"]
+        seen = audit.attack(mechanism, (first, second), *budget, **parts, **others)["epsilon"]
         if seen > epsilon:
             say(f"weights show an epsilon of at least {seen:.3g}, and {epsilon:.3g} is stated")
-    return found
+    return sentences

@@ -112,11 +112,11 @@ class _Private(BaseEstimator):
         dp.errors.Refused
             If the file holds no such model.
         """
-        found = files.load(path)
-        if (found.classes is None) != issubclass(cls, RegressorMixin):
-            what = "two classes" if found.classes else "a number"
+        model = files.load(path)
+        if (model.classes is None) != issubclass(cls, RegressorMixin):
+            what = "two classes" if model.classes else "a number"
             raise Refused(f"{path}: is a model of {what}, which {cls.__name__} is not for")
-        return cls(release=found.document["name"])._with(found)
+        return cls(release=model.document["name"])._with(model)
 
     def _with(self, found):
         """The estimator with the attributes of a model."""
@@ -210,10 +210,10 @@ class _Private(BaseEstimator):
         if (book.path / LINES).exists():
             with book.locked():
                 book.stored(request, making.made_by())
-                found = book.spent()
-            if request.name in (name for name, *_ in found.releases):
+                sums = book.spent()
+            if request.name in (name for name, *_ in sums.releases):
                 return
-            spent, of = (float(found.epsilon), float(found.delta)), found.budget
+            spent, of = (float(sums.epsilon), float(sums.delta)), sums.budget
         raise Refused(
             f"the release {request.name!r} is not made yet, and would spend {said(*cost)}: of the budget "
             f"{said(*map(float, of))}, {said(*spent)} is spent. State spend=True to spend it, once"
@@ -241,24 +241,24 @@ class _Private(BaseEstimator):
 
     def _columns(self, names):
         """`rows.Number` or `rows.Category` of every column."""
-        given = self.columns
-        if not isinstance(given, dict):
-            given = dict.fromkeys(names, given)
+        stated = self.columns
+        if not isinstance(stated, dict):
+            stated = dict.fromkeys(names, stated)
         for name in names:
-            if name not in given:
+            if name not in stated:
                 raise Refused(f"state bounds or categories of the column {name!r}")
-        return [_column(name, given[name]) for name in names]
+        return [_column(name, stated[name]) for name in names]
 
     def _scores(self, X):
         if not hasattr(self, "model_"):
             raise NotFittedError(f"this {type(self).__name__} has no model yet: load one, or fit")
-        found = using.scores(self.model_, using.design(self.model_, self._records(X)))
-        if np.isnan(found).any():
+        scores = using.scores(self.model_, using.design(self.model_, self._records(X)))
+        if np.isnan(scores).any():
             raise ValueError(
-                f"row {int(np.flatnonzero(np.isnan(found))[0])} has a cell that is no number or in no "
+                f"row {int(np.flatnonzero(np.isnan(scores))[0])} has a cell that is no number or in no "
                 f"category of the model, so there is no prediction"
             )
-        return found
+        return scores
 
     def _records(self, X):
         names, cells = _cells(X)
@@ -419,8 +419,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
         -------
         numpy.ndarray, (n,)
         """
-        found = using.classes(self._scores(X))
-        return self.classes_[found]
+        numbers = using.classes(self._scores(X))
+        return self.classes_[numbers]
 
 
 class PrivateRegressor(RegressorMixin, _Private):
@@ -505,12 +505,12 @@ def _labelled(y, target):
         stated = {"numbers"}
     else:
         stated = {_KINDS[np.asarray(value).dtype.kind] for value in target.values}
-    given = _KINDS.get(y.dtype.kind, "of another kind")
-    if given == "booleans" and isinstance(target, rows.Category) and set(target.values) == {0, 1}:
+    kind = _KINDS.get(y.dtype.kind, "of another kind")
+    if kind == "booleans" and isinstance(target, rows.Category) and set(target.values) == {0, 1}:
         return y if stated == {"booleans"} else y.astype(int)
-    if len(stated) == 1 and given not in stated:
+    if len(stated) == 1 and kind not in stated:
         raise Refused(
-            f"Unknown label type: y is {given} (of the dtype {y.dtype}), and the target is stated as "
+            f"Unknown label type: y is {kind} (of the dtype {y.dtype}), and the target is stated as "
             f"{stated.pop()}: convert y, or state the target as it stands in y"
         )
     return y

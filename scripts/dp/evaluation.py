@@ -27,13 +27,13 @@ def _scores(weights, X, intercept, look):
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
-        W, found = weights[part].T, np.empty((part.stop - part.start, len(X)))
+        W, held = weights[part].T, np.empty((part.stop - part.start, len(X)))
         for rows in _blocks(len(X), W.shape[1]):
             scores = X[rows] @ W + intercept[part]
-            found[:, rows] = scores.T
+            held[:, rows] = scores.T
             look(part, rows, scores)
-        for some in slices(len(found), max(1, CACHED // max(1, len(X)))):
-            yield slice(part.start + some.start, part.start + some.stop), found[some]
+        for some in slices(len(held), max(1, CACHED // max(1, len(X)))):
+            yield slice(part.start + some.start, part.start + some.stop), held[some]
 
 
 def _of_classes(weights, X):
@@ -71,31 +71,31 @@ def classification(
     log_loss takes scores as log-odds (for K classes, as arguments of a softmax), whatever the training
     loss was. auc: NaN for K classes; `binned_auc` for more than SORTED rows.
     """
-    found = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
+    values = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
     if weights.ndim == 3:
-        found["error"], total = error_rate(weights, X, y), np.zeros(len(weights))
+        values["error"], total = error_rate(weights, X, y), np.zeros(len(weights))
         for rows, scores in _of_classes(weights, X):
             top = scores.max(axis=2, keepdims=True)
             sums = np.log(np.exp(scores - top).sum(axis=2)) + top[:, :, 0]
             total += (sums - np.take_along_axis(scores, y[rows, None, None], 2)[:, :, 0]).sum(
                 axis=0
             )
-        found["log_loss"] = total / len(X)
-        return found
+        values["log_loss"] = total / len(X)
+        return values
     positive, logistic = y > 0, losses.get("logistic")
-    found["error"][:], found["log_loss"][:] = 0, 0
+    values["error"][:], values["log_loss"][:] = 0, 0
 
     def look(part, rows, scores):
         label = positive[rows, None]
-        found["error"][part] += ((scores > 0) != label).sum(axis=0)
-        found["log_loss"][part] += logistic.total(np.where(label, scores, -scores))
+        values["error"][part] += ((scores > 0) != label).sum(axis=0)
+        values["log_loss"][part] += logistic.total(np.where(label, scores, -scores))
 
     if len(X) > SORTED:
-        found["auc"] = binned_auc(weights, X, positive, intercept, look)
+        values["auc"] = binned_auc(weights, X, positive, intercept, look)
     else:
         for part, scores in _scores(weights, X, intercept, look):
-            found["auc"][part] = auc(scores, positive)
-    return found | {name: found[name] / len(X) for name in ("error", "log_loss")}
+            values["auc"][part] = auc(scores, positive)
+    return values | {name: values[name] / len(X) for name in ("error", "log_loss")}
 
 
 def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
@@ -118,13 +118,13 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
         keys.view(float).sort(axis=1)
         return (keys & 1).astype(float) @ rank, keys
 
-    found, keys = above(scores, label)
+    ordered, keys = above(scores, label)
     tied = ((keys[:, 1:] ^ keys[:, :-1]) == 1).any(axis=1)
-    found -= count * (count - 1) / 2
+    ordered -= count * (count - 1) / 2
     if tied.any():  # with swapped labels, the sort breaks ties the other way
         other = rank.sum() - above(scores[tied], 1 - label)[0] - count * (count - 1) / 2
-        found[tied] = (found[tied] + other) / 2
-    return found / pairs
+        ordered[tied] = (ordered[tied] + other) / 2
+    return ordered / pairs
 
 
 def binned_auc(
@@ -181,15 +181,15 @@ def regression(
     unit: one unit of y in the target's own units, in which mse and mae are. r2: 1 minus the mean squared
     error over the variance of the test targets, NaN if that is 0.
     """
-    found = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
+    values = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
     y = np.asarray(y, dtype=float)
     variance = y.var() if np.ptp(y) > 0 else np.nan
     for part, residual in _scores(weights, X, intercept, lambda *_: None):
         residual -= y
         mse = np.einsum("ij,ij->i", residual, residual) / len(X)
-        found["mse"][part], found["r2"][part] = unit**2 * mse, 1 - mse / variance
-        found["mae"][part] = unit * np.abs(residual, out=residual).mean(axis=1)
-    return found
+        values["mse"][part], values["r2"][part] = unit**2 * mse, 1 - mse / variance
+        values["mae"][part] = unit * np.abs(residual, out=residual).mean(axis=1)
+    return values
 
 
 def mean_squared_error(

@@ -506,12 +506,12 @@ def bootstrap(
     True
     """
     centre = np.array(estimate, dtype=float)
-    found = np.empty((replicates, len(estimate)))
+    estimates = np.empty((replicates, len(estimate)))
     for step in range(rounds + 1):
         scores = rows @ centre
         for k in range(replicates):
-            found[k] = fit(rows, draw(scores, rng), rng)
+            estimates[k] = fit(rows, draw(scores, rng), rng)
         if step < rounds:
-            centre = centre + estimate - found.mean(axis=0)
-    tails = np.quantile(found, [(1 + level) / 2, (1 - level) / 2], axis=0)
+            centre = centre + estimate - estimates.mean(axis=0)
+    tails = np.quantile(estimates, [(1 + level) / 2, (1 - level) / 2], axis=0)
     return tuple(centre + estimate - tails)

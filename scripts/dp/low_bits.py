@@ -42,17 +42,17 @@ def ziggurat() -> np.ndarray:
         k = raw >> 9 & (1 << 52) - 1
         if k:
             seen.setdefault(raw & 255, []).append((k, abs(z)))
-    found = np.empty(256)
+    constants = np.empty(256)
     for layer, draws in seen.items():
         k, z = np.array(draws).T
         middle = np.median(z / k)
-        kept = np.abs(z / k / middle - 1) < 1e-9  # others were drawn again
+        simple = np.abs(z / k / middle - 1) < 1e-9  # others were drawn again
         near = middle + np.arange(-40, 41) * np.spacing(middle)
-        right = (near[:, None] * k[kept] == z[kept]).all(axis=1)
+        right = (near[:, None] * k[simple] == z[simple]).all(axis=1)
         if len(seen) < 256 or not right.any():
             raise Refused("this numpy draws normal numbers in another way, which is not known here")
-        found[layer] = near[right][0]
-    return found
+        constants[layer] = near[right][0]
+    return constants
 
 
 def normal_possible(released: np.ndarray, centre: np.ndarray, scale: float) -> np.ndarray:
@@ -218,6 +218,6 @@ def attack(
         centres.append(weights[0, : X.shape[1]])
     for side, data in enumerate(((X, y), other)):
         released = mechanism.release(*data, restarts=trials, rng=rng, **settings).weights
-        found = guesses(released, centres, scale, POSSIBLE[mechanism.law])
-        right += int((found == side).sum())
+        guessed = guesses(released, centres, scale, POSSIBLE[mechanism.law])
+        right += int((guessed == side).sum())
     return Found(right / (2 * trials), allowed(proven.epsilon, proven.delta), 2 * trials)

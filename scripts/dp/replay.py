@@ -267,9 +267,9 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
             return target
         live = [x for x in inputs if isinstance(x, _Noisy) and x.used is None]
         if method == "__call__" and not settings and len(live) == 1:
-            found = self._affine(ufunc, live[0], inputs)
-            if found is not None:
-                return found
+            affine = self._affine(ufunc, live[0], inputs)
+            if affine is not None:
+                return affine
         return getattr(ufunc, method)(*_plain(inputs), **_plain(settings))
 
     def _affine(self, ufunc, noisy, inputs):
@@ -329,12 +329,12 @@ class Recorder(np.random.Generator):
 
     def _noisy(self, law, unit, scale, centre=0.0):
         unit = np.asarray(unit, dtype=float)
-        found = _Noisy(self.tape, law, self.tape.drew(law, unit.shape), unit, np.ones(unit.shape))
-        found = found._times(np.asarray(scale, dtype=float))
+        noisy = _Noisy(self.tape, law, self.tape.drew(law, unit.shape), unit, np.ones(unit.shape))
+        noisy = noisy._times(np.asarray(scale, dtype=float))
         # A literal 0 is no value; a computed one may be from the rows.
         if type(centre) in (int, float) and centre == 0:
-            return found
-        return found._plus(np.asarray(centre, dtype=float))
+            return noisy
+        return noisy._plus(np.asarray(centre, dtype=float))
 
     def standard_normal(
         self, size: Size = None, dtype: type = np.float64, out: np.ndarray | None = None
@@ -358,11 +358,11 @@ class Recorder(np.random.Generator):
 
 def _noted(name):
     def draw(self, *arguments, **settings):
-        found = getattr(self.untracked, name)(*_plain(arguments), **_plain(settings))
+        drawn = getattr(self.untracked, name)(*_plain(arguments), **_plain(settings))
         if name not in ORDERS:
             self.tape.choices.append(name)
-        self.tape.flow.append((name, np.shape(found)))
-        return found
+        self.tape.flow.append((name, np.shape(drawn)))
+        return drawn
 
     draw.__name__ = name
     return draw
@@ -474,7 +474,7 @@ class Distances:
         }
         for one, two in zip(first.steps, second.steps, strict=True):
             self._step(one, two, shifts[one.law])
-        known = {law: np.nan_to_num(found, posinf=math.inf) for law, found in shifts.items()}
+        known = {law: np.nan_to_num(shift, posinf=math.inf) for law, shift in shifts.items()}
         self.mu = float(np.linalg.norm(known["gaussian"]))
         self.pure = float(np.abs(known["laplace"]).sum())
         self.pure += sum(
@@ -563,10 +563,10 @@ def on_general_pairs(
     delta = delta if audit.find(mechanism).delta == "needed" else 0.0
     for pair in GENERAL:
         try:
-            found = of_mechanism(mechanism, pair, epsilon, delta)
+            result = of_mechanism(mechanism, pair, epsilon, delta)
         except Refused:  # a pair for other kinds of mechanisms
             continue
-        yield pair, delta, *found
+        yield pair, delta, *result
 
 
 def of_mechanism(
@@ -616,10 +616,10 @@ def of_mechanism(
     most = stated.claimed_epsilon if math.isnan(stated.epsilon) else stated.epsilon
     if isinstance(stated.profile, Gaussian):
         most = max(most, gaussian_epsilon(1 / stated.profile.mu, delta))
-    found = replay(run, *pair.sides, epsilon=most, delta=delta, seed=seed)
-    if found.finding == EXCEEDS and mechanism.hides(arguments):
-        found = found._replace(finding=CHOICE, why=HIDDEN)
-    return found, stated
+    result = replay(run, *pair.sides, epsilon=most, delta=delta, seed=seed)
+    if result.finding == EXCEEDS and mechanism.hides(arguments):
+        result = result._replace(finding=CHOICE, why=HIDDEN)
+    return result, stated
 
 
 def verdict(found: Replay, guarantee: Guarantee) -> str:

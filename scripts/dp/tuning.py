@@ -37,7 +37,7 @@ def cross_validate(
             status[:, k] = info["status"]
         else:
             fits = [minimise_lasso(X[train], y[train], lam, lasso) for lam in grid]
-            weights = np.concatenate([found for found, _ in fits])
+            weights = np.concatenate([weights_of for weights_of, _ in fits])
             status[:, k] = [info["status"][0] for _, info in fits]
         measured = measure(weights, X[test], y[test])
         errors[:, k] = np.where(status[:, k] == "ok", measured, np.nan)

@@ -41,13 +41,13 @@ def simulate_separable(
         raise ValueError(f"a margin on the unit sphere lies in [0, 1), not {margin}")
     if separator is None:
         separator = uniform_sphere(1, columns, rng)[0]
-    X, found = np.empty((rows, columns)), 0
-    while found < rows:
+    X, filled = np.empty((rows, columns)), 0
+    while filled < rows:
         for part in slices(rows):  # draws that follow depend on this number
             points = uniform_sphere(part.stop - part.start, columns, rng)
-            kept = points[np.abs(points @ separator) >= margin][: rows - found]
-            X[found : found + len(kept)] = kept
-            found += len(kept)
+            outside = points[np.abs(points @ separator) >= margin][: rows - filled]
+            X[filled : filled + len(outside)] = outside
+            filled += len(outside)
     return X, _labels(X @ separator), separator
 
 

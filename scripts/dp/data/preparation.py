@@ -289,9 +289,9 @@ def pca(table: Table, components: int) -> Table:
             f"pca: {components} components are not available from {len(_train(table))} training rows "
             f"with {len(table.columns)} columns"
         )
-    found = principal_components(_train(table))
+    fitted = principal_components(_train(table))
     columns = tuple(f"component{k + 1}" for k in range(components))
-    return _changed(table, found.scores(table.X, components), 2 * table.bound, columns=columns)
+    return _changed(table, fitted.scores(table.X, components), 2 * table.bound, columns=columns)
 
 
 def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):

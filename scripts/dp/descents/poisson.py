@@ -54,5 +54,5 @@ def successes(trials: int, probability: float, rng: np.random.Generator) -> np.n
         gaps[0] += last
         parts.append(np.cumsum(gaps, out=gaps))
         last = int(gaps[-1])
-    found = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    return found[: np.searchsorted(found, trials)]
+    numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return numbers[: np.searchsorted(numbers, trials)]

@@ -214,8 +214,8 @@ class Mechanism:
             if len(candidates) == 1:
                 yield self._release(X, y, candidates[0], draws, rng)
                 continue
-            found = (self._release(X, y, p, draws, copy.deepcopy(rng)) for p in candidates)
-            yield join([self._checked(release, draws, X.shape[1]) for release in found])
+            releases = (self._release(X, y, p, draws, copy.deepcopy(rng)) for p in candidates)
+            yield join([self._checked(release, draws, X.shape[1]) for release in releases])
 
     def _check_together(self, n, d, p):
         """Raise `Refused` for values that are invalid together, or with this n and d."""
@@ -277,7 +277,7 @@ class Mechanism:
         for position, p in enumerate(candidates):
             key = repr([getattr(p, name) for name in self.options if name not in but])
             groups.setdefault(key, []).append(position)
-        return [(candidates[found[0]], found) for found in groups.values()]
+        return [(candidates[positions[0]], positions) for positions in groups.values()]
 
     # ---- public calls
 
@@ -476,10 +476,10 @@ class Mechanism:
                 f"public, so leave it out"
             )
         n = p.public_n or n
-        found = self._by_rule(n, d, p)
-        for option in found.keys() & stated.keys():
+        derived = self._by_rule(n, d, p)
+        for option in derived.keys() & stated.keys():
             raise Refused(f"{name} finds {option} by rule: leave it out")
-        vars(p).update(found)
+        vars(p).update(derived)
         with self._own_code(self._check_together):
             self._check_together(n, d, p)
         return p
@@ -587,9 +587,9 @@ class Mechanism:
             for frame, at in traceback.walk_tb(error.__traceback__):
                 if frame.f_code is Mechanism._tasks.__code__:
                     raise  # the error is in the caller's lazy data
-                found = frame.f_code.co_filename
-                if found != __file__ and Path(found).parent in folders:
-                    file, line = found, at
+                name = frame.f_code.co_filename
+                if name != __file__ and Path(name).parent in folders:
+                    file, line = name, at
             what = f"line {line}: {str(error) or type(error).__name__}"
             raise Failed(
                 f"mechanism {self.name} failed in {os.path.relpath(file)}, {what}"
@@ -634,7 +634,7 @@ def _files(added):
 
     added: a folder of further files, as modules of a package of its name.
     """
-    found, here = {}, Path(__file__).parent
+    modules, here = {}, Path(__file__).parent
     folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]
     folders += [(added, added.name, True)] if added else []
     for folder, package, is_added in folders:
@@ -643,10 +643,10 @@ def _files(added):
                 continue
             text = path.read_text(encoding="utf-8")
             for name in re.findall(r'^@register\("(\w+)"\)', text, flags=re.MULTILINE):
-                if name in found:
+                if name in modules:
                     raise Refused(f"{path}: another file registers a mechanism {name!r} too")
-                found[name] = f"{package}.{path.stem}", is_added
-    return found
+                modules[name] = f"{package}.{path.stem}", is_added
+    return modules
 
 
 class _Mechanisms(Mapping):

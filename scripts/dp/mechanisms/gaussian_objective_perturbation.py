@@ -111,9 +111,9 @@ class _GaussianTilt(Tilted):
 
     def _profile(self, n, p, plan):
         """The profile of tilt and output noise together, for both directions."""
-        found = self._kind(p)
-        m, r = found.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
-        parts = m, plan.mu_output, r, plan.adjacency, found.name
+        loss = self._kind(p)
+        m, r = loss.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
+        parts = m, plan.mu_output, r, plan.adjacency, loss.name
 
         def delta(epsilon):
             return np.vectorize(lambda e: gaussian_tilt.composed_delta(e, *parts), otypes=[float])(
@@ -164,19 +164,19 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         """lambda from public numbers, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
         p = self.defaults() | options
         n = p.get("public_n") or n
-        found = self._kind(SimpleNamespace(**p))
-        kept = {name: p[name] for name in ("adjacency", "output", "radius")}
-        kept |= {"slope": found.slope, "loss": found.name}
-        return gaussian_tilt.rule_lambda(n, d, epsilon, delta, bound, **kept)
+        loss = self._kind(SimpleNamespace(**p))
+        settings = {name: p[name] for name in ("adjacency", "output", "radius")}
+        settings |= {"slope": loss.slope, "loss": loss.name}
+        return gaussian_tilt.rule_lambda(n, d, epsilon, delta, bound, **settings)
 
     def _kind(self, p):
         return kind(p.loss)
 
     def _plan(self, n, d, p):
-        found = self._kind(p)
-        check_certifiable(n, d, p.lam, p.bound, found.loss, p.tolerance)
+        loss = self._kind(p)
+        check_certifiable(n, d, p.lam, p.bound, loss.loss, p.tolerance)
         settings = {"bound": p.bound, "adjacency": p.adjacency}
-        settings |= {"slope": found.slope, "loss": found.name}
+        settings |= {"slope": loss.slope, "loss": loss.name}
         free = gaussian_tilt.sigma_where_free(p.epsilon, p.delta, **settings)
         over = gaussian_tilt.tilt_delta(p.epsilon, MOST_NOISE * free, n * p.lam, **settings)
         if over > p.delta:
@@ -195,12 +195,12 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP: `gaussian_tilt`'s profile composed with the output noise's."""
         plan = self._plan(n, d, p)
-        found = self._kind(p)
-        mu = vector_sum(found.slope, p.adjacency) * p.bound / plan.scale
-        least = gaussian_tilt.least_regularisation(p.epsilon, mu, p.bound, p.adjacency, found.name)
+        loss = self._kind(p)
+        mu = vector_sum(loss.slope, p.adjacency) * p.bound / plan.scale
+        least = gaussian_tilt.least_regularisation(p.epsilon, mu, p.bound, p.adjacency, loss.name)
         free = "the Jacobian is free" if n * p.lam >= least else "the Jacobian is paid for"
-        if found.loss.residual:
-            free = f"slopes are at most {found.slope:g} whatever the targets are; {free}"
+        if loss.loss.residual:
+            free = f"slopes are at most {loss.slope:g} whatever the targets are; {free}"
         times = f"n lambda is {n * p.lam / least:.3g} times the threshold"
         reason = f"{self._paid(n, p, plan)}; {free}: {times}"
         return p.proven(reason, profile=self._profile(n, p, plan))
@@ -217,10 +217,10 @@ class _Published(_GaussianTilt):
         raise NotImplementedError
 
     def _plan(self, n, d, p):
-        found, adjacency = self._published(n, p)
-        ridge = max(0.0, found.n_lambda / n - p.lam)
-        mu = moved(n, p.lam + ridge, found.gradient_norm, adjacency) / found.sigma_output
-        plan = Plan(found.sigma, found.sigma_output, mu, ridge, found.gradient_norm, adjacency)
+        tilt, adjacency = self._published(n, p)
+        ridge = max(0.0, tilt.n_lambda / n - p.lam)
+        mu = moved(n, p.lam + ridge, tilt.gradient_norm, adjacency) / tilt.sigma_output
+        plan = Plan(tilt.sigma, tilt.sigma_output, mu, ridge, tilt.gradient_norm, adjacency)
         return self._checked_plan(n, d, p, plan)
 
     def _guarantee(self, n, d, p):
@@ -240,9 +240,9 @@ class AMP(_Published):
     """Approximate minima perturbation as published (Iyengar et al., IEEE S&P 2019). It needs no tuning."""
 
     def _published(self, n, p):
-        found = published_tilt.amp(p.epsilon, p.delta, n, p.bound)
-        larger = max(1.0, n * p.lam / found.n_lambda)  # its output noise falls with Lambda
-        return found._replace(sigma_output=found.sigma_output / larger), REPLACE_ONE
+        tilt = published_tilt.amp(p.epsilon, p.delta, n, p.bound)
+        larger = max(1.0, n * p.lam / tilt.n_lambda)  # its output noise falls with Lambda
+        return tilt._replace(sigma_output=tilt.sigma_output / larger), REPLACE_ONE
 
 
 @register("objective_perturbation_redberg")
@@ -255,7 +255,7 @@ class Redberg(_Published):
     options = {"sigma_output": Positive(0.15), "gradient_norm": NonNegative(5e-4)}
 
     def _published(self, n, p):
-        found = published_tilt.redberg(
+        tilt = published_tilt.redberg(
             p.epsilon, p.delta, p.bound, p.bound**2 / 4, p.sigma_output, p.gradient_norm
         )
-        return found._replace(gradient_norm=found.gradient_norm / n), ADD_REMOVE
+        return tilt._replace(gradient_norm=tilt.gradient_norm / n), ADD_REMOVE

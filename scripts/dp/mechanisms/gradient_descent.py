@@ -66,8 +66,8 @@ class Classifier(Mechanism):
     def _descend(self, X, y, p, **settings):
         """`full_batch.descend` with those of its settings that are in p, and the given ones."""
         named = ("iterations", "learning_rate", "loss", "classes", "lam")
-        found = {name: value for name, value in vars(p).items() if name in named}
-        return full_batch.descend(X, y, **found | {"size": p.public_n} | settings)
+        own = {name: value for name, value in vars(p).items() if name in named}
+        return full_batch.descend(X, y, **own | {"size": p.public_n} | settings)
 
 
 class Descent(Classifier):

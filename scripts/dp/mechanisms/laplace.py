@@ -30,8 +30,8 @@ class Coordinates(Perturbed):
         return sensitivity(n, p.lam, p.bound, p.loss) / p.epsilon
 
     def _statistics(self, weights, noise):
-        found = {name: np.repeat(v, len(noise)) for name, v in weight_statistics(weights).items()}
-        return {"noise_variance": numbers(noise).var(axis=1), **found}
+        own = {name: np.repeat(v, len(noise)) for name, v in weight_statistics(weights).items()}
+        return {"noise_variance": numbers(noise).var(axis=1), **own}
 
 
 @register("laplace_l1")

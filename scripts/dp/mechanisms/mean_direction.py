@@ -73,8 +73,8 @@ class MeanDirection(Mechanism):
         n, d = p.public_n or len(X), X.shape[1]
         rate, direction, moment = self._scales(n, p)
         t = np.asarray(y) > 0
-        found = t.sum() / n + gaussian(1, rate, draws, rng)
-        centre = _centre(np.asarray(found)[:, 0], rate, n)
+        noisy = t.sum() / n + gaussian(1, rate, draws, rng)
+        centre = _centre(np.asarray(noisy)[:, 0], rate, n)
         size = np.maximum(centre, 1 - centre)
         sums = sum(np.stack([t[k], np.ones(len(t[k]))]) @ _floats(X[k]) for k in slices(len(t)))
         means = (sums[0] - centre[:, None] * sums[1]) / n
@@ -84,8 +84,8 @@ class MeanDirection(Mechanism):
         along = sum(((_floats(X[k]) @ u.T) ** 2).sum(axis=0) for k in slices(len(t)))[:, None] / n
         V = np.asarray(along + gaussian(1, moment, draws, rng))[:, 0]
         V = np.clip(V, min(2 * moment, p.bound**2), p.bound**2)
-        kept = np.maximum(0.0, 1 - d * (direction * size / length) ** 2)
-        weights = u * (4 * kept * length / V)[:, None]
+        shrunk = np.maximum(0.0, 1 - d * (direction * size / length) ** 2)
+        weights = u * (4 * shrunk * length / V)[:, None]
         return weights, {"intercept": np.log(centre / (1 - centre)), "scale": direction}
 
 
@@ -134,8 +134,8 @@ class Guarded(GaussianObjectivePerturbation):
         times = 1 if p.adjacency == REPLACE_ONE else 2
         if times * n * gaussian_mu(p.epsilon, p.delta) >= p.guard:
             return None
-        kept = {name: getattr(p, name) for name in ("epsilon", "delta", "bound", "adjacency")}
-        return SIMPLE.parameters(n, d, **kept, public_n=p.public_n)
+        shared = {name: getattr(p, name) for name in ("epsilon", "delta", "bound", "adjacency")}
+        return SIMPLE.parameters(n, d, **shared, public_n=p.public_n)
 
     def check(self, n: int, d: int, **settings) -> None:
         p = self.parameters(n, d, **settings)
@@ -146,8 +146,8 @@ class Guarded(GaussianObjectivePerturbation):
         simple = self._simple(n, d, p)
         if simple is None:
             return super()._guarantee(n, d, p)
-        found = SIMPLE._guarantee(n, d, simple)
-        return found._replace(reason=f"noise dominates, so the simplest model: {found.reason}")
+        stated = SIMPLE._guarantee(n, d, simple)
+        return stated._replace(reason=f"noise dominates, so the simplest model: {stated.reason}")
 
     def _release(self, X, y, p, draws, rng):
         simple = self._simple(p.public_n or len(X), X.shape[1], p)

@@ -116,11 +116,11 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
             unknown = unknown | vague
         noise = plan.scale, plan.output_scale
         change = None if loss.residual else partial(logistic_change, level=level)
-        found = linearise(release.weights, hessian, n, p.lam, *noise, scores, scales[0], change)
-        info = said(found, unknown)
+        linear = linearise(release.weights, hessian, n, p.lam, *noise, scores, scales[0], change)
+        info = said(linear, unknown)
         info |= {"minimiser": release.weights, "hessian": hessian, "scores": scores}
         info["level"] = level
-        estimate = np.where(failed[:, None], 0.0, found.estimate)
+        estimate = np.where(failed[:, None], 0.0, linear.estimate)
         return Release(estimate, release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
@@ -176,9 +176,9 @@ def assumed(
 def said(found: Linearised, unknown: np.ndarray) -> dict:
     """A release's entries on its intervals; there are none where `unknown` (draws,)."""
     unresolved = np.where(unknown[:, None, None], found.covariance, found.unresolved)
-    kept = found._replace(unresolved=unresolved).answered()
+    printed = found._replace(unresolved=unresolved).answered()
     info = {"covariance": found.covariance, "unresolved": unresolved}
-    return info | {"answered": kept, "coarse": ~kept.all(axis=1)}
+    return info | {"answered": printed, "coarse": ~printed.all(axis=1)}
 
 
 def mean_square(

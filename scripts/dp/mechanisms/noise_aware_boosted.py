@@ -67,11 +67,11 @@ class NoiseAwareBoosted(BoostedAdaSSP):
         errors = q * scale, deviation / q
         steps = inference.Steps(*released, *errors, gram / n, sigma, p.clip, n * p.lam)
         ways = {"late": inference.late_iterates, "last": inference.last_iterate}
-        found = ways[p.iterates](steps)
-        info = said(found, vague)
+        linear = ways[p.iterates](steps)
+        info = said(linear, vague)
         info |= {"minimiser": last, "hessian": steps.D / n, "scores": steps.J / n}
         info |= {"scale": sigma, "matrix_scale": scale}
-        return found.estimate, info
+        return linear.estimate, info
 
 
 def residual_means(X: np.ndarray, y: np.ndarray, weights: np.ndarray, clip: float) -> np.ndarray:

@@ -73,11 +73,11 @@ class NonPrivateSum(Mechanism):
                 lams = [candidates[k].lam for k in chosen]
                 path = sum_intercept_path(X, y, lams, loss=p.loss, intercept=p.intercept)
                 fits |= {k: candidates[k].fit or next(path) for k in chosen}
-            found = join([_fitted(*fits[k]) for k in range(len(candidates))])
-            yield repeated(found, draws)
+            release = join([_fitted(*fits[k]) for k in range(len(candidates))])
+            yield repeated(release, draws)
 
 
 def _fitted(weights, info):
     weights, intercept = weights[:, :-1], weights[:, -1]
-    kept = {"gradient_norm": info["gradient_norm"], "intercept": intercept}
-    return Release(weights, info["status"], kept | weight_statistics(weights))
+    named = {"gradient_norm": info["gradient_norm"], "intercept": intercept}
+    return Release(weights, info["status"], named | weight_statistics(weights))

@@ -145,8 +145,8 @@ class Tilted(Mechanism):
         )
         weights += self.law(d, plan.output_scale, draws, rng)
         status, named = info["status"], ("scale", "ridge", "output_scale")
-        found = {"gradient_norm": info["gradient_norm"], **{k: getattr(plan, k) for k in named}}
-        return Release(np.where((status == "ok")[:, None], weights, 0.0), status, found)
+        reported = {"gradient_norm": info["gradient_norm"], **{k: getattr(plan, k) for k in named}}
+        return Release(np.where((status == "ok")[:, None], weights, 0.0), status, reported)
 
 
 @register("objective_perturbation")

@@ -72,7 +72,7 @@ class OutputSGD(Mechanism):
         (n, d), eta = X.shape, self._step(len(X), p)[0]
         rows, plan = (X * y[:, None])[None], stochastic.batch_plan(n, p.batch)
         together = max(1, TOGETHER // (min(p.batch, n) * d))
-        found = []
+        parts = []
         for start in range(0, draws, together):
             runs = min(together, draws - start)
             orders = (
@@ -82,6 +82,6 @@ class OutputSGD(Mechanism):
                 *(rows, np.zeros(runs, dtype=int), [p.lam], orders, plan),
                 **{"clip": p.bound, "schedule": "constant", "rate": eta},
             )
-            found.append(w[:, 0])
+            parts.append(w[:, 0])
         scale = self._sensitivity(n, p) / p.mu
-        return np.concatenate(found) + gaussian(d, scale, draws, rng), {"scale": scale}
+        return np.concatenate(parts) + gaussian(d, scale, draws, rng), {"scale": scale}

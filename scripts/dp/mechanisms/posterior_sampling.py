@@ -56,7 +56,7 @@ class PosteriorSampling(Mechanism):
         gamma, y = self._gamma(p), np.asarray(y, dtype=float)
         build = posterior.squared_envelope if p.loss == "squared" else posterior.logistic_envelope
         precision, linear, log_excess = build(X, y, gamma, len(X) * p.lam, p.radius)
-        found, tried = posterior.truncated_draws(
+        accepted, tried = posterior.truncated_draws(
             precision, linear, p.radius, draws, rng, log_excess
         )
-        return found, {"acceptance": draws / tried, "gamma": gamma}
+        return accepted, {"acceptance": draws / tried, "gamma": gamma}

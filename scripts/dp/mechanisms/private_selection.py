@@ -120,11 +120,11 @@ class PrivateSelection(Mechanism):
             )
 
     def _plan(self, n, d, p):
-        asked = {
+        settings = {
             name: getattr(p, name)
             for name in ("epsilon", "delta", "lam", "bound", *self.facts, *self.options)
         }
-        return _plan(n, d, json.dumps(asked))
+        return _plan(n, d, json.dumps(settings))
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP for the choice as a whole, if scores are noisy."""
@@ -157,13 +157,13 @@ class PrivateSelection(Mechanism):
         for k, arguments in enumerate(plan.candidates):
             (chosen,) = np.nonzero(setting == k)
             if len(chosen):
-                found = of.release(X, y, restarts=len(chosen), rng=rngs[k], **public, **arguments)
-                intercept = found.info.get("intercept", np.zeros(len(chosen)))
-                parts = found.weights, X, y, intercept
+                release = of.release(X, y, restarts=len(chosen), rng=rngs[k], **public, **arguments)
+                intercept = release.info.get("intercept", np.zeros(len(chosen)))
+                parts = release.weights, X, y, intercept
                 scores = bounded_loss(*parts, numbers=self.takes_numbers(vars(p)))
-                runs.weights[chosen], runs.status[chosen] = found.weights, found.status
+                runs.weights[chosen], runs.status[chosen] = release.weights, release.status
                 runs.info["intercept"][chosen] = intercept
-                runs.info["scores"][chosen] = np.where(found.status == "ok", scores, np.inf)
+                runs.info["scores"][chosen] = np.where(release.status == "ok", scores, np.inf)
         scores = runs.info["scores"]
         if p.score == "noisy":
             scores += noise.standard_normal(len(draw)) / plan.mu
@@ -195,12 +195,12 @@ def _candidates(n, d, p, epsilon, delta):
     of = MECHANISMS[p.of]
     cell = {"epsilon": epsilon, "delta": 0.0 if of.delta == "none" else delta, "bound": p.bound}
     cell |= {fact: getattr(p, fact) for fact in of.facts}
-    found = []
+    candidates = []
     for options in _combinations(p):
         lam = options.pop("lambda", p.lam)
-        given = cell | options
-        found.append(given | {"lam": lam or of.rule_lambda(n, d, **given)})
-    return found
+        settings = cell | options
+        candidates.append(settings | {"lam": lam or of.rule_lambda(n, d, **settings)})
+    return candidates
 
 
 @lru_cache(maxsize=256)
@@ -214,15 +214,15 @@ def _plan(n, d, text):
     delta = p.delta / (2 * max(1.0, p.runs))
     mu = selection.base_mu(p.law, p.runs, p.epsilon, p.delta) * (1 - 1e-9)
     inner = gaussian_epsilon(1 / (mu * math.sqrt(1 - p.share)), delta)
-    found, low, high = None, 0.0, math.inf
+    best, low, high = None, 0.0, math.inf
     for _ in range(40):
         plan = _at(n, d, p, inner, delta)
         if plan.total <= p.epsilon:
-            found, low = plan, inner
+            best, low = plan, inner
         else:
             high = inner
-        if found and (found.total >= (1 - CLOSE) * p.epsilon or high <= (1 + CLOSE) * low):
-            return _with_exact_score(n, d, p, found) if p.score == "exact" else found
+        if best and (best.total >= (1 - CLOSE) * p.epsilon or high <= (1 + CLOSE) * low):
+            return _with_exact_score(n, d, p, best) if p.score == "exact" else best
         inner *= (1 - CLOSE / 4) * p.epsilon / plan.total
         if not low < inner < high:
             inner = (low + high) / 2 if high < math.inf else 2 * low
@@ -275,8 +275,8 @@ def _stated(n, d, p, epsilon, delta):
 
 def _profiles(stated):
     """The profile of each guarantee; guarantees with the same words share one."""
-    found = {}
+    profiles = {}
     for each in stated:
         key = (each.epsilon, each.delta) if each.profile is None else each.reason
-        found.setdefault(key, each.profile or approximate(each.epsilon, each.delta))
-    return list(found.values())
+        profiles.setdefault(key, each.profile or approximate(each.epsilon, each.delta))
+    return list(profiles.values())

@@ -81,8 +81,8 @@ class ShellModel(Mechanism):
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):
-                found = self._draw(points[passed], volumes[passed], t, rate, rng)
-                weights[start + passed] = found
+                drawn = self._draw(points[passed], volumes[passed], t, rate, rng)
+                weights[start + passed] = drawn
         status = np.where(weights.any(axis=1), "ok", "refused")
         return Release(weights, status, {"models": m, "scale": scale})
 

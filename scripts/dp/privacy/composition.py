@@ -60,9 +60,9 @@ def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
     if not math.isfinite(epsilon):
         return epsilon, delta
     if delta and guarantee.profile is not None:
-        found = group_epsilon(guarantee.profile, delta, size)
-        if math.isfinite(found):
-            return found, delta
+        grouped = group_epsilon(guarantee.profile, delta, size)
+        if math.isfinite(grouped):
+            return grouped, delta
     total = delta * sum(math.exp(min(j * epsilon, 700.0)) for j in range(size))
     return (size * epsilon, total) if total < 1 else (math.inf, 0.0)
 
@@ -178,20 +178,20 @@ def sampled_multiplier(
     # The noise without sampling is enough, up to the distributions' coarseness.
     high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
-    found = sampled_steps(high, steps, sampling, adjacency, spacing)
-    while found.epsilon(delta) > epsilon:
+    profile = sampled_steps(high, steps, sampling, adjacency, spacing)
+    while profile.epsilon(delta) > epsilon:
         high *= 1.02
-        found = sampled_steps(high, steps, sampling, adjacency, spacing)
-    low, best = high, (high, found)
-    while low > LEAST_MULTIPLIER and found.epsilon(delta) <= epsilon:
-        high, best = low, (low, found)
+        profile = sampled_steps(high, steps, sampling, adjacency, spacing)
+    low, best = high, (high, profile)
+    while low > LEAST_MULTIPLIER and profile.epsilon(delta) <= epsilon:
+        high, best = low, (low, profile)
         low = max(low / 2, LEAST_MULTIPLIER)
-        found = sampled_steps(low, steps, sampling, adjacency, spacing)
+        profile = sampled_steps(low, steps, sampling, adjacency, spacing)
     while high - low > 1e-4 * high and high > LEAST_MULTIPLIER:
         middle = math.sqrt(low * high)
-        found = sampled_steps(middle, steps, sampling, adjacency, spacing)
-        if found.epsilon(delta) <= epsilon:
-            high, best = middle, (middle, found)
+        profile = sampled_steps(middle, steps, sampling, adjacency, spacing)
+        if profile.epsilon(delta) <= epsilon:
+            high, best = middle, (middle, profile)
         else:
             low = middle
     return best

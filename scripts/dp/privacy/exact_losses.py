@@ -50,7 +50,7 @@ def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Seque
     """
     import numpy as np
 
-    found = np.zeros(2)
+    largest = np.zeros(2)
     for pull in -max(n_lambda, 1) * np.concatenate(
         [np.linspace(-2, 3, 26), np.geomspace(3, 3000, 40)]
     ):
@@ -64,8 +64,8 @@ def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Seque
             (np.exp(p) * -np.expm1(np.minimum(epsilon + q - p, 0.0))).sum()
             for p, q in ((within, without), (without, within))
         ]
-        found = np.maximum(found, np.array(each) * cell / (sigma * math.sqrt(2 * math.pi)))
-    return found
+        largest = np.maximum(largest, np.array(each) * cell / (sigma * math.sqrt(2 * math.pi)))
+    return largest
 
 
 def rows(
@@ -84,17 +84,17 @@ def rows(
     epsilons. redrawn_functional: epsilons of `redrawn_functional_loss`. laplace_coordinates: epsilons of
     Laplace noise calibrated to an L2 bound in `laplace_dimension` coordinates.
     """
-    found = []
+    table = []
     for epsilon, n_lambda in objective_perturbation:
         for name in OBJECTIVE:
             setting = f"n lambda = {n_lambda:g}, R = 1, logistic loss, exact minimiser"
             one = privacy_loss_1d(name, epsilon, n_lambda)
             what = "supremum over all pairs and sizes in one dimension"
-            found.append((name, setting, epsilon, one, 0, what))
+            table.append((name, setting, epsilon, one, 0, what))
             epsilon_b, ridge = MECHANISMS[name].tilt(1, epsilon, n_lambda)
             many = exact_epsilon(epsilon_b, n_lambda + ridge)
             what = "supremum over all pairs and sizes in two or more dimensions"
-            found.append((name, setting, epsilon, many, 0, what))
+            table.append((name, setting, epsilon, many, 0, what))
     for claimed, share in gaussian_tilt:
         mu = gaussian_mu(claimed, delta)
         n_lambda = share * tilt.least_regularisation(claimed, mu, adjacency=ADD_REMOVE)
@@ -105,7 +105,7 @@ def rows(
         both = gaussian_tilt_deltas(claimed, 1 / mu, n_lambda)
         for way, mass in zip(("goes", "comes"), both, strict=True):
             what = f"delta at the claimed epsilon when a record {way}, supremum over others, d = 1"
-            found.append(("gaussian_objective_perturbation", setting, claimed, claimed, mass, what))
+            table.append(("gaussian_objective_perturbation", setting, claimed, claimed, mass, what))
     for claimed in classical_gaussian:
         setting = (
             f"sigma = sqrt(2 T ln(1.25/delta))/{claimed:g} of the sensitivity, T adaptive steps "
@@ -114,24 +114,24 @@ def rows(
         sigma = classical_gaussian_sigma(claimed, delta)
         true = gaussian_epsilon(sigma, delta)
         what = "epsilon at this delta, by the analytic formula"
-        found.append(("classical Gaussian", setting, claimed, true, delta, what))
+        table.append(("classical Gaussian", setting, claimed, true, delta, what))
         at_claim = gaussian_delta(sigma, claimed)
         what = "delta at the claimed epsilon"
-        found.append(("classical Gaussian", setting, claimed, claimed, at_claim, what))
+        table.append(("classical Gaussian", setting, claimed, claimed, at_claim, what))
     for claimed in redrawn_functional:
         setting = "d = 1, scale = exact sensitivity/epsilon, re-drawn until bounded below, unseen"
         what = "supremum over pairs of single records"
         exact = redrawn_functional_loss(claimed)
-        found.append(("functional mechanism, re-drawn", setting, claimed, exact, 0, what))
+        table.append(("functional mechanism, re-drawn", setting, claimed, exact, 0, what))
     d = laplace_dimension
     for claimed in laplace_coordinates:
         setting = f"scale = L2 sensitivity/epsilon, {d} coordinates"
         largest = math.sqrt(d) * claimed
         what = "supremum, where every coordinate moves by sensitivity/sqrt(d)"
-        found.append(("laplace_coordinates", setting, claimed, largest, 0, what))
+        table.append(("laplace_coordinates", setting, claimed, largest, 0, what))
         profile = [factor * claimed for factor in (1, 2, 3, 5, 10)]
         deltas = laplace_coordinates_delta(d, claimed, profile)
         for epsilon, mass in zip(profile, deltas, strict=True):
             what = "(epsilon, delta) of the same shift, by privacy loss distributions"
-            found.append(("laplace_coordinates", setting, claimed, epsilon, mass, what))
-    return found
+            table.append(("laplace_coordinates", setting, claimed, epsilon, mass, what))
+    return table

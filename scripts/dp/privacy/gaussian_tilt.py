@@ -192,8 +192,8 @@ def removal(
         )
     if epsilon.size > BLOCK:
         blocks = np.array_split(epsilon.ravel(), math.ceil(epsilon.size / BLOCK))
-        found = [removal(block, m, r, loss, tails) for block in blocks]
-        return np.concatenate(found).reshape(epsilon.shape)
+        parts = [removal(block, m, r, loss, tails) for block in blocks]
+        return np.concatenate(parts).reshape(epsilon.shape)
     if SIGNS[loss] == 1:
         switch, least, times = max(r / m - m, -m / 2), -12.0, 1.0
     else:
@@ -223,10 +223,10 @@ def _both(m, r, loss):
     def extended(above, opposite):
         def delta(epsilon):
             epsilon = np.asarray(epsilon, dtype=float)
-            found, below = np.empty_like(epsilon), epsilon < 0
-            found[~below] = above(epsilon[~below])
-            found[below] = reflected(opposite, epsilon[below])
-            return found
+            values, below = np.empty_like(epsilon), epsilon < 0
+            values[~below] = above(epsilon[~below])
+            values[below] = reflected(opposite, epsilon[below])
+            return values
 
         return delta
 
@@ -251,12 +251,12 @@ def replacement(
     add, remove = _both(m, r, loss)
 
     def at(e, e1):
-        found = np.ones_like(e1)
+        bounds = np.ones_like(e1)
         for first, second, allowed in ((add, remove, e1 >= 0), (remove, add, e1 <= 0)):
             if allowed.any():
                 a, b = e1[allowed], (e - e1)[allowed]
-                found[allowed] = np.minimum(found[allowed], first(a) + np.exp(a) * second(b))
-        return found
+                bounds[allowed] = np.minimum(bounds[allowed], first(a) + np.exp(a) * second(b))
+        return bounds
 
     split = epsilon / 2 - m * m / 2
     best = at(epsilon, split if loss == "logistic" else np.maximum(split, 0.0))
@@ -269,9 +269,9 @@ def replacement(
     e1 = np.maximum(split[~free], 0.0)[:, None] + shifts * e
     rows = np.arange(len(e))
     for _ in range(rounds):
-        found = at(np.broadcast_to(e, e1.shape), e1)
-        near = found.argmin(axis=1)
-        best[~free] = np.minimum(best[~free], found[rows, near])
+        bounds = at(np.broadcast_to(e, e1.shape), e1)
+        near = bounds.argmin(axis=1)
+        best[~free] = np.minimum(best[~free], bounds[rows, near])
         ends = e1[rows, np.maximum(near - 1, 0)], e1[rows, np.minimum(near + 1, e1.shape[1] - 1)]
         e1 = np.linspace(*ends, len(shifts), axis=1)
     return best

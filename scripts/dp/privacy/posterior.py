@@ -40,12 +40,12 @@ def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> f
     few Newton steps.)
     """
     pull = epsilon / (2 * loss_range(loss, reach)) * n * reach
-    found = math.log(4 * math.sqrt(d + pull))
+    logarithm = math.log(4 * math.sqrt(d + pull))
     if loss == "logistic":
         bend = math.tanh(reach / 2) ** 2  # 1 - 1/c
         log_cosh = float(np.logaddexp(reach / 2, -reach / 2)) - math.log(2)
-        found += min(d * log_cosh, pull * reach * bend / 2)
-    return math.exp(min(found, 700.0))
+        logarithm += min(d * log_cosh, pull * reach * bend / 2)
+    return math.exp(min(logarithm, 700.0))
 
 
 def truncated_draws(
@@ -74,8 +74,8 @@ def truncated_draws(
     k = _tilt(values, b, radius)
     mean, deviation = b / (values + k), 1 / np.sqrt(values + k)
     draws, tried = [], 0
-    found = 0
-    while found < size:
+    count = 0
+    while count < size:
         points = mean + deviation * rng.standard_normal((BATCH, len(values)))
         square = np.einsum("ij,ij->i", points, points)
         log_accept = -k * (radius**2 - square) / 2
@@ -84,10 +84,10 @@ def truncated_draws(
         if log_excess is not None:
             log_accept[inside] += log_excess(points[inside])
         accepted = np.flatnonzero(inside & (-rng.standard_exponential(BATCH) <= log_accept))
-        accepted = accepted[: size - found]
+        accepted = accepted[: size - count]
         draws.append(points[accepted])
-        found += len(accepted)
-        tried += BATCH if found < size else int(accepted[-1]) + 1
+        count += len(accepted)
+        tried += BATCH if count < size else int(accepted[-1]) + 1
     return np.concatenate(draws), tried
 
 

@@ -185,8 +185,8 @@ class Curve(Profile):
     add: Any = None
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
-        found = [np.clip(direction(epsilon), 0.0, 1.0) for direction in self.directions]
-        return np.maximum.reduce(found)[()]
+        deltas = [np.clip(direction(epsilon), 0.0, 1.0) for direction in self.directions]
+        return np.maximum.reduce(deltas)[()]
 
     @property
     def directions(self) -> tuple[Callable, ...]:
@@ -208,8 +208,10 @@ class Losses(Profile):
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
         # one by one: for several numbers the library sums in Python
-        found = [self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()]
-        return np.reshape(found, epsilon.shape)[()]
+        deltas = [
+            self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()
+        ]
+        return np.reshape(deltas, epsilon.shape)[()]
 
     def epsilon(self, delta: float) -> float:
         # slightly larger, because the library sums in another order for `delta`
@@ -297,8 +299,8 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
 
     def delta(epsilon):
         epsilon = np.asarray(epsilon, dtype=float)[..., None]
-        found = deltas[-1] + (gaussian_profile(mu, epsilon - steps) * mass).sum(axis=-1)
-        return np.minimum(found, 1.0)
+        total = deltas[-1] + (gaussian_profile(mu, epsilon - steps) * mass).sum(axis=-1)
+        return np.minimum(total, 1.0)
 
     return Curve(delta)
 
@@ -310,16 +312,15 @@ def integral(
 
     panels: numbers of panels, one per estimate.
     """
-    before = None
+    before = math.inf
     for count in panels:
         x, weight = nodes(start, stop, count)
-        found = float((integrand(x) * weight).sum())
-        if before is not None and abs(found - before) <= AGREE * abs(found):
+        value = float((integrand(x) * weight).sum())
+        difference = abs(value - before)
+        if difference <= AGREE * abs(value):
             break
-        before, difference = found, abs(found - before) if before is not None else abs(found)
-    else:
-        return found + difference
-    return found + abs(found - before)
+        before = value
+    return value + difference
 
 
 def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) -> float:
@@ -451,10 +452,10 @@ def compose(*profiles) -> Profile:
 
 
 def _compose_losses(profiles):
-    given = [p.distribution for p in profiles if isinstance(p, Losses)]
+    discrete = [p.distribution for p in profiles if isinstance(p, Losses)]
     spacing = max(SPACING, max(map(_reach, profiles)) / POINTS)
-    if given:
-        spacing = given[0]._pmf_remove._discretization
+    if discrete:
+        spacing = discrete[0]._pmf_remove._discretization
     total, *rest = (losses(profile, spacing) for profile in profiles)
     for distribution in rest:
         total = total.compose(distribution)

@@ -97,8 +97,8 @@ def renyi(
     """
     v, a = bound**2 / gamma, np.asarray(order, dtype=float)
     with np.errstate(all="ignore"):
-        found = rows / (2 * (a - 1)) * (a * np.log1p(-v) - np.log1p(-a * v))
-    return np.where(a * v < 1, found, np.inf)
+        divergence = rows / (2 * (a - 1)) * (a * np.log1p(-v) - np.log1p(-a * v))
+    return np.where(a * v < 1, divergence, np.inf)
 
 
 def _least(private, bound):

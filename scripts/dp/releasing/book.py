@@ -93,12 +93,12 @@ class Budget(NamedTuple):
             Unless epsilon is positive, and delta between 0 and 1.
         """
         try:
-            found = Budget(*(Fraction(str(values[key])) for key in ("epsilon", "delta")))
+            budget = Budget(*(Fraction(str(values[key])) for key in ("epsilon", "delta")))
         except (KeyError, ValueError, ZeroDivisionError):
             raise Refused("the budget needs an epsilon and a delta, which are numbers") from None
-        if not (found.epsilon > 0 and 0 < found.delta < 1):
+        if not (budget.epsilon > 0 and 0 < budget.delta < 1):
             raise Refused("the budget needs a positive epsilon, and a delta between 0 and 1")
-        return found
+        return budget
 
 
 class Begun(NamedTuple):
@@ -221,10 +221,10 @@ class Book:
         """Refuses a release without a line, whose cost is unknown."""
         named = {event["name"] for event in self._events if event["event"] == "begin"}
         for folder in sorted(self.path.iterdir()):
-            found = [file for file in (KEY, MODEL) if os.path.lexists(folder / file)]
-            if found and folder.name not in named:
+            files = [file for file in (KEY, MODEL) if os.path.lexists(folder / file)]
+            if files and folder.name not in named:
                 raise Refused(
-                    f"{folder / found[0]} is there, and no line of the book tells of {folder.name!r}: "
+                    f"{folder / files[0]} is there, and no line of the book tells of {folder.name!r}: "
                     f"lines were taken out at its end, or the file is of another book"
                 )
 
@@ -291,8 +291,8 @@ class Book:
             )
 
     def _budget(self, before=None):
-        found = [e for e in self._events[:before] if e["event"] in ("open", "raise")]
-        return Budget(*(Fraction(found[-1][key]) for key in ("epsilon", "delta")))
+        stated = [e for e in self._events[:before] if e["event"] in ("open", "raise")]
+        return Budget(*(Fraction(stated[-1][key]) for key in ("epsilon", "delta")))
 
     def _of(self, event, name):
         """(number of the line, event) of a release, or (0, None)."""
@@ -371,14 +371,17 @@ class Book:
         path = self.path / request.name / MODEL
         content = path.read_bytes()
         try:
-            found = json.loads(content)
-            asked = found["guarantee"] | {"made_by": found["made_by"], "spent": found["spent"]}
-            asked |= {key: found[key] for key in STATED}
+            document = json.loads(content)
+            stated = document["guarantee"] | {
+                "made_by": document["made_by"],
+                "spent": document["spent"],
+            }
+            stated |= {key: document[key] for key in STATED}
         except (ValueError, KeyError, TypeError):
-            asked = {}
+            stated = {}
         wanted = {key: getattr(request, key) for key in (*STATED, "epsilon", "delta")}
         wanted |= {"made_by": begun["made_by"], "spent": _summary(self.spent(k + 1))}
-        if any(asked.get(key) != value for key, value in wanted.items()):
+        if any(stated.get(key) != value for key, value in wanted.items()):
             raise Refused(
                 f"{path} is not what was begun as {request.name!r}: it is of another release"
             )

@@ -101,8 +101,10 @@ def card(document: dict) -> str:
         _coefficients(document),
     ]
     if document["holdout"]:
-        found = document["holdout"]
-        held = found | {"records": min(found["records"], found["rows"])}  # noise may go beyond
+        measured = document["holdout"]
+        held = measured | {
+            "records": min(measured["records"], measured["rows"])
+        }  # noise may go beyond
         told = holdout.said(document | {"holdout": held})
         parts += ["## Measured on rows that were held out", told]
     parts += [
@@ -137,16 +139,16 @@ def _what(document):
 
 
 def _promise(document):
-    found = document["guarantee"]["meaning"]
+    meaning = document["guarantee"]["meaning"]
     attacks = [
         f"falsely accuses {100 * false:g} in 100 rows, is right about at most {_up(power)} in 100 true ones"
-        for false, power in zip(found["false"], found["power"], strict=True)
+        for false, power in zip(meaning["false"], meaning["power"], strict=True)
     ]
     return (
-        f"The unit is a row: {document['unit']}. If all values of one row were others, {_learnt(found)} "
+        f"The unit is a row: {document['unit']}. If all values of one row were others, {_learnt(meaning)} "
         f"Somebody who must say in which of two ways "
-        f"a row was filled in is right at most {_up(found['right'])} in 100 times; without the release, "
-        f"{100 * max(found['prior'], 1 - found['prior']):g}. Who {'; who '.join(attacks)}.\n\n"
+        f"a row was filled in is right at most {_up(meaning['right'])} in 100 times; without the release, "
+        f"{100 * max(meaning['prior'], 1 - meaning['prior']):g}. Who {'; who '.join(attacks)}.\n\n"
         f"The guarantee is for one row. If a person, or another group, has several rows, group privacy "
         f"leaves them less: {_groups(document['guarantee'])}."
     )

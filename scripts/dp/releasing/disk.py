@@ -33,11 +33,11 @@ def private_folder(path: Path) -> None:
 
 def check_private(path: Path) -> None:
     """Raises `Refused` unless a file or folder is this user's and private."""
-    found = path.lstat()
-    if found.st_uid != os.geteuid():
+    status = path.lstat()
+    if status.st_uid != os.geteuid():
         raise Refused(f"{path} belongs to another user")
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        what = "700" if stat.S_ISDIR(found.st_mode) else "600"
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        what = "700" if stat.S_ISDIR(status.st_mode) else "600"
         raise Refused(f"{path} may be read or changed by others: `chmod {what} {path}`")
 
 

@@ -53,16 +53,16 @@ class Stream:
             fresh = hmac.digest(self._key, message, "sha512")
             self._bytes, self._at = self._bytes[self._at :] + fresh, 0
             self._counter += 1
-        found = self._bytes[self._at : self._at + wanted]
+        taken = self._bytes[self._at : self._at + wanted]
         self._at += wanted
-        return int.from_bytes(found, "big") >> (8 * wanted - count)
+        return int.from_bytes(taken, "big") >> (8 * wanted - count)
 
     def below(self, bound: int) -> int:
         """A uniform integer in [0, bound)."""
         count = (bound - 1).bit_length()
-        while (found := self.bits(count)) >= bound:
+        while (value := self.bits(count)) >= bound:
             pass
-        return found
+        return value
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:
         """True with probability numerator/denominator, which is in [0, 1]."""

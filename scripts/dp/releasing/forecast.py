@@ -128,10 +128,10 @@ class Study:
         """Weights (d,) with which every column moves scores equally."""
         spread = X.std(axis=0)
         signs = np.where(np.arange(len(spread)) % 2, -1.0, 1.0)
-        found = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)
-        if not found.any():
+        weights = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)
+        if not weights.any():
             raise Refused("no column varies: nothing can be forecast")
-        return found
+        return weights
 
     def _intercept(self, scores):
         if self.schema.numbers:
@@ -146,11 +146,11 @@ class Study:
     def _moments(self, column):
         """(mean, deviation) of a column of numbers on [-1, 1]."""
         low, high = float(column.low), float(column.high)
-        given = self.expected.columns.get(column.name, {})
-        if given and set(given) != {"mean", "deviation"}:
+        expected = self.expected.columns.get(column.name, {})
+        if expected and set(expected) != {"mean", "deviation"}:
             raise Refused(f"of the numbers of {column.name!r} expect a mean and a deviation")
-        mean = given.get("mean", (low + high) / 2)
-        deviation = given.get("deviation", (high - low) / SPREAD)
+        mean = expected.get("mean", (low + high) / 2)
+        deviation = expected.get("deviation", (high - low) / SPREAD)
         if not (low < mean < high and 0 < deviation**2 < (mean - low) * (high - mean)):
             raise Refused(
                 f"no numbers between the bounds of {column.name!r} have the mean {mean:g} and the standard "
@@ -159,12 +159,12 @@ class Study:
         return (2 * mean - low - high) / (high - low), 2 * deviation / (high - low)
 
     def _shares(self, column):
-        given = self.expected.columns.get(column.name)
-        if given is None:
+        expected = self.expected.columns.get(column.name)
+        if expected is None:
             return np.full(len(column.values), 1 / len(column.values))
-        given, levels = {str(k): v for k, v in given.items()}, list(map(str, column.values))
-        shares = np.array([given.get(level, 0.0) for level in levels])
-        if given.keys() - set(levels) or (shares < 0).any() or not shares.sum() > 0:
+        expected, levels = {str(k): v for k, v in expected.items()}, list(map(str, column.values))
+        shares = np.array([expected.get(level, 0.0) for level in levels])
+        if expected.keys() - set(levels) or (shares < 0).any() or not shares.sum() > 0:
             raise Refused(f"of the levels of {column.name!r} expect shares, such as a: 0.2")
         return shares / shares.sum()
 
@@ -172,23 +172,23 @@ class Study:
         """(column -> quantiles on [-1, 1] at `GRID`, root (k, k) of the normal scores' correlations)."""
         from scipy.stats import beta
 
-        found = {}
+        quantiles = {}
         for k in self.schema.used:
             column = self.schema.columns[k]
             if isinstance(column, rows.Number):
                 mean, deviation = self._moments(column)
                 share, size = (mean + 1) / 2, (1 - mean**2) / deviation**2 - 1
-                found[column.name] = 2 * beta.ppf(GRID, share * size, (1 - share) * size) - 1
-        names, R = list(found), np.eye(len(found))
+                quantiles[column.name] = 2 * beta.ppf(GRID, share * size, (1 - share) * size) - 1
+        names, R = list(quantiles), np.eye(len(quantiles))
         for pair, value in self.expected.correlations.items():
-            if len(set(pair)) != 2 or not set(pair) <= found.keys():
+            if len(set(pair)) != 2 or not set(pair) <= quantiles.keys():
                 raise Refused(
                     f"{' and '.join(pair)} are no two columns of numbers to be correlated"
                 )
             i, j = map(names.index, pair)
             R[i, j] = R[j, i] = value
         try:
-            return found, np.linalg.cholesky(R)
+            return quantiles, np.linalg.cholesky(R)
         except np.linalg.LinAlgError:
             raise Refused("no columns have all these correlations at once") from None
 
@@ -311,17 +311,17 @@ class Outlook(NamedTuple):
             f"{name} {value:.4g} ({self.without[name]:.4g} without privacy)"
             for name, value in self.accuracy.items()
         ]
-        found = [f"On simulated rows, at epsilon = {self.epsilon:g}: {', '.join(metrics)}."]
-        found.append(f"The share of the gain without privacy that is left: {self.kept:.0%}.")
+        said = [f"On simulated rows, at epsilon = {self.epsilon:g}: {', '.join(metrics)}."]
+        said.append(f"The share of the gain without privacy that is left: {self.kept:.0%}.")
         if self.held is not None:
-            found.append(f"The error on the held out rows would be known to +- {self.held:.2g}.")
+            said.append(f"The error on the held out rows would be known to +- {self.held:.2g}.")
         for name, width in self.widths.items():
             low, high = self.ranges[name]
             what = "is mostly not given"
             if width < math.inf:
                 what = f"is about {width:.3g} wide ({low:.2g} to {high:.2g} in 8 of 10 releases)"
-            found.append(f"{name}: its 95 % interval {what}.")
-        return [*found, *meaning(self.profile, prior).sentences()]
+            said.append(f"{name}: its 95 % interval {what}.")
+        return [*said, *meaning(self.profile, prior).sentences()]
 
 
 def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook:
@@ -356,13 +356,13 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     names, widths, weights, plain = study.schema.names, [], [], []
     for k in range(draws):
         V, y = study.rows(n, k)
-        found = models.release(plan, V, y, generator(study.seed, "key", k).bytes(32))
-        table = files.table_of(found, names, *files.own_units(study.schema))[0]
+        release = models.release(plan, V, y, generator(study.seed, "key", k).bytes(32))
+        table = files.table_of(release, names, *files.own_units(study.schema))[0]
         if table is not None:
             ends = [(math.inf if row["low"] is None else row["high"] - row["low"]) for row in table]
             widths.append(ends)
         if k < SCORED:
-            weights.append(found.floats("weights"))
+            weights.append(release.floats("weights"))
             plain.append(study.without(plan, k, V, y))
     typical, ranges = _typical(np.array(widths)) if widths else ([], [])
     accuracy, without = (_accuracy(study, np.array(each)) for each in (weights, plain))
@@ -381,11 +381,11 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
 
 def _typical(widths):
     """(geometric mean of finite widths, first and last decile) per column of widths (draws, d)."""
-    given = np.isfinite(widths)
-    logs = np.where(given, np.log(np.where(given, widths, 1.0)), 0.0)
-    mean = np.exp(logs.sum(axis=0) / np.maximum(given.sum(axis=0), 1))
+    finite = np.isfinite(widths)
+    logs = np.where(finite, np.log(np.where(finite, widths, 1.0)), 0.0)
+    mean = np.exp(logs.sum(axis=0) / np.maximum(finite.sum(axis=0), 1))
     ends = np.quantile(widths, [0.1, 0.9], axis=0, method="inverted_cdf")
-    typical = np.where(given.mean(axis=0) > 0.5, mean, np.inf)
+    typical = np.where(finite.mean(axis=0) > 0.5, mean, np.inf)
     return typical.tolist(), list(map(tuple, ends.T.tolist()))
 
 
@@ -400,11 +400,11 @@ def _accuracy(study, weights):
         target = study.schema.columns[study.schema.target]
         unit = (float(target.high) - float(target.low)) / 2
         X, labels = rows.bounded(V, y, True)
-        found = evaluation.regression(weights, X.astype(float), labels, unit=unit)
+        metrics = evaluation.regression(weights, X.astype(float), labels, unit=unit)
     else:
         X, labels = rows.bounded(V, y, False)
-        found = evaluation.classification(weights, X.astype(float), labels)
-    return {name: float(values.mean()) for name, values in found.items()}
+        metrics = evaluation.classification(weights, X.astype(float), labels)
+    return {name: float(values.mean()) for name, values in metrics.items()}
 
 
 def _held(package, accuracy):
@@ -413,8 +413,8 @@ def _held(package, accuracy):
         return None
     sums = (package.held * (2 * accuracy["error"] - 1), 0, 2 * package.held)
     noisy = [round(int(each) / package.noise.spacing) for each in sums]
-    found = holdout.measured(noisy, package.noise)
-    return (found["high"] - found["low"]) / 2
+    errors = holdout.measured(noisy, package.noise)
+    return (errors["high"] - errors["low"]) / 2
 
 
 def needed(
@@ -475,11 +475,11 @@ def needed(
             high = middle
         else:
             low = middle
-    found = at(high, draws)
-    while not enough(found) and high < MOST:  # it was found with fewer releases
+    result = at(high, draws)
+    while not enough(result) and high < MOST:  # it was found with fewer releases
         high *= 1 + 2 * NEAR
-        found = at(high, draws)
-    return found
+        result = at(high, draws)
+    return result
 
 
 def width(column: str, wanted: float) -> Callable[[Outlook], bool]:

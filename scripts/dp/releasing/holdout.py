@@ -80,20 +80,20 @@ class Package(NamedTuple):
 
     def guarantee(self) -> Guarantee:
         """The model's, for all n rows, whose reason and profile contain the sums."""
-        found = self.model.guarantee()
+        own = self.model.guarantee()
         reason = (
-            f"{found.reason}; beside it sums over {self.held} other rows, chosen by the key, with discrete "
+            f"{own.reason}; beside it sums over {self.held} other rows, chosen by the key, with discrete "
             f"Gaussian noise of standard deviation {float(self.noise.deviation):.6g}. A row is in one "
             f"part, so the larger cost counts"
         )
         profile = Curve(symmetric(np.vectorize(self.delta_at, otypes=[float])))
-        return Guarantee(found.epsilon, found.epsilon, found.delta, REPLACE_ONE, reason, profile)
+        return Guarantee(own.epsilon, own.epsilon, own.delta, REPLACE_ONE, reason, profile)
 
 
 def _delta(noise, epsilon):
-    found = Fraction(float(gaussian_profile(lattice.above(noise.mu), epsilon)))
-    found = found * (1 + models.SLACK) + lattice.failure(epsilon, noise.variation)
-    return lattice.above(min(found, Fraction(1)))
+    delta = Fraction(float(gaussian_profile(lattice.above(noise.mu), epsilon)))
+    delta = delta * (1 + models.SLACK) + lattice.failure(epsilon, noise.variation)
+    return lattice.above(min(delta, Fraction(1)))
 
 
 def size(n: int, share: float) -> int:
@@ -113,10 +113,10 @@ def package(model: models.Plan, held: int, bits: int = lattice.BITS) -> Package:
     count = 4 if model.problem.loss.residual else 3
     left = models.delta_left(model.epsilon, model.delta, count, bits)
     mu = Fraction(gaussian_mu(model.epsilon, left)) / models.BESIDE
-    found = Package(model, held, lattice.covering(APART, mu, count, bits))
-    if not found.delta_at(model.epsilon) <= model.delta:
+    result = Package(model, held, lattice.covering(APART, mu, count, bits))
+    if not result.delta_at(model.epsilon) <= model.delta:
         raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
-    return found
+    return result
 
 
 def held_out(n: int, held: int, key: bytes) -> np.ndarray:
@@ -125,9 +125,9 @@ def held_out(n: int, held: int, key: bytes) -> np.ndarray:
     for k in range(held):  # Fisher and Yates
         other = k + stream.below(n - k)
         order[k], order[other] = order[other], order[k]
-    found = np.zeros(n, dtype=bool)
-    found[order[:held]] = True
-    return found
+    held_rows = np.zeros(n, dtype=bool)
+    held_rows[order[:held]] = True
+    return held_rows
 
 
 def scores(V: np.ndarray, weights: Sequence[int]) -> np.ndarray:
@@ -233,8 +233,8 @@ def measured(
         return {"records": count, "error": mean, "low": low, "high": high, "positives": positives}
     variance = squares[0] / count - t * t
     lost = 2 * s / count > variance
-    found = {"error": math.sqrt(mean), "low": math.sqrt(low), "high": math.sqrt(high)}
-    return {"records": count, **found, "r2": None if lost else 1 - mean / variance}
+    errors = {"error": math.sqrt(mean), "low": math.sqrt(low), "high": math.sqrt(high)}
+    return {"records": count, **errors, "r2": None if lost else 1 - mean / variance}
 
 
 def between(
@@ -269,21 +269,21 @@ def between(
 
 def said(document: dict) -> str:
     """What a model's file says of its held out rows, in sentences. document: all of model.json."""
-    found, target = document["holdout"], document["target"]
+    held, target = document["holdout"], document["target"]
     begin = (
-        f"{found['rows']:,} rows, which the key chose, were not learnt from. About "
-        f"{found['records']:,.0f} of them hold a record."
+        f"{held['rows']:,} rows, which the key chose, were not learnt from. About "
+        f"{held['records']:,.0f} of them hold a record."
     )
     end = "The interval counts the noise and the chance of so few rows."
     if target is None:
         return (
-            f"{begin} {found['error']:.1%} of these are predicted wrongly (95 % interval: "
-            f"{found['low']:.1%} to {found['high']:.1%}). {found['positives']:.1%} of them are "
+            f"{begin} {held['error']:.1%} of these are predicted wrongly (95 % interval: "
+            f"{held['low']:.1%} to {held['high']:.1%}). {held['positives']:.1%} of them are "
             f"{document['classes'][1]}. {end}"
         )
     unit = (target["high"] - target["low"]) / 2
-    error, low, high = (f"{unit * found[key]:.4g}" for key in ("error", "low", "high"))
-    explained = "" if found["r2"] is None else f" {found['r2']:.1%} of their variance is explained."
+    error, low, high = (f"{unit * held[key]:.4g}" for key in ("error", "low", "high"))
+    explained = "" if held["r2"] is None else f" {held['r2']:.1%} of their variance is explained."
     return (
         f"{begin} The root of their mean squared error is {error} (95 % interval: {low} to {high}), "
         f"where an error counts {unit / 2:.4g} at most.{explained} {end}"

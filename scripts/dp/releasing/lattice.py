@@ -54,8 +54,8 @@ def root(value: Fraction) -> Fraction:
 
 def above(value: Fraction) -> float:
     """The least float that is at least a fraction."""
-    found = float(value)
-    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 def total_variation(ratio: Fraction) -> Fraction:

@@ -57,7 +57,7 @@ def arithmetic() -> str:
     the libraries' build, the loaded BLAS with kernels and threads, the processor as numpy sees it, the C
     library, and environment variables.
     """
-    found = [
+    facts = [
         _built(np),
         _built(scipy),
         _loaded(),
@@ -65,7 +65,7 @@ def arithmetic() -> str:
         platform.libc_ver(),
         sorted((key, value) for key, value in os.environ.items() if CHOOSING.match(key)),
     ]
-    return hashlib.sha256(json.dumps(found, default=str).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()
 
 
 def _built(library):

@@ -51,7 +51,7 @@ class Meaning(NamedTuple):
     def sentences(self) -> list[str]:
         """The same in words."""
         guess = max(self.prior, 1 - self.prior)
-        found = [
+        attacks = [
             f"An attacker who accuses wrongly {false:.0%} of the time accuses rightly at most "
             f"{_most(power)} of the time; a guess would, {false:.0%} of the time. If he took "
             f"{self.prior:.0%} for the probability before the release, then an accusation raises it to "
@@ -59,7 +59,7 @@ class Meaning(NamedTuple):
             for false, power, after in zip(self.false, self.power, self.posterior, strict=True)
         ]
         return [
-            *found,
+            *attacks,
             f"His answers are right at most {_most(self.right)} of the time, and {guess:.0%} without the "
             f"release.",
         ]

@@ -88,9 +88,9 @@ class Plan(NamedTuple):
         if self.tilt is not None:
             one = lattice.above(self.tilt.noise.mu)
         name = "logistic" if self.tilt is None else self.problem.loss.name
-        found = composed(epsilon, one, mu, lattice.above(r), name)
-        found = Fraction(found) * (1 + SLACK) + lattice.failure(epsilon, self.variation)
-        return lattice.above(min(found, Fraction(1)))
+        delta = composed(epsilon, one, mu, lattice.above(r), name)
+        delta = Fraction(delta) * (1 + SLACK) + lattice.failure(epsilon, self.variation)
+        return lattice.above(min(delta, Fraction(1)))
 
     def guarantee(self) -> Guarantee:
         """What holds under replace-one, with its profile and the reason.
@@ -399,15 +399,15 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
         pull = tilt.draw(plan.tilt, Stream(key, "tilt"))
     weights = tilt.minimiser(problem, X, y, pull, plan.tolerance)
     noise = plan.noises["weights"]
-    found = Release(plan, {"weights": lattice.released(weights, noise, Stream(key, "weights"))})
+    result = Release(plan, {"weights": lattice.released(weights, noise, Stream(key, "weights"))})
     beside = [part for part in plan.noises if part != "weights"]
     if beside:
-        point = statistics.within(found.floats("weights"), plan.longest)
+        point = statistics.within(result.floats("weights"), plan.longest)
         values = statistics.sums(beside, problem, X, y, point)
         for part in beside:
             stream = Stream(key, part)
-            found.parts[part] = lattice.released(values[part].tolist(), plan.noises[part], stream)
-    return found
+            result.parts[part] = lattice.released(values[part].tolist(), plan.noises[part], stream)
+    return result
 
 
 class Described(NamedTuple):

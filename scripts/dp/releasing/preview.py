@@ -62,26 +62,26 @@ class Preview(NamedTuple):
 
     def sentences(self, classes: list[str] | None) -> list[str]:
         """The same in words. classes: names of the labels -1 and 1."""
-        found = []
+        said = []
         if self.lines != self.stated:
-            found.append(
+            said.append(
                 f"The file has {self.lines:,} lines, and {self.stated:,} are stated: a release would stop."
             )
-        found.append(
+        said.append(
             f"{_lines(self.nothing, self.lines)} of {self.lines:,} would count nothing"
             + (f", {self.uneven:,} for another number of cells." if self.uneven else ".")
         )
         if self.shortened:
-            found.append(f"{_lines(self.shortened, self.lines)} would be shortened to the radius.")
+            said.append(f"{_lines(self.shortened, self.lines)} would be shortened to the radius.")
         for column in self.columns:
-            found += column_sentences(column)
+            said += column_sentences(column)
         if classes and self.labels:
-            found.append(
+            said.append(
                 "Of the others, "
                 + " and ".join(f"{self.labels[name]:,} are {name!r}" for name in classes)
                 + "."
             )
-        return found
+        return said
 
 
 def _lines(count, of):
@@ -90,23 +90,21 @@ def _lines(count, of):
 
 def column_sentences(column: Looked) -> list[str]:
     """What there is to say of a column."""
-    found = []
+    said = []
     if column.missing:
         what = "replaced by the stated value" if column.replaced else "so their lines count nothing"
-        found.append(f"{column.name}: {column.missing:,} cells are missing, {what}.")
+        said.append(f"{column.name}: {column.missing:,} cells are missing, {what}.")
     if column.unread:
         shown = ", ".join(f"{cell!r}" for cell, _ in column.unread.most_common(EXAMPLES))
         more = ", .." if len(column.unread) > EXAMPLES else ""
-        found.append(
+        said.append(
             f"{column.name}: {column.unread.total():,} cells are no number or in no category, so their "
             f"lines count nothing: {shown}{more}"
         )
     for count, side in ((column.below, "below"), (column.above, "above")):
         if count:
-            found.append(
-                f"{column.name}: {count:,} numbers are {side} the bounds, and are clipped."
-            )
-    return found
+            said.append(f"{column.name}: {count:,} numbers are {side} the bounds, and are clipped.")
+    return said
 
 
 def preview(

@@ -230,10 +230,10 @@ class Schema:
 
         Returns False, and leaves v, if one of them has no value.
         """
-        found = [self.cells[k](cell) for k, cell in zip(self.used, cells, strict=True)]
-        if None in found:
+        values = [self.cells[k](cell) for k, cell in zip(self.used, cells, strict=True)]
+        if None in values:
             return False
-        for column, value in found:
+        for column, value in values:
             if column is not None:
                 v[column] = value
         if self.constant is not None:
@@ -351,10 +351,10 @@ def _affine(column, largest):
     def read(cell):
         if instead is not None and cell.lower() in EMPTY:
             cell = instead
-        found = decimal(cell)
-        if found is None:
+        number = decimal(cell)
+        if number is None:
             return None
-        m, e = found
+        m, e = number
         up, down = (10**e, 1) if e >= 0 else (1, 10**-e)
         over = largest * (2 * common * m * up - middle * down)
         size = min(abs(over) // (width * down), largest)
@@ -364,10 +364,10 @@ def _affine(column, largest):
 
 
 def _bound(column, value):
-    found = fraction(value)
-    if found is None or abs(found) > 10**100 or found.denominator > 10**100:
+    bound = fraction(value)
+    if bound is None or abs(bound) > 10**100 or bound.denominator > 10**100:
         raise Refused(f"{value!r} is not a bound of the numbers of {column.name!r}")
-    return found
+    return bound
 
 
 def fraction(value: float | str) -> Fraction | None:
@@ -451,8 +451,8 @@ def _label(column):
     def read(cell):
         if instead is not None and cell.lower() in EMPTY:
             cell = str(instead).encode()
-        found = decimal(cell)
-        return None if found is None else 1 if value_of(found) > threshold else -1
+        number = decimal(cell)
+        return None if number is None else 1 if value_of(number) > threshold else -1
 
     return _remembered(read)
 

@@ -103,7 +103,7 @@ def vector(matrix: np.ndarray) -> np.ndarray:
 def matrix(vector: np.ndarray, d: int) -> np.ndarray:
     """The symmetric matrix (d, d) of such a vector."""
     i, j = np.triu_indices(d)
-    found = np.zeros((d, d))
-    found[i, j] = vector / np.where(i == j, 1.0, SQRT2)
-    found[j, i] = found[i, j]
-    return found
+    symmetric = np.zeros((d, d))
+    symmetric[i, j] = vector / np.where(i == j, 1.0, SQRT2)
+    symmetric[j, i] = symmetric[i, j]
+    return symmetric

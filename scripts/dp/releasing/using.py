@@ -35,11 +35,11 @@ def design(model: files.Model, records: Sequence[Sequence[bytes] | None]) -> np.
 
 def scores(model: files.Model, X: np.ndarray) -> np.ndarray:
     """Log odds of the second class, or numbers in the target's own units, (n,). X: by `design`."""
-    found = X @ model.weights
+    linear = X @ model.weights
     if model.target is None:
-        return found
+        return linear
     low, high = model.target
-    return low + (high - low) * (np.clip(found, -1, 1) + 1) / 2
+    return low + (high - low) * (np.clip(linear, -1, 1) + 1) / 2
 
 
 def probabilities(found: np.ndarray) -> np.ndarray:

@@ -66,8 +66,8 @@ def minimise_elastic_net(
         )
     norm, weights, iterations = _newton_and_descent(X, y, l1, l2, tolerance)
     if l2 == 0 and norm > tolerance:
-        found = _library(X, y, l1, l2, tolerance)
-        norm, weights, iterations = min(found, (norm, weights, iterations), key=lambda fit: fit[0])
+        other = _library(X, y, l1, l2, tolerance)
+        norm, weights, iterations = min(other, (norm, weights, iterations), key=lambda fit: fit[0])
     return weights[None], {
         "gradient_norm": np.array([norm]),
         "status": np.array(["ok" if norm <= tolerance else "not_converged"]),

@@ -94,8 +94,8 @@ def minimise(
     learnt = {} if near is None else dict(near.learnt[1])
     usable = np.flatnonzero(np.isfinite(linear).all(axis=1) & np.isfinite(W).all(axis=1))
     # Wide problems keep curvatures (conjugate gradients), or steps and changes of gradients (BFGS).
-    kept = 1 if d <= DIRECT else max(n, 2 * quasi_newton.PAIRS * d)
-    together = max(1, min(TOGETHER, KEPT // kept))
+    stored = 1 if d <= DIRECT else max(n, 2 * quasi_newton.PAIRS * d)
+    together = max(1, min(TOGETHER, KEPT // stored))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for start in range(0, len(usable), together):
             part = usable[start : start + together]
@@ -192,12 +192,12 @@ def check_certifiable(
     """
     least = least_tolerance(n, d, lam, bound, loss, tilt)
     if not least <= tolerance < math.inf:
-        found = f"certifies a gradient norm of {least:.2g}, not of {tolerance:g}, on every data set"
+        what = f"certifies a gradient norm of {least:.2g}, not of {tolerance:g}, on every data set"
         remedy = "a larger tolerance or a larger lambda"
         if math.isinf(least):
-            found, remedy = "certifies no tolerance on every data set", "a larger lambda"
+            what, remedy = "certifies no tolerance on every data set", "a larger lambda"
         raise Refused(
-            f"at n = {n}, lambda = {lam:g} and a bound of {bound:g}, double precision {found}: "
+            f"at n = {n}, lambda = {lam:g} and a bound of {bound:g}, double precision {what}: "
             f"give {remedy}"
         )
 
@@ -372,10 +372,10 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
             return rows.gradient(w) + lam[one] * w + tilt[:, one]
 
         def attempt(w, one=one):
-            w, found, more, _ = _newton(rows, lam[one], tilt[:, one], w, tolerance, 2 * LIMIT)
+            w, reached, more, _ = _newton(rows, lam[one], tilt[:, one], w, tolerance, 2 * LIMIT)
             passes[one] += more
-            if found < norm[one]:
-                W[:, one], norm[one] = w, found
+            if reached < norm[one]:
+                W[:, one], norm[one] = w, reached
             return norm[one] <= tolerance
 
         smooth = rows.loss.c * np.mean(norms**2) + lam[j]

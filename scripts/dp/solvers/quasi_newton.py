@@ -108,14 +108,14 @@ def full_steps(
         gradient = rows.gradient(trial) + lam[active] * trial + tilt[:, active]
         if last is not None:
             inverse.learn(active, trial - last[0], gradient - last[1])
-        found = np.linalg.norm(gradient, axis=0)
-        slow = ~(found < SLOW * norm[active])
+        size = np.linalg.norm(gradient, axis=0)
+        slow = ~(size < SLOW * norm[active])
         failed[active] = np.where(slow, failed[active] + 1, 0)
-        better = found < norm[active]
+        better = size < norm[active]
         taken = active[better]
         W[:, taken], best[:, taken] = trial[:, better], gradient[:, better]
-        norm[taken] = found[better]
-        going = (norm[active] > goal) & (failed[active] <= RETRIES) & np.isfinite(found)
+        norm[taken] = size[better]
+        going = (norm[active] > goal) & (failed[active] <= RETRIES) & np.isfinite(size)
         if further or going.any():
             ahead = W[:, active] - inverse.times(active, best[:, active])
         if further:

@@ -75,5 +75,5 @@ def smallest_positive_eigenvalue(gram: np.ndarray) -> float | None:
     """Of a symmetric matrix (d, d), as LAPACK finds it; None if no eigenvalue is positive."""
     from scipy.linalg import eigvalsh  # only for this program
 
-    found = eigvalsh(gram, subset_by_value=(0.0, math.inf))
-    return float(found[0]) if len(found) else None
+    positive = eigvalsh(gram, subset_by_value=(0.0, math.inf))
+    return float(positive[0]) if len(positive) else None

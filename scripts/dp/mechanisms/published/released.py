@@ -246,8 +246,8 @@ class PoissonSGDReleased(Mechanism):
         steps, sampling, divisor = p.epochs * batches, 1 / batches, n // batches
         if batches == 1:
             return steps, sampling, divisor, math.sqrt(steps) / p.mu, Gaussian(p.mu)
-        found = composition.sampled_multiplier(p.epsilon, p.delta, steps, sampling, ADD_REMOVE)
-        return steps, sampling, divisor, *found
+        noise = composition.sampled_multiplier(p.epsilon, p.delta, steps, sampling, ADD_REMOVE)
+        return steps, sampling, divisor, *noise
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP if n is public; else none, since the size of the noise reveals n."""

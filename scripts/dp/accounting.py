@@ -1,4 +1,4 @@
-"""What a mechanism guarantees, and the calibration of Gaussian noise.
+"""Guarantees of mechanisms, and the calibration of Gaussian noise.
 
 Unless it says otherwise, a guarantee is for *replace-one* adjacency: two data sets of the same public size
 n that differ in one record. Proofs are for real numbers, which floating-point samples only approximate
@@ -46,7 +46,7 @@ class Guarantee(NamedTuple):
     claimed_epsilon : float
         The source's own epsilon.
     epsilon : float
-        What is proven. It is infinite if there is no guarantee, and NaN if nothing is known.
+        The proven epsilon: infinite without a guarantee, NaN if nothing is known.
     delta : float
         The delta that goes with `epsilon`.
     adjacency : str

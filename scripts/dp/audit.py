@@ -1,4 +1,4 @@
-"""How private a mechanism is: exact privacy losses in one dimension, and lower bounds by attack.
+"""Audits of mechanisms: exact privacy losses in one dimension, and lower bounds by attack.
 
 A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
 neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
@@ -50,7 +50,7 @@ def privacy_loss_1d(
     mechanism : str or Mechanism
         Of output perturbation, or of objective perturbation in any form.
     epsilon : float
-        What the mechanism is asked for.
+        The requested privacy.
     n_lambda : float
         n lambda > 0.
     bound : float
@@ -201,7 +201,7 @@ def epsilon_lower_bound(
     pair : str or tuple or dp.privacy.pairs.Pair
         A pair's name or object, or ((X, y), (X', y')).
     epsilon : float
-        What the mechanism is asked for.
+        The requested privacy.
     *further, **named
         The rest of `attack`, all but `deltas`.
 
@@ -249,7 +249,7 @@ def attack(
     pair : str or tuple or dp.privacy.pairs.Pair
         A pair's name or object, or ((X, y), (X', y')).
     epsilon, delta : float
-        What the mechanism is asked for. A mechanism that is pure gets no delta.
+        The requested privacy. Pure mechanisms get no delta.
     trials : int
         Releases on each of the two data sets, at least 4.
     confidence : float

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 
 class Refused(ValueError):
-    """What is asked for cannot be done. The message is a sentence that tells the user why."""
+    """The request cannot be met. The message is a sentence that tells the user why."""
 
 
 class Failed(ValueError):

@@ -58,7 +58,7 @@ REPEATING = tuple(
 
 
 class _Private(BaseEstimator):
-    """What both estimators have; the parameters are those of `PrivateClassifier`."""
+    """Base of both estimators, with the parameters of `PrivateClassifier`."""
 
     def __init__(
         self,
@@ -300,9 +300,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
     target : list
         The two labels, which are public, the negative one first.
     unit : str
-        What a row is, in words: whom this protects.
+        The meaning of a row, in words: whom this protects.
     epsilon, delta : float
-        What the release spends.
+        The cost of the release.
     method : str or None
         None for one with intervals.
     options : dict or None
@@ -323,7 +323,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     classes_ : numpy.ndarray, (2,)
         The labels.
     guarantee_ : dict
-        What holds for the people whose rows were learnt from.
+        The guarantee for the people whose rows were learnt from.
     table_ : list of dict or None
         The regression table, with intervals that count the noise.
 

@@ -1,4 +1,4 @@
-"""How good a released weight vector is: errors and other metrics on test rows, and regularised risk."""
+"""Metrics of released weights on test rows, and regularised risk."""
 
 from collections.abc import Callable
 

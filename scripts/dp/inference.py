@@ -478,7 +478,7 @@ def bootstrap(
     rng : numpy.random.Generator
         Of labels and noise.
     replicates : int
-        How often.
+        Their number.
     level : float
         In (0, 1).
     draw : Callable

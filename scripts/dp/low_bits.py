@@ -77,7 +77,7 @@ POSSIBLE = {gaussian: normal_possible, laplace: laplace_possible}
 
 
 class Found(NamedTuple):
-    """What the attack found.
+    """The attack's result.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Found(NamedTuple):
     allowed : float
         The most that the (epsilon, delta) allows that is proven for real numbers.
     trials : int
-        How many releases.
+        The number of releases.
     """
 
     right: float
@@ -173,7 +173,7 @@ def attack(
     mechanism : Mechanism
         Of output perturbation: others are not judged.
     epsilon, delta : float
-        What the mechanism is asked for.
+        The requested privacy.
     trials : int
         Releases on either side.
     rng : numpy.random.Generator

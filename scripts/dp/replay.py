@@ -72,14 +72,14 @@ class Step(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """What a replay of one pair found.
+    """The result of a replay of one pair.
 
     Attributes
     ----------
     finding : str
         One of `FINDINGS`.
     why : str
-        The same in words.
+        In words.
     mu : float
         Gaussian-DP parameter of all Gaussian noise together.
     pure : float
@@ -176,7 +176,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return len(self.unit)
 
     def _each(self, change):
-        """The same change of shape for every array."""
+        """One change of shape for all arrays."""
         if self.used is not None:
             return change(self.used)
         parts = self.draws, self.unit, self.scale, self.value
@@ -385,7 +385,7 @@ def replay(
     delta: float = 0.0,
     seed: int = 0,
 ) -> Replay:
-    """What a replay finds of a function on two neighbouring data sets.
+    """Replay a function on two neighbouring data sets.
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ def replay(
     first, second : tuple
         The data sets (X, y).
     epsilon, delta : float
-        What is stated of the function. With an infinite epsilon, only values without noise are found.
+        The function's guarantee. With an infinite epsilon, only values without noise are found.
     seed : int
         Of the draws.
 
@@ -539,14 +539,14 @@ GENERAL = (
 def on_general_pairs(
     mechanism: str | object, epsilon: float = 1.0, delta: float = 1e-5
 ) -> Iterator[tuple[str, float, Replay, Guarantee]]:
-    """What replays find of a mechanism on each pair that suits it.
+    """Replay a mechanism on each general pair that suits it.
 
     Parameters
     ----------
     mechanism : str or Mechanism
         A private one, by name or as an object.
     epsilon : float
-        What it is asked for.
+        The requested privacy.
     delta : float
         For mechanisms that need one; others get 0.
 
@@ -586,7 +586,7 @@ def of_mechanism(
     pair : str or tuple or dp.privacy.pairs.Pair
         A pair's name or object, or ((X, y), (X', y')).
     epsilon, delta : float
-        What the mechanism is asked for.
+        The requested privacy.
     seed : int
         Of the draws.
     **options
@@ -623,12 +623,12 @@ def of_mechanism(
 
 
 def verdict(found: Replay, guarantee: Guarantee) -> str:
-    """What a replay says about a statement, in a few words.
+    """The verdict of a replay on a guarantee, in a few words.
 
     Parameters
     ----------
     found : Replay
-        What was found.
+        The result.
     guarantee : dp.accounting.Guarantee
         The statement.
 

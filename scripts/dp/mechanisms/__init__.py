@@ -54,7 +54,7 @@ ORDINARY = Ordinary()  # epsilon, lambda and bound
 
 
 class Release(NamedTuple):
-    """What a mechanism returns.
+    """A mechanism's result.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Mechanism:
     Methods
     -------
     guarantee
-        What holds for a public size, and why.
+        For a public size, with the reason.
     release
         Independent draws for one data set.
     release_many
@@ -190,7 +190,7 @@ class Mechanism:
     # ---- what a subclass defines
 
     def _guarantee(self, n, d, p):
-        """What holds for public size n and d released coordinates.
+        """The guarantee for public size n and d released coordinates.
 
         A sentence that says why the requested (epsilon, delta) holds or, without privacy, why nothing
         does. A `dp.accounting.Guarantee` if something else holds.
@@ -205,7 +205,7 @@ class Mechanism:
         raise NotImplementedError
 
     def _release_many(self, tasks, draws):
-        """What `_release` returns for each of `tasks` in turn, with all candidates joined.
+        """The result of `_release` for each of `tasks` in turn, with candidates joined.
 
         tasks: a lazy iterator of (X, y, one p per candidate, rng). Mechanisms that compute many releases
         faster together override this in place of `_release`.
@@ -251,7 +251,7 @@ class Mechanism:
         n, d : int
             Public size, and number of released coordinates.
         epsilon, delta : float
-            What the release may spend.
+            The budget of the release.
         bound : float
             R, the largest norm of a row.
         **options
@@ -296,7 +296,7 @@ class Mechanism:
         self.guarantee(n, d, **settings)
 
     def guarantee(self, n: int, d: int, **settings) -> Guarantee:
-        """What holds for a public size, and why. No row is needed.
+        """The guarantee for a public size, and its reason. No row is needed.
 
         Parameters
         ----------

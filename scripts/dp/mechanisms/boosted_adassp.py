@@ -104,7 +104,7 @@ class BoostedAdaSSP(Mechanism):
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _beside(self, n, p):
-        """In words, what else is released."""
+        """Further releases, in words."""
         return ""
 
     def _release(self, X, y, p, draws, rng):

@@ -122,7 +122,7 @@ class Guarded(GaussianObjectivePerturbation):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """That of objective perturbation."""
+        """The lambda of objective perturbation."""
         options = {key: options[key] for key in options.keys() - {"guard"}}
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"loss": "logistic"})
 

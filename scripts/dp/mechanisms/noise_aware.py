@@ -133,7 +133,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
 
 @register("noise_aware_log_cosh")
 class NoiseAwareLogCosh(NoiseAwareLogistic):
-    """The same for numbers, with slopes in [-tau, tau] for any outlier.
+    """`noise_aware_logistic` for numbers, with slopes in [-tau, tau] for any outlier.
 
     It estimates the population's minimiser: theta, if errors are symmetric about x.theta.
 

@@ -14,7 +14,7 @@ from dp.solvers.newton import check_certifiable
 
 
 def certificate(p: Parameters, norm: str = "gradient norm") -> str:
-    """What a guarantee's reason says about tau. norm: what tau bounds."""
+    """The part of a reason about tau, the bound on `norm`."""
     return (
         f"tau = {p.tolerance:g} the {norm} that the solver certifies on every data set (in real numbers by "
         f"its rate of convergence; that rounding does not prevent it is a premise, and settings in which "
@@ -65,7 +65,7 @@ class Perturbed(Mechanism):
             check_certifiable(n, d, p.lam, p.bound, loss, p.tolerance)
 
     def _centre(self, weights, certified, n, p):
-        """What the noise is added to, (1, d), or None if nothing may be released."""
+        """The vector (1, d) that gets the noise, or None if nothing may be released."""
         return weights if certified else None
 
     def _statistics(self, weights, noise):

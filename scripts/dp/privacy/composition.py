@@ -30,7 +30,7 @@ GRIDS = 20_000  # most points of a distribution: large losses get a wider spacin
 
 
 def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
-    """What holds if up to `size` records are exchanged, or added or removed, at once.
+    """Group privacy: the guarantee for up to `size` records at once.
 
     Parameters
     ----------

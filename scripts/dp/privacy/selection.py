@@ -115,7 +115,7 @@ def largest_ratio(profile: Profile, g: float) -> float:
 
 
 def cost(profile: Profile, law: str, mean: float) -> float:
-    """What the profile bound adds to epsilon: (e+1) log C, or m TV."""
+    """The profile bound's addition to epsilon: (e+1) log C, or m TV."""
     _check(law, mean)
     if law == "poisson":
         return mean * float(profile.delta(0.0))

@@ -1,4 +1,4 @@
-"""How far one record moves Gram matrices, Hessians and Newton steps, and ridges that cover their noise.
+"""Sensitivities of Gram matrices, Hessians and Newton steps, and ridges that cover their noise.
 
 Rows have ||x||_2 <= R. Sensitivities are for sums; for means under replace-one, divide by the public n.
 Matrices have the Frobenius norm, for `dp.privacy.quadratics.isotropic` noise.

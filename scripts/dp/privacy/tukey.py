@@ -53,7 +53,7 @@ def distance(
 
 
 def threshold(epsilon: float, delta: float) -> float:
-    """What k^ + noise must exceed: log(1/(2 delta))/epsilon."""
+    """The threshold of k^ + noise: log(1/(2 delta))/epsilon."""
     return math.log(1 / (2 * delta)) / epsilon
 
 

@@ -48,12 +48,12 @@ from dp.releasing.request import Request
 __all__ = ["Book", "Budget"]
 
 LINES, KEY, MODEL = "book.jsonl", "key", "model.json"
-# What model.json repeats of a request.
+# Keys that model.json has from the request.
 STATED = ("name", "title", "schema", "rows", "unit", "method", "premise")
 
 
 class Budget(NamedTuple):
-    """What all releases of a book may spend together, as decimals.
+    """The budget of all releases of a book together, as decimals.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Spent(NamedTuple):
 
 
 class Book:
-    """What releases about some people's rows have cost, in a folder.
+    """A folder with the costs of all releases about some people's rows.
 
     Everything that uses it happens inside `with book.locked():`.
 
@@ -130,7 +130,7 @@ class Book:
     budget : Budget or None
         Opens the book at first; later uses must state the same. None only reads.
     unit : str or None
-        What a row is, in words: as `budget`.
+        The meaning of a row, in words: as `budget`.
 
     Methods
     -------
@@ -302,7 +302,7 @@ class Book:
         return 0, None
 
     def spent(self, before: int | None = None) -> Spent:
-        """What is spent.
+        """The budget that is spent.
 
         Parameters
         ----------
@@ -507,7 +507,7 @@ class Book:
 
 
 def _summary(spent):
-    """What model.json says of the book."""
+    """The book's entry in model.json."""
     return {
         "epsilon": float(spent.epsilon),
         "delta": float(spent.delta),

@@ -155,7 +155,7 @@ def _promise(document):
 
 
 def _learnt(found):
-    """What somebody learns about a row, in words that the best attack's success allows."""
+    """What the best attack can learn about a row, in words."""
     gained = found["right"] - max(found["prior"], 1 - found["prior"])
     how, much = next(words for most, words in LEARNT if gained <= most)
     return (
@@ -165,7 +165,7 @@ def _learnt(found):
 
 
 def _groups(guarantee):
-    """What group privacy leaves to several rows together."""
+    """Group privacy of several rows."""
     one = Guarantee(
         *(guarantee[key] for key in ("epsilon", "epsilon", "delta", "adjacency", "reason"))
     )
@@ -273,7 +273,7 @@ def _limits(document):
 
 
 def _counted(document):
-    """What rows with a missing or unknown cell count."""
+    """How rows with a missing or unknown cell count."""
     schema = document["schema"]
     said = [
         f"A missing cell of `{c['name']}` counts as {c['missing']}."

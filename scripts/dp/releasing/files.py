@@ -74,7 +74,7 @@ class Model(NamedTuple):
     document : dict
         All of model.json.
     schema : dp.releasing.rows.Schema
-        How records are read.
+        For reading records.
     weights : numpy.ndarray, (d,)
         For rows of that schema.
     coefficients : numpy.ndarray, (d,)

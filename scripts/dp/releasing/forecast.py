@@ -1,4 +1,4 @@
-"""What a release will tell, from releases of simulated rows.
+"""Forecasts of a release, from releases of simulated rows.
 
 Rows are drawn for a schema from what is public or guessed about its columns, and accuracy and widths of
 intervals are measured. Nothing depends on real rows, so it costs no privacy, and is as good as the
@@ -41,7 +41,7 @@ NEAR = 0.03  # relative precision of the search for an epsilon
 
 
 class Expected(NamedTuple):
-    """What is expected of a study's rows: public, or a guess.
+    """Expectations of a study's rows: public, or guesses.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Study:
     schema : dp.releasing.rows.Schema
         Public facts of the file.
     expected : Expected or None
-        What is expected of its rows.
+        Expectations of its rows.
     seed : int
         Of the simulation.
     """
@@ -260,7 +260,7 @@ class Study:
 
 
 class Outlook(NamedTuple):
-    """What to expect at one epsilon.
+    """The forecast at one epsilon.
 
     Attributes
     ----------
@@ -283,7 +283,7 @@ class Outlook(NamedTuple):
     Methods
     -------
     sentences
-        The same in words.
+        In words.
     """
 
     epsilon: float
@@ -296,7 +296,7 @@ class Outlook(NamedTuple):
     profile: Profile
 
     def sentences(self, prior: float = 0.5) -> list[str]:
-        """The same in words.
+        """In words.
 
         Parameters
         ----------
@@ -325,12 +325,12 @@ class Outlook(NamedTuple):
 
 
 def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook:
-    """What to expect of a request, from releases of simulated rows. No real row is read.
+    """The forecast for a request, from releases of simulated rows. No real row is read.
 
     Parameters
     ----------
     request : dp.releasing.request.Request
-        What is asked for.
+        The request.
     study : Study
         The rows that are expected.
     draws : int or None
@@ -420,14 +420,14 @@ def _held(package, accuracy):
 def needed(
     request: Request, study: Study, enough: Callable[["Outlook"], bool], draws: int | None = None
 ) -> Outlook:
-    """What to expect at about the least epsilon that is enough.
+    """The forecast at about the least epsilon that is enough.
 
     All epsilons share simulated rows and keys.
 
     Parameters
     ----------
     request : dp.releasing.request.Request
-        What is asked for; its epsilon is replaced.
+        The request; its epsilon is replaced.
     study : Study
         The rows that are expected.
     enough : Callable

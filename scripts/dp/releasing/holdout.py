@@ -97,7 +97,7 @@ def _delta(noise, epsilon):
 
 
 def size(n: int, share: float) -> int:
-    """How many of n records are held out: the share, rounded down."""
+    """The number of held out records: the share of n, rounded down."""
     if not 0 < share < 1:
         raise Refused(f"the share that is held out must be between 0 and 1, not {share}")
     held = math.floor(n * Fraction(str(share)))
@@ -215,7 +215,7 @@ def _sorted(V, y):
 def measured(
     noisy: Sequence[int], noise: lattice.Noise, level: float = 0.95
 ) -> dict[str, float | None]:
-    """What the noisy sums say: post-processing. Errors have intervals for both noise and sampling.
+    """Errors from the noisy sums (post-processing), with intervals for noise and sampling.
 
     records: held out rows that hold a record. Of classes: error, and positives, the share of the second
     class. Of numbers, with [-1, 1] for the target's bounds: error, the root mean squared error (of at most
@@ -268,7 +268,7 @@ def between(
 
 
 def said(document: dict) -> str:
-    """What a model's file says of its held out rows, in sentences. document: all of model.json."""
+    """The errors on held out rows, in sentences. document: all of model.json."""
     held, target = document["holdout"], document["target"]
     begin = (
         f"{held['rows']:,} rows, which the key chose, were not learnt from. About "

@@ -138,7 +138,7 @@ def together(noises: Sequence[Noise]) -> Fraction:
 
 
 def failure(epsilon: float, variation: Fraction) -> Fraction:
-    """What a distance in total variation from a private release adds to delta: (1 + e^epsilon) of it.
+    """Addition to delta for a distance in total variation from a private release: (1 + e^epsilon) of it.
 
     M(E) <= M~(E) + eta <= e^eps M~'(E) + delta + eta <= e^eps (M'(E) + eta) + delta + eta.
     """

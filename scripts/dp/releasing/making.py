@@ -126,7 +126,7 @@ def make(
     Parameters
     ----------
     request : dp.releasing.request.Request
-        What is asked for.
+        The request.
     book : dp.releasing.book.Book
         Where its cost is spent, before anything is drawn.
     path : pathlib.Path or bytes

@@ -1,4 +1,4 @@
-"""What a guarantee means to a person in the data: the success of the best attack.
+"""The meaning of a guarantee for a person in the data: the success of the best attack.
 
 The attacker knows the release, how it was made and all other rows, and asks whether one row is x. An
 attack is an event E of the release, on which he says that it is. P and Q are the laws of the release with
@@ -49,7 +49,7 @@ class Meaning(NamedTuple):
     right: float
 
     def sentences(self) -> list[str]:
-        """The same in words."""
+        """In words."""
         guess = max(self.prior, 1 - self.prior)
         attacks = [
             f"An attacker who accuses wrongly {false:.0%} of the time accuses rightly at most "
@@ -83,7 +83,7 @@ def power(profile: Profile, false: float) -> float:
 
 
 def _lowest(bound):
-    """Where a function that falls and then rises, as one that is convex in e^epsilon does, is least."""
+    """The minimum's place, of a function that falls and then rises."""
     from scipy.optimize import minimize_scalar
 
     # From 0 outwards: far out, floats do not show the slope.

@@ -49,7 +49,7 @@ class Plan(NamedTuple):
     problem : dp.releasing.tilt.Problem
         n, d, lambda and the loss.
     epsilon, delta : float
-        What was asked for.
+        The requested privacy.
     tolerance : float
         The gradient norm to which the weights are certified.
     tilt : dp.releasing.tilt.Tilt or None
@@ -62,7 +62,7 @@ class Plan(NamedTuple):
     Methods
     -------
     guarantee
-        What holds, with its profile and the reason.
+        With profile and reason.
     """
 
     problem: tilt.Problem
@@ -93,7 +93,7 @@ class Plan(NamedTuple):
         return lattice.above(min(delta, Fraction(1)))
 
     def guarantee(self) -> Guarantee:
-        """What holds under replace-one, with its profile and the reason.
+        """The guarantee under replace-one, with profile and reason.
 
         Returns
         -------
@@ -208,7 +208,7 @@ def noise_aware_logistic(
     n, d : int
         Public number of rows, and of their columns.
     epsilon, delta : float
-        What the release spends: at most 50, and in (0, 1).
+        The cost of the release: at most 50, and in (0, 1).
     robust : bool
         Whether second moments of the scores are released, too, for intervals that hold in a wrong model.
     **options
@@ -321,7 +321,7 @@ def _proven(plan):
 
 
 class Release(NamedTuple):
-    """What a plan released.
+    """The release of a plan.
 
     Attributes
     ----------

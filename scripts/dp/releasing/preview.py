@@ -1,4 +1,4 @@
-"""What a release would make of a file, line by line: for the owner of the rows alone.
+"""A preview of how a release reads a file: for the owner of the rows alone.
 
 All of it is private and without noise: counts, examples of cells, and whether there is anything to say.
 Bounds or categories that are changed after it are chosen by the rows.
@@ -45,7 +45,7 @@ class Looked:
 
 
 class Preview(NamedTuple):
-    """What was found in a file.
+    """Counts of a file.
 
     lines: in the file. stated: their public number. uneven: lines with another number of cells. nothing:
     void lines. shortened: rows beyond the public radius. labels: label -> count of other lines; empty for
@@ -61,7 +61,7 @@ class Preview(NamedTuple):
     columns: list[Looked]
 
     def sentences(self, classes: list[str] | None) -> list[str]:
-        """The same in words. classes: names of the labels -1 and 1."""
+        """In words. classes: names of the labels -1 and 1."""
         said = []
         if self.lines != self.stated:
             said.append(
@@ -89,7 +89,7 @@ def _lines(count, of):
 
 
 def column_sentences(column: Looked) -> list[str]:
-    """What there is to say of a column."""
+    """Remarks on a column."""
     said = []
     if column.missing:
         what = "replaced by the stated value" if column.replaced else "so their lines count nothing"

@@ -70,9 +70,9 @@ class Request(NamedTuple):
     rows : int
         The public number of lines.
     unit : str
-        What one row is, in words.
+        The meaning of a row, in words.
     epsilon, delta : float
-        What the release spends.
+        The cost of the release.
     method : str
         One of `METHODS`.
     premise : str

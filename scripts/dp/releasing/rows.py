@@ -50,7 +50,7 @@ class Number(NamedTuple):
     low, high : float or int or str
         Public bounds, exactly as written. Cells are clipped to them.
     missing : float or int or str or None
-        What an empty cell becomes; None: its row counts nothing.
+        Replaces an empty cell; None: its row counts nothing.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Category(NamedTuple):
     reference : str or float or int or bool or None
         The level without a column, as in a regression table.
     missing : str or float or int or bool or None
-        What an empty cell becomes; None: its row counts nothing.
+        Replaces an empty cell; None: its row counts nothing.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Label(NamedTuple):
     above : float or int or str or None
         Numbers above it are 1.
     missing : str or float or int or bool or None
-        What an empty cell becomes; None: its row counts nothing.
+        Replaces an empty cell; None: its row counts nothing.
     """
 
     name: str
@@ -481,7 +481,7 @@ def _looked_up(column, values, results, rest=None):
 
 
 def _key(value):
-    """What a cell is looked up by: bytes for text and for true and false, a fraction for numbers."""
+    """The key of a value: bytes for text and for true and false, a fraction for numbers."""
     if isinstance(value, bool):
         return str(value).lower().encode()
     return value.encode() if isinstance(value, str) else Fraction(str(value))

@@ -111,7 +111,7 @@ class Problem(NamedTuple):
         return (2 * self.pull + inner) / self.lam * (1 + 1e-9)
 
     def low(self, size: float) -> float:
-        """How wrong X lo of the module's docstring is, in units of u, at a point of this norm."""
+        """The error of X lo of the module's docstring, in units of u, at a point of this norm."""
         return (self.d + 2) * math.sqrt(self.d) * 2.0**-32 * size
 
     def rounding(self, size: float) -> float:

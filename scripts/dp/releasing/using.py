@@ -43,7 +43,7 @@ def scores(model: files.Model, X: np.ndarray) -> np.ndarray:
 
 
 def probabilities(found: np.ndarray) -> np.ndarray:
-    """Of the second class, from log odds."""
+    """Probabilities of the second class, from log odds."""
     with np.errstate(over="ignore"):
         return 1 / (1 + np.exp(-found))
 

@@ -72,7 +72,7 @@ class BoostedAdaSSPReleased(Mechanism):
 
 
 def smallest_positive_eigenvalue(gram: np.ndarray) -> float | None:
-    """Of a symmetric matrix (d, d), as LAPACK finds it; None if no eigenvalue is positive."""
+    """The least positive eigenvalue of a symmetric matrix (d, d), by LAPACK, or None."""
     from scipy.linalg import eigvalsh  # only for this program
 
     positive = eigvalsh(gram, subset_by_value=(0.0, math.inf))

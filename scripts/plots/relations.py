@@ -231,7 +231,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
     elif explained or note:
-        fig.axes[0].legend(**look)
+        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # no line strikes its text out
 
 
 def _name(axes, frame, looks, x, y):

@@ -114,7 +114,7 @@ def _brief(attack):
 def summary(by_mechanism):
     """How many mechanisms have which verdict, by the worst of each."""
     counted = Counter(_brief(min(group, key=_order)) for group in by_mechanism.values())
-    return ", ".join(f"{count} {verdict}" for verdict, count in counted.most_common())
+    return ", ".join(f"{verdict} ({count})" for verdict, count in counted.most_common())
 
 
 def variant(attacks):
@@ -151,9 +151,9 @@ def why(attack, count):
     """The attack in words. count: how many attacks of its mechanism there are."""
     low = attack.get("low_bits")
     return (
-        f"The attack {attack['attack'].replace('_', ' ')} at epsilon {attack['epsilon']}, the worst of "
-        f"{count}: {attack['verdict']}. {attack['reason']} ({attack['adjacency']}). "
-        f"The pair: {attack['pair_reason']}." + f" Low-order bits: {low}." * bool(low)
+        f"The worst of {count} attacks, {attack['attack'].replace('_', ' ')} at epsilon "
+        f"{attack['epsilon']}: {attack['verdict']}. Proof ({attack['adjacency']}): {attack['reason']}. "
+        f"Pair: {attack['pair_reason']}." + f" Low-order bits: {low}." * bool(low)
     )
 
 

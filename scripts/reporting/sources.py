@@ -96,7 +96,7 @@ def data(parts):
         found = part.experiment.datasets
         if found and all(name in part.stand_ins for name in found):
             reasons |= dict.fromkeys(part.stand_ins[name] for name in found)
-    said = [f"Data, {kind}: {'; '.join(titles)}." for kind, titles in names.items()]
+    said = [f"Data {kind}: {'; '.join(titles)}." for kind, titles in names.items()]
     return " ".join([*said, *(f"{reason[0].upper()}{reason[1:]}." for reason in reasons)])
 
 
@@ -237,18 +237,24 @@ def cell(rows, names, scale=1):
     values = [row for row in rows if row not in spreads] or spreads
     printed, ours = (_spread(values[0], spreads, key) for key in ("published", "ours"))
     known = outcome(values[0]["verdict"])
-    said = [f"Printed {printed}."]
+    said = {}  # what is known: of which numbers
     for row in (*values, *spreads):
         found = dots.brief(row.get("ours"))
         ends = [dots.brief(row.get(f"prediction_{end}")) for end in ("low", "high")]
         what = "standard deviation, " * (row in spreads) + names.get(row["method"], row["method"])
         between = f"; a run of the source's size gives {ends[0]} to {ends[1]}" * all(ends)
         reason = f": {row['reason']}" if row.get("reason") else ""
-        said.append(f"Ours ({what}): {found or 'none'}{between}; {row['verdict']}{reason}.")
+        known_of = f"{found or 'none'}{between}; {row['verdict']}{reason}."
+        said.setdefault(known_of, []).append(what)
     return {
         "printed": printed,
         "ours": ours,
-        "says": " ".join(said).replace("_", " "),
+        "says": " ".join(
+            [
+                f"Printed {printed}.",
+                *(f"Ours ({'; '.join(of)}): {text}" for text, of in said.items()),
+            ]
+        ).replace("_", " "),
         "outcome": known,
     }
 

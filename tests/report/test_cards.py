@@ -145,9 +145,9 @@ def test_a_card_says_which_data_and_what_stands_in():
         return SimpleNamespace(experiment=experiment, stand_ins=stand_ins, data=lambda: entries)
 
     text = sources.data([gathered("mnist"), gathered("digits")])
-    assert text == "Data, simulated: mnist; digits. Digits stand in."
+    assert text == "Data simulated: mnist; digits. Digits stand in."
     text = sources.data([gathered("mnist", "digits"), gathered()])
-    assert text == "Data, simulated: mnist; digits."
+    assert text == "Data simulated: mnist; digits."
 
 
 def test_a_printed_number_stands_above_ours_with_all_that_is_known():

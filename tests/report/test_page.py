@@ -348,7 +348,7 @@ def test_a_partial_report_judges_nothing_itself(decided):
         os.utime(path, (before, before))
     path.unlink()
     page = page_of(decided)
-    assert ">not decided yet<" in page and ">not reproduced by" not in page
+    assert ">not decided yet<" in page and 'bad">not reproduced by' not in page
 
 
 def took(script, cpu, wall, peak):
@@ -445,7 +445,7 @@ def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     assert worst["text"] == (
         "claimed 1, proven 10, attacked 4, the replay agrees; broken by low-order bits"
     )
-    assert sound["verdict"] == "consistent with the claim" and "at epsilon 1," in sound["why"]
+    assert sound["verdict"] == "consistent with the claim" and "at epsilon 1: " in sound["why"]
     assert own["verdict"] == "more than claimed by proof"
     # on a logarithmic axis: what is claimed, below what attacks found, below what is proven
     marks = dict(worst["marks"])
@@ -455,7 +455,7 @@ def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     classes = [badge_class(row[1]) for row in found["attacks"]]
     assert classes == ["good", "good", "bad", "bad", "mild", "mild", "plain"]
     assert found["summary"] == (
-        "1 consistent with the claim, 1 refutes the claim, 1 more than claimed by proof"
+        "consistent with the claim (1), refutes the claim (1), more than claimed by proof (1)"
     )
 
 

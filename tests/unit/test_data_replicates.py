@@ -14,6 +14,7 @@ from scipy import stats
 from checks.paired import interval
 from checks.prediction import Protocol, predict
 from plots import style
+from study.configuration import sources
 from study.configuration.config import load
 from study.configuration.experiment import Experiment
 from study.data.prepared import Prepared
@@ -109,7 +110,9 @@ def test_captions_say_over_what_an_interval_is():
 
 def test_figures_name_the_divisions_of_one_data_set_what_they_are():
     """A figure's job gets a part of its experiment's configuration, in which `divisions` must be."""
-    _, experiments, _ = load({"seed": 1, "experiments": ["patton"]}, only={"patton"})
+    _, experiments, _ = load(
+        {"seed": 1, "experiments": ["patton"]}, only=sources.concerned({"patton"})
+    )
     patton = experiments["patton"]
     for section in ("tables", "figures"):
         for name in patton.values[section]:

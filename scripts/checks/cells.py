@@ -386,8 +386,8 @@ def monotone(results, *, along, sweep, datasets, methods, epsilon, train_size, s
     word = "rise" if sign < 0 else "fall"
     text = (
         f"{falls} of {len(found)} curves {word} beyond chance along {along.replace('_', ' ')}; the least, "
-        f"{place}, goes from {_spell(rows[0][column])} to {_spell(rows[-1][column])}, by [{_spell(low)}, "
-        f"{_spell(high)}] per tenfold"
+        f"{place}, goes from {_spell(rows[0][column])} to {_spell(rows[-1][column])} "
+        f"(slope per factor of 10: [{_spell(low)}, {_spell(high)}])"
     )
     reached, possible = falls / len(found), 1 - rises / len(found)
     holds = True if reached >= share else None if possible >= share else False

@@ -44,7 +44,7 @@ def compare(results, source, comparisons, stand_ins):
             row |= {"distance": "", "holds": ""}
             known = "is not the source's" if baseline["distance"] else "has no result"
             why = f"without noise this model {known} ({baseline['reason']})"
-            row["reason"] = f"decides nothing: {why}; here: {row['reason']}"
+            row["reason"] = f"not decidable: {why}; here: {row['reason']}"
     return list(found.values())
 
 

@@ -25,26 +25,46 @@ NOT_RUN = "not run"
 NOT_JUDGED = "not judged"
 NOT_DECIDED = "not decided yet"
 
+# What each word says, for readers.
 RULE = (
-    "distance: equal to the printed precision, where ours rounds to what is printed; inside the 95 % "
-    "prediction interval of a run by the source's protocol, resampled from our draws; close, within 10 "
-    "% of the published value or 0.01; off. Verdict: reproduced, where it is equal or inside as stated; "
-    "reproduced if, where it fails as stated and is so under a reading of what the source leaves open (of "
-    "several, the one that explains most of the source's values and claims); not reproduced by any of the "
-    "readings tried, the main one among them; too wide to decide: it agrees, but so would a value that is "
-    "too far away, because half the interval is wider than the printed standard deviation (without one: 10 "
-    "% of the value, of a share 10 % of what is nearer, it or its rest, and 0.01 at least; of a printed "
-    "standard deviation the half of it); undecided: a claim's interval leaves it open, or under no "
-    "reading is the model without noise the printed one, or within that margin of it, beside which a value "
-    "or a claim about noise would be one about another model; not excluded: a setting for which all values "
-    "tie; calibrated: parameters were chosen to match; not tested: computed on stand-in data, not "
-    "comparable, or not reproduced with settings unlike the source's, such as "
-    "those of a search with fewer values or simulations; not run: this run has no such result; not "
-    "judged: the run is smaller than a default one, and its page shows no verdict; not decided yet: the "
-    "run has not come so far. A printed standard deviation is a value of its own and widens no interval. A "
-    "reading under which something is undecided counts neither for nor against it. Luck: of the range of "
-    "the comparison's printed values and ours, the share that the intervals of all readings tried cover "
-    "together, where a number without any relation to ours would be a match"
+    ("equal to the printed precision", "our number rounds to the printed one"),
+    ("inside", "the printed number is within the prediction interval"),
+    ("close", "within 10 % of the printed number, or within 0.01"),
+    ("off", "farther away"),
+    ("reproduced", "equal or inside, with settings as the source states them"),
+    (
+        "reproduced if ...",
+        "equal or inside only under the named reading of what the source leaves open; of several such "
+        "readings, the one that explains most of the source",
+    ),
+    ("not reproduced by any of k readings", "neither equal nor inside under any of them"),
+    (
+        "too wide to decide",
+        "inside, but a number too far away would be inside, too: half the interval is wider than the "
+        "printed standard deviation. Where none is printed, the limit is 10 % of the number; for an error "
+        "or accuracy, 10 % of it or of its complement, whichever is less, and 0.01 at least; for a "
+        "printed standard deviation, half of it",
+    ),
+    (
+        "undecided",
+        "an interval leaves a claim open; or the source's model without noise is not ours under any "
+        "reading, so that its numbers with noise are about another model",
+    ),
+    ("not excluded", "all values that were tried of a setting tie"),
+    ("calibrated", "our settings were chosen to match the number"),
+    (
+        "not tested",
+        "this run has other data, another protocol or a smaller search than the source, or lacks what a "
+        "check needs",
+    ),
+    ("not run", "this run has no such result"),
+    ("not judged", "this run is smaller than the default one"),
+    ("not decided yet", "the run is not finished"),
+    (
+        "luck",
+        "how often a number unrelated to ours would agree: the share of the range of printed numbers and "
+        "ours that the intervals of all readings cover",
+    ),
 )
 
 

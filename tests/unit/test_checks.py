@@ -159,7 +159,7 @@ def test_a_trend_is_the_slope_and_not_single_steps(monkeypatch):
 
     # against log10, the slope is half of (last point - first point): +- 0.02 / sqrt(2)
     falls = cells.monotone(curve(0.4, 0.3, 0.2), along="epsilon")
-    assert falls.holds and "by [-0.1141, -0.08586] per tenfold" in falls.decided_by
+    assert falls.holds and "(slope per factor of 10: [-0.1141, -0.08586])" in falls.decided_by
     assert cells.monotone(curve(0.4, 0.2, 0.25), along="epsilon").holds  # one step rises
     assert cells.monotone(curve(0.4, 0.4, 0.4), along="epsilon").holds is None
     assert cells.monotone(curve(0.2, 0.3, 0.4), along="epsilon").holds is False

@@ -54,26 +54,35 @@ def main():
         given = of_mechanism(mechanism, meta, options | chosen, **cell)
         return mechanism.rule_lambda(size, d, **given)
 
-    for simulation, (train, _) in enumerate(simulations):
-        given = {"all_rows": itertools.repeat(next(all_rows))} if mechanism.uses_all_rows else {}
-        axes = (arguments.experiment, arguments.dataset, arguments.search, simulation)
-        shuffle = generator(arguments.seed, *axes, "search folds")
-        parts = split_folds(len(train[0]), entry["folds"], shuffle)
-        # Equal sizes: what is one row longer is cut, so that the folds can be computed together.
-        size = min(len(fit) for fit, _ in parts)
+    def divided():
+        """(training rows of a part, those of its simulation, part, generator of noise, all rows)."""
+        for simulation, (train, _) in enumerate(simulations):
+            axes = (arguments.experiment, arguments.dataset, arguments.search, simulation)
+            shuffle = generator(arguments.seed, *axes, "search folds")
+            parts = split_folds(len(train[0]), entry["folds"], shuffle)
+            noise = generator(arguments.seed, *axes, "search noise").spawn(len(parts))
+            rows = next(all_rows) if mechanism.uses_all_rows else None
+            # Equal sizes: what is one row longer is cut, so that the folds can be computed together.
+            size = min(len(fit) for fit, _ in parts)
+            for (fit, part), rng in zip(parts, noise, strict=True):
+                yield (train[0][fit[:size]], train[1][fit[:size]]), train, part, rng, rows
+
+    # Simulations of one size are released together, and few are held at a time.
+    for (size, d), alike in itertools.groupby(divided(), key=lambda each: each[0][0].shape):
+        tasks, noise, rows = itertools.tee(alike, 3)
         releases = mechanism.release_many(
-            (((train[0][fit[:size]], train[1][fit[:size]]), part) for fit, part in parts),
-            rngs=generator(arguments.seed, *axes, "search noise").spawn(len(parts)),
+            tasks,
+            rngs=(rng for *_, rng, _ in noise),
             candidates=[
-                {"lam": lam or by_rule(chosen, size, train[0].shape[1]), **chosen}
-                for lam, chosen in candidates
+                {"lam": lam or by_rule(chosen, size, d), **chosen} for lam, chosen in candidates
             ],
             **shared,
-            **given,
+            **({"all_rows": (each for *_, each in rows)} if mechanism.uses_all_rows else {}),
         )
-        found = [_errors(release, train, part, measure) for (_, part), release in releases]
-        errors.append(np.mean(found, 0))
-    errors = np.array(errors)
+        errors += [
+            _errors(release, train, part, measure) for (_, train, part, *_), release in releases
+        ]
+    errors = np.array(errors).reshape(-1, entry["folds"], len(candidates)).mean(axis=1)
     wins, chosen = most_frequent_best(errors)
     names = sorted({name for _, options in candidates for name in options})
     rows = [

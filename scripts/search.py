@@ -54,34 +54,38 @@ def main():
         given = of_mechanism(mechanism, meta, options | chosen, **cell)
         return mechanism.rule_lambda(size, d, **given)
 
+    axes = (arguments.experiment, arguments.dataset, arguments.search)
+
     def divided():
-        """(training rows of a part, those of its simulation, part, generator of noise, all rows)."""
+        """(training rows of a part, those of its simulation, part), for all parts of all simulations."""
         for simulation, (train, _) in enumerate(simulations):
-            axes = (arguments.experiment, arguments.dataset, arguments.search, simulation)
-            shuffle = generator(arguments.seed, *axes, "search folds")
+            shuffle = generator(arguments.seed, *axes, simulation, "search folds")
             parts = split_folds(len(train[0]), entry["folds"], shuffle)
-            noise = generator(arguments.seed, *axes, "search noise").spawn(len(parts))
-            rows = next(all_rows) if mechanism.uses_all_rows else None
             # Equal sizes: what is one row longer is cut, so that the folds can be computed together.
             size = min(len(fit) for fit, _ in parts)
-            for (fit, part), rng in zip(parts, noise, strict=True):
-                yield (train[0][fit[:size]], train[1][fit[:size]]), train, part, rng, rows
+            for fit, part in parts:
+                yield (train[0][fit[:size]], train[1][fit[:size]]), train, part
 
-    # Simulations of one size are released together, and few are held at a time.
-    for (size, d), alike in itertools.groupby(divided(), key=lambda each: each[0][0].shape):
-        tasks, noise, rows = itertools.tee(alike, 3)
+    rngs = (
+        rng
+        for simulation in itertools.count()
+        for rng in generator(arguments.seed, *axes, simulation, "search noise").spawn(
+            entry["folds"]
+        )
+    )
+    if mechanism.uses_all_rows:
+        shared["all_rows"] = (rows for rows in all_rows for _ in range(entry["folds"]))
+    # Simulations of one size are released together. Tasks are made when the mechanism asks for them.
+    for (size, d), tasks in itertools.groupby(divided(), key=lambda task: task[0][0].shape):
         releases = mechanism.release_many(
             tasks,
-            rngs=(rng for *_, rng, _ in noise),
+            rngs=rngs,
             candidates=[
                 {"lam": lam or by_rule(chosen, size, d), **chosen} for lam, chosen in candidates
             ],
             **shared,
-            **({"all_rows": (each for *_, each in rows)} if mechanism.uses_all_rows else {}),
         )
-        errors += [
-            _errors(release, train, part, measure) for (_, train, part, *_), release in releases
-        ]
+        errors += [_errors(release, train, part, measure) for (_, train, part), release in releases]
     errors = np.array(errors).reshape(-1, entry["folds"], len(candidates)).mean(axis=1)
     wins, chosen = most_frequent_best(errors)
     names = sorted({name for _, options in candidates for name in options})

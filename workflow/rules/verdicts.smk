@@ -72,7 +72,12 @@ rule by_source:
             path for each in of_source(wildcards.source) for path in verdict_paths(each)
         ],
     output:
-        paths.BY_SOURCE(),
+        report(
+            paths.BY_SOURCE(),
+            caption="../report/by_source.rst",
+            category="Everything",
+            labels={"page": "what {source} says"},
+        ),
     log:
         paths.BY_SOURCE.log(),
     wildcard_constraints:

@@ -5,6 +5,7 @@ They are for comparison; `dp.privacy.gaussian_tilt` says what they really give. 
 """
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -141,6 +142,7 @@ def redberg_sigma(
     )
 
 
+@cache
 def redberg(
     epsilon: float,
     delta: float,

@@ -133,6 +133,12 @@ def experiment_of(wildcards):
     return FOLDERS[wildcards.experiment]
 
 
+@cache
+def cells_of(experiment):
+    """Its cells, for which several rules ask again and again."""
+    return experiment.cells()
+
+
 # For several rules.
 
 
@@ -283,7 +289,7 @@ def cells_configuration(wildcards):
 
 def lambda_files(experiment):
     """The files with the lambdas of an experiment's cells, if the run chooses them."""
-    found = map(experiment.lambda_of, experiment.cells())
+    found = map(experiment.lambda_of, cells_of(experiment))
     return sorted({lam.file for lam in found if lam.file})
 
 
@@ -436,7 +442,7 @@ def results_of(name):
     experiment = EXPERIMENTS[name]
     if "reading" in experiment.values:
         # The verdicts of the main experiment show what its cells give.
-        return [paths.CELLS(experiment=experiment.folder)] if experiment.cells() else []
+        return [paths.CELLS(experiment=experiment.folder)] if cells_of(experiment) else []
     return [
         *([paths.CELLS(experiment=name)] if experiment.sweeps else []),
         paths.TIMING(experiment=name),
@@ -472,16 +478,22 @@ def readings_path(experiment):
 
 
 def readings_inputs(wildcards):
-    experiment = experiment_of(wildcards)
+    return inputs_of_readings(experiment_of(wildcards))
+
+
+@cache
+def inputs_of_readings(experiment):
     readings = readings_of(experiment)
     return {
         "results": [
-            paths.CELLS(experiment=each.folder) for each in (experiment, *readings) if each.cells()
+            paths.CELLS(experiment=each.folder)
+            for each in (experiment, *readings)
+            if cells_of(each)
         ],
         "runs": [
             each.run_path(cell)
             for each in (experiment, *readings)
-            for cell in sorted(needs.cells(each.plain()).intersection(each.cells()))
+            for cell in sorted(needs.cells(each.plain()).intersection(cells_of(each)))
         ],
         "made": verdict_inputs.of_readings(experiment, readings),
         "configurations": [paths.CONFIGURATION(experiment=each.folder) for each in readings],

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from checks.paired import difference, slope
-from checks.results import Missing
+from checks.results import Lost, Missing, lost
 from checks.statements import Outcome
 from dp import metrics
 from study import canonical
@@ -45,6 +45,10 @@ def _place(row):
 def _ok(frame, column="error_mean"):
     if column not in frame:
         raise Missing(f"the results have no column {column!r}")
+    for row in frame.to_dict("records"):
+        if failed := lost(row.get("status", "ok")):
+            where = f"{row['method']} at {_place(row)}"
+            raise Lost(f"{failed} ({where}): the mean over other draws decides nothing")
     frame = frame[frame[column].notna()]
     if frame.empty:
         raise Missing("this run has no cell that this check reads")

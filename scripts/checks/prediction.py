@@ -28,9 +28,9 @@ class Protocol(NamedTuple):
 
 class Prediction(NamedTuple):
     """mean: ours. interval: (low, high) that contains another run's mean with 95 % probability. error: the
-    standard error of either end, which other seeds of ours would move. sd: the median of that run's standard
-    deviations. sd_interval: contains 95 % of these. sd_error: the standard error of sd, as a share of it. All
-    three are None with one value."""
+    standard error of either end, which another seed would move. sd: the median of that run's standard
+    deviations. sd_interval: contains 95 % of these. sd_error: the standard error of sd, as a share of it.
+    The last three are None with one value."""
 
     mean: float
     interval: tuple
@@ -130,12 +130,12 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
 def _error_of_sd(shares, counts, z=None):
     """Standard error of s, as a share of it.
 
-    s^2 is a sum of mean squares v, of which one with k degrees of freedom varies by 2 v^2/k, so that s varies
-    by the root of their sum over 2 s (Satterthwaite).
+    s^2 is a sum of mean squares v, of which one with k degrees of freedom varies by 2 v^2/k, so that s
+    varies by the root of their sum over 2 s (Satterthwaite).
 
-    shares: v of folds or data sets, and of draws. counts: k of each. z: for a quantile of the draws in place
-    of a multiple of s. Few draws show little of their tails, so that it varies by p (1 - p)/(k f^2), more
-    than z^2/(2 k); f is the density of normal draws there.
+    shares: v of folds or data sets, and of draws. counts: k of each. z: for a quantile of the draws in
+    place of a multiple of s. Few draws show little of their tails, so that it varies by p (1 - p)/(k f^2),
+    more than z^2/(2 k); f is the density of normal draws there.
     """
     total = sum(shares)
     if not total > 0:

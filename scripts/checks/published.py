@@ -254,17 +254,16 @@ def _compare_spread(results, value, stand_ins):
 
 
 def _judgement(published, ours, interval, half, absolute, margin, errors, limits=None):
-    """{distance, reason, half, holds, near} of a printed number. near: whether ours agrees or is within the
-    margin: a model without noise that is so near is taken for the source's."""
+    """{distance, reason, half, holds, near} of a printed number. near: whether ours, or the interval of
+    another run, comes within the margin. A model without noise that is so near is taken for the source's."""
     found, reason = verdicts.distance(
-        *(published, ours, interval),
-        **{"half": half, "absolute": absolute, "errors": errors, "limits": limits},
+        *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits
     )
-    holds = {True: "yes", False: "no"}[verdicts.matches(found)] if found != verdicts.EDGE else ""
+    holds = "yes" if verdicts.matches(found) else "" if found == verdicts.EDGE else "no"
     if holds == "yes" and verdicts.too_wide(interval, margin):
         holds, reason = "", f"{reason}, as a value {margin:.3g} from its middle would be"
-    inside = interval and interval[0] - half <= published <= interval[1] + half
-    near = verdicts.matches(found) or bool(inside) or abs(ours - published) <= margin
+    low, high = interval or (ours, ours)
+    near = low - margin - half <= published <= high + margin + half
     return {"distance": found, "reason": reason, "half": half, "holds": holds, "near": near}
 
 

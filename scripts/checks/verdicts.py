@@ -29,24 +29,27 @@ NOT_DECIDED = "not decided yet"
 
 RULE = (
     "distance: equal to the printed precision, where ours rounds to what is printed; inside the 95 % "
-    "prediction interval of a run by the source's protocol, resampled from our draws; close, within 10 "
-    "% of the published value or 0.01; off. Verdict: reproduced, where it is equal or inside as stated; "
-    "reproduced if, where it fails as stated and is so under a reading of what the source leaves open (of "
-    "several, the one that explains most of the source's values and claims); not reproduced by any of the "
-    "readings tried, the main one among them; too wide to decide: it agrees, but so would a value that is "
-    "too far away, because half the interval is wider than the printed standard deviation (without one: 10 "
-    "% of the value, of a share 10 % of what is nearer, it or its rest, and 0.01 at least; of a printed "
-    "standard deviation the half of it); undecided: a claim's interval leaves it open, or under no "
-    "reading is the model without noise the printed one, or within that margin of it, beside which a value "
-    "or a claim about noise would be one about another model; not excluded: a setting for which all values "
-    "tie; calibrated: parameters were chosen to match; not tested: computed on stand-in data, not "
-    "comparable, or not reproduced with settings unlike the source's, such as "
+    "prediction interval of a run by the source's protocol, resampled from our draws, to the printed "
+    "digits and, for a share, to half a row of those counted; at an end, within 1.645 standard errors "
+    "of an end of it, where another seed of ours may put it inside or outside; close, within 10 % of "
+    "the published value or 0.01; off. Verdict: reproduced, where it is equal or inside as stated; "
+    "reproduced if, where it fails as stated and is so under a reading of what the source leaves open "
+    "(of several, the one that explains most of the source's values and claims); not reproduced by any "
+    "of the readings tried, the main one among them; too wide to decide: it agrees, but so would a "
+    "value that is too far away, because half the interval is wider than the printed standard deviation "
+    "(without one: 10 % of the value, of a share 10 % of what is nearer, it or its rest, and 0.01 at "
+    "least; of a printed standard deviation the half of it); undecided: a claim's interval leaves it "
+    "open, a value is at an end, or under no reading does the model without noise, or its interval, "
+    "come within that margin of the printed one, beside which a value or a claim about noise would be "
+    "one about another model; not excluded: a setting for which all values tie; calibrated: parameters "
+    "were chosen to match; not tested: computed on stand-in data, or from cells of which more than 5 % "
+    "of the draws failed, not comparable, or not reproduced with settings unlike the source's, such as "
     "those of a search with fewer values or simulations; not run: this run has no such result; not "
     "judged: the run is smaller than a default one, and its page shows no verdict; not decided yet: the "
-    "run has not come so far. A printed standard deviation is a value of its own and widens no interval. A "
-    "reading under which something is undecided counts neither for nor against it. Luck: of the range of "
-    "the comparison's printed values and ours, the share that the intervals of all readings tried cover "
-    "together, where a number without any relation to ours would be a match"
+    "run has not come so far. A printed standard deviation is a value of its own and widens no "
+    "interval. A reading under which something is undecided counts neither for nor against it. Luck: of "
+    "the range of the comparison's printed values and ours, the share that the intervals of all "
+    "readings tried cover together, where a number without any relation to ours would be a match"
 )
 
 
@@ -70,8 +73,8 @@ def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
     process with 95 % probability, for use if there are no single draws to resample (`checks.prediction`).
 
     The new run's mean of k' replicates differs from our mean of k by an error of variance
-    s^2/k + s^2/k', so half the width is t_{k-1} s sqrt(1/k + 1/k'). An end varies with our mean, and with s,
-    whose variance is about s^2/(2 (k - 1)).
+    s^2/k + s^2/k', so half the width is t_{k-1} s sqrt(1/k + 1/k'). An end varies with our mean, and with
+    s, whose variance is about s^2/(2 (k - 1)).
 
     ours: `Sample` with at least two replicates; (None, 0) is returned if it has fewer, or if no spread is
     known. replicates: k', at least 1. limits: the range of the quantity.
@@ -89,10 +92,10 @@ def distance(
 ):
     """(distance, reason) of a printed value from a computed one.
 
-    interval: the range of another run's value, or None. half: half a unit of the last printed digit: a number
-    that rounds into the interval is inside. absolute: the difference that counts as "close", besides 10 %.
-    errors: standard errors of the interval's ends. Neither inside nor outside is sure `SURE` of them from an
-    end. limits: the range of the quantity, at which an interval has no end.
+    interval: the range of another run's value, or None. half: half a unit of the last printed digit; a
+    number that rounds into the interval is inside. absolute: the difference that counts as "close", besides
+    10 %. errors: standard errors of the interval's ends; within `SURE` of them a number is neither inside
+    nor outside. limits: the range of the quantity, at which an interval has no end.
     """
     rounding = 1e-12
     gap = abs(ours - published)
@@ -122,8 +125,8 @@ def distance(
 
 
 def counted(interval, rows, limits=(-math.inf, math.inf)):
-    """The interval of a share of so many rows, with the continuity correction: a share is a count, and half a
-    row on either side belongs to the count. rows: how many all draws of a run count together, or None."""
+    """The interval of a share of so many rows, with the continuity correction: a share is a count, to which
+    half a row on either side belongs. rows: how many all draws of a run count together, or None."""
     if interval is None or not rows:
         return interval
     return max(limits[0], interval[0] - 0.5 / rows), min(limits[1], interval[1] + 0.5 / rows)

@@ -2,14 +2,15 @@
 
     python scripts/tools/other_seeds.py cm08 veldhuizen [--configfile config/real.yaml] [--seeds 1 2]
 
-It runs the experiments once per seed, each in a folder of its own, results-seed-<seed>, and compares the verdicts
-of published.csv, claims.csv and defects.csv there with the existing ones: those that count, after all readings.
-It prints each that has another word, with the numbers of both runs. Snakemake tells how far a run is, and one that
-was stopped goes on where it was. With --compare, folders that exist are compared, and nothing runs.
+It runs the experiments once per seed, each in a folder of its own, results-seed-<seed>, and compares the
+verdicts of published.csv, claims.csv and defects.csv there with the existing ones: those that count,
+after all readings. It prints each that has another word, with the numbers of both runs. Snakemake tells
+how far a run is, and one that was stopped goes on where it was. With --compare, existing folders are
+compared, and nothing runs.
 
-A word may become open, or be decided: "too wide to decide", "undecided" and "not excluded" lie between agreement
-and failure. Agreement may also be named after another reading that agrees. The exit status is 1 if anything else
-changes: if what agreed with one seed fails with another, or is no longer tested.
+A word may become open, or be decided: "too wide to decide", "undecided" and "not excluded" lie between
+agreement and failure. Agreement may also be named after another reading that agrees. The exit status is 1
+if anything else changes: if what agreed with one seed fails with another, or is no longer tested.
 """
 
 import argparse

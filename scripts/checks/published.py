@@ -254,8 +254,8 @@ def _compare_spread(results, value, stand_ins):
 
 
 def _judgement(published, ours, interval, half, absolute, margin, errors, limits=None):
-    """{distance, reason, half, holds, near} of a printed number. near: whether ours, or the interval of
-    another run, comes within the margin. A model without noise that is so near is taken for the source's."""
+    """{distance, reason, half, holds, near} of a printed number. near: whether ours, or another run's
+    interval, comes within the margin: a model without noise that is so near is taken for the source's."""
     found, reason = verdicts.distance(
         *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits
     )
@@ -263,7 +263,7 @@ def _judgement(published, ours, interval, half, absolute, margin, errors, limits
     if holds == "yes" and verdicts.too_wide(interval, margin):
         holds, reason = "", f"{reason}, as a value {margin:.3g} from its middle would be"
     low, high = interval or (ours, ours)
-    near = low - margin - half <= published <= high + margin + half
+    near = low - margin <= published <= high + margin
     return {"distance": found, "reason": reason, "half": half, "holds": holds, "near": near}
 
 

@@ -49,6 +49,11 @@ def verdicts_of(results, source, specs, stand_ins=None, readings=()):
     return list(judged(experiment, source, rows, readings))
 
 
+PLACED = {
+    **dict.fromkeys(("sweep", "datasets", "train_size", "epsilon")),
+    **{"share": 1.0, "factor": 1.0, "per_dataset": True, "column": "error_mean"},
+}
+
 CURVES = results(
     [
         ("a", "good", 100, 0.1, 0.30, 0.01),
@@ -354,6 +359,45 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     # on other data there is no such model
     spec = {"t": SPEC | {"rows": [plain | {"dataset": "b"}, private]}}
     assert [r["verdict"] for r in verdicts_of(CURVES, other, spec)][2] == "reproduced"
+
+
+def test_what_most_draws_failed_of_decides_nothing():
+    failing = results(
+        [(*row, 0.01) for row in (("a", "good", 9, 0.1, 0.2), ("a", "bad", 9, 0.1, 0.3))]
+    )
+    for status, decides in (
+        ("ok", True),
+        ("5 of 100 diverged", True),
+        ("6 of 100 diverged", False),
+        ("4 of 100 diverged, 2 of 100 not_converged", False),
+        ("99 of 100 not_converged", False),
+    ):
+        failing.frame["status"] = [status, "ok"]
+        check = {"kind": "lower_than", "options": {"lower": "good", "higher": "bad"}}
+        found = statements.run(failing, check | {"options": PLACED | check["options"]})
+        assert (found.holds, found.tested) == ((True, True) if decides else (None, False))
+        assert decides or f"{status} (good at a, n = 9, epsilon = 0.1)" in found.decided_by
+        spec = SPEC | {"layout": "number", "rows": [{**SPEC["rows"][1], "method": "good"}]}
+        source = facts.Source("m", "M", {"tables": {"t": {"plain": 0.2}}})
+        spec = spec | {"train_size": 9, "epsilon": 0.1}
+        (row,) = verdicts_of(failing, source, {"t": spec})
+        assert (row["verdict"] == "not tested") is not decides
+        assert decides or row["reason"].startswith(status)
+    failing.frame.loc[0, ["status", "error_mean"]] = ["100 of 100 diverged", math.nan]
+    assert not statements.run(failing, check | {"options": PLACED | check["options"]}).tested
+
+
+def test_half_a_row_of_those_counted_is_not_seen(monkeypatch):
+    # of 500 rows, which every division tests once, 195 were wrong
+    draws = np.full((4, 5, 1), 0.39)
+    made = results([("a", "plain", 500, math.inf, 0.39, 0.0)], folds=5, subsets="whole")
+    monkeypatch.setattr(made, "draws", lambda cell, column: draws, raising=False)
+    spec = SPEC | {"layout": "number", "train_size": 500, "rows": SPEC["rows"][1:2]}
+    for number, verdict in ((0.391, "reproduced"), (0.392, "not reproduced by any of 1 reading")):
+        source = facts.Source("m", "M", {"tables": {"t": {"plain": number}}})
+        (row,) = verdicts_of(made, source, {"t": spec})
+        assert row["verdict"] == verdict
+        assert row["prediction_low"] == pytest.approx(0.389)
 
 
 def test_a_setting_for_which_all_values_tie_is_not_excluded(monkeypatch):

@@ -155,6 +155,35 @@ def test_level_and_its_limits():
     farthest = CURVES.cells(methods="bad")["error_mean"].min()
     assert cells.level(CURVES, methods="bad", at_least=0.4)[2:4] == (farthest, 0.4)
     assert cells.level(CURVES, methods="bad", at_least=0.4, share=0.5).holds
+    # 0.45 +- 0.01
+    for least, holds in ((0.43, True), (0.445, None), (0.455, None), (0.47, False)):
+        found = cells.level(CURVES, methods="bad", epsilon=0.1, at_least=least)
+        assert found.holds is holds
+    half = cells.level(CURVES, methods="bad", at_least=0.445, share=0.5)
+    assert half.holds is None and "0 of 2 cells inside, 1 within chance" in half.decided_by
+
+
+def test_two_epsilons_are_equivalent_if_the_interval_says_so():
+    two = {"first": 0.1, "second": 1.0}
+    for within, holds in ((0.3, True), (0.2, None), (0.1, False)):  # 0.2 +- 0.014
+        assert cells.similar_epsilons(CURVES, method="good", within=within, **two).holds is holds
+    with pytest.raises(Missing):
+        cells.similar_epsilons(CURVES, method="good", within=1, first=0.1, second=7.0)
+
+
+def test_methods_of_two_experiments_are_compared_as_independent(monkeypatch):
+    monkeypatch.setattr(CURVES, "other", lambda name: CURVES.frame, raising=False)
+    asked = {"experiment": "made", "as_prepared": None, "epsilon": 1.0}
+    for method, other, other_epsilon, holds in (
+        ("good", "bad", 0.1, True),  # 0.1 and 0.45
+        ("good", "bad", 1.0, False),  # 0.1 and 0.08, +- 0.014
+        ("bad", "good", 0.1, True),
+        ("good", "good", 1.0, None),
+    ):
+        found = cells.lower_across(
+            CURVES, method=method, other_method=other, other_epsilon=other_epsilon, **asked
+        )
+        assert found.holds is holds
 
 
 def test_a_trend_is_the_slope_and_not_single_steps(monkeypatch):

@@ -6,6 +6,9 @@ rule compare:
     input:
         lambda wildcards: verdict_inputs.of_comparisons(experiment_of(wildcards)),
         unpack(readings_inputs),
+        prepared=lambda wildcards: verdict_inputs.prepared(
+            [experiment_of(wildcards), *readings_of(experiment_of(wildcards))]
+        ),
     output:
         paths.COMPARED(),
     log:

@@ -53,26 +53,39 @@ def main():
         given = of_mechanism(mechanism, meta, options | chosen, **cell)
         return mechanism.rule_lambda(size, d, **given)
 
-    for simulation, (train, _) in enumerate(simulations):
-        given = {"all_rows": itertools.repeat(next(all_rows))} if mechanism.uses_all_rows else {}
-        axes = (arguments.experiment, arguments.dataset, arguments.search, simulation)
-        shuffle = generator(arguments.seed, *axes, "search folds")
-        parts = split_folds(len(train[0]), entry["folds"], shuffle)
-        # Folds are cut to the same size, so that they can be computed together.
-        size = min(len(fit) for fit, _ in parts)
+    axes = (arguments.experiment, arguments.dataset, arguments.search)
+
+    def divided():
+        """(training rows of a part, those of its simulation, part), for all parts of all simulations."""
+        for simulation, (train, _) in enumerate(simulations):
+            shuffle = generator(arguments.seed, *axes, simulation, "search folds")
+            parts = split_folds(len(train[0]), entry["folds"], shuffle)
+            # Equal sizes: what is one row longer is cut, so that the folds can be computed together.
+            size = min(len(fit) for fit, _ in parts)
+            for fit, part in parts:
+                yield (train[0][fit[:size]], train[1][fit[:size]]), train, part
+
+    rngs = (
+        rng
+        for simulation in itertools.count()
+        for rng in generator(arguments.seed, *axes, simulation, "search noise").spawn(
+            entry["folds"]
+        )
+    )
+    if mechanism.uses_all_rows:
+        shared["all_rows"] = (rows for rows in all_rows for _ in range(entry["folds"]))
+    # Simulations of one size are released together. Tasks are made when the mechanism asks for them.
+    for (size, d), tasks in itertools.groupby(divided(), key=lambda task: task[0][0].shape):
         releases = mechanism.release_many(
-            (((train[0][fit[:size]], train[1][fit[:size]]), part) for fit, part in parts),
-            rngs=generator(arguments.seed, *axes, "search noise").spawn(len(parts)),
+            tasks,
+            rngs=rngs,
             candidates=[
-                {"lam": lam or by_rule(chosen, size, train[0].shape[1]), **chosen}
-                for lam, chosen in candidates
+                {"lam": lam or by_rule(chosen, size, d), **chosen} for lam, chosen in candidates
             ],
             **shared,
-            **given,
         )
-        by_fold = [_errors(release, train, part, measure) for (_, part), release in releases]
-        errors.append(np.mean(by_fold, 0))
-    errors = np.array(errors)
+        errors += [_errors(release, train, part, measure) for (_, train, part), release in releases]
+    errors = np.array(errors).reshape(-1, entry["folds"], len(candidates)).mean(axis=1)
     wins, chosen = most_frequent_best(errors)
     names = sorted({name for _, options in candidates for name in options})
     rows = [

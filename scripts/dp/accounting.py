@@ -1,8 +1,8 @@
-"""What a mechanism guarantees, and the calibration of Gaussian noise.
+"""Guarantees of mechanisms, and the calibration of Gaussian noise.
 
-Unless it says otherwise, a guarantee is for *replace-one* adjacency: two data sets of the same public
-size n that differ in one record. Proofs are for real numbers; floating-point sampling only approximates
-them (Mironov, CCS 2012).
+Unless it says otherwise, a guarantee is for *replace-one* adjacency: two data sets of the same public size
+n that differ in one record. Proofs are for real numbers, which floating-point samples only approximate
+(Mironov, CCS 2012).
 """
 
 import math
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from dp import roots
 from dp.errors import Refused
 
 __all__ = [
@@ -31,6 +32,12 @@ REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-remove"
 
 
+def check_adjacency(adjacency: str) -> None:
+    """Raise ValueError for another adjacency than `REPLACE_ONE` and `ADD_REMOVE`."""
+    if adjacency not in (REPLACE_ONE, ADD_REMOVE):
+        raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
+
+
 class Guarantee(NamedTuple):
     """A privacy statement: what the source claims, and what is proven of the mechanism as it runs.
 
@@ -39,7 +46,7 @@ class Guarantee(NamedTuple):
     claimed_epsilon : float
         The source's own epsilon.
     epsilon : float
-        What is proven to hold. Infinite: there is no guarantee. NaN: nothing is proven.
+        The proven epsilon: infinite without a guarantee, NaN if nothing is known.
     delta : float
         The delta that goes with `epsilon`.
     adjacency : str
@@ -47,7 +54,7 @@ class Guarantee(NamedTuple):
     reason : str
         Why it holds, in a sentence.
     profile : dp.privacy.profiles.Profile or None
-        The whole curve delta(epsilon) that is proven, if it is known; (epsilon, delta) is a point on it.
+        The proven curve delta(epsilon), if known. (epsilon, delta) is a point on it.
 
     Examples
     --------
@@ -66,21 +73,21 @@ class Guarantee(NamedTuple):
 
 
 def none(claimed_epsilon: float, reason: str, adjacency: str = REPLACE_ONE) -> "Guarantee":
-    """The guarantee of a mechanism that has no finite epsilon, whatever its source claims."""
+    """The guarantee of a mechanism without a finite epsilon, whatever its source claims."""
     return Guarantee(claimed_epsilon, math.inf, 0.0, adjacency, reason)
 
 
 def unproven(guarantee: "Guarantee") -> "Guarantee":
-    """The guarantee if nothing is proven: neither that an epsilon holds, nor that none does."""
+    """The guarantee of a mechanism of which nothing is proven, in either direction."""
     reason = f"claimed by its author, not proven here: {guarantee.reason}"
     return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
 
 
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
-    """The guarantee of the whole pipeline, given the earlier steps that looked at private rows.
+    """The guarantee of the whole pipeline, including steps before the mechanism.
 
-    looked_at_private_rows: names of the preparation or tuning steps whose result depends on more
-    than one private record without noise. Any such step voids the guarantee of what follows it.
+    looked_at_private_rows: names of the preparation or tuning steps whose result depends on private rows
+    without noise. Such a step voids the guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
         return guarantee
@@ -97,7 +104,7 @@ def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -
 
 
 def given_that(guarantee: Guarantee, premises: list[str]) -> Guarantee:
-    """The guarantee, with a reason that also says what is taken as public. premises: phrases."""
+    """The guarantee, whose reason also names what is taken as public. premises: phrases."""
     if not premises or math.isinf(guarantee.epsilon):
         return guarantee
     public = ", and ".join(dict.fromkeys(premises))
@@ -107,9 +114,9 @@ def given_that(guarantee: Guarantee, premises: list[str]) -> Guarantee:
 def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> float:
     """Smallest delta for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
-    delta = Phi(D/(2 sigma) - epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D),
-    where D is the L2 sensitivity [1]_. It is computed from logarithms of Phi, so that e^epsilon does not
-    overflow and a small tail does not underflow.
+    delta = Phi(D/(2 sigma) - epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D), where D is
+    the L2 sensitivity [1]_. Logarithms of Phi keep e^epsilon from overflowing and small tails from
+    underflowing.
 
     Parameters
     ----------
@@ -161,10 +168,9 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
 def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1, elementwise.
 
-    For so small a mu both terms nearly agree, and for a tiny epsilon their logarithms agree to the last
-    digit. So the difference is computed as the integral of the normal density between the two points, by
-    Gauss-Legendre quadrature, minus (e^epsilon - 1) Phi(the lower point). epsilon: any real number, or an
-    array of them.
+    For so small a mu, the two terms nearly cancel. So the difference is computed as the integral of the
+    normal density between the two points, by Gauss-Legendre quadrature, minus (e^epsilon - 1) Phi(the
+    lower point). epsilon: any real number, or an array.
     """
     import numpy as np
     from scipy.special import log_ndtr
@@ -183,7 +189,7 @@ def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
 
 @cache
 def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
-    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1]. They take longer to find than to use."""
+    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], cached because computing them is slow."""
     import numpy as np
 
     return np.polynomial.legendre.leggauss(order)
@@ -193,8 +199,8 @@ def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: analytic calibration.
 
-    `gaussian_delta` is strictly decreasing in sigma. Bisection finds where it equals delta, to a relative
-    1e-12, and returns the larger end, whose delta is at most the one asked for [2]_.
+    `gaussian_delta` decreases in sigma. Bisection solves it for delta to a relative 1e-12 and returns the
+    larger end, which satisfies delta [2]_.
 
     Parameters
     ----------
@@ -210,11 +216,6 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     float
         In the units of the sensitivity.
 
-    Raises
-    ------
-    dp.errors.Refused
-        For values out of these ranges.
-
     References
     ----------
     .. [2] Balle, Wang, ICML 2018, algorithm 1.
@@ -224,11 +225,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     >>> print(f"{gaussian_sigma(1.0, 1e-6):.4f}")
     4.2247
     """
-    if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
-        raise Refused(
-            f"gaussian_sigma needs finite epsilon and sensitivity > 0 and 0 < delta < 1, "
-            f"not {epsilon}, {delta}, {sensitivity}"
-        )
+    _check("gaussian_sigma", epsilon, delta, sensitivity)
     low = high = 1.0
     while gaussian_delta(high, epsilon) > delta:
         high *= 2
@@ -245,11 +242,19 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     return high * sensitivity
 
 
+def _check(name, epsilon, delta, sensitivity):
+    if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
+        raise Refused(
+            f"{name} needs finite epsilon and sensitivity > 0 and 0 < delta < 1, "
+            f"not {epsilon}, {delta}, {sensitivity}"
+        )
+
+
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
-    `gaussian_delta` decreases in epsilon. Bisection finds where it equals delta, to a relative 1e-12, and
-    returns the larger end, which holds.
+    `gaussian_delta` decreases in epsilon. Bisection solves it for delta to a relative 1e-12 and returns
+    the larger end, which satisfies delta.
 
     Parameters
     ----------
@@ -265,11 +270,6 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
     float
         0 if delta is at least the total variation distance.
 
-    Raises
-    ------
-    dp.errors.Refused
-        If delta is not in (0, 1), or for what `gaussian_delta` refuses.
-
     Examples
     --------
     >>> print(f"{gaussian_epsilon(gaussian_sigma(1.0, 1e-6), 1e-6):.6f}")
@@ -279,16 +279,9 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
         raise Refused(f"gaussian_epsilon needs 0 < delta < 1, not {delta}")
     if gaussian_delta(sigma, 0.0, sensitivity) <= delta:
         return 0.0
-    low, high = 0.0, 1.0
-    while gaussian_delta(sigma, high, sensitivity) > delta:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        if gaussian_delta(sigma, middle, sensitivity) > delta:
-            low = middle
-        else:
-            high = middle
-    return high
+    return roots.least(
+        lambda e: gaussian_delta(sigma, e, sensitivity) <= delta, 0.0, 1.0, relative=1e-12
+    )
 
 
 def rule_delta(n: int) -> float:
@@ -341,14 +334,13 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None = None) -> float:
     """Smallest epsilon at `delta` for a mechanism with these Rényi divergences.
 
-    epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a [4]_ [5]_. Any array
-    of orders gives a valid bound, and a finer one a tighter bound.
+    epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a [4]_ [5]_. Any orders
+    give a valid bound; a finer grid tightens it.
 
     Parameters
     ----------
     renyi : Callable
-        Takes an array of orders, each above 1, and gives their divergences. Orders for which it is infinite
-        or NaN are left out.
+        From an array of orders above 1 to their divergences. Infinite and NaN values are ignored.
     delta : float
         In (0, 1).
     orders : Sequence[float] or None
@@ -373,8 +365,8 @@ def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None 
 
     a = 1 + np.geomspace(1e-3, 1e6, 4000) if orders is None else np.asarray(orders, dtype=float)
     with np.errstate(all="ignore"):
-        found = renyi(a) + np.log1p(-1 / a) - (math.log(delta) + np.log(a)) / (a - 1)
-    return max(0.0, float(np.nanmin(found)))
+        epsilons = renyi(a) + np.log1p(-1 / a) - (math.log(delta) + np.log(a)) / (a - 1)
+    return max(0.0, float(np.nanmin(epsilons)))
 
 
 def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
@@ -382,9 +374,5 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
 
     At any epsilon, `gaussian_epsilon` says what noise of this size really guarantees.
     """
-    if not 0 < epsilon < math.inf or not 0 < delta < 1 or not 0 < sensitivity < math.inf:
-        raise Refused(
-            f"classical_gaussian_sigma needs finite epsilon and sensitivity > 0 and 0 < delta < 1, "
-            f"not {epsilon}, {delta}, {sensitivity}"
-        )
+    _check("classical_gaussian_sigma", epsilon, delta, sensitivity)
     return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / epsilon

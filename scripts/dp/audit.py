@@ -1,10 +1,10 @@
-"""How private a mechanism really is: exact privacy losses in one dimension, and lower bounds by attack.
+"""Audits of mechanisms: exact privacy losses in one dimension, and lower bounds by attack.
 
 A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
 neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
-density, and shows excesses of any size. A lower bound needs only releases, and sees only what happens
-often enough: if N releases of each side are evaluated, it finds no loss above log(N / 3.7), and no event
-as rare as a delta of 1e-5.
+density, and shows any excess. A lower bound needs only releases, and sees only frequent events: with N
+evaluated releases of each side, it finds no loss above log(N / 3.7), and no event as rare as a delta of
+1e-5.
 """
 
 import math
@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from dp import losses
+from dp import losses, roots
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp.errors import Refused
 from dp.intervals import largest_share, least_share
@@ -40,18 +40,17 @@ def privacy_loss_1d(
 ) -> float:
     """Supremum of the privacy loss over all replace-one pairs in one dimension.
 
-    The supremum is over every public size n with n lambda = `n_lambda`, over all other records, the
-    replaced record and its replacement, and the released value. It is found on a sinh-spaced grid of 801
-    points per axis, refined 14 times around its best point; 401 points give the same values to 1e-6 in the
-    tests. Minimisers are taken to be exact (tolerance 0). So no loss found here includes the noise that
-    covers a solver's error, nor the share of epsilon that this noise costs.
+    The supremum is over every public size n with n lambda = `n_lambda`, all records, and the released
+    value. A sinh-spaced grid of 801 points per axis is refined 14 times around its best point; 401 points
+    agree to 1e-6 in the tests. Minimisers count as exact (tolerance 0), so the noise for a solver's error
+    and its share of epsilon are left out.
 
     Parameters
     ----------
     mechanism : str or Mechanism
         Of output perturbation, or of objective perturbation in any form.
     epsilon : float
-        What the mechanism is asked for.
+        The requested privacy.
     n_lambda : float
         n lambda > 0.
     bound : float
@@ -64,8 +63,8 @@ def privacy_loss_1d(
     Returns
     -------
     float
-        A loss that a pair attains, or approaches as n grows: a lower bound on the supremum. It is infinite
-        for a mechanism without privacy.
+        A loss that a pair attains, or approaches as n grows: a lower bound on the supremum. Infinite
+        without privacy.
 
     Raises
     ------
@@ -87,7 +86,7 @@ def privacy_loss_1d(
         raise ValueError(
             f"no density in one dimension is known for {margin.name}, a loss of residuals"
         )
-    # Both families depend on n and lambda only through their product, so n = 1 covers every n.
+    # Both families depend on n lambda alone, so n = 1 covers every n.
     if hasattr(mechanism, "tilt"):
         pairs.check_tilts(mechanism)
         epsilon_b, ridge = mechanism.tilt(1, epsilon, n_lambda, bound, loss, **options)
@@ -104,12 +103,12 @@ def privacy_loss_1d(
 def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
     """Objective perturbation, by change of variables from the tilt b to the minimiser w.
 
-    b(w) = -(n lam w + V + f(a)) with f(a) = a l'(w a), a = y x in [-R, R] the replaced record and V
-    the others' sum; |db/dw| = n lam + C + g(a) with g(a) = a^2 l''(w a) and C >= 0 the others'
-    curvature. Many other records with small |a| give any V with C arbitrarily close to 0. So the supremum
-    of the loss at w is that of epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam + g(a)) /
-    (n lam + g(a'))), which splits into a maximum over a and another over a'. The symmetry (w, a, a') ->
-    (-w, -a, -a') changes the sign of f, so one sign is enough.
+    b(w) = -(n lam w + V + f(a)) with f(a) = a l'(w a), a = y x in [-R, R] the replaced record and V the
+    others' sum; |db/dw| = n lam + C + g(a) with g(a) = a^2 l''(w a) and C >= 0 the others' curvature. Many
+    other records with small |a| give any V with C near 0. So the supremum of the loss at w is that of
+    epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam + g(a)) / (n lam + g(a'))), which splits into a
+    maximum over a and another over a'. By the symmetry (w, a, a') -> (-w, -a, -a'), one sign of f is
+    enough.
     """
     rate = epsilon_b / (2 * margin.kappa * bound)
 
@@ -135,7 +134,7 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
 
 
 def _between(start, stop, value, points=41):
-    """A grid with the best value so far as a further point, because a curvature may jump just there."""
+    """A grid that includes the best value so far, because a curvature may jump there."""
     return np.sort(np.append(np.linspace(start, stop, points), value))
 
 
@@ -172,11 +171,8 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
             w = _between(*_around(w, value), value)
         return total.max()
 
-    low, high = 0.0, 2 * margin.kappa * bound / n_lambda
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if n_lambda * middle <= room(middle) else (low, middle)
-    return low
+    most = 2 * margin.kappa * bound / n_lambda
+    return roots.largest(lambda shift: n_lambda * shift <= room(shift), 0.0, most, relative=1e-9)
 
 
 # ---- lower bounds by attack
@@ -191,13 +187,12 @@ def epsilon_lower_bound(
 ) -> float:
     """A lower bound on epsilon that holds with probability `confidence`, computed only from releases.
 
-    The mechanism makes every release in full dimension, in blocks, of which only test statistics are
-    kept. On the first half of the releases, the attack chooses an event (a statistic, a threshold, and a
-    side of that threshold) and an order of the data sets. On the second half, it finds Clopper-Pearson
-    bounds on the event's probabilities p and q, each at 1 - (1 - confidence)/2. The result is
-    log((p_low - delta) / q_high), and at least 0, because p <= e^epsilon q + delta for any event of an
-    (epsilon, delta)-DP mechanism. Scores are blurred by 1e-9 of their range. Otherwise the attack would
-    find the last bits of floating-point sums, which give any mechanism away.
+    The mechanism makes every release in full dimension. Only test statistics are kept. On the first half
+    of the releases, the attack chooses an event (a statistic, a threshold and its side) and an order of
+    the data sets. The second half gives Clopper-Pearson bounds on the event's probabilities p and q, each
+    at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), and at least 0, because p <=
+    e^epsilon q + delta for any event of an (epsilon, delta)-DP mechanism. Scores get noise of 1e-9 of
+    their range. Otherwise the last bits of floating-point sums would give any mechanism away.
 
     Parameters
     ----------
@@ -206,7 +201,7 @@ def epsilon_lower_bound(
     pair : str or tuple or dp.privacy.pairs.Pair
         A pair's name or object, or ((X, y), (X', y')).
     epsilon : float
-        What the mechanism is asked for.
+        The requested privacy.
     *further, **named
         The rest of `attack`, all but `deltas`.
 
@@ -228,8 +223,8 @@ def epsilon_lower_bound(
 def of_each(confidence: float, family: int) -> float:
     """The confidence that each of `family` bounds needs for all to hold with `confidence` (Bonferroni).
 
-    The largest of k bounds exceeds the truth only if one of them does. The probability of that is at most
-    the sum of their probabilities, whether or not they share releases.
+    The largest of k bounds exceeds the truth only if one of them does. By the union bound, they may share
+    releases.
     """
     return 1 - (1 - confidence) / family
 
@@ -254,7 +249,7 @@ def attack(
     pair : str or tuple or dp.privacy.pairs.Pair
         A pair's name or object, or ((X, y), (X', y')).
     epsilon, delta : float
-        What the mechanism is asked for. A mechanism that is pure gets no delta.
+        The requested privacy. Pure mechanisms get no delta.
     trials : int
         Releases on each of the two data sets, at least 4.
     confidence : float
@@ -269,16 +264,14 @@ def attack(
     Returns
     -------
     dict
-        epsilon: the bound. p_low, q_high: bounds of the event's probabilities. counts: how often the event
-        occurred among trials_evaluated releases on each side. statistic: the chosen one. at_deltas: bounds
-        at `deltas`, which hold together with probability `confidence`.
+        epsilon: the bound. p_low, q_high: bounds of the event's probabilities. counts: occurrences among
+        trials_evaluated releases of each side. statistic: the chosen one. at_deltas: bounds at `deltas`,
+        which hold together with probability `confidence`.
 
     Raises
     ------
     ValueError
-        For a name that does not exist, or a number out of its range.
-    dp.errors.Refused
-        For what the mechanism refuses.
+        For a name that does not exist, a number out of its range, or what the mechanism refuses.
 
     Examples
     --------
@@ -322,7 +315,7 @@ def attack(
 
 
 def _bound(scores, half, delta, confidence):
-    """The bound at one delta from the two sides' scores, of which the first half chooses the event."""
+    """The bound at one delta. The first half of the scores chooses the event."""
     level = 1 - (1 - confidence) / 2
     best = max(
         (
@@ -372,9 +365,9 @@ def check(
     delta: float = 0.0,
     **options,
 ) -> None:
-    """Raise what `guarantee` raises. If the guarantee is slow, the mechanism's own `check` replaces it."""
+    """Raise what `guarantee` raises, by the mechanism's own `check` if it has one."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
-    # For sides of different sizes, only the guarantee tells whether anything is claimed of them.
+    # If the sides differ in size, only the guarantee says whether it covers them.
     private_n = pair.resized and settings.get("public_n") is None
     if type(mechanism).check is Mechanism.check or private_n:
         _guarantee(mechanism, pair, settings)
@@ -397,12 +390,12 @@ def _asked(mechanism, pair, epsilon, delta, options):
 
 
 def _guarantee(mechanism, pair, settings):
-    found = mechanism.guarantee(*pair.size, **settings)
-    if math.isfinite(found.epsilon):
-        _check_adjacency(pair, found.adjacency, settings.get("public_n"))
-    elif found.adjacency == ADD_REMOVE:
+    stated = mechanism.guarantee(*pair.size, **settings)
+    if math.isfinite(stated.epsilon):
+        _check_adjacency(pair, stated.adjacency, settings.get("public_n"))
+    elif stated.adjacency == ADD_REMOVE:
         check_removes(pair)
-    return found
+    return stated
 
 
 def _check_adjacency(pair, adjacency, public_n):
@@ -419,8 +412,8 @@ def _check_adjacency(pair, adjacency, public_n):
 def check_removes(pair: pairs.Pair) -> None:
     """Raise `Refused` unless one side of the pair lacks a record, or has a row of zeros in its place.
 
-    A row of zeros is equivalent to no record: it has no gradient and no curvature, and the size n stays the
-    same. That is for guarantees that take n as public.
+    A row of zeros is equivalent to no record: it has no gradient and no curvature. It leaves n as it is,
+    for guarantees that take n as public.
     """
     if pair.resized:
         return
@@ -436,7 +429,7 @@ def check_removes(pair: pairs.Pair) -> None:
 def spent(mechanism: object, epsilon: float, delta: float) -> dict:
     """The epsilon and delta that a mechanism is given.
 
-    A pure mechanism is given no delta. The attack itself still uses the one that was asked for.
+    A pure mechanism gets no delta. The attack still uses the one that was requested.
     """
     pure = getattr(mechanism, "delta", "") == "none"
     return {"epsilon": epsilon, "delta": 0.0 if pure else delta}
@@ -462,18 +455,18 @@ class _Side:
         return weights
 
     def scores(self, trials: int, rng: np.random.Generator, statistic: object) -> dict:
-        """Name of each statistic -> its values (trials,). A release that is not a number scores -inf."""
-        found = {}
+        """Statistic -> its values (trials,). A release that is not a number scores -inf."""
+        columns = {}
         for start in range(0, trials, self.block):
             stop = min(start + self.block, trials)
             for name, values in statistic(self.weights(stop - start, rng)).items():
-                column = found.setdefault(name, np.empty(trials))
+                column = columns.setdefault(name, np.empty(trials))
                 column[start:stop] = np.where(np.isnan(values), -math.inf, values)
-        return found
+        return columns
 
 
 def _blur(scores, half, streams):
-    """Add uniform noise as wide as 1e-9 of each statistic's range on the first half. It costs no power."""
+    """Add uniform noise of 1e-9 of each statistic's range. It costs no power."""
     for name in scores[0]:
         seen = np.concatenate([side[name][:half] for side in scores])
         seen = seen[np.isfinite(seen)]
@@ -485,8 +478,8 @@ def _blur(scores, half, streams):
 def _choose(first, second, delta, level):
     """(estimated bound, threshold, sign) of the best event {sign * score >= threshold}.
 
-    The largest of many estimates owes something to luck. Therefore the confidence limits here allow a
-    hundredth of the error that the evaluation allows, so that no threshold with a handful of releases wins.
+    The largest of many estimates is biased upwards. So the limits here allow a hundredth of the
+    evaluation's error, and no threshold with a handful of releases wins.
     """
     level = 1 - (1 - level) / 100
     best = (-math.inf, math.inf, 1)
@@ -513,7 +506,7 @@ def _choose(first, second, delta, level):
 
 
 class IgnoresData(Mechanism):
-    """Null control, which releases only noise. An auditor that finds an epsilon here is broken."""
+    """Null control: only noise. An auditor that finds an epsilon here is broken."""
 
     name = "ignores_data"
     needs_lambda = False

@@ -1,9 +1,9 @@
-"""Whether one record decides what a mechanism does on behalf of all others.
+"""Whether one record changes what a mechanism does with all others.
 
-A proof of privacy follows what a record adds to sums, fits and counts. It says nothing of an exception that
-one record raises, of a fallback that one singular part causes for all parts, or of a status that it sets.
-`differences` runs a mechanism on neighbours with degenerate rows, and states where its behaviour differs by
-more than its guarantee allows. It takes any mechanism, those of a study's own folder too.
+A proof of privacy covers what a record adds to sums, fits and counts. It often misses an exception that
+one record raises, a fallback that one singular part causes for all parts, or a status. `differences` runs
+any mechanism on neighbours with degenerate rows, and reports where its behaviour differs by more than its
+guarantee allows.
 """
 
 import inspect
@@ -23,7 +23,7 @@ from dp.seeds import generator
 
 __all__ = ["differences", "neighbours", "numbers"]
 
-# The confidence of each bound. A few hundred bounds are computed, and none may be wrong by chance.
+# The confidence of each of a few hundred bounds, none of which may be wrong by chance.
 CONFIDENCE = 1 - 1e-6
 TRACED = 20  # draws while lines are recorded, which makes Python slow
 TINY = 1e-150  # its square is far below the rounding of a sum of ordinary squares
@@ -38,8 +38,8 @@ def _rows(n, d, rng):
 def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
     """Data sets that differ in record 0, for classes.
 
-    Labels are -1 and 1, which are numbers in [-1, 1] too. In the second data set, record 0 is degenerate or
-    gone (a row of zeros), or all records but it are degenerate.
+    Labels are -1 and 1. In the second data set, record 0 is degenerate or a row of zeros, or all other
+    records are degenerate.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple,
 def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
     """Like `neighbours`, for targets that are numbers, with two columns.
 
-    The targets follow exactly from the rows. So fits of parts differ by rounding only, and a record that
-    changes how these fits are computed changes all of them.
+    The targets are exactly linear in the rows, so fits of parts differ only by rounding. A record that
+    changes how fits are computed changes all of them.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
 
 
 class _Lines:
-    """Records the lines of some files that run, as {(file, function, line)}."""
+    """Records which lines of some files run, as {(file, function, line, event)}."""
 
     def __init__(self, files):
         self.files, self.found = files, set()
@@ -152,13 +152,13 @@ class _Lines:
 
 
 def _own_files(mechanism):
-    """Files of a mechanism's class and of those that it extends, but not the base of all mechanisms."""
+    """Files of a mechanism's class and its base classes, except `Mechanism`."""
     classes = [each for each in type(mechanism).__mro__ if each not in (Mechanism, object)]
     return {inspect.getsourcefile(each) for each in classes}
 
 
 def _shape(release):
-    """Names, shapes and types of all that is returned. Values are not compared."""
+    """Names, shapes and types of everything that is returned, without values."""
     parts = {"weights": release.weights, "status": release.status, **release.info}
     return {name: (np.shape(value), np.asarray(value).dtype.kind) for name, value in parts.items()}
 
@@ -175,7 +175,7 @@ def _run(mechanism, side, settings, draws, files=()):
 
 
 def _excess(first, second, epsilon, delta):
-    """Whether counts (of the same number of draws) of an event contradict (epsilon, delta)-DP."""
+    """Whether an event's counts in equally many draws contradict (epsilon, delta)-DP."""
     epsilon = min(epsilon, 700.0)  # the largest with a float for e^epsilon
     level = 1 - (1 - CONFIDENCE) / 2
     (p, q), draws = (np.sum(first), np.sum(second)), len(first)
@@ -192,28 +192,27 @@ def differences(
     draws: int = 200,
     allowed: Collection[str] = (),
 ) -> list[str]:
-    """Where the behaviour on two neighbours differs by more than the guarantee allows, in sentences.
+    """Sentences that say where the behaviour on two neighbours differs by more than the guarantee allows.
 
-    With the same random numbers on both sides, these must agree: exceptions with their messages; names,
-    shapes and types of all results; the lines of the mechanism's own files that run. How often a status
-    occurs, and the weights, may differ as much as the guarantee says (or, if nothing is proven, as the
-    claim says), which `dp.audit.attack` tests.
+    With the same random numbers on both sides, these must agree: exceptions and messages; names, shapes
+    and types of all results; the lines of the mechanism's own files that run. Statuses and weights may
+    differ as much as the guarantee (or, if nothing is proven, the claim) allows, which `dp.audit.attack`
+    tests.
 
     Parameters
     ----------
     mechanism : Mechanism
         The mechanism, also one that is not registered.
     settings : dict
-        epsilon, delta, lam, bound and options, as `release` takes them. With an epsilon far above 1, a few
-        hundred draws show little.
+        Those of `release`: epsilon, delta, lam, bound and options. A few hundred draws show little at an
+        epsilon far above 1.
     cases : Iterator[tuple] or None
-        As `neighbours` yields them, by default those. Under add-remove, only pairs with a row of zeros
-        count.
+        As from `neighbours`, which is the default. Under add-remove, only pairs with a row of zeros count.
     draws : int
         Releases on each side.
     allowed : Collection[str]
-        Names of the mechanism's functions in which the lines that run may depend on the data, because what
-        they compute is covered by the proof.
+        Names of the mechanism's functions in which branches may depend on the data, because the proof
+        covers them.
 
     Returns
     -------
@@ -226,7 +225,7 @@ def differences(
     >>> differences(MECHANISMS["output_perturbation"], {"epsilon": 1.0, "lam": 0.1}, draws=50)
     []
     """
-    found = []
+    sentences = []
     for name, first, second in neighbours(48, 2) if cases is None else cases:
         n, d = first[0].shape
         stated = mechanism.guarantee(n, d, **settings)
@@ -239,7 +238,7 @@ def differences(
                 continue
 
         def say(what, name=name):
-            found.append(f"{mechanism.name}, {name}: {what}")
+            sentences.append(f"{mechanism.name}, {name}: {what}")
 
         files = _own_files(mechanism)
         runs = [_run(mechanism, side, settings, TRACED, files) for side in (first, second)]
@@ -264,10 +263,10 @@ def differences(
             events = [release.status == status for release in releases]
             if _excess(*events, epsilon, delta):
                 say(f"the status {status!r} of {sum(events[0])} and {sum(events[1])} in {draws}")
-        given = {k: v for k, v in settings.items() if k not in ("epsilon", "delta")}
-        asked = settings["epsilon"], settings.get("delta", 0.0)
+        others = {k: v for k, v in settings.items() if k not in ("epsilon", "delta")}
+        budget = settings["epsilon"], settings.get("delta", 0.0)
         parts = {"trials": 2 * draws, "confidence": CONFIDENCE, "rng": generator(2)}
-        seen = audit.attack(mechanism, (first, second), *asked, **parts, **given)["epsilon"]
+        seen = audit.attack(mechanism, (first, second), *budget, **parts, **others)["epsilon"]
         if seen > epsilon:
             say(f"weights show an epsilon of at least {seen:.3g}, and {epsilon:.3g} is stated")
-    return found
+    return sentences

@@ -25,8 +25,8 @@ def greater(differences: np.ndarray | Sequence[float]) -> float:
 def holm(p: np.ndarray | Sequence[float]) -> np.ndarray:
     """Adjusted p values (tests,) (Holm, Scand. J. Stat. 1979).
 
-    If every hypothesis whose adjusted p value is at most alpha is rejected, the probability that a true one
-    is among them is at most alpha, whatever the dependence between the tests is.
+    Rejecting where the adjusted p value is at most alpha rejects any true hypothesis with probability at
+    most alpha, under any dependence.
     """
     p = np.asarray(p, dtype=float)
     order = np.argsort(p, kind="stable")
@@ -39,11 +39,11 @@ def holm(p: np.ndarray | Sequence[float]) -> np.ndarray:
 def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """(p (methods,), by (methods,)) from losses (methods, folds) on the same folds.
 
-    Each method is tested against every other, one-sided, and its p values are adjusted by Holm over
-    the others. p is the least of them, and `by` is the other method that it belongs to (-1 if there is no
-    other). The method whose expected loss is truly the least has p <= alpha with probability at most alpha.
-    So the set of methods with p > alpha contains it with confidence 1 - alpha. Folds are treated as
-    independent. Those of a cross-validation are not quite so, because they share training rows.
+    Each method is tested against every other, one-sided, with Holm's adjustment. p is its least p value,
+    and `by` is the method that it belongs to (-1 if there is no other). The best method in expectation has
+    p <= alpha with probability at most alpha, so the methods with p > alpha are a confidence set for it.
+    Folds are treated as independent; those of a cross-validation are only nearly so, because they share
+    training rows.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)
@@ -62,9 +62,9 @@ def rows_for(
 ) -> tuple[float, str]:
     """(rows, what) for the number of rows at which a learning curve reaches a gain.
 
-    sizes: training rows, in rising order. gains: at each size. Where the curve falls, it is replaced by its
-    largest value so far. Between two sizes it is linear in the logarithm of the rows. what: "at most" the
-    smallest size, "interpolated", or "more than" the largest size if the gain is not reached.
+    sizes: training rows, increasing. gains: at each size, made monotone by running maxima, and
+    interpolated linearly in the logarithm of the rows. what: "at most" the smallest size, "interpolated",
+    or "more than" the largest size if the gain is not reached.
     """
     gains = np.maximum.accumulate(np.asarray(gains, dtype=float))
     if gains[0] >= wanted:

@@ -1,9 +1,18 @@
 """Two kinds of ValueError: one for what the library refuses, and one for code that failed."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class Refused(ValueError):
-    """What is asked for cannot be done. The message is a sentence that tells the user why."""
+    """The request cannot be met. The message is a sentence that tells the user why."""
 
 
 class Failed(ValueError):
     """A mechanism's own code failed. The message names the mechanism, the file and the line."""
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
+    """The nearest valid name, for the end of a message; "" if none is similar."""
+    near = get_close_matches(str(name), [str(each) for each in valid], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,34 +1,31 @@
-"""Private models with scikit-learn's conventions, on raw frames: load one and predict, or make one.
+"""Private models with scikit-learn's conventions, on raw frames.
 
     model = PrivateClassifier.load("releases/visits/model.json")
     model.predict_proba(frame)     # columns by name, in any order, in their own units
     model.guarantee_               # what holds for the people whose rows were learnt from
 
-Frames are read as a release reads rows: numbers are clipped to the model's public bounds, and text and
-categories are looked up in its lists. There is no scaling, no encoding and no imputation to be done before.
+Frames are read as in a release: numbers are clipped to public bounds, and categories looked up in public
+lists. No scaling, encoding or imputation is needed before.
 
-`fit` makes a release. It spends from a budget book (`dp.releasing.book`), and needs what a release needs:
-a name in the book, the public number of rows, public bounds or categories of every column, which it never
-takes from the rows, and how all this was chosen (`premise`). The steps of a release hold for it: its cost
-is spent before anything is drawn, and a run that was killed goes on with the same draw if `fit` is called
-again.
+`fit` makes a release. It spends from a budget book (`dp.releasing.book`), and needs a name in the book,
+the public number of rows, public bounds or categories of every column, and how all this was chosen
+(`premise`). Its cost is spent before anything is drawn, and an interrupted run resumes with the same draw
+if `fit` is called again.
 
-A new name is spent only with `spend=True`; without it, `fit` says what it would cost. A name is spent once.
-`fit` with a name that is done gives the stored model, and spends nothing. If the rows are not those that
-it was made of, `fit` says so in one sentence. *That answer is for the owner of the rows*: it tells
-whether two tables are equal, exactly and without noise, and may not be passed on, nor decide about anything
-that is. Whoever publishes, publishes model.json.
+A new name is spent only with `spend=True`; without it, `fit` says what it would cost. With a finished
+name, `fit` gives the stored model, and spends nothing. For other rows than its own, it raises an error.
+*That error is for the owner of the rows*: it tells without noise whether two tables are equal, and must
+not influence what is published. Publish only model.json.
 
-The guarantee is for tables in which a person has one row. So `fit` refuses to be called by scikit-learn's
-searches, cross validations, ensembles and other parts that fit again and again (`REPEATING`), on parts or
-copies of the rows and under other names. To compare settings, use `release.py forecast`, or rows that are
-not private. What `fit` cannot tell, and what breaks the guarantee without a word: rows that were drawn with
-replacement (a bootstrap) or copied (oversampling, also of one class), in which a person has several rows;
-and columns that a step before it, such as a scaler, an imputer or a selection of columns, has learnt from
-the same rows.
+The guarantee is for tables in which a person has one row. So `fit` refuses calls from scikit-learn's
+searches, cross validations, ensembles and other parts that fit repeatedly (`REPEATING`). To compare
+settings, use `release.py forecast`, or rows that are not private. `fit` cannot detect two things that
+break the guarantee: rows that were resampled or copied (bootstrap, oversampling), so that a person has
+several; and columns that an earlier step, such as a scaler, an imputer or a selection, has learnt from the
+same rows.
 
-`fit` guards the process as `release.py` does: from then on, it leaves no image of its memory behind and
-lets nobody attach to it. The rows stay in its memory, and a traceback that shows variables may show them.
+Like `release.py`, `fit` disables core dumps and attaching for the process. A traceback that shows
+variables may show the rows.
 """
 
 import json
@@ -61,7 +58,7 @@ REPEATING = tuple(
 
 
 class _Private(BaseEstimator):
-    """What both estimators have; the parameters are those of `PrivateClassifier`."""
+    """Base of both estimators, with the parameters of `PrivateClassifier`."""
 
     def __init__(
         self,
@@ -115,11 +112,11 @@ class _Private(BaseEstimator):
         dp.errors.Refused
             If the file holds no such model.
         """
-        found = files.load(path)
-        if (found.classes is None) != issubclass(cls, RegressorMixin):
-            what = "two classes" if found.classes else "a number"
+        model = files.load(path)
+        if (model.classes is None) != issubclass(cls, RegressorMixin):
+            what = "two classes" if model.classes else "a number"
             raise Refused(f"{path}: is a model of {what}, which {cls.__name__} is not for")
-        return cls(release=found.document["name"])._with(found)
+        return cls(release=model.document["name"])._with(model)
 
     def _with(self, found):
         """The estimator with the attributes of a model."""
@@ -133,7 +130,7 @@ class _Private(BaseEstimator):
         return self
 
     def fit(self, X: object, y: object) -> Self:
-        """Make the release, or take the stored one if its name is done: see the module's text.
+        """Make the release, or take the stored one: see the module's docstring.
 
         Parameters
         ----------
@@ -191,7 +188,7 @@ class _Private(BaseEstimator):
         )
         book = Book(self.book, Budget.of(self.budget), self.unit)
         self._check_spending(request, book)
-        # The guard's hook is for a command; it would hide the caller's own errors.
+        # The guard's hook is for a command, and would hide the caller's errors.
         hook = sys.excepthook
         making.guard()
         sys.excepthook = hook
@@ -205,7 +202,7 @@ class _Private(BaseEstimator):
         return self._with(files.parse(content))
 
     def _check_spending(self, request, book):
-        """Refuses, with what it would cost, a new name without `spend`. Opens no book that is not there."""
+        """Refuses a new name without `spend`, and says its cost. Opens no new book."""
         if self.spend is True:
             return
         cost, said = (request.epsilon, request.delta), "(epsilon {:g}, delta {:g})".format
@@ -213,10 +210,10 @@ class _Private(BaseEstimator):
         if (book.path / LINES).exists():
             with book.locked():
                 book.stored(request, making.made_by())
-                found = book.spent()
-            if request.name in (name for name, *_ in found.releases):
+                sums = book.spent()
+            if request.name in (name for name, *_ in sums.releases):
                 return
-            spent, of = (float(found.epsilon), float(found.delta)), found.budget
+            spent, of = (float(sums.epsilon), float(sums.delta)), sums.budget
         raise Refused(
             f"the release {request.name!r} is not made yet, and would spend {said(*cost)}: of the budget "
             f"{said(*map(float, of))}, {said(*spent)} is spent. State spend=True to spend it, once"
@@ -244,24 +241,24 @@ class _Private(BaseEstimator):
 
     def _columns(self, names):
         """`rows.Number` or `rows.Category` of every column."""
-        given = self.columns
-        if not isinstance(given, dict):
-            given = dict.fromkeys(names, given)
+        stated = self.columns
+        if not isinstance(stated, dict):
+            stated = dict.fromkeys(names, stated)
         for name in names:
-            if name not in given:
+            if name not in stated:
                 raise Refused(f"state bounds or categories of the column {name!r}")
-        return [_column(name, given[name]) for name in names]
+        return [_column(name, stated[name]) for name in names]
 
     def _scores(self, X):
         if not hasattr(self, "model_"):
             raise NotFittedError(f"this {type(self).__name__} has no model yet: load one, or fit")
-        found = using.scores(self.model_, using.design(self.model_, self._records(X)))
-        if np.isnan(found).any():
+        scores = using.scores(self.model_, using.design(self.model_, self._records(X)))
+        if np.isnan(scores).any():
             raise ValueError(
-                f"row {int(np.flatnonzero(np.isnan(found))[0])} has a cell that is no number or in no "
+                f"row {int(np.flatnonzero(np.isnan(scores))[0])} has a cell that is no number or in no "
                 f"category of the model, so there is no prediction"
             )
-        return found
+        return scores
 
     def _records(self, X):
         names, cells = _cells(X)
@@ -284,8 +281,8 @@ class _Private(BaseEstimator):
 class PrivateClassifier(ClassifierMixin, _Private):
     """A private model of two classes.
 
-    `load` takes a published model. `fit` makes a release, and needs all of the parameters but `options` and
-    `holdout`: see the module's text for what it spends and refuses.
+    `load` takes a published model. `fit` makes a release, and needs all parameters but `options` and
+    `holdout`: see the module's docstring.
 
     Parameters
     ----------
@@ -298,14 +295,14 @@ class PrivateClassifier(ClassifierMixin, _Private):
     n_rows : int
         The public number of rows.
     columns : dict or tuple
-        Column -> (low, high), or a list of categories, or a `dp.releasing.rows.Number` or `Category`; one
-        pair of bounds serves all columns. None of it may be read off the rows.
+        Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`; or one
+        pair of bounds for all. None of it may be read off the rows.
     target : list
         The two labels, which are public, the negative one first.
     unit : str
-        What a row is, in words: whom this protects.
+        The meaning of a row, in words: whom this protects.
     epsilon, delta : float
-        What the release spends.
+        The cost of the release.
     method : str or None
         None for one with intervals.
     options : dict or None
@@ -315,7 +312,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     premise : str
         How all of this was chosen: one of `dp.releasing.request.PREMISES`.
     spend : bool
-        Whether `fit` may spend what a new name costs. Without it, `fit` says what that is.
+        Whether `fit` may spend the cost of a new name.
 
     Attributes
     ----------
@@ -326,7 +323,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     classes_ : numpy.ndarray, (2,)
         The labels.
     guarantee_ : dict
-        What holds for the people whose rows were learnt from.
+        The guarantee for the people whose rows were learnt from.
     table_ : list of dict or None
         The regression table, with intervals that count the noise.
 
@@ -422,8 +419,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
         -------
         numpy.ndarray, (n,)
         """
-        found = using.classes(self._scores(X))
-        return self.classes_[found]
+        numbers = using.classes(self._scores(X))
+        return self.classes_[numbers]
 
 
 class PrivateRegressor(RegressorMixin, _Private):
@@ -477,16 +474,11 @@ class PrivateRegressor(RegressorMixin, _Private):
         Parameters
         ----------
         X : pandas.DataFrame or array, (n, columns)
-            In the columns' own units; of a frame, columns in any order.
+            As for `PrivateClassifier.decision_function`.
 
         Returns
         -------
         numpy.ndarray, (n,)
-
-        Raises
-        ------
-        ValueError
-            If a column is missing, or a cell is no number or in no category.
         """
         return self._scores(X)
 
@@ -495,7 +487,7 @@ _STATED = ("release", "book", "budget", "n_rows", "columns", "target", "unit", "
 
 
 def _check_caller():
-    """Refuses to be called by what fits again and again."""
+    """Refuses calls from what fits repeatedly."""
     frame = sys._getframe()
     while frame := frame.f_back:
         module = frame.f_globals.get("__name__") or ""
@@ -508,17 +500,17 @@ def _check_caller():
 
 
 def _labelled(y, target):
-    """Labels of the kind in which the target is stated. Refuses others, by y's dtype alone."""
+    """Labels of the target's kind. Refuses others, by y's dtype alone."""
     if isinstance(target, rows.Number):
         stated = {"numbers"}
     else:
         stated = {_KINDS[np.asarray(value).dtype.kind] for value in target.values}
-    given = _KINDS.get(y.dtype.kind, "of another kind")
-    if given == "booleans" and isinstance(target, rows.Category) and set(target.values) == {0, 1}:
+    kind = _KINDS.get(y.dtype.kind, "of another kind")
+    if kind == "booleans" and isinstance(target, rows.Category) and set(target.values) == {0, 1}:
         return y if stated == {"booleans"} else y.astype(int)
-    if len(stated) == 1 and given not in stated:
+    if len(stated) == 1 and kind not in stated:
         raise Refused(
-            f"Unknown label type: y is {given} (of the dtype {y.dtype}), and the target is stated as "
+            f"Unknown label type: y is {kind} (of the dtype {y.dtype}), and the target is stated as "
             f"{stated.pop()}: convert y, or state the target as it stands in y"
         )
     return y
@@ -528,7 +520,7 @@ _KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": 
 
 
 def _labels(found):
-    """The labels -1 and 1 of a model as they stood in the rows, if each is one value."""
+    """A model's labels -1 and 1 as in the rows, if each is one value."""
     target = found.schema.columns[found.schema.target]
     if isinstance(target, rows.Category):
         return target.values
@@ -583,7 +575,7 @@ def _cells(X):
 
 
 def _cell(value):
-    """A value as a cell of a file: its text. What is missing, NaN, None or NA, is empty."""
+    """A value as text, the cell of a file. Missing values (NaN, None, NA) are empty."""
     if isinstance(value, bytes):
         return value
     text = str(_plain(value)).encode(errors="replace")
@@ -591,7 +583,7 @@ def _cell(value):
 
 
 def _table(columns):
-    """Cells column by column as the content of a file, without a header. A cell's line feeds are spaces."""
+    """Columns of cells as the content of a file without a header. Line feeds become spaces."""
 
     def quoted(cell):
         if b"," in cell or b'"' in cell or b"\n" in cell or b"\r" in cell:

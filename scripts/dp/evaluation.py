@@ -1,4 +1,4 @@
-"""How good a released weight vector is: errors and other metrics on test rows, and regularised risk."""
+"""Metrics of released weights on test rows, and regularised risk."""
 
 from collections.abc import Callable
 
@@ -22,18 +22,18 @@ def _blocks(rows, restarts):
 def _scores(weights, X, intercept, look):
     """Yields (a slice of the restarts, their scores (restarts, n)).
 
-    A slice has at most CACHED scores, or one restart. Before that, look(restarts, rows, scores (rows,
-    restarts)) is called with all scores, in blocks of rows.
+    A slice has at most CACHED scores, or one restart. look(restarts, rows, scores (rows, restarts)) is
+    called first, for all scores in blocks of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
-        W, found = weights[part].T, np.empty((part.stop - part.start, len(X)))
+        W, held = weights[part].T, np.empty((part.stop - part.start, len(X)))
         for rows in _blocks(len(X), W.shape[1]):
             scores = X[rows] @ W + intercept[part]
-            found[:, rows] = scores.T
+            held[:, rows] = scores.T
             look(part, rows, scores)
-        for some in slices(len(found), max(1, CACHED // max(1, len(X)))):
-            yield slice(part.start + some.start, part.start + some.stop), found[some]
+        for some in slices(len(held), max(1, CACHED // max(1, len(X)))):
+            yield slice(part.start + some.start, part.start + some.stop), held[some]
 
 
 def _of_classes(weights, X):
@@ -49,9 +49,9 @@ def error_rate(
 ) -> np.ndarray:
     """Share of rows with a wrong prediction, for each of the weights, (restarts,).
 
-    With weights (restarts, d) and labels -1 and 1, the prediction is sgn(w.x + b), and -1 for a score of
-    0. intercept: b, a number or (restarts,). With weights (restarts, d, K) and labels 0, .., K - 1, it is
-    the class with the largest score, the first of equal ones.
+    With weights (restarts, d) and labels -1 and 1, the prediction is sgn(w.x + b), and -1 for 0.
+    intercept: b, a number or (restarts,). With weights (restarts, d, K) and labels 0, .., K - 1, it is the
+    first class with the largest score.
     """
     wrong = np.zeros(len(weights))
     if weights.ndim == 3:
@@ -68,43 +68,41 @@ def classification(
 ) -> dict[str, np.ndarray]:
     """`metrics.CLASSES` for each of the weights, name -> (restarts,); arguments as for `error_rate`.
 
-    log_loss takes scores as log-odds (for K classes, as the arguments of a softmax), whatever loss the
-    weights were trained for. auc: see `auc`, or `binned_auc` if there are more than SORTED rows; NaN for K
-    classes.
+    log_loss takes scores as log-odds (for K classes, as arguments of a softmax), whatever the training
+    loss was. auc: NaN for K classes; `binned_auc` for more than SORTED rows.
     """
-    found = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
+    values = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
     if weights.ndim == 3:
-        found["error"], total = error_rate(weights, X, y), np.zeros(len(weights))
+        values["error"], total = error_rate(weights, X, y), np.zeros(len(weights))
         for rows, scores in _of_classes(weights, X):
             top = scores.max(axis=2, keepdims=True)
             sums = np.log(np.exp(scores - top).sum(axis=2)) + top[:, :, 0]
             total += (sums - np.take_along_axis(scores, y[rows, None, None], 2)[:, :, 0]).sum(
                 axis=0
             )
-        found["log_loss"] = total / len(X)
-        return found
+        values["log_loss"] = total / len(X)
+        return values
     positive, logistic = y > 0, losses.get("logistic")
-    found["error"][:], found["log_loss"][:] = 0, 0
+    values["error"][:], values["log_loss"][:] = 0, 0
 
     def look(part, rows, scores):
         label = positive[rows, None]
-        found["error"][part] += ((scores > 0) != label).sum(axis=0)
-        found["log_loss"][part] += logistic.total(np.where(label, scores, -scores))
+        values["error"][part] += ((scores > 0) != label).sum(axis=0)
+        values["log_loss"][part] += logistic.total(np.where(label, scores, -scores))
 
     if len(X) > SORTED:
-        found["auc"] = binned_auc(weights, X, positive, intercept, look)
+        values["auc"] = binned_auc(weights, X, positive, intercept, look)
     else:
         for part, scores in _scores(weights, X, intercept, look):
-            found["auc"][part] = auc(scores, positive)
-    return found | {name: found[name] / len(X) for name in ("error", "log_loss")}
+            values["auc"][part] = auc(scores, positive)
+    return values | {name: values[name] / len(X) for name in ("error", "log_loss")}
 
 
 def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
-    """Area under the ROC curve of each row of finite scores (restarts, n), a tie counting half.
+    """Area under the ROC curve of each row of finite scores (restarts, n); ties count half.
 
-    It is the share of pairs of a positive and a negative row in which the positive one has the larger
-    score; NaN if there is only one class. The label replaces a score's last bit, so that one sort orders
-    both; scores that differ only in that bit count as equal.
+    NaN if there is only one class. The label replaces a score's last bit, so one sort orders both, and
+    scores that differ only there are tied.
     """
     count = int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -115,18 +113,18 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     scores &= -2
 
     def above(scores, label):
-        """(pairs in the right order, keys). Pairs with equal scores count by the order of the sort."""
+        """(pairs in the right order, keys). The sort breaks ties by label."""
         keys = scores | label
         keys.view(float).sort(axis=1)
         return (keys & 1).astype(float) @ rank, keys
 
-    found, keys = above(scores, label)
+    ordered, keys = above(scores, label)
     tied = ((keys[:, 1:] ^ keys[:, :-1]) == 1).any(axis=1)
-    found -= count * (count - 1) / 2
-    if tied.any():  # with the labels swapped, the last bit sorts equal scores in the opposite order
+    ordered -= count * (count - 1) / 2
+    if tied.any():  # with swapped labels, the sort breaks ties the other way
         other = rank.sum() - above(scores[tied], 1 - label)[0] - count * (count - 1) / 2
-        found[tied] = (found[tied] + other) / 2
-    return found / pairs
+        ordered[tied] = (ordered[tied] + other) / 2
+    return ordered / pairs
 
 
 def binned_auc(
@@ -138,14 +136,14 @@ def binned_auc(
 ) -> np.ndarray:
     """`auc` of the scores of weights (restarts, d) on the rows of X, in two passes and little memory.
 
-    The first pass finds each restart's smallest and largest score, the second counts both classes in BINS
-    bins of equal width between them. Pairs in one bin count half, like ties, so the result is off by at
-    most half the share of such pairs. look: as for `_scores`, called for all restarts in the first pass.
+    The first pass finds each restart's range of scores, the second counts both classes in BINS equal bins.
+    Pairs in one bin count half, like ties, so the error is at most half their share. look: as for
+    `_scores`.
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
     largest = np.maximum(np.abs(weights).max(axis=1), np.abs(intercept))
-    # Divided by this, weights are below 2, and their scores cannot overflow. A power of 2 changes no digit.
+    # Divided by this power of 2, which changes no digit, weights are below 2, and scores cannot overflow.
     size = 2.0 ** (np.frexp(largest)[1] - 1)
     W, b = (weights / size[:, None]).T, intercept / size
     low, high = np.full(restarts, np.inf), np.full(restarts, -np.inf)
@@ -180,18 +178,18 @@ def regression(
 ) -> dict[str, np.ndarray]:
     """`metrics.TARGETS` for each of the weights (restarts, d), name -> (restarts,).
 
-    unit: how many of the target's own units are one unit of y; mse and mae are in the target's units. r2:
-    1 minus the mean squared error over the variance of the test targets, NaN if these are all equal.
+    unit: one unit of y in the target's own units, in which mse and mae are. r2: 1 minus the mean squared
+    error over the variance of the test targets, NaN if that is 0.
     """
-    found = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
+    values = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
     y = np.asarray(y, dtype=float)
     variance = y.var() if np.ptp(y) > 0 else np.nan
     for part, residual in _scores(weights, X, intercept, lambda *_: None):
         residual -= y
         mse = np.einsum("ij,ij->i", residual, residual) / len(X)
-        found["mse"][part], found["r2"][part] = unit**2 * mse, 1 - mse / variance
-        found["mae"][part] = unit * np.abs(residual, out=residual).mean(axis=1)
-    return found
+        values["mse"][part], values["r2"][part] = unit**2 * mse, 1 - mse / variance
+        values["mae"][part] = unit * np.abs(residual, out=residual).mean(axis=1)
+    return values
 
 
 def mean_squared_error(
@@ -210,10 +208,9 @@ def bounded_loss(
 ) -> np.ndarray:
     """Sum over rows of a loss in [0, 1] for each of the weights: one row moves it by at most 1.
 
-    Returns (restarts,). For classes the loss is the Brier score: half the squared distance between the
-    label's indicator vector and the probabilities that scores stand for, as in `classification`. For
-    `numbers` it is (prediction - y)^2/4, where the prediction is clipped to [-1, 1]. A row whose score
-    overflows to something that is not a number counts 1.
+    Returns (restarts,). For classes it is half the Brier score of the probabilities as in
+    `classification`. For `numbers` it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. A row
+    whose score is NaN after overflow counts 1.
     """
     total = np.zeros(len(weights))
     if weights.ndim == 3:

@@ -6,10 +6,10 @@ import math
 def cm08_lemma_3(n: int, d: int, *, lam: float, epsilon: float, delta: float) -> float:
     """Output perturbation: a bound on the excess with probability 1 - delta over the noise.
 
-    It is 2 d^2 (1 + lam) log^2(d/delta) / (lam^2 n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008,
-    lemma 3). The excess is of mean logistic loss + lam/2 ||w||^2 over its minimum, on the training rows,
-    all of norm at most 1. It follows from the objective's smoothness (1/4 + lam, here 1 + lam), the
-    noise's norm z ~ Gamma(d, 2/(n lam epsilon)), and P(z > d log(d/delta) scale) <= delta.
+    It is 2 d^2 (1 + lam) log^2(d/delta) / (lam^2 n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma
+    3). The excess is of mean logistic loss + lam/2 ||w||^2 over its minimum, for rows of norm at most 1.
+    It follows from the objective's smoothness (1/4 + lam, here 1 + lam), the noise's norm z ~ Gamma(d,
+    2/(n lam epsilon)), and P(z > d log(d/delta) scale) <= delta.
     """
     _check(n, d, lam, epsilon, delta)
     return 2 * (d * math.log(d / delta)) ** 2 * (1 + lam) / (lam * n * epsilon) ** 2
@@ -18,38 +18,32 @@ def cm08_lemma_3(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) -> float:
     """Objective perturbation: a bound on the excess with probability 1 - delta over the noise.
 
-    It is 8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4).
-    By strong convexity the tilt b moves the minimiser by at most ||b||/(n lam), and this raises the
-    objective by at most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon) that gives a factor of 4 in
-    place of the printed 8. It is for exact minimisers. The difference leaves room for the mechanism's
-    output noise and for the share of epsilon that this noise costs.
+    It is 8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4). By strong
+    convexity the tilt b moves the minimiser by at most ||b||/(n lam), and this raises the objective by at
+    most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon) that gives a factor of 4 in place of the
+    printed 8. The difference leaves room for the mechanism's output noise and its share of epsilon.
     """
     _check(n, d, lam, epsilon, delta)
     return 8 * (d * math.log(d / delta)) ** 2 / (lam * (n * epsilon) ** 2)
 
 
-def cm08_theorem_4(
-    d: int, *, norm: float, loss: float, epsilon: float, delta: float, constant: float = 1.0
-) -> float:
+def cm08_theorem_4(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
     """Objective perturbation: the number of rows from which its loss is near that of a good classifier.
 
-    With probability 1 - delta, it is at most `loss` above that of a classifier of this norm, for a constant
-    C that the source does not give: C max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (the same,
-    theorem 4).
+    With that many rows times a constant C, which the source does not give, its loss is at most `loss` above
+    that of a classifier of this norm, with probability 1 - delta. The number is
+    max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (the same, theorem 4).
     """
-    return constant * max((norm / loss) ** 2, d * math.log(d / delta) * norm / (loss * epsilon))
+    return max((norm / loss) ** 2, d * math.log(d / delta) * norm / (loss * epsilon))
 
 
-def cm08_theorem_5(
-    d: int, *, norm: float, loss: float, epsilon: float, delta: float, constant: float = 1.0
-) -> float:
-    """The same for output perturbation, with a third number under the maximum.
+def cm08_theorem_5(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
+    """The same for output perturbation: a maximum with d log(d/delta) norm^2/(loss^(3/2) epsilon), too.
 
-    It is d log(d/delta) norm^2/(loss^(3/2) epsilon) (the same, theorem 5).
+    (The same, theorem 5.)
     """
-    given = {"norm": norm, "loss": loss, "epsilon": epsilon, "delta": delta, "constant": constant}
     third = d * math.log(d / delta) * norm**2 / (loss**1.5 * epsilon)
-    return max(cm08_theorem_4(d, **given), constant * third)
+    return max(cm08_theorem_4(d, norm=norm, loss=loss, epsilon=epsilon, delta=delta), third)
 
 
 BOUNDS = {"cm08_lemma_3": cm08_lemma_3, "cm08_lemma_4": cm08_lemma_4}

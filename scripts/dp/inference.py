@@ -1,7 +1,7 @@
 """Confidence intervals from private releases.
 
-They include the noise, and they undo the bias that a ridge or a starting point causes. All of this is
-post-processing of what was released and of public numbers.
+They include the noise, and undo the bias of a ridge or a starting point. All is post-processing of
+releases and public numbers.
 """
 
 import math
@@ -16,9 +16,7 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 
 FLOOR = 0.5  # least eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # largest share of a coefficient's variance that the Hessian's noise may cause
-SELECTED = (
-    1.0  # eigenvalue of a released Hessian, in the same unit, above which intervals get printed
-)
+SELECTED = 1.0  # eigenvalue of a released Hessian, in that unit, above which intervals are printed
 CURVED = 3.0  # growth of variances per mean square change of log l'', which at most doubles them
 
 
@@ -87,22 +85,19 @@ def wald(
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     """Which coefficients get an interval: the rule, which is post-processing.
 
-    A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance: the
-    release does not tell how much the rows say about it. No coefficient gets one if the Hessian itself
-    may be another one at the truth (`linearise`). Both matrices are functions of released numbers
-    and of the public n, d, lambda, noise scales and column bounds. So is the rule: it reads no row, and
-    by post-processing it costs no privacy.
+    A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance, and no
+    coefficient gets one if the Hessian may be another one at the truth (`linearise`). Both matrices, and
+    so the rule, are functions of released and public numbers.
 
-    It does not look for small estimates or large Hessians, since releases that are selected by these
-    cover less than all of them. But a small eigenvalue is resolved more often if its noise is positive,
-    which `unselected` undoes. `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on half of the simulated
-    designs, and tested on the other half.
+    It does not select by estimates, which would reduce coverage. But it prefers small eigenvalues with
+    positive noise, which `unselected` undoes. `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on half of
+    the simulated designs, and tested on the other half.
 
     Parameters
     ----------
     covariance, unresolved : numpy.ndarray, (draws, d, d)
-        Of `Linearised`. For coefficients T theta, such as those of the columns in their own units, give
-        T covariance T' and T unresolved T'.
+        Of `Linearised`. For coefficients T theta, such as those in other units, give T covariance T' and T
+        unresolved T'.
 
     Returns
     -------
@@ -119,7 +114,7 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
 
 
 def floored(A: np.ndarray, floor: float | np.ndarray) -> np.ndarray:
-    """Symmetric matrices (draws, d, d), with every eigenvalue below `floor` raised to it."""
+    """Symmetric matrices (draws, d, d) with eigenvalues of at least `floor`."""
     values, vectors = np.linalg.eigh(A)
     values = np.maximum(values, np.reshape(floor, (-1, 1)))
     return (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
@@ -129,10 +124,10 @@ def unselected(hessian: np.ndarray, deviation: float) -> np.ndarray:
     """Released Hessians (draws, d, d) whose eigenvalues are what they estimate if they are printed.
 
     A direction is printed if its eigenvalue exceeds about `SELECTED` = t standard deviations of its noise.
-    So small eigenvalues are printed if their noise is large, and they seem to be larger than they are. In
-    these units, a normal number of mean m is m + phi(m - t)/Phi(m - t) in the mean if it exceeds t. The m
-    that makes this the released one is also its maximum of likelihood, given that it was selected. It is
-    floored at `FLOOR`. An eigenvalue of 4 standard deviations is lowered by 0.005 of them.
+    So printed small eigenvalues are too large. In these units, a normal number of mean m has the
+    conditional mean m + phi(m - t)/Phi(m - t) above t. The m for which this is the released one, also the
+    conditional maximum of likelihood, is floored at `FLOOR`. An eigenvalue of 4 standard deviations is
+    lowered by 0.005 of them.
     """
     from scipy.special import ndtr
 
@@ -192,37 +187,35 @@ def linearise(
     """`Linearised` from minimisers of mean loss + lam/2 ||w||^2 + b.w/n, with noise z added.
 
     At the minimiser the mean loss's gradient is -lam w - b/n. To first order it is also g + H (w - theta),
-    with g that at the truth theta, of covariance J/n (J is `scores`). With H = hessian - E,
+    with g at the truth theta of covariance J/n (J is `scores`). With H = hessian - E,
 
         lam w + hessian (w - theta) = E (w - theta) - g - b/n + (H + lam) z.
 
-    So the estimate is w + lam hessian^-1 w, which undoes the ridge's pull, and with S the covariance of
-    the right side, its covariance is hessian^-1 S hessian^-1. Given w, E is independent of w - theta = u.
-    E uu' is about vv' + K (J/n + tilt^2/n^2) K, where v = -lam hessian^-1 w is the estimated pull and
-    K = (hessian + lam)^-1. `symmetric_noise` gives the part of S that E causes.
+    So the estimate is w + lam hessian^-1 w, of covariance hessian^-1 S hessian^-1, where S is that of the
+    right side. Given w, E is independent of w - theta = u. E uu' is about vv' + K (J/n + tilt^2/n^2) K,
+    where v = -lam hessian^-1 w is the ridge's estimated pull and K = (hessian + lam)^-1. `symmetric_noise`
+    gives E's part of S.
 
-    The Hessian changes between w and theta: an estimate that is by chance too near 0 has too large a
-    Hessian, so its interval is too narrow. Variances are multiplied by 1 + `CURVED` times the mean square
-    change of log l'', at most by 2 (found by simulation, not derived). If that change is 1 or more,
-    curvatures may be wrong by a factor e, and the whole covariance counts as unresolved.
+    The Hessian changes between w and theta: an estimate too near 0 has too large a Hessian, and too narrow
+    an interval. Variances are multiplied by 1 + `CURVED` times the mean square change of log l'', at most
+    by 2 (found by simulation, not derived). If that change is 1 or more, the whole covariance counts as
+    unresolved.
 
-    An eigenvalue far below the noise is replaced by the floor, which is so low that the interval along
-    it is about as wide as an effect can be. A floor at the noise's norm would be several times as high.
-    Intervals of rare levels, and of columns that others dominate, would then be much too narrow.
+    The floor of eigenvalues is so low that an interval is then about as wide as an effect can be. A floor
+    at the noise's norm would make intervals of rare levels, and of dominated columns, much too narrow.
 
-    The error is (hessian - E)^-1 times a right side that is known but for its noise, so a large E makes
-    intervals too narrow where it lets them be printed. Without `change`, the covariance is that at the
-    `unselected` Hessian. With it, `CURVED` already widens such intervals. What is left: a column whose
-    eigenvalue is far below the noise, and whose effect is large, is covered by 0.8 of its printed
-    intervals, which a fifth of releases give.
+    A large E makes printed intervals too narrow. Without `change`, the covariance is that at the
+    `unselected` Hessian; with it, `CURVED` already widens such intervals. What is left: of a column with a
+    large effect, and an eigenvalue far below the noise, 0.8 of the printed intervals (a fifth of releases)
+    cover.
 
     Parameters
     ----------
     weights : numpy.ndarray, (draws, d)
         As they were released.
     hessian : numpy.ndarray, (draws, d, d)
-        That of the mean loss at the weights plus isotropic noise E of standard deviation `deviation` on the
-        diagonal, positive definite (`floored` at `FLOOR` times the deviation).
+        That of the mean loss at the weights plus isotropic noise E, of standard deviation `deviation` on
+        the diagonal, `floored` at `FLOOR` times that.
     n : int
         The public number of records.
     lam : float
@@ -230,13 +223,12 @@ def linearise(
     tilt, output : float
         Standard deviations: b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I).
     scores : numpy.ndarray, (draws, d, d), or None
-        The mean of psi^2 x x', where psi is a record's slope. None takes the Hessian in its place, which is
-        right for the logistic loss if the labels follow a logistic model.
+        The mean of psi^2 x x', with psi a record's slope. None takes the Hessian, which is right in a
+        logistic model.
     deviation : float
         Of the noise on the Hessian's diagonal.
     change : Callable or None
-        `logistic_change` for logistic loss. None is right for residuals whose errors are symmetric: their
-        curvature is as often larger as smaller.
+        `logistic_change` for logistic loss. None is right for residuals with symmetric errors.
 
     Returns
     -------
@@ -280,11 +272,10 @@ def curvature_level(hessian: np.ndarray, deviation: float, bound: float = 1.0) -
 def logistic_change(hessian: np.ndarray, U: np.ndarray, level: np.ndarray) -> np.ndarray:
     """Mean square change of log l'' between weights u apart, E uu' = U: (draws,).
 
-    hessian, U: (draws, d, d). level (draws,): by `curvature_level`. Of logistic loss, (d log l''/dz)^2 =
-    1 - 4 l''. Means are over rows, weighed by l''. That of (x.u)^2 is tr(H U) over the mean of l'', which
-    is at least `level`. If the level is not positive, the rows' curvature is lost in the noise, and the
-    change counts as infinite. That must not depend on a trace that is large by chance: tables with a rare
-    class would get an interval rarely, and then a wrong one.
+    hessian, U: (draws, d, d). level (draws,): by `curvature_level`. Of logistic loss, (d log l''/dz)^2 = 1
+    - 4 l''. Means over rows are weighted by l''; that of (x.u)^2 is tr(H U) over the mean of l'', at least
+    `level`. If the level is not positive, the curvature is lost in the noise, and the change counts as
+    infinite: otherwise tables with a rare class would get intervals by chance, and wrong ones.
     """
     moved = np.einsum("rij,rji->r", hessian, U) / np.maximum(level, 1e-300)
     change = np.maximum(0.0, 1 - 4 * level) * moved
@@ -333,9 +324,8 @@ class Steps(NamedTuple):
     def clipped(self, theta: np.ndarray) -> np.ndarray:
         """(T, draws): the share by which D at theta_t may be smaller than D at theta, at most 0.9.
 
-        Residuals change by x.(theta_t - theta). If errors are symmetric, the first order cancels. The share
-        is the mean square of these changes over clip^2, as for log-cosh, which stands in for the clipped
-        loss, whose curvature jumps.
+        Residuals change by x.(theta_t - theta). For symmetric errors the first order cancels. The share is
+        the mean square of these changes over clip^2, as for log-cosh in place of the clipped loss.
         """
         away = self.thetas - theta
         return np.minimum(0.9, np.einsum("tri,rij,trj->tr", away, self.size, away) / self.clip**2)
@@ -349,18 +339,15 @@ class Steps(NamedTuple):
 def last_iterate(steps: Steps) -> Linearised:
     """`Linearised` from the last of T steps, by the recursion's own covariance and bias.
 
-    theta is the zero of the expected clipped moment: the coefficients themselves if errors are symmetric.
-    Let s = X' clip(y - X theta), which has the covariance J. To first order, the clipped moment at theta_t
-    is s - D (theta_t - theta). So theta_T is as `Steps.spread` says, with the mean K D theta (without a
-    ridge, theta minus the T-th power of B times theta), and A = (K D)^-1 undoes the bias.
+    theta is the zero of the expected clipped moment: the coefficients, if errors are symmetric. Let s = X'
+    clip(y - X theta), of covariance J. To first order, the clipped moment at theta_t is s - D (theta_t -
+    theta). So theta_T is as in `Steps.spread`, with the mean K D theta, and A = (K D)^-1 undoes the bias.
 
-    P and B are computed from releases. P is taken as independent of the rows' errors, which holds if it
-    comes from a Gram matrix with noise of its own. An error E of D changes every step's force by
-    E (theta - theta_t). All steps' u = theta - theta_t together are taken to be as long as the root of the
-    mean of uu', each weighed alike.
+    P counts as independent of the rows' errors. An error E of D changes every step's force by E (theta -
+    theta_t); uu' of all steps' u = theta - theta_t is taken to be its mean.
 
-    The first steps start where D is smaller, because more residuals are clipped. So the mean is computed
-    again with D reduced in each step by `Steps.clipped`. The bias that this leaves counts as unresolved.
+    In the first steps more residuals are clipped, and D is smaller. The mean's change, with D reduced by
+    `Steps.clipped`, counts as unresolved.
     """
     K, inner = steps.spread()
     A = np.linalg.inv(K @ steps.D)
@@ -380,15 +367,15 @@ def last_iterate(steps: Steps) -> Linearised:
 def late_iterates(steps: Steps) -> Linearised:
     """`Linearised` from the second half of the steps, with less noise than from the last one alone.
 
-    All moments are released, so each step gives an estimate of its own: to first order
+    Each step's released moment gives an estimate: to first order
 
         theta_t + D^-1 (m_t + ridge theta_t) = theta + D^-1 (s + xi_t),
 
-    which contains neither the noise of earlier steps, nor B, nor the start. The mean over k steps has the
-    covariance D^-1 (J + sigma^2/k I) D^-1. `last_iterate` has about sigma^2 in place of sigma^2/k.
-    An error E of D adds D^-1 E u to it, where u is the mean theta_t minus theta. As in `linearise`, uu' is
-    about that of the correction by D^-1 plus the covariance of theta_T. The correction times the mean of
-    `Steps.clipped` is the bias that counts as unresolved.
+    without the noise of earlier steps, B, or the start. The mean over k steps has the covariance D^-1 (J +
+    sigma^2/k I) D^-1; `last_iterate` has about sigma^2 in place of sigma^2/k. An error E of D adds D^-1 E
+    u, where u is the mean theta_t minus theta. As in `linearise`, uu' is about that of the correction by
+    D^-1 plus the covariance of theta_T. The correction times the mean of `Steps.clipped` counts as
+    unresolved.
     """
     half = len(steps.thetas) // 2
     theta, moment = steps.thetas[half:].mean(axis=0), steps.moments[half:].mean(axis=0)
@@ -416,8 +403,7 @@ def logistic_rows(
 ) -> np.ndarray:
     """Rows (n, d) of norm at most `bound`, normal before they are clipped, that give about this Hessian.
 
-    They are for a parametric bootstrap without public rows. A release tells no more about the rows than
-    their Hessian. hessian: (d, d), at weights (d,).
+    For a parametric bootstrap without public rows. hessian: (d, d), at weights (d,).
     """
 
     def curvature(X):
@@ -446,8 +432,8 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """(standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, E l''(e)).
 
-    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation, which is found by
-    bisection, with e at 2,000 quantiles, and is at most 100 times the loss' width.
+    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation, found by
+    bisection, with e at 2,000 quantiles, up to 100 times the loss' width.
     """
     from scipy.special import ndtri
 
@@ -492,14 +478,14 @@ def bootstrap(
     rng : numpy.random.Generator
         Of labels and noise.
     replicates : int
-        How often.
+        Their number.
     level : float
         In (0, 1).
     draw : Callable
         (scores, rng) -> labels (n,).
     rounds : int
-        How often the centre is moved by the estimate minus the mean of what was found, so that the model's
-        mean release becomes the estimate: an indirect estimate [2]_, here of the coefficients alone.
+        How often the centre is moved by the estimate minus the replicates' mean, for an indirect estimate
+        of the coefficients [2]_.
 
     Returns
     -------
@@ -520,12 +506,12 @@ def bootstrap(
     True
     """
     centre = np.array(estimate, dtype=float)
-    found = np.empty((replicates, len(estimate)))
+    estimates = np.empty((replicates, len(estimate)))
     for step in range(rounds + 1):
         scores = rows @ centre
         for k in range(replicates):
-            found[k] = fit(rows, draw(scores, rng), rng)
+            estimates[k] = fit(rows, draw(scores, rng), rng)
         if step < rounds:
-            centre = centre + estimate - found.mean(axis=0)
-    tails = np.quantile(found, [(1 + level) / 2, (1 - level) / 2], axis=0)
+            centre = centre + estimate - estimates.mean(axis=0)
+    tails = np.quantile(estimates, [(1 + level) / 2, (1 - level) / 2], axis=0)
     return tuple(centre + estimate - tails)

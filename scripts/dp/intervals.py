@@ -12,14 +12,14 @@ UPPER = (1 + CONFIDENCE) / 2  # the quantile at the upper of two ends
 @cache
 def student(replicates: int) -> float:
     """Student's t at the upper end of an interval over at least two replicates."""
-    # The import takes 0.4 s, which checks of the configuration can spare.
+    # The import takes 0.4 s, too long for checks of the configuration.
     from scipy.special import stdtrit
 
     return float(stdtrit(replicates - 1, UPPER))
 
 
 def of_mean(values: np.ndarray) -> tuple[float, float, float, float]:
-    """(mean, standard deviation, low, high) over replicates; all but the mean are NaN for a single one."""
+    """(mean, standard deviation, low, high) over replicates; NaN but for the mean of a single one."""
     mean = float(values.mean()) if len(values) else math.nan
     if len(values) < 2:
         return mean, math.nan, math.nan, math.nan

@@ -1,8 +1,7 @@
 """Losses of margins and of residuals, with the constants that privacy proofs need.
 
 A margin loss is l(z) of z = y w.x for labels y in {-1, 1}. A residual loss is l(z) of z = w.x - y for
-targets y in [-1, 1], with l even and l(0) = 0. `arguments(scores, y)` computes z from scores w.x. Given
-z, both kinds are treated alike.
+targets y in [-1, 1], with l even and l(0) = 0. `arguments(scores, y)` computes z from scores w.x.
 
 Every loss has a `name`; `value(z)`, `derivative(z)` and `curvature(z)`, which are l, l' and l''
 elementwise, at any z, infinite ones included; and two constants for rows of norm at most R = 1:
@@ -15,12 +14,11 @@ elementwise, at any z, infinite ones included; and two constants for rows of nor
 
 import math
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from numbers import Real
 
 import numpy as np
 
-from dp.errors import Refused
+from dp.errors import Refused, did_you_mean
 
 SUMMED = 1000  # most losses that `total` adds: a product of as many numbers up to 2 is a float
 
@@ -58,7 +56,7 @@ class MarginLoss:
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(l', l'') at an array of float32 or float64 z, which is overwritten.
 
-        Both take one pass, in the array's own precision. Solvers call this on blocks that fit the cache.
+        In one pass, in the array's own precision.
         """
         raise NotImplementedError
 
@@ -155,8 +153,7 @@ class Huber(MarginLoss):
 class ResidualLoss(MarginLoss):
     """A convex and even loss of the residual w.x - y, which is zero at 0. l' is concave for z > 0.
 
-    So |z| l''(z) <= |l'(z)|: a relative error of z causes at most as large a relative error of l', which
-    `dp.solvers.rounding` uses.
+    So |z| l''(z) <= |l'(z)|: l' has at most the relative error of z (see `dp.solvers.rounding`).
     """
 
     residual = True
@@ -251,17 +248,16 @@ class LogCosh(Robust):
 
 
 LOSSES = {loss.name: loss for loss in (Logistic, Huber, Squared, HuberResidual, LogCosh)}
-# What may be given as a loss: a name, {name: options}, or the object itself.
+# A loss as an argument: a name, {name: options}, or the object itself.
 Loss = str | dict | MarginLoss
 
 
 def get(loss: Loss, **options) -> MarginLoss:
     """A loss by name, with its options (`h` of "huber", `tau` of "log_cosh" and "huber_residual").
 
-    {name: options}, as in configurations, is a loss with its options. A loss object is returned as it is.
+    {name: options}, as in configurations, is accepted. A loss object is returned.
 
-    Raises ValueError for an unknown name, with the nearest valid one, and for an option that the loss
-    does not have.
+    Raises ValueError for an unknown name or option.
     """
     if isinstance(loss, dict):
         if len(loss) != 1 or not isinstance(next(iter(loss.values())), dict):
@@ -272,9 +268,8 @@ def get(loss: Loss, **options) -> MarginLoss:
             raise Refused(f"a loss object takes no options, so not {', '.join(options)}")
         return loss
     if loss not in LOSSES:
-        near = get_close_matches(loss.lower(), LOSSES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"valid names are {', '.join(LOSSES)}"
-        raise Refused(f"there is no loss {loss!r}; {hint}")
+        hint = did_you_mean(loss.lower(), LOSSES) or f"; valid names are {', '.join(LOSSES)}"
+        raise Refused(f"there is no loss {loss!r}{hint}")
     valid = [field.name for field in fields(LOSSES[loss])]
     for option in options:
         if option not in valid:

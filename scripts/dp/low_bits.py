@@ -1,9 +1,8 @@
-"""An attack on the low-order bits of weights plus noise, which no noise scale prevents.
+"""An attack on the low-order bits of weights plus noise, at any noise scale.
 
-A program that adds noise in floating point releases o = fl(w + fl(s z)), where z is one of the floats
-that its generator can draw. For another centre w', often no such z gives o (Mironov, CCS 2012). An
-attacker who knows both neighbours computes both centres and asks this of every coordinate. The generator
-is numpy's.
+A program that adds noise in floating point releases o = fl(w + fl(s z)), where its generator can draw z.
+For another centre w', often no such z gives o (Mironov, CCS 2012). An attacker who knows both neighbours
+tests every coordinate with both centres. The generator is numpy's.
 
 - Normal draws are k W[i] with k < 2^52 and one of 256 constants W[i] (the ziggurat method), except beyond
   3.65.
@@ -26,16 +25,16 @@ __all__ = ["Found", "allowed", "attack"]
 
 FAR = 3.65  # normal draws beyond it have another form, and any value counts as possible
 BITS = 2.0**52
-NEAR = np.arange(-2, 3)  # whole numbers tried around an inverse, which rounding may move
-LOG = 4e-16  # relative accuracy that a logarithm is trusted to have, and of the steps around it
-SAMPLES = 12_000  # draws from which the constants are found: at least 20 for each
+NEAR = np.arange(-2, 3)  # offsets around an inverse, because of rounding
+LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
+SAMPLES = 12_000  # draws for the constants: at least 20 for each
 ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # of the neighbours that `attack` uses
 BLOCK = 1 << 21  # numbers tried at a time
 
 
 @cache
 def ziggurat() -> np.ndarray:
-    """The 256 constants W, from draws beside the raw bits that they are made of."""
+    """The 256 constants W, from draws and their raw bits."""
     seen = {}
     for seed in range(SAMPLES):
         raw = int(np.random.PCG64(seed).random_raw())
@@ -43,17 +42,17 @@ def ziggurat() -> np.ndarray:
         k = raw >> 9 & (1 << 52) - 1
         if k:
             seen.setdefault(raw & 255, []).append((k, abs(z)))
-    found = np.empty(256)
+    constants = np.empty(256)
     for layer, draws in seen.items():
         k, z = np.array(draws).T
         middle = np.median(z / k)
-        kept = np.abs(z / k / middle - 1) < 1e-9  # others were drawn again
+        simple = np.abs(z / k / middle - 1) < 1e-9  # others were drawn again
         near = middle + np.arange(-40, 41) * np.spacing(middle)
-        right = (near[:, None] * k[kept] == z[kept]).all(axis=1)
+        right = (near[:, None] * k[simple] == z[simple]).all(axis=1)
         if len(seen) < 256 or not right.any():
             raise Refused("this numpy draws normal numbers in another way, which is not known here")
-        found[layer] = near[right][0]
-    return found
+        constants[layer] = near[right][0]
+    return constants
 
 
 def normal_possible(released: np.ndarray, centre: np.ndarray, scale: float) -> np.ndarray:
@@ -78,7 +77,7 @@ POSSIBLE = {gaussian: normal_possible, laplace: laplace_possible}
 
 
 class Found(NamedTuple):
-    """What the attack found.
+    """The attack's result.
 
     Attributes
     ----------
@@ -87,7 +86,7 @@ class Found(NamedTuple):
     allowed : float
         The most that the (epsilon, delta) allows that is proven for real numbers.
     trials : int
-        How many releases.
+        The number of releases.
     """
 
     right: float
@@ -146,7 +145,7 @@ def guesses(
     scale: float,
     possible: Callable = normal_possible,
 ) -> np.ndarray:
-    """0 or 1 for each release (m, d): the data set with fewer impossible coordinates, else the nearer."""
+    """The data set, 0 or 1, of each release (m, d): with fewer impossible coordinates, else the nearer."""
     size = max(1, BLOCK // (256 * len(NEAR) * released.shape[1]))
     parts = [released[start : start + size] for start in range(0, len(released), size)]
     able = [
@@ -174,7 +173,7 @@ def attack(
     mechanism : Mechanism
         Of output perturbation: others are not judged.
     epsilon, delta : float
-        What the mechanism is asked for.
+        The requested privacy.
     trials : int
         Releases on either side.
     rng : numpy.random.Generator
@@ -192,7 +191,7 @@ def attack(
     Raises
     ------
     dp.errors.Refused
-        If nothing finite is proven: then there is nothing that low-order bits alone could break.
+        If nothing finite is proven that low-order bits could break.
 
     Examples
     --------
@@ -219,6 +218,6 @@ def attack(
         centres.append(weights[0, : X.shape[1]])
     for side, data in enumerate(((X, y), other)):
         released = mechanism.release(*data, restarts=trials, rng=rng, **settings).weights
-        found = guesses(released, centres, scale, POSSIBLE[mechanism.law])
-        right += int((found == side).sum())
+        guessed = guesses(released, centres, scale, POSSIBLE[mechanism.law])
+        right += int((guessed == side).sum())
     return Found(right / (2 * trials), allowed(proven.epsilon, proven.delta), 2 * trials)

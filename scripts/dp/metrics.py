@@ -1,4 +1,4 @@
-"""Names and ranges of the metrics. There is nothing else here, so that readers of results import little."""
+"""Names and ranges of the metrics, apart so that readers of results import little."""
 
 import math
 

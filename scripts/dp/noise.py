@@ -1,7 +1,7 @@
 """Noise with the densities that the mechanisms' proofs need.
 
-Every function scales *unit* draws, so the same generator state gives proportional noise at every
-scale. Points of a curve along epsilon therefore differ because epsilon differs, not by chance.
+Every function scales *unit* draws, so the same generator state gives proportional noise at every scale,
+and curves along epsilon share their chance.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Decorator of a law: a generator that follows noise (`dp.replay.Recorder`) makes the draw itself."""
+    """Decorator of a law, for generators that make the draw themselves (`dp.replay.Recorder`)."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):
@@ -49,11 +49,6 @@ def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator
     Returns
     -------
     numpy.ndarray, (size, dimension)
-
-    Raises
-    ------
-    dp.errors.Refused
-        If `dimension` is no positive whole number, or `scale` is negative or not finite.
 
     References
     ----------
@@ -91,23 +86,12 @@ def laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -
 
     Parameters
     ----------
-    dimension : int
-        d, the number of released coordinates.
-    scale : float
-        In units of z, at least 0.
-    size : int
-        The number of independent vectors.
-    rng : numpy.random.Generator
-        Where the unit draws are from.
+    dimension, scale, size, rng
+        As for `l2_laplace`.
 
     Returns
     -------
     numpy.ndarray, (size, dimension)
-
-    Raises
-    ------
-    dp.errors.Refused
-        If `dimension` is no positive whole number, or `scale` is negative or not finite.
 
     References
     ----------
@@ -134,19 +118,12 @@ def gaussian(dimension: int, sigma: float, size: int, rng: np.random.Generator) 
     sigma : float
         The standard deviation of each, at least 0. `dp.accounting.gaussian_sigma` gives it for
         (epsilon, delta) and an L2 sensitivity.
-    size : int
-        The number of independent vectors.
-    rng : numpy.random.Generator
-        Where the unit draws are from.
+    size, rng
+        As for `l2_laplace`.
 
     Returns
     -------
     numpy.ndarray, (size, dimension)
-
-    Raises
-    ------
-    dp.errors.Refused
-        If `dimension` is no positive whole number, or `sigma` is negative or not finite.
 
     Examples
     --------

@@ -1,25 +1,23 @@
 """Deterministic replay: how far one record moves what gets noise, in units of that noise.
 
-A mechanism runs on a data set, and every draw of noise is kept. Then it runs on a neighbour with the same
-draws, and whenever a noisy value is used, it gets the one of the first run. So both runs are at the same
-point of the same transcript. What an adaptive mechanism computes next differs only by what the record
-itself does, and two things can be seen that no number of releases shows as sharply:
+A mechanism runs on a data set, and its noise is recorded. Then it runs on a neighbour with the same draws,
+where every use of a noisy value gets that of the first run. So both runs have the same transcript, and
+differ only by the record's own effect. Two things then show, more sharply than in any number of releases:
 
 - The distance of the two values before noise, over the noise's scale. Gaussian releases with distances
-  mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for noise by
-  the norm). If it is more than what is stated, the statement's sensitivity is wrong.
-- Whatever reaches the release without noise. Both runs have the same noisy values, so all that follows
-  from these, and from public numbers, is equal bit for bit. If the releases differ, or the noise's scales,
-  or the number of draws, then something else of the rows is in them.
+  mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for noise by the
+  norm). If it exceeds the statement, its sensitivity is wrong.
+- Whatever reaches the release without noise. What follows from the same noisy values and public numbers is
+equal bit for bit. If releases, scales of noise, or numbers of draws differ, they contain something else of
+the rows.
 
-It takes milliseconds, and no probability is involved. (Cebere, Erb, Desfontaines, Bellet, Fitzsimons,
-"Privacy in Theory, Bugs in Practice", PETS 2026, arXiv 2602.17454, replay programs in this way.)
+It takes milliseconds and is deterministic (Cebere, Erb, Desfontaines, Bellet, Fitzsimons, "Privacy in
+Theory, Bugs in Practice", PETS 2026, arXiv 2602.17454).
 
-What it cannot judge: noise that is not added to a value (a tilted objective, a sketch), and random choices
-(a subsample, a selection, a rejection), whose privacy is not a distance over a scale. Such a draw gives the
-finding "not additive", which never counts as a statement that holds. The order of the rows (a permutation)
-is kept as it is: what holds for each order holds for the mixture. Nor does it see a pair that is not
-tried, or the bits of floating-point sums.
+It cannot judge noise that is not added to a value (a tilted objective, a sketch), nor random choices (a
+subsample, a selection, a rejection). These give the finding "not additive", which is not "holds".
+Permutations of the rows are replayed: what holds for each order holds for the mixture. It sees only the
+pairs that are tried, and not the bits of floating-point sums.
 """
 
 import copy
@@ -50,14 +48,18 @@ EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
 CLOSE = 1e-9  # relative: two sums of the same terms in another order
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 ORDERS = ("permutation", "permuted", "shuffle")
+# Functions of numpy that need no number of a noisy value.
+RESHAPED = {np.reshape, np.transpose, np.squeeze, np.expand_dims, np.copy}
+JOINED = {np.stack, np.concatenate, np.vstack, np.hstack, np.column_stack}
+SHAPES = {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.shape, np.ndim}
 Number = float | np.ndarray
 Size = int | tuple | None
 
 
 class Step(NamedTuple):
-    """A noisy value that was used: what it was before noise, and the noise. All arrays have its shape.
+    """A noisy value that was used. All arrays have its shape.
 
-    law: of the noise. draws: numbers of the unit draws. value, scale: it is value + scale * draw. bare:
+    law: of the noise. draws: indices of the unit draws. value, scale: it is value + scale * draw. bare:
     whether the noise was added to nothing. result: the noisy value.
     """
 
@@ -70,14 +72,14 @@ class Step(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """What a replay of one pair found.
+    """The result of a replay of one pair.
 
     Attributes
     ----------
     finding : str
         One of `FINDINGS`.
     why : str
-        The same in words.
+        In words.
     mu : float
         Gaussian-DP parameter of all Gaussian noise together.
     pure : float
@@ -94,7 +96,7 @@ class Replay(NamedTuple):
 
 
 class Tape:
-    """What one run drew and used. `first` is the tape of the run that is replayed, if there is one."""
+    """What one run drew and used. first: the tape of the first run, if this is the second."""
 
     def __init__(self, first: "Tape | None" = None) -> None:
         self.first = first
@@ -137,8 +139,8 @@ class _Parted(Exception):
 class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
     """value + scale * draw, elementwise, until somebody needs its number.
 
-    Sums with numbers, products with numbers, parts and other shapes of it are of the same kind. Any other
-    use makes it an ordinary array, once. All its arrays have the same shape.
+    It stays one under sums and products with numbers, indexing and reshaping. Any other use makes it an
+    ordinary array, once. All its arrays have the same shape.
     """
 
     __array_priority__ = 1000.0
@@ -174,7 +176,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return len(self.unit)
 
     def _each(self, change):
-        """The same change of shape for every array."""
+        """One change of shape for all arrays."""
         if self.used is not None:
             return change(self.used)
         parts = self.draws, self.unit, self.scale, self.value
@@ -236,34 +238,21 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(np.asarray(self), name)
 
     def __array_function__(self, function, types, arguments, settings):
-        shaped = {np.reshape, np.transpose, np.squeeze, np.expand_dims, np.copy}
-        if self.used is None and function in shaped and arguments and arguments[0] is self:
+        if self.used is None and function in RESHAPED and arguments and arguments[0] is self:
             return self._each(lambda each: function(each, *arguments[1:], **settings))
-        if function in (np.stack, np.concatenate, np.vstack, np.hstack, np.column_stack):
+        if function in JOINED:
             joined = self._joined(function, *arguments, **settings)
             if joined is not None:
                 return joined
-        if function in (
-            np.zeros_like,
-            np.ones_like,
-            np.empty_like,
-            np.full_like,
-            np.shape,
-            np.ndim,
-        ):
+        if function in SHAPES:
             return function(self.unit, *arguments[1:], **settings)
         return function(*_plain(arguments), **_plain(settings))
 
     def _joined(self, function, parts, **settings):
         """Several draws of one law without values as one, or None."""
         parts = list(parts)
-        if not all(
-            isinstance(part, _Noisy)
-            and part.law == self.law
-            and part.used is None
-            and part.value is None
-            for part in parts
-        ):
+        alike = (isinstance(part, _Noisy) and part.law == self.law for part in parts)
+        if not all(alike) or any(part.used is not None or part.value is not None for part in parts):
             return None
         arrays = zip(*((part.draws, part.unit, part.scale) for part in parts), strict=True)
         return self._like(*(function(list(each), **settings) for each in arrays))
@@ -278,9 +267,9 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
             return target
         live = [x for x in inputs if isinstance(x, _Noisy) and x.used is None]
         if method == "__call__" and not settings and len(live) == 1:
-            found = self._affine(ufunc, live[0], inputs)
-            if found is not None:
-                return found
+            affine = self._affine(ufunc, live[0], inputs)
+            if affine is not None:
+                return affine
         return getattr(ufunc, method)(*_plain(inputs), **_plain(settings))
 
     def _affine(self, ufunc, noisy, inputs):
@@ -340,12 +329,12 @@ class Recorder(np.random.Generator):
 
     def _noisy(self, law, unit, scale, centre=0.0):
         unit = np.asarray(unit, dtype=float)
-        found = _Noisy(self.tape, law, self.tape.drew(law, unit.shape), unit, np.ones(unit.shape))
-        found = found._times(np.asarray(scale, dtype=float))
-        # A number 0 that the program itself states is no value; one that is computed may be from the rows.
+        noisy = _Noisy(self.tape, law, self.tape.drew(law, unit.shape), unit, np.ones(unit.shape))
+        noisy = noisy._times(np.asarray(scale, dtype=float))
+        # A literal 0 is no value; a computed one may be from the rows.
         if type(centre) in (int, float) and centre == 0:
-            return found
-        return found._plus(np.asarray(centre, dtype=float))
+            return noisy
+        return noisy._plus(np.asarray(centre, dtype=float))
 
     def standard_normal(
         self, size: Size = None, dtype: type = np.float64, out: np.ndarray | None = None
@@ -369,11 +358,11 @@ class Recorder(np.random.Generator):
 
 def _noted(name):
     def draw(self, *arguments, **settings):
-        found = getattr(self.untracked, name)(*_plain(arguments), **_plain(settings))
+        drawn = getattr(self.untracked, name)(*_plain(arguments), **_plain(settings))
         if name not in ORDERS:
             self.tape.choices.append(name)
-        self.tape.flow.append((name, np.shape(found)))
-        return found
+        self.tape.flow.append((name, np.shape(drawn)))
+        return drawn
 
     draw.__name__ = name
     return draw
@@ -396,7 +385,7 @@ def replay(
     delta: float = 0.0,
     seed: int = 0,
 ) -> Replay:
-    """What a replay finds of a function on two neighbouring data sets.
+    """Replay a function on two neighbouring data sets.
 
     Parameters
     ----------
@@ -405,8 +394,7 @@ def replay(
     first, second : tuple
         The data sets (X, y).
     epsilon, delta : float
-        What is stated of the function. An infinite epsilon is exceeded by nothing, but what is without
-        noise is found.
+        The function's guarantee. With an infinite epsilon, only values without noise are found.
     seed : int
         Of the draws.
 
@@ -474,9 +462,9 @@ def judge(
 class Distances:
     """Distances of two runs' values before noise, in units of the noise.
 
-    mu: of all Gaussian noise together. pure: the epsilon of all Laplace noise together. problem: a sentence
-    if a value has no noise, noise has a scale that depends on the rows, or one draw is on two values that
-    move differently, whose difference then has no noise.
+    mu: of all Gaussian noise. pure: the epsilon of all Laplace noise. problem: a sentence if a value has
+    no noise, a scale depends on the rows, or two values with one draw move differently, so that their
+    difference has no noise.
     """
 
     def __init__(self, first: Tape, second: Tape) -> None:
@@ -486,7 +474,7 @@ class Distances:
         }
         for one, two in zip(first.steps, second.steps, strict=True):
             self._step(one, two, shifts[one.law])
-        known = {law: np.nan_to_num(found, posinf=math.inf) for law, found in shifts.items()}
+        known = {law: np.nan_to_num(shift, posinf=math.inf) for law, shift in shifts.items()}
         self.mu = float(np.linalg.norm(known["gaussian"]))
         self.pure = float(np.abs(known["laplace"]).sum())
         self.pure += sum(
@@ -504,7 +492,7 @@ class Distances:
         if not np.isfinite(moved).all():
             self.problem = "a value before noise is not a finite number"
             return
-        # what a sum's rounding leaves is no distance
+        # rounding of a sum is no distance
         size = np.maximum(np.abs(one.value), np.abs(two.value))
         moved = np.where(np.abs(moved) <= 1e-12 * size.max(initial=0.0), 0.0, moved)
         if (moved[scale == 0] != 0).any():
@@ -523,7 +511,7 @@ class Distances:
         shifts[numbers] = largest
 
     def epsilon(self, delta: float) -> float:
-        """Epsilon of the composition at delta: exact for Gaussian or Laplace noise alone, else a sum."""
+        """Epsilon of the composition at delta: exact for one kind of noise, else a sum."""
         if not self.mu:
             return self.pure
         return self.pure + (gaussian_epsilon(1 / self.mu, delta) if delta > 0 else math.inf)
@@ -551,14 +539,14 @@ GENERAL = (
 def on_general_pairs(
     mechanism: str | object, epsilon: float = 1.0, delta: float = 1e-5
 ) -> Iterator[tuple[str, float, Replay, Guarantee]]:
-    """What replays find of a mechanism on each pair that suits it.
+    """Replay a mechanism on each general pair that suits it.
 
     Parameters
     ----------
     mechanism : str or Mechanism
         A private one, by name or as an object.
     epsilon : float
-        What it is asked for.
+        The requested privacy.
     delta : float
         For mechanisms that need one; others get 0.
 
@@ -575,10 +563,10 @@ def on_general_pairs(
     delta = delta if audit.find(mechanism).delta == "needed" else 0.0
     for pair in GENERAL:
         try:
-            found = of_mechanism(mechanism, pair, epsilon, delta)
+            result = of_mechanism(mechanism, pair, epsilon, delta)
         except Refused:  # a pair for other kinds of mechanisms
             continue
-        yield pair, delta, *found
+        yield pair, delta, *result
 
 
 def of_mechanism(
@@ -598,7 +586,7 @@ def of_mechanism(
     pair : str or tuple or dp.privacy.pairs.Pair
         A pair's name or object, or ((X, y), (X', y')).
     epsilon, delta : float
-        What the mechanism is asked for.
+        The requested privacy.
     seed : int
         Of the draws.
     **options
@@ -610,11 +598,6 @@ def of_mechanism(
         Against what is claimed, if nothing is proven.
     dp.accounting.Guarantee
         The one that it was compared with.
-
-    Raises
-    ------
-    dp.errors.Refused
-        If the pair is for other mechanisms.
 
     Examples
     --------
@@ -633,19 +616,19 @@ def of_mechanism(
     most = stated.claimed_epsilon if math.isnan(stated.epsilon) else stated.epsilon
     if isinstance(stated.profile, Gaussian):
         most = max(most, gaussian_epsilon(1 / stated.profile.mu, delta))
-    found = replay(run, *pair.sides, epsilon=most, delta=delta, seed=seed)
-    if found.finding == EXCEEDS and mechanism.hides(arguments):
-        found = found._replace(finding=CHOICE, why=HIDDEN)
-    return found, stated
+    result = replay(run, *pair.sides, epsilon=most, delta=delta, seed=seed)
+    if result.finding == EXCEEDS and mechanism.hides(arguments):
+        result = result._replace(finding=CHOICE, why=HIDDEN)
+    return result, stated
 
 
 def verdict(found: Replay, guarantee: Guarantee) -> str:
-    """What a replay says about a statement, in a few words.
+    """The verdict of a replay on a guarantee, in a few words.
 
     Parameters
     ----------
     found : Replay
-        What was found.
+        The result.
     guarantee : dp.accounting.Guarantee
         The statement.
 

@@ -1,4 +1,4 @@
-"""Random generators that depend on what a draw is for, and never on the order in which jobs run."""
+"""Random generators by the purpose of a draw, whatever the order of jobs is."""
 
 import hashlib
 
@@ -14,12 +14,11 @@ def _words(axis):
 def generator(seed: int, *axes) -> np.random.Generator:
     """The generator for one purpose.
 
-    seed: the configuration's only seed, a non-negative integer.
-    axes: what the draw is for, such as (experiment, data set, method, fold, purpose); anything with
-        a stable `str`. If epsilon and the training size are left out, curves along them share their
-        unit draws (common random numbers).
+    seed: the configuration's only seed, a non-negative integer. axes: the draw's purpose, such as
+    (experiment, data set, method, fold, purpose), with a stable `str`. Curves along epsilon or the
+    training size share unit draws if these are no axes.
 
-    Whoever knows the seed can regenerate a draw: it is reproducible, not secret.
+    A draw is reproducible, not secret.
     """
     spawn_key = tuple(word for axis in axes for word in _words(axis))
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=spawn_key)))

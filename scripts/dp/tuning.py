@@ -26,8 +26,7 @@ def cross_validate(
     measure: error_rate or mean_squared_error of `dp.evaluation`. lasso: one of
     `dp.solvers.lasso_scales.SCALES`, for an L1 penalty in place of the L2 penalty; only logistic loss.
 
-    A choice made from these errors depends on all rows. If the rows are private, it spends privacy that
-    is not accounted for.
+    A choice by these errors spends the privacy of all rows, unaccounted for.
     """
     errors = np.empty((len(grid), len(folds)))
     status = np.empty(errors.shape, dtype=object)
@@ -38,7 +37,7 @@ def cross_validate(
             status[:, k] = info["status"]
         else:
             fits = [minimise_lasso(X[train], y[train], lam, lasso) for lam in grid]
-            weights = np.concatenate([found for found, _ in fits])
+            weights = np.concatenate([weights_of for weights_of, _ in fits])
             status[:, k] = [info["status"][0] for _, info in fits]
         measured = measure(weights, X[test], y[test])
         errors[:, k] = np.where(status[:, k] == "ok", measured, np.nan)
@@ -48,10 +47,9 @@ def cross_validate(
 def most_frequent_best(errors: np.ndarray) -> tuple[np.ndarray, int]:
     """The candidate that wins most simulations: this is how E18 tunes.
 
-    errors: (simulations, candidates) validation errors, preferred candidates first. The candidate with the
-    least error of a simulation wins it, and the first one if several have that error. NaN (a failed
-    candidate) never wins. If several candidates have the most wins, the lower mean error decides, then the
-    preference. Returns the wins (candidates,) and the position of the choice.
+    errors: (simulations, candidates) validation errors, preferred candidates first. A simulation's winner
+    is the first candidate with the least error; NaN never wins. Ties in wins are broken by mean error,
+    then by preference. Returns the wins (candidates,) and the position of the choice.
     """
     errors = np.where(np.isnan(errors), np.inf, np.round(errors, 12))
     if not np.isfinite(errors).any(axis=1).all():

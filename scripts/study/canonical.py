@@ -1,6 +1,7 @@
 """One spelling of every number in a path or a table."""
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -8,6 +9,7 @@ LONGEST = 100_000  # values of a range
 EPSILON_PATTERN = r"\d+(\.\d*[1-9])?|inf"
 
 
+@cache
 def epsilon(value):
     """'0.1', '1', 'inf': never '0.30000000000000004' (of 0.1 + 0.2), '1e-05' or '1.0'."""
     value = float(value)

@@ -6,7 +6,12 @@ functions' annotations, reruns nothing.
 """
 
 import ast
+import atexit
+import contextlib
 import hashlib
+import json
+import os
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -27,18 +32,55 @@ SHOWN = ("dp/data/preparation.py", "plots/", "sources/")
 # Fields that do not change what runs. Annotations of a class's fields may change it.
 UNUSED = ("kind", "type_comment", "returns")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+# What was found in files, by digests of their texts, of this file and of Python's version. It stands where
+# Python keeps what it compiles, and may be removed.
+KEPT = Path(__file__).parent / "__pycache__/digests.json"
+MOST = 5000  # texts
 
 
 @cache
-def _tree(path):
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+def _kept():
+    """The texts that earlier processes have met. At its end, this process adds its own."""
+    try:
+        known = json.loads(KEPT.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    atexit.register(_keep, known, len(known))
+    return known
+
+
+def _keep(known, before):
+    if len(known) == before:
+        return
+    draft = KEPT.with_suffix(f".{os.getpid()}")
+    with contextlib.suppress(OSError):  # of a checkout that only others may write
+        KEPT.parent.mkdir(exist_ok=True)
+        draft.write_text(json.dumps(dict([*known.items()][-MOST:])), encoding="utf-8")
+        draft.replace(KEPT)
 
 
 @cache
-def imports(path):
-    """Project files that a file imports, at its top or in functions, and the files of their packages."""
+def _found(path):
+    """[digest of a file's name and code, names that it imports]."""
+    root = next(root for root in roots() if path.is_relative_to(root))
+    name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+    key = hashlib.sha256(f"{_version()}\0{name}\0{text}".encode()).hexdigest()
+    if key not in _kept():
+        tree = ast.parse(text, filename=str(path))
+        code = canonical_code(tree, summaries=name.startswith(SHOWN))
+        digested = hashlib.sha256(f"{name}\0{code}".encode()).hexdigest()
+        _kept()[key] = [digested, sorted(_imported(tree, path))]
+    return _kept()[key]
+
+
+@cache
+def _version():
+    return sys.version + Path(__file__).read_text(encoding="utf-8")
+
+
+def _imported(tree, path):
     names = set()
-    for node in _statements(_tree(path)):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -46,7 +88,13 @@ def imports(path):
                 raise ValueError(f"{path}:{node.lineno}: relative imports are not followed")
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return frozenset(file for name in names for file in module_files(name))
+    return names
+
+
+@cache
+def imports(path):
+    """Project files that a file imports, at its top or in functions, and the files of their packages."""
+    return frozenset(file for name in _found(path)[1] for file in module_files(name))
 
 
 def _statements(node):
@@ -139,17 +187,9 @@ def _has_docstring(node):
 
 
 @cache
-def _code(path):
-    root = next(root for root in roots() if path.is_relative_to(root))
-    name = path.relative_to(root).as_posix()
-    code = canonical_code(_tree(path), summaries=name.startswith(SHOWN))
-    return hashlib.sha256(f"{name}\0{code}".encode()).digest()
-
-
-@cache
 def digest(script, *modules):
     """Twelve hexadecimal digits that change with the code of any file in `files_of_job`."""
     total = hashlib.sha256()
     for path in files_of_job(script, *modules):
-        total.update(_code(path))
+        total.update(bytes.fromhex(_found(path)[0]))
     return total.hexdigest()[:12]

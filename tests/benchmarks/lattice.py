@@ -20,12 +20,13 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 
 from dp.mechanisms import MECHANISMS
 from dp.releasing import models, rows
 from dp.releasing.draws import Stream
 from dp.seeds import generator
+from lattices import from_floats
 
 SIZES = {(20_000, 20): 2.0, (100_000, 20): 10.0, (1_000_000, 50): 90.0}  # rows, columns: limit in s
 LINES = 100_000
@@ -77,7 +78,7 @@ def main():
     late = False
     for (n, d), limit in SIZES.items():
         X, y = simulated(n, d)
-        V, labels = rows.from_floats(X, y)
+        V, labels = from_floats(X, y)
         for title, robust in (("plain", None), ("noise-aware", True)):
             beside = () if robust is None else ("hessian", "scores")
             plan = models.objective_perturbation(n, d, 1.0, 1e-6, statistics_beside=beside)

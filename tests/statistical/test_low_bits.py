@@ -10,6 +10,7 @@ from dp.mechanisms import MECHANISMS
 from dp.noise import gaussian, laplace
 from dp.releasing import lattice, models, rows
 from dp.seeds import generator
+from lattices import from_floats
 
 EPSILON, DELTA, D = 0.1, 1e-6, 50
 
@@ -58,7 +59,7 @@ def test_the_attack_breaks_output_perturbation_in_floats():
 @pytest.mark.parametrize("trials", [100, pytest.param(1500, marks=pytest.mark.slow)])
 def test_the_attack_does_not_break_releases_on_a_lattice(kind, trials):
     """On the same neighbours, with the noise of the same law, centre and scale known to the attacker."""
-    sides = [rows.from_floats(*data) for data in low_bits.neighbours(columns=D)]
+    sides = [from_floats(*data) for data in low_bits.neighbours(columns=D)]
     n = low_bits.ROWS
     if kind == "output":
         plan = models.output_perturbation_gaussian(n, D, EPSILON, DELTA, low_bits.LAMBDA)
@@ -89,7 +90,7 @@ def test_rounded_centres_are_all_that_a_release_shows():
     plan = models.output_perturbation_gaussian(low_bits.ROWS, D, 1.0, DELTA, low_bits.LAMBDA)
     noise, key = plan.noises["weights"], bytes(32)
     found = []
-    for V, y in (rows.from_floats(*data) for data in low_bits.neighbours(columns=D)):
+    for V, y in (from_floats(*data) for data in low_bits.neighbours(columns=D)):
         z = noise.draw(models.Stream(key, "weights"))
         released = models.release(plan, V, y, key).parts["weights"]
         found.append(

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from dp import audit
 from dp.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma
@@ -12,6 +13,7 @@ from dp.mechanisms.boosted_adassp import boost
 from dp.mechanisms.iterative_hessian_mixing import calibrate, wishart
 from dp.mechanisms.published.boosted_adassp_released import smallest_positive_eigenvalue
 from dp.privacy import pairs, quadratics, sketches, tukey
+from dp.privacy.profiles import Gaussian, Losses, compose, losses, with_failure
 from dp.seeds import generator
 
 ADJACENCIES = ["replace-one", "add-remove"]
@@ -71,7 +73,7 @@ def test_the_descent_is_stable_where_noise_exceeds_the_signal():
         scale, 12, sensitivities.eigenvalue_lower_bound(least, eigenvalue)
     )
     floor = sensitivities.eigenvalue_floor(scale, 12)
-    P = quadratics.noisy_inverse(gram, scale, ridge, 400, rng, floor)
+    P = quadratics.inverse(quadratics.noisy(gram, scale, 400, rng), ridge, floor)
     assert np.linalg.eigvalsh(P).max() <= 1 / floor * (1 + 1e-9)
     radius = np.abs(np.linalg.eigvals(P @ gram)).max(axis=1)
     assert (radius < 2).all()
@@ -149,7 +151,9 @@ def test_the_calibration_is_private_and_not_wasteful(adjacency, epsilon):
     rows, steps, delta, tau0 = 60, 3, 1e-5, 5.5
     gamma, gradient, profile = calibrate(rows, steps, epsilon, delta, tau0, 0.5, adjacency)
     assert 0.95 * delta < profile.delta(epsilon) <= delta
-    total = sketches.total(rows, steps, gamma, gradient, tau0, adjacency=adjacency, by_losses=True)
+    sketch = Losses(losses(sketches.profile(rows * steps, gamma, adjacency=adjacency)))
+    mu = math.hypot(sketches.eigenvalue_mu(rows, gamma), math.sqrt(steps) * gradient)
+    total = with_failure(compose(sketch, Gaussian(mu)), ndtr(-tau0))
     assert total.delta(epsilon) <= delta * 1.002
     less = sketches.total(rows, steps, gamma / 1.01, gradient * 1.01, tau0, adjacency=adjacency)
     assert less.delta(epsilon) > delta

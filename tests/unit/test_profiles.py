@@ -116,18 +116,6 @@ def test_curve_and_gaussian_against_privacy_loss_distributions():
     )
 
 
-def test_tables_bound_from_above_and_meet_their_points():
-    points = np.linspace(-2, 4, 61)
-    table = profiles.tabulated(points, Gaussian(0.7).delta(points))
-    between = np.linspace(-5, 6, 1234)
-    exact = Gaussian(0.7).delta(between)
-    assert (table.delta(between) >= exact - 1e-15).all()
-    assert table.delta(points) == pytest.approx(Gaussian(0.7).delta(points), rel=1e-9)
-    assert table.delta(between[between < 2]) == pytest.approx(exact[between < 2], rel=0.1)
-    with pytest.raises(ValueError, match="increasing"):
-        profiles.tabulated([1.0, 0.5], [0.1, 0.2])
-
-
 def test_approximate_dp_composes_like_dp_accounting():
     from dp_accounting.pld.common import DifferentialPrivacyParameters
 

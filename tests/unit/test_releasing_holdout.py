@@ -18,6 +18,7 @@ from dp.releasing import card, files, holdout, lattice, making, meaning, models,
 from dp.releasing.book import Book, Budget
 from dp.releasing.draws import new_key
 from dp.releasing.request import CHOSEN_WITHOUT, Request
+from lattices import from_floats
 
 KEY = bytes(range(32))
 ONE = rows.ONE
@@ -214,7 +215,7 @@ def plan():
 
 def data(rng, n=1000):
     X = rng.standard_normal((n, 2)) / 3
-    V, _ = rows.from_floats(np.c_[X, np.full(n, 0.5)], np.ones(n))
+    V, _ = from_floats(np.c_[X, np.full(n, 0.5)], np.ones(n))
     return V, np.where(V[:, 0] + rng.normal(0, ONE / 4, n) > 0, 1, -1).astype(np.int32)
 
 

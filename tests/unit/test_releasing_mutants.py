@@ -73,7 +73,7 @@ MUTANTS = {
     ),
     "Hessian at the unreleased point": (
         models,
-        'statistics.within(found.floats("weights"), plan.longest)',
+        'statistics.within(result.floats("weights"), plan.longest)',
         "np.array([float(each) for each in weights])",
         found.check_statistics_belong_to_the_released_point,
     ),

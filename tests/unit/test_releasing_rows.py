@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dp.errors import Refused
 from dp.releasing import rows
 from dp.releasing.rows import ONE, Category, Label, Number, Schema, Unused
+from lattices import from_floats
 from project import ROOT
 
 COLUMNS = (
@@ -283,11 +284,11 @@ def test_rows_of_floats_are_truncated_and_bounded():
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     long = np.array([sum(Fraction(x) ** 2 for x in row) > 1 for row in X.tolist()])
     assert 0.2 < long.mean() < 0.8  # half of normalised rows are longer than 1
-    V, _ = rows.from_floats(X, np.ones(500, int))
+    V, _ = from_floats(X, np.ones(500, int))
     assert max(norms(V)) <= 4**20 and np.abs(V / ONE - X).max() < 3 / ONE
     X[0, 0], X[1, 1], X[2, 2] = np.nan, np.inf, 1e300
-    V2, y2 = rows.from_floats(X, np.ones(500, int))
+    V2, y2 = from_floats(X, np.ones(500, int))
     assert (V2[3:] == V[3:]).all() and not V2[:2].any() and y2[:3].tolist() == [0, 0, 1]
     assert max(norms(V2)) <= 4**20 and V2[2, 2] >= ONE - 2
-    _, y3 = rows.from_floats(X[3:6], np.array([0.5, -7.0, np.nan]))
+    _, y3 = from_floats(X[3:6], np.array([0.5, -7.0, np.nan]))
     assert y3.tolist() == [ONE // 2, -ONE, 0]

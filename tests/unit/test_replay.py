@@ -10,9 +10,9 @@ from dp.accounting import REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_sig
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.privacy import pairs
 from dp.releasing import lattice, models, rows
-from dp.releasing.replayed import of_release
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from lattices import from_floats, of_release
 
 EPSILON, DELTA = 1.0, 1e-5
 PRIVATE = [name for name in MECHANISMS if MECHANISMS[name].private]
@@ -352,7 +352,7 @@ def sides(numbers=False):
     found = []
     for row in ([1.0, 0, 0], [0, 1.0, 0]):
         X[0], y[0] = row, 1.0
-        found.append(rows.from_floats(X, y if numbers else y.astype(int)))
+        found.append(from_floats(X, y if numbers else y.astype(int)))
     return found
 
 

@@ -9,7 +9,7 @@ from dp import losses
 from dp.accounting import gaussian_mu
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.second_order import _weights
-from dp.privacy.quadratics import noisy_inverse
+from dp.privacy.quadratics import inverse, noisy
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 
@@ -150,13 +150,13 @@ def test_steps_by_rule(n, steps):
 def test_noisy_inverses_are_definite_and_isotropic():
     A = np.diag([3.0, 1.0, 0.0])
     np.testing.assert_allclose(
-        noisy_inverse(A, 0.0, 0.5, 2, generator(1))[1], np.diag([1 / 3.5, 1 / 1.5, 2.0])
+        inverse(noisy(A, 0.0, 2, generator(1)), 0.5)[1], np.diag([1 / 3.5, 1 / 1.5, 2.0])
     )
-    found = np.linalg.inv(noisy_inverse(A + 9 * np.eye(3), 0.1, 0.5, 20_000, generator(1)))
+    found = np.linalg.inv(inverse(noisy(A + 9 * np.eye(3), 0.1, 20_000, generator(1)), 0.5))
     noise = found - A - 9.5 * np.eye(3)
     assert noise[:, 0, 0].std() == pytest.approx(0.1, rel=0.03)
     assert noise[:, 0, 1].std() == pytest.approx(0.1 / math.sqrt(2), rel=0.03)
-    wild = noisy_inverse(A, 5.0, 0.5, 500, generator(1))
+    wild = inverse(noisy(A, 5.0, 500, generator(1)), 0.5)
     values = np.linalg.eigvalsh(wild)
     assert values.min() > 0 and values.max() <= 2.0 + 1e-9
 

@@ -1,7 +1,6 @@
 """Means, deviations, principal components and distances of rows that may be integers.
 
-Everything is accumulated over blocks of rows, so that few rows are floats at a time. All of it looks at
-every row, without privacy.
+Blocks of rows are converted to floats one at a time. All of this looks at every row, without privacy.
 """
 
 from collections.abc import Iterator
@@ -21,9 +20,9 @@ def blocks(X: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation (divided by n) of every column; exactly 0 for a constant column."""
+    """Mean and standard deviation (divided by n) of every column, exactly 0 for a constant one."""
     mean = sum(block.sum(axis=0) for block in blocks(X)) / len(X)
-    # The computed mean of equal values may differ from them in the last place.
+    # Rounding may move the mean of equal values.
     mean = np.where((X[0] == X).all(axis=0), X[0], mean)
     square = sum(np.square(block - mean).sum(axis=0) for block in blocks(X)) / len(X)
     return mean, np.sqrt(square)
@@ -54,9 +53,8 @@ class Components(NamedTuple):
 def principal_components(X: np.ndarray, standardise: bool = False) -> Components:
     """Principal components of the rows of X (n, d), from their covariance matrix (divided by n).
 
-    standardise: columns are first divided by their standard deviations, which gives the components of the
-    correlation matrix; a constant column becomes zero. Each vector's largest entry in magnitude is
-    positive.
+    standardise: divide columns by their standard deviations first; a constant column becomes zero. Each
+    vector's largest entry in magnitude is positive.
     """
     mean, deviation = moments(X)
     scale = np.where(standardise & (deviation > 0), deviation, 1.0)

@@ -20,7 +20,7 @@ def uniform_sphere(rows: int, columns: int, rng: np.random.Generator) -> np.ndar
 
 
 def slices(rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
-    """Consecutive slices of this many rows, so that work on one of them takes little memory."""
+    """Consecutive slices of this many rows."""
     return (slice(start, min(rows, start + size)) for start in range(0, rows, size))
 
 
@@ -41,13 +41,13 @@ def simulate_separable(
         raise ValueError(f"a margin on the unit sphere lies in [0, 1), not {margin}")
     if separator is None:
         separator = uniform_sphere(1, columns, rng)[0]
-    X, found = np.empty((rows, columns)), 0
-    while found < rows:
-        for part in slices(rows):  # even if fewer are needed: later draws depend on their number
+    X, filled = np.empty((rows, columns)), 0
+    while filled < rows:
+        for part in slices(rows):  # draws that follow depend on this number
             points = uniform_sphere(part.stop - part.start, columns, rng)
-            kept = points[np.abs(points @ separator) >= margin][: rows - found]
-            X[found : found + len(kept)] = kept
-            found += len(kept)
+            outside = points[np.abs(points @ separator) >= margin][: rows - filled]
+            X[filled : filled + len(outside)] = outside
+            filled += len(outside)
     return X, _labels(X @ separator), separator
 
 
@@ -57,7 +57,6 @@ def simulate_unseparable(
     band: float,
     flip_probability: float,
     rng: np.random.Generator,
-    separator: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Uniform points on the unit sphere; labels near the separator u are flipped at random.
 
@@ -65,8 +64,7 @@ def simulate_unseparable(
     Monteleoni, NIPS 2008, section 6). Returns X, y and u as `simulate_separable`.
     """
     _check_probability(flip_probability)
-    if separator is None:
-        separator = uniform_sphere(1, columns, rng)[0]
+    separator = uniform_sphere(1, columns, rng)[0]
     X = uniform_sphere(rows, columns, rng)
     score = X @ separator
     flipped = (np.abs(score) < band) & (rng.random(rows) < flip_probability)
@@ -106,11 +104,10 @@ def simulate_linear(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows in an ellipsoid within the unit ball, and targets that are linear in them plus noise.
 
-    X = Z diag(s) Q' with Z uniform on the unit sphere, s from 1 to 1/condition in equal ratios, and Q a
-    random rotation. The weights are random. All axes have equal expected shares in the score's variance of
-    0.09, so the weights of narrow axes are large. y = score + noise t, where t is standard normal or, if
-    `degrees` is given, Student's t. A share `outliers` of the targets is replaced by -1 or 1, at random.
-    Returns X, y and the weights.
+    X = Z diag(s) Q' with Z uniform on the unit sphere, s geometric from 1 to 1/condition, and Q a random
+    rotation. The random weights give all axes equal expected shares in the score's variance of 0.09. y =
+    score + noise t, where t is standard normal or, if `degrees` is given, Student's t. A share `outliers`
+    of the targets becomes -1 or 1, at random. Returns X, y and the weights.
     """
     if not condition >= 1 or not noise >= 0 or not 0 <= outliers < 1:
         raise ValueError(
@@ -137,21 +134,19 @@ def simulate_expanded_band(
     band: float,
     flip_probability: float,
     rng: np.random.Generator,
-    separator: np.ndarray | None = None,
     estimate: Callable | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Separable points whose labels are then flipped at random near an *estimated* separator.
 
-    Simulates separable data with `margin`, estimates their maximum-margin separator through the
-    origin, and flips each label within `band` of that estimate with `flip_probability` (Veldhuizen
-    2020). Nothing lies within the margin of the true separator, so fewer labels are flipped than by
-    `simulate_unseparable` with the same band.
+    Labels of separable data within `band` of their estimated maximum-margin separator are flipped with
+    `flip_probability` (Veldhuizen 2020). No point lies within the margin of the true separator, so
+    `simulate_unseparable` flips more with the same band.
 
     estimate: a function (X, y) -> unit separator; None is `maximum_margin_separator`. Returns X, y and the
     estimated separator.
     """
     _check_probability(flip_probability)
-    X, y, _ = simulate_separable(rows, columns, margin, rng, separator)
+    X, y, _ = simulate_separable(rows, columns, margin, rng)
     estimated = (estimate or maximum_margin_separator)(X, y)
     flipped = (np.abs(X @ estimated) < band) & (rng.random(rows) < flip_probability)
     return X, np.where(flipped, -y, y).astype(np.int8), estimated
@@ -160,8 +155,8 @@ def simulate_expanded_band(
 def maximum_margin_separator(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Unit vector u that maximises min_i y_i u.x_i on separable data, by scikit-learn's linear SVM.
 
-    The squared hinge loss at cost 1e8 leaves slacks of relative size 1e-8, so that the soft margin is
-    the hard one to about seven digits. Raises ValueError if the data are not separable.
+    At cost 1e8, the squared hinge loss has the hard margin to about seven digits. Raises ValueError if the
+    data are not separable.
     """
     from sklearn.svm import LinearSVC  # 1 s to import: only where a separator is estimated
 
@@ -182,11 +177,10 @@ def _labels(score):
 
 
 class Rows:
-    """Some rows of an array. order: their row numbers. When rows a:b are read, `apply` makes them floats.
+    """Some rows of an array, without a copy. order: row numbers. `apply` makes them floats when read.
 
-    This avoids a second copy of the data. Functions that read rows in blocks accept it in place of an
-    array (`check_rows`, `check_coordinates`, `dp.solvers.minimise`, `dp.evaluation`); others can convert it
-    to an array. The array may be memory-mapped, at any address.
+    Functions that read rows in blocks accept it (`check_rows`, `check_coordinates`, `dp.solvers.minimise`,
+    `dp.evaluation`); others can convert it to an array. The array may be memory-mapped.
     """
 
     ndim, dtype = 2, np.dtype(float)
@@ -220,7 +214,7 @@ def row_norms(X: np.ndarray | Rows) -> np.ndarray:
 
 
 def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
-    """Every row divided by its own norm and multiplied by `bound`; a row of zeros is kept.
+    """Every row scaled to the norm `bound`; a row of zeros stays.
 
     A row's result depends on that row alone, so the step costs no privacy.
     """
@@ -230,7 +224,7 @@ def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
 
 
 def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
-    """Every row longer than `bound` scaled down to it; the others are kept.
+    """Every row longer than `bound` scaled down to it; others stay.
 
     A row's result depends on that row alone, so the step costs no privacy.
     """
@@ -248,10 +242,9 @@ def _check_bound(bound):
 
 
 def _by_largest(X):
-    """(rows divided by their largest absolute value (1 for a row of zeros), their norms, that value).
+    """(rows divided by their largest absolute value, their norms, that value); 1 in place of 0.
 
-    For values near the ends of the floating-point range, squares and norms underflow or overflow. For the
-    divided rows they cannot. The norm of a row of zeros is given as 1.
+    Squares of the divided rows cannot underflow or overflow.
     """
     X = np.asarray(X, dtype=float)
     largest = np.abs(X).max(axis=1, initial=0.0)
@@ -262,7 +255,7 @@ def _by_largest(X):
 
 
 def _at_most(X, bound):
-    """Rows whose computed norm exceeds the bound by rounding, moved to or below it."""
+    """Rows whose norms exceed the bound by rounding only, shortened to it."""
     while (over := row_norms(X) > bound).any():
         X[over] *= 1 - 4 * np.finfo(float).eps
     return X
@@ -273,9 +266,8 @@ def check_rows(
 ) -> None:
     """Raise unless every row obeys the public bound and every label is of the public classes.
 
-    classes: None for labels -1 and 1; a number for labels 0 .. classes - 1; NUMBERS for targets that are
-    numbers in [-1, 1]. If the data break the bound to which noise is calibrated, the noise protects
-    nobody, so nothing is released.
+    classes: None for labels -1 and 1; a number for labels 0 .. classes - 1; NUMBERS for targets in [-1,
+    1]. Noise is calibrated to the bound, so rows beyond it must not be used.
     """
     X, y = as_rows(X), np.asarray(y)
     if X.ndim != 2 or len(X) == 0 or y.shape != (len(X),):
@@ -326,8 +318,8 @@ def split_folds(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Cross-validation folds: a list of (train, test) index arrays.
 
-    Rows are shuffled once and cut into `folds` parts whose sizes differ by at most one; fold k tests
-    on part k and trains on the others. Prefixes of `train` are the nested training subsets.
+    Rows are shuffled once and cut into `folds` parts of nearly equal size. Fold k tests on part k and
+    trains on the others. Prefixes of `train` are the nested training subsets.
     """
     if not 2 <= folds <= rows:
         raise ValueError(f"{rows} rows cannot be cut into {folds} folds")
@@ -353,8 +345,8 @@ def reshuffle(
 ) -> tuple[np.ndarray, np.ndarray]:
     """One simulation: (train, test) index arrays of a random order of the rows.
 
-    test is empty if the data have a test part of their own, and else a quarter of the rows. Prefixes
-    of `train` are the nested training subsets.
+    test is a quarter of the rows, or empty if the data have a test part. Prefixes of `train` are the
+    nested training subsets.
     """
     order = np.arange(rows, dtype=np.int32 if rows < 1 << 31 else np.int64)
     rng.shuffle(order)

@@ -1,8 +1,8 @@
 """Preparation steps, each with its privacy status.
 
-A step is a function (Table, **options) -> Table. It is registered with whether its result for one row
-depends on other private rows. Such a step spends privacy that is not accounted for: everything after
-it has no finite epsilon (`dp.accounting.after_preparation`).
+A step is a function (Table, **options) -> Table. If its result for one row depends on other private rows,
+it spends privacy that nothing accounts for: what follows has no finite epsilon
+(`dp.accounting.after_preparation`).
 """
 
 import inspect
@@ -64,9 +64,8 @@ class Table(NamedTuple):
 class Step(NamedTuple):
     """apply: the function. what: what it does, in a phrase.
 
-    private_rows: whether a new row depends on other rows than the one that it is made from. selects:
-    whether the step removes rows. premise: what a guarantee for the rows after it takes as public, "" if
-    nothing.
+    private_rows: whether a new row depends on other rows. selects: whether it removes rows. premise: what
+    a guarantee after it takes as public, "" if nothing.
     """
 
     apply: Callable
@@ -77,10 +76,7 @@ class Step(NamedTuple):
 
     @property
     def row_wise(self) -> bool:
-        """Whether every new row is made from one old row alone.
-
-        If so, any part of the rows may be prepared at any time.
-        """
+        """Whether every new row is made from one old row alone."""
         return not self.private_rows and not self.selects
 
     @property
@@ -93,7 +89,7 @@ STEPS = {}
 
 
 def step(private_rows: bool, selects: bool = False, premise: str = "") -> Callable:
-    """Decorator that registers a step under its function's name. Arguments are the fields of `Step`."""
+    """Decorator that registers a step by its function's name. Arguments: fields of `Step`."""
 
     def decorate(function):
         STEPS[function.__name__] = Step(
@@ -174,12 +170,7 @@ def scale_by_constants(table: Table, /, **constants) -> Table:
             f"scale_by_constants: the scale of {table.columns[int(np.argmin(scale > 0))]!r} "
             f"must be positive"
         )
-    return table._replace(
-        X=_finite(table.X, lambda X: (X - centre) / scale),
-        bound=np.inf,
-        groups=(),
-        coordinate_bound=np.inf,
-    )
+    return _changed(table, _finite(table.X, lambda X: (X - centre) / scale))
 
 
 @step(private_rows=False)
@@ -209,9 +200,7 @@ def scale_to_bounds(table: Table, /, **bounds) -> Table:
 @step(private_rows=False)
 def row_norm(table: Table) -> Table:
     """Each row divided by its own norm: ||x|| = 1."""
-    return table._replace(
-        X=examples.normalise_rows(table.X), bound=1.0, groups=(), coordinate_bound=np.inf
-    )
+    return _changed(table, examples.normalise_rows(table.X), bound=1.0)
 
 
 @step(private_rows=False)
@@ -219,12 +208,8 @@ def clip(table: Table, radius: float) -> Table:
     """Rows longer than a public radius shortened to it, then all divided by it: ||x|| <= 1."""
     if not radius > 0:
         raise ValueError(f"clip: the radius must be positive, not {radius}")
-    return table._replace(
-        X=examples.clip_rows(_finite(table.X, lambda X: X / radius)),
-        bound=1.0,
-        groups=(),
-        coordinate_bound=np.inf,
-    )
+    clipped = examples.clip_rows(_finite(table.X, lambda X: X / radius))
+    return _changed(table, clipped, bound=1.0)
 
 
 @step(private_rows=False)
@@ -244,18 +229,13 @@ def random_projection(
 ) -> Table:
     """Rows times a Gaussian matrix drawn from the public seed, not from the data.
 
-    Entries are independent normal with variance 1/dimension, so that squared norms are kept on
-    average (Johnson, Lindenstrauss 1984). Single rows may grow by as much as the matrix's largest
-    singular value, so the rows have no bound afterwards: clip or normalise them again.
+    Entries are independent normal with variance 1/dimension, which preserves squared norms on average
+    (Johnson, Lindenstrauss 1984). Single rows may grow, so the rows have no bound afterwards: clip or
+    normalise them again.
     """
     matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)
-    return table._replace(
-        X=np.concatenate([_finite(block, lambda X: X @ matrix) for block in blocks(table.X)]),
-        columns=tuple(f"projection{k}" for k in range(dimension)),
-        bound=np.inf,
-        groups=(),
-        coordinate_bound=np.inf,
-    )
+    X = np.concatenate([_finite(block, lambda X: X @ matrix) for block in blocks(table.X)])
+    return _changed(table, X, columns=tuple(f"projection{k}" for k in range(dimension)))
 
 
 @step(private_rows=True)
@@ -268,7 +248,7 @@ def standardise(table: Table) -> Table:
     X = np.array(table.X, dtype=float)
     X -= mean
     X /= np.where(deviation == 0, 1.0, deviation)
-    return table._replace(X=X, bound=np.inf, groups=(), coordinate_bound=np.inf)
+    return _changed(table, X)
 
 
 @step(private_rows=True)
@@ -281,7 +261,7 @@ def min_max(table: Table) -> Table:
     middle, half = (low + high) / 2, (high - low) / 2
     X = np.clip((table.X - middle) / np.where(half == 0, 1.0, half), -1.0, 1.0)
     bound = float(np.sqrt(len(table.columns)))
-    return table._replace(X=X, bound=bound, groups=(), coordinate_bound=1.0)
+    return _changed(table, X, bound=bound, coordinate_bound=1.0)
 
 
 @step(private_rows=True)
@@ -294,35 +274,35 @@ def max_norm(table: Table) -> Table:
     X /= examples.row_norms(X[: table.train_rows]).max()
     long = np.flatnonzero(examples.row_norms(X[: table.train_rows]) > 1)  # because of rounding
     X[long] = examples.clip_rows(X[long])
-    return table._replace(X=X, bound=1.0, groups=(), coordinate_bound=np.inf)
+    return _changed(table, X, bound=1.0)
 
 
 @step(private_rows=True)
 def pca(table: Table, components: int) -> Table:
     """The training rows' leading principal components: scores of the centred rows.
 
-    The mean of rows within norm R is within R, and a projection lengthens nothing, so the bound of
-    the training rows is 2 R. Each component's sign makes its largest weight positive.
+    The mean of rows within R is within R, and projections lengthen nothing, so the bound is 2 R. Each
+    component's largest weight is positive.
     """
     if not 1 <= components <= min(len(table.columns), len(_train(table))):
         raise ValueError(
             f"pca: {components} components are not available from {len(_train(table))} training rows "
             f"with {len(table.columns)} columns"
         )
-    found = principal_components(_train(table))
-    return table._replace(
-        X=found.scores(table.X, components),
-        columns=tuple(f"component{k + 1}" for k in range(components)),
-        bound=2 * table.bound,
-        groups=(),
-        coordinate_bound=np.inf,
-    )
+    fitted = principal_components(_train(table))
+    columns = tuple(f"component{k + 1}" for k in range(components))
+    return _changed(table, fitted.scores(table.X, components), 2 * table.bound, columns=columns)
+
+
+def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
+    """The table with other rows, whose columns are no longer one-hot and have no bounds unless given."""
+    return table._replace(X=X, bound=bound, coordinate_bound=coordinate_bound, groups=(), **other)
 
 
 def _finite(X, change):
-    """change(X), where a finite row remains finite: what overflows is the largest float, or 0.
+    """change(X), where finite rows stay finite: overflow becomes the largest float, or 0.
 
-    Otherwise one extreme record could have the whole data set refused, which would tell it apart.
+    Otherwise one extreme record could have the whole data set refused.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         changed = change(X)
@@ -354,7 +334,7 @@ def _per_column(name, given, columns):
 
 
 def apply_row_wise(table: Table, steps: list[tuple[str, dict]], overwrite: bool = False) -> Table:
-    """Apply steps that treat every row by itself, in blocks, so that few integers become floats at a time.
+    """Apply row-wise steps in blocks, so that few integers become floats at a time.
 
     overwrite: write into table.X itself if the result has its type and shape.
     """
@@ -383,12 +363,11 @@ def prepare(
     """Apply steps in order.
 
     steps: a list of (name, options). rng_of: (number, name) -> the generator for a step that draws.
-    put_off: rows of integers remain integers. The last steps, if they treat every row by itself, become
-    `Table.later`, and are applied when floats are needed (`apply_row_wise`). overwrite: the caller's
-    table.X may be overwritten, so that steps which keep its type and shape need no second copy.
+    put_off: rows of integers remain integers, and the last row-wise steps become `Table.later`, which is
+    applied when floats are needed. overwrite: table.X may be overwritten, which saves a copy.
 
-    Returns the table and, per step, a dictionary of its name, what it does, whether it looked at
-    private rows, its premise if it has one, and its options. Raises if the rows end up without a bound.
+    Returns the table and, per step, a dictionary of its name, what it does, whether it looked at private
+    rows, its premise and its options. Raises if the rows end up without a bound.
     """
     record = [
         {

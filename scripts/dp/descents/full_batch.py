@@ -11,11 +11,11 @@ from itertools import pairwise
 import numpy as np
 
 from dp import losses
-from dp.data.examples import NUMBERS, ROUNDING, slices
+from dp.data.examples import NUMBERS, ROUNDING, row_norms, slices
 from dp.descents import poisson
 from dp.errors import Refused
 
-BLOCK_ELEMENTS = 1 << 14  # scores at a time: 128 kB, which the cache holds with what follows
+BLOCK_ELEMENTS = 1 << 14  # scores at a time: 128 kB, for the cache
 GATHERED = 1 << 17  # numbers of gathered rows at a time: 1 MB
 LEAST_ROWS = 256  # fewest rows of a block, however many classes and restarts there are
 
@@ -62,16 +62,11 @@ def _residuals(scores, y, loss, valued):
     return value, residual
 
 
-def row_norms(X: np.ndarray) -> np.ndarray:
-    """Euclidean norms (n,) of rows (n, d)."""
-    return np.sqrt(np.einsum("nd,nd->n", X, X))
-
-
 def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray | float:
     """The norm that each row's residual may have, so that its gradient has norm at most `clip`, (n,).
 
-    An example's gradient is the outer product of x and its residual, so its norm is the product of their
-    norms. It is infinity if the loss keeps all residuals within their limits, but for rounding.
+    An example's gradient is the outer product of x and its residual, so norms multiply. The limit is
+    infinity if the loss keeps all residuals within limits anyway.
     """
     with np.errstate(divide="ignore"):
         limits = clip / row_norms(X)
@@ -119,7 +114,7 @@ def mean_gradient(
         residual = residual.reshape(len(part), restarts * K)
         gradient = part.T @ residual
         if clip is not None and not np.isfinite(gradient).all():
-            # If its products overflow, a score is not a number. The record's share must stay bounded.
+            # After overflow a score may be NaN. The record's share must stay bounded.
             gradient = part.T @ np.nan_to_num(residual, posinf=0.0, neginf=0.0)
         total = total + gradient
     return value / len(X), total.reshape(d, restarts, K).transpose(1, 0, 2) / len(X)
@@ -128,8 +123,7 @@ def mean_gradient(
 def clipped_mean(gradient: np.ndarray, clip: float) -> np.ndarray:
     """Mean gradients (restarts, d, K), each clipped as a whole to norm `clip`.
 
-    If rows have no bound, gradients may overflow. An entry that is not a number becomes 0, and so does a
-    gradient whose norm is infinite.
+    Rows without a bound may overflow: a NaN entry becomes 0, and so does a gradient of infinite norm.
     """
     gradient = np.nan_to_num(gradient)
     with np.errstate(over="ignore"):
@@ -149,9 +143,9 @@ def sampled_gradient(
 ) -> np.ndarray:
     """The sum of clipped gradients over a Poisson batch, divided by the batch's *expected* size.
 
-    Each restart has its own batch. Every example is in it independently with probability `sampling`. The
-    actual size is secret; the expected size, sampling times n, is public. The work is in proportion to
-    the batches (`dp.descents.poisson`). limits: `residual_limits`, if they are known.
+    Each restart has its own batch, with every example independently with probability `sampling`. The
+    batch's size is secret; its expectation, sampling times n, is public. limits: `residual_limits`, if
+    they are known.
     """
     if clip is not None and limits is None:
         limits = residual_limits(X, loss, clip)
@@ -222,12 +216,11 @@ def descend(
 ) -> tuple[np.ndarray, np.ndarray]:
     """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
 
-    sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient,
-    drawn from rng. mean_clip: norm to which the mean gradient is clipped as a whole. initial: (d,) or
-    (d, K), the same for all restarts; zeros if it is not given. precondition: (restarts, d, d), multiplies
-    the step. sampling: if it is given, steps take Poisson batches (`sampled_gradient`) in place of all
-    rows, and nothing is traced. size: what sums of gradients are divided by in place of the number of
-    rows; losses still are means over the rows.
+    sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient, drawn
+    from rng. mean_clip: norm to which the mean gradient is clipped as a whole. initial: (d,) or (d, K),
+    the same for all restarts; zeros if it is not given. precondition: (restarts, d, d), multiplies the
+    step. sampling: steps take Poisson batches (`sampled_gradient`), and nothing is traced. size: divides
+    sums of gradients in place of the number of rows.
 
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
     at the start and after every step, all NaN unless `traced`.

@@ -13,8 +13,8 @@ def batches(
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """One Poisson batch of n rows for each draw: every row is in it with probability `sampling`.
 
-    Yields (part of the draws, rows, edges), as many draws at a time as INDICES allows, and at least one.
-    The batch of the part's draw k is rows[edges[k] : edges[k + 1]], ascending, without repetition.
+    Yields (part of the draws, rows, edges). The batch of the part's draw k is rows[edges[k] : edges[k +
+    1]], ascending.
     """
     at_once = int(min(draws, max(1, INDICES // max(1.0, sampling * n))))
     for start in range(0, draws, at_once):
@@ -27,19 +27,16 @@ def batches(
 
 
 def successes(trials: int, probability: float, rng: np.random.Generator) -> np.ndarray:
-    """Numbers, ascending from 0, of the successes among independent trials of one probability.
+    """Indices of the successes among independent trials, ascending.
 
-    The work is in proportion to the successes, not to the trials: what is drawn is the gap from one success
-    to the next. The law is the same as with one uniform number per trial:
+    Gaps between successes are drawn, so the work is proportional to their number. The law is that of one
+    uniform number per trial:
 
     - The gap G is geometric, P(G > k) = (1 - p)^k, and gaps are independent, because trials are.
     - An exponential number E has P(floor(E / r) >= k) = exp(-r k). With r = -log(1 - p) that is (1 - p)^k,
       so 1 + floor(E / r) is such a gap.
     - A gap that ends behind the last trial says that the trials before its end fail, and no more.
 
-    It follows that the number of successes is binomial, and that, given their number, all sets of that size
-    are equally likely. To draw the number first and then the set gives the same law, but a set without
-    repetition takes longer than gaps.
     """
     if probability >= 1:
         return np.arange(trials)
@@ -57,5 +54,5 @@ def successes(trials: int, probability: float, rng: np.random.Generator) -> np.n
         gaps[0] += last
         parts.append(np.cumsum(gaps, out=gaps))
         last = int(gaps[-1])
-    found = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    return found[: np.searchsorted(found, trials)]
+    numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return numbers[: np.searchsorted(numbers, trials)]

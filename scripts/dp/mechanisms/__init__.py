@@ -1,6 +1,6 @@
 """The registry of mechanisms, and what all of them have in common.
 
-A mechanism is a class in a file of this folder. It declares what it takes, and has two functions:
+A mechanism is a class in a file of this folder, with its options and two functions:
 
     from dp.mechanisms import Mechanism, Release, register
     from dp.mechanisms.options import Positive
@@ -12,14 +12,13 @@ A mechanism is a class in a file of this folder. It declares what it takes, and 
         def _guarantee(self, n, d, p): ...
         def _release(self, X, y, p, draws, rng): ...
 
-Its public calls `guarantee`, `release` and `release_many` are those of `Mechanism`. They check arguments
-before the two functions see them, and check what the functions return.
+The public calls `guarantee`, `release` and `release_many` are those of `Mechanism`, which check arguments
+and results.
 
-`MECHANISMS["my_mechanism"]` imports that file and no other. So a job imports only the mechanism that it
-runs, and depends on no other mechanism's source.
+`MECHANISMS["my_mechanism"]` imports that file alone. So a job depends on no other mechanism's source.
 
-The environment variable DP_MECHANISMS names a folder of further such files, whose mechanisms are added.
-What these claim is not proven here.
+The environment variable DP_MECHANISMS names a folder of further mechanisms, whose claims are not proven
+here.
 """
 
 import copy
@@ -43,8 +42,8 @@ import numpy as np
 from dp import losses
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu, none, unproven
 from dp.data.examples import NUMBERS, Rows, check_coordinates, check_rows
-from dp.errors import Failed, Refused
-from dp.mechanisms.options import NonNegative, Optional, Ordinary, Positive, Whole, did_you_mean
+from dp.errors import Failed, Refused, did_you_mean
+from dp.mechanisms.options import NonNegative, Optional, Ordinary, Positive, Whole
 
 __all__ = ["MECHANISMS", "Mechanism", "Release", "register"]
 
@@ -55,17 +54,17 @@ ORDINARY = Ordinary()  # epsilon, lambda and bound
 
 
 class Release(NamedTuple):
-    """What a mechanism returns.
+    """A mechanism's result.
 
     Attributes
     ----------
     weights : numpy.ndarray, (restarts, d) or (restarts, d, classes)
         One draw per row.
     status : numpy.ndarray of str, (restarts,)
-        "ok", or what failed; the weights of a draw that failed are zeros.
+        "ok", or what failed; the weights of a failed draw are zeros.
     info : dict
-        Diagnostics for a benchmark (such as the certified gradient norm), which epsilon does not cover.
-        A model with a free intercept releases that too, as info["intercept"] (restarts,).
+        Diagnostics that epsilon does not cover, such as the certified gradient norm. A free intercept is
+        released as info["intercept"] (restarts,).
     """
 
     weights: np.ndarray
@@ -74,10 +73,10 @@ class Release(NamedTuple):
 
 
 class Parameters(SimpleNamespace):
-    """What a mechanism is given, after checks.
+    """A mechanism's parameters, after checks.
 
-    It has p.epsilon, p.delta, p.lam and p.bound; by their names, every option and every fact of
-    `Mechanism.facts`; and in `_release` also the inputs that the mechanism declares to use.
+    It has p.epsilon, p.delta, p.lam and p.bound, every option and fact by name, and in `_release` the
+    inputs that the mechanism declares.
     """
 
     adjacency = REPLACE_ONE  # unless it is an option
@@ -97,7 +96,7 @@ class Parameters(SimpleNamespace):
 
 
 def repeated(release: Release, draws: int) -> Release:
-    """A release with every row, and all that info has per row, `draws` times: draws without noise."""
+    """A release with every row, and its entries of info, `draws` times: draws without noise."""
     rows = len(release.weights)
     info = release.info.items()
     return Release(
@@ -108,9 +107,9 @@ def repeated(release: Release, draws: int) -> Release:
 
 
 def join(releases: list[Release]) -> Release:
-    """Several releases as one, with the restarts of the first one first.
+    """Several releases as one, in order.
 
-    Only what info has per restart is kept.
+    Only entries of info per restart remain.
     """
     restarts = [len(release.weights) for release in releases]
     info = {}
@@ -127,14 +126,13 @@ def join(releases: list[Release]) -> Release:
 class Mechanism:
     """Base of all mechanisms, which are stateless and have one instance each.
 
-    In all calls `bound` is the public bound R on ||x||_2, and `lam` multiplies ||w||^2 / 2 beside the
-    *mean* loss. A subclass gets both in p, its `Parameters`. Its declarations, with their defaults, come
-    first here.
+    `bound` is the public bound R on ||x||_2, and `lam` multiplies ||w||^2 / 2 beside the *mean* loss. A
+    subclass overrides the declarations below.
 
     Methods
     -------
     guarantee
-        What holds for a public size, and why.
+        For a public size, with the reason.
     release
         Independent draws for one data set.
     release_many
@@ -160,45 +158,42 @@ class Mechanism:
     name: str
     # Option name -> its kind (`dp.mechanisms.options`), which has the default.
     options: dict = {}
-    # "none": it is pure and refuses a delta. "needed": its noise is Gaussian. "optional": it is pure at
-    # delta = 0, and otherwise its noise is Gaussian.
+    # "none": pure, refuses a delta. "needed": Gaussian noise. "optional": pure at delta = 0, else
+    # Gaussian.
     delta = "none"
-    # The smallest delta > 0 for which its noise can be found. No square or logarithm underflows here.
+    # The smallest delta > 0 for which its noise can be computed without underflow.
     least_delta = 1e-100
-    # Whether lambda must be a number > 0; otherwise it may be 0 or None, and p.lam is 0 for None.
+    # Whether lambda must be > 0; otherwise it may be 0 or None, which p.lam has as 0.
     needs_lambda = True
     private = True
-    # Whether what `_guarantee` states is proven, and not only claimed. It is false for added mechanisms.
+    # Whether `_guarantee` is proven, and not only claimed: false for added mechanisms.
     proven = True
-    # Whether a mechanism without privacy draws random numbers nevertheless.
+    # Whether a mechanism without privacy draws random numbers.
     needs_rng = False
-    # The FACTS that it uses: a public bound on every |x_j| (None: what follows from `bound`), and the
-    # public number of classes if labels are 0, 1, .. (None: labels in {-1, 1}).
+    # The FACTS that it uses: a public bound on every |x_j| (None: `bound`), and the public number of
+    # classes of labels 0, 1, .. (None: labels in {-1, 1}).
     facts: tuple = ()
-    # Whether the proof holds for targets that are numbers in [-1, 1]. If there is an option `loss`, this is
-    # for losses of residuals.
+    # Whether the proof holds for targets in [-1, 1], with losses of residuals if `loss` is an option.
     numbers = False
-    # Name of the non-private fit (`dp.solvers.fits`) that the mechanism perturbs, starts from or is
-    # compared with, if any. If `release` is given it, as `fit` = (weights, info), it is not computed again.
+    # Name of the non-private fit (`dp.solvers.fits`) that the mechanism uses, if any. `release` takes it
+    # as `fit` = (weights, info).
     fit: str | None = None
-    # Names of further results per restart, in `Release.info`. They become columns of a run's file.
+    # Names of entries of `Release.info`, per restart, that become columns of a run's file.
     reports: tuple = ()
-    # Whether it reads X only in blocks, so that X may be `dp.data.examples.Rows`, or numbers of any
-    # precision.
+    # Whether it reads X in blocks, so that X may be `dp.data.examples.Rows` or of any precision.
     in_blocks = False
-    # Whether it takes `public` = (X, y), the data set's public rows if it has any, or `initial`, weights
-    # that depend on no private row.
+    # Whether it takes `public` = (X, y), public rows, or `initial`, weights that depend on no private row.
     uses_public_rows = False
-    # Whether it takes `all_rows`: per data set, X of all training rows, of which X has the first ones.
+    # Whether it takes `all_rows`: X of all training rows, which begins with the rows of X.
     uses_all_rows = False
 
     # ---- what a subclass defines
 
     def _guarantee(self, n, d, p):
-        """What holds for public size n and d released coordinates.
+        """The guarantee for public size n and d released coordinates.
 
-        It is a sentence that says why the (epsilon, delta) asked for holds or, for a mechanism without
-        privacy, why nothing does. If something else holds, it is a `dp.accounting.Guarantee`.
+        A sentence that says why the requested (epsilon, delta) holds or, without privacy, why nothing
+        does. A `dp.accounting.Guarantee` if something else holds.
         """
         raise NotImplementedError
 
@@ -210,44 +205,40 @@ class Mechanism:
         raise NotImplementedError
 
     def _release_many(self, tasks, draws):
-        """What `_release` returns for each of `tasks` in turn, with all candidates joined.
+        """The result of `_release` for each of `tasks` in turn, with candidates joined.
 
-        tasks: an iterator of (X, y, one p per candidate, rng). It makes a task only when that is asked for.
-        Mechanisms that compute many releases faster together override this in place of `_release`.
+        tasks: a lazy iterator of (X, y, one p per candidate, rng). Mechanisms that compute many releases
+        faster together override this in place of `_release`.
         """
         for X, y, candidates, rng in tasks:
             if len(candidates) == 1:
                 yield self._release(X, y, candidates[0], draws, rng)
                 continue
-            found = (self._release(X, y, p, draws, copy.deepcopy(rng)) for p in candidates)
-            yield join([self._checked(release, draws, X.shape[1]) for release in found])
+            releases = (self._release(X, y, p, draws, copy.deepcopy(rng)) for p in candidates)
+            yield join([self._checked(release, draws, X.shape[1]) for release in releases])
 
     def _check_together(self, n, d, p):
-        """Raise `Refused` for values that are each valid, but not together, or not with this n and d."""
+        """Raise `Refused` for values that are invalid together, or with this n and d."""
 
     def _by_rule(self, n, d, p):
-        """Option name -> value, for options that a rule derives from public numbers and other options."""
+        """Option name -> value, for options that a rule derives from public numbers."""
         return {}
 
     def _classes(self, p):
-        """Which labels y must have.
-
-        They are a number of classes for 0, 1, ..; None for -1 and 1; and `dp.data.examples.NUMBERS` for
-        numbers in [-1, 1].
-        """
+        """The labels that y must have: a number of classes, None for -1 and 1, or `NUMBERS`."""
         return NUMBERS if self.takes_numbers(vars(p)) else None
 
     def takes_numbers(self, options: dict) -> bool:
-        """Whether targets may be numbers in [-1, 1] with these options and defaults for the others."""
+        """Whether targets may be numbers in [-1, 1] with these options."""
         loss = (self.defaults() | options).get("loss")
         return self.numbers and (loss is None or losses.get(loss).residual)
 
     def shared_fit(self, options: dict) -> str | None:
-        """Name of the fit that is used with these options: `fit`, unless options choose another."""
+        """Name of the fit with these options."""
         return self.fit
 
     def hides(self, options: dict) -> bool:
-        """Whether the guarantee counts on noisy values that are never seen, such as earlier iterates."""
+        """Whether the guarantee relies on hidden noisy values, such as earlier iterates."""
         return False
 
     def rule_lambda(
@@ -260,7 +251,7 @@ class Mechanism:
         n, d : int
             Public size, and number of released coordinates.
         epsilon, delta : float
-            What the release may spend.
+            The budget of the release.
         bound : float
             R, the largest norm of a row.
         **options
@@ -281,20 +272,19 @@ class Mechanism:
         return 0.0
 
     def _alike(self, candidates, *but):
-        """(first candidate, positions) of each group of candidates that differ only in lambda and `but`."""
+        """(first candidate, positions) per group of candidates that differ only in lambda and `but`."""
         groups = {}
         for position, p in enumerate(candidates):
             key = repr([getattr(p, name) for name in self.options if name not in but])
             groups.setdefault(key, []).append(position)
-        return [(candidates[found[0]], found) for found in groups.values()]
+        return [(candidates[positions[0]], positions) for positions in groups.values()]
 
     # ---- public calls
 
     def check(self, n: int, d: int, **settings) -> None:
         """Refuse settings with which the mechanism cannot run.
 
-        Every cell is checked in this way before anything runs. A mechanism with a slow guarantee may check
-        less here.
+        Every cell is checked before anything runs. A mechanism with a slow guarantee may check less.
 
         Parameters
         ----------
@@ -302,16 +292,11 @@ class Mechanism:
             Public size, and number of released coordinates.
         **settings
             Those of `guarantee`.
-
-        Raises
-        ------
-        dp.errors.Refused
-            With the reason, in a sentence.
         """
         self.guarantee(n, d, **settings)
 
     def guarantee(self, n: int, d: int, **settings) -> Guarantee:
-        """What holds for a public size, and why. No row is needed.
+        """The guarantee for a public size, and its reason. No row is needed.
 
         Parameters
         ----------
@@ -324,11 +309,6 @@ class Mechanism:
         -------
         dp.accounting.Guarantee
             Its epsilon is infinite if nothing holds, and NaN if nothing is proven.
-
-        Raises
-        ------
-        dp.errors.Refused
-            For settings with which the mechanism cannot run.
         """
         p = self.parameters(n, d, **settings)
         with self._own_code(self._guarantee):
@@ -361,11 +341,11 @@ class Mechanism:
         restarts : int
             The number of draws. A guarantee is for one of them.
         rng : numpy.random.Generator
-            All that is random is from it: whoever knows its seed can subtract the noise.
+            The source of all randomness: whoever knows its seed can subtract the noise.
         fit : tuple or None
-            (weights, info) of the mechanism's shared fit without privacy, so that it is not computed again.
+            (weights, info) of the mechanism's shared fit without privacy.
         all_rows : numpy.ndarray or None
-            X of all training rows, of which X has the first ones, if the mechanism uses them.
+            X of all training rows, if the mechanism uses them.
         **arguments
             As for `guarantee`, and public or initial if the mechanism uses public rows.
 
@@ -397,12 +377,12 @@ class Mechanism:
         Parameters
         ----------
         folds : Iterable[tuple]
-            Of each, the first item is the data set (X, y) to train on; others are only handed back.
+            The first item of each is the data set (X, y) to train on; the others are only returned.
         rngs, fits, all_rows : Iterable or None
             One per fold, as in `release`.
         candidates : Sequence[dict]
-            Settings to try on each data set: mappings of "lam" and options, which override `arguments`.
-            All get the same draws.
+            Settings to try on each data set, with the same draws: mappings of "lam" and options, which
+            override `arguments`.
         restarts : int
             The number of draws per candidate.
         **arguments
@@ -411,13 +391,8 @@ class Mechanism:
         Yields
         ------
         tuple
-            (fold, its `Release`), in the order of `folds`. The release holds the restarts of the first
-            candidate, then those of the second, and so on.
-
-        Raises
-        ------
-        dp.errors.Refused
-            As `release`, for a fold when it is its turn.
+            (fold, its `Release`), in order. The release has the restarts of the first candidate, then of
+            the second, and so on.
         """
         rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
         fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))
@@ -425,7 +400,7 @@ class Mechanism:
         return self._releases(tasks, restarts, len(candidates))
 
     def of_data(self, meta: dict) -> dict:
-        """The public facts of a prepared data set (its .json) that this mechanism uses, as a dictionary."""
+        """The public facts of a prepared data set (its .json) that this mechanism uses."""
         labels = meta.get("labels", {})  # label -> name; "-1" and "1", or "0", "1", ..
         known = {
             "coordinate_bound": meta.get("coordinate_bound"),
@@ -501,10 +476,10 @@ class Mechanism:
                 f"public, so leave it out"
             )
         n = p.public_n or n
-        found = self._by_rule(n, d, p)
-        for option in found.keys() & stated.keys():
+        derived = self._by_rule(n, d, p)
+        for option in derived.keys() & stated.keys():
             raise Refused(f"{name} finds {option} by rule: leave it out")
-        vars(p).update(found)
+        vars(p).update(derived)
         with self._own_code(self._check_together):
             self._check_together(n, d, p)
         return p
@@ -512,7 +487,7 @@ class Mechanism:
     # ---- how the public calls check arguments and results
 
     def _tasks(self, folds, rngs, fits, all_rows, candidates, arguments):
-        """(fold, (X, y, one p per candidate, rng)) for each fold, which is checked when it is asked for."""
+        """(fold, (X, y, one p per candidate, rng)) for each fold, checked lazily."""
         arguments, inputs = dict(arguments), {}
         if self.uses_public_rows:
             inputs = {name: arguments.pop(name, None) for name in ("public", "initial")}
@@ -551,7 +526,7 @@ class Mechanism:
     def _releases(self, tasks, draws, candidates):
         """(fold, a checked `Release`) for each task. Overflow gives no warning: the status says so."""
         Whole().check(f"{self.name}: restarts", draws)
-        waiting = deque()  # folds and columns of the tasks that were taken and are not answered yet
+        waiting = deque()  # folds and columns of tasks without an answer yet
 
         def taken():
             for fold, task in tasks:
@@ -571,7 +546,7 @@ class Mechanism:
             yield fold, release
 
     def _checked(self, release, draws, d):
-        """A `Release` of the right shapes, where draws that are not finite have the status "diverged"."""
+        """A `Release` of the right shapes; draws that are not finite have the status "diverged"."""
         if not isinstance(release, Release):
             pair = isinstance(release, tuple) and isinstance(release[-1], dict)
             weights, info = release if pair else (release, {})
@@ -601,7 +576,7 @@ class Mechanism:
 
     @contextmanager
     def _own_code(self, function):
-        """Report an error in a function of the mechanism with file and line, unless it is a refusal."""
+        """Report an error in the mechanism's own code with file and line, unless it is a refusal."""
         try:
             yield
         except (Refused, Failed, MemoryError, OSError):
@@ -611,10 +586,10 @@ class Mechanism:
             folders = {Path(__file__).parent, Path(file).parent}
             for frame, at in traceback.walk_tb(error.__traceback__):
                 if frame.f_code is Mechanism._tasks.__code__:
-                    raise  # the error comes from the caller's data, which are made during the release
-                found = frame.f_code.co_filename
-                if found != __file__ and Path(found).parent in folders:
-                    file, line = found, at
+                    raise  # the error is in the caller's lazy data
+                name = frame.f_code.co_filename
+                if name != __file__ and Path(name).parent in folders:
+                    file, line = name, at
             what = f"line {line}: {str(error) or type(error).__name__}"
             raise Failed(
                 f"mechanism {self.name} failed in {os.path.relpath(file)}, {what}"
@@ -627,12 +602,12 @@ def register(name: str) -> Callable:
     Parameters
     ----------
     name : str
-        Of a mechanism; its file is found by the line `@register("name")`.
+        The mechanism's name, which its file has in the line `@register("name")`.
 
     Returns
     -------
     Callable
-        What takes the class, and gives it back.
+        The decorator.
 
     Examples
     --------
@@ -653,20 +628,13 @@ def added_folder() -> Path | None:
     return Path(os.environ[ADDED]) if os.environ.get(ADDED) else None
 
 
-class _File(NamedTuple):
-    """A module that registers mechanisms. added: whether it is from the folder of further ones."""
-
-    module: str
-    added: bool
-
-
 @cache
 def _files(added):
-    """Mechanism name -> `_File`, from the lines `@register("name")`, without importing anything.
+    """Mechanism name -> (module, whether it is added), by `@register("name")`, without any import.
 
-    added: a folder of further files, which are modules of a package with the folder's name.
+    added: a folder of further files, as modules of a package of its name.
     """
-    found, here = {}, Path(__file__).parent
+    modules, here = {}, Path(__file__).parent
     folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]
     folders += [(added, added.name, True)] if added else []
     for folder, package, is_added in folders:
@@ -675,10 +643,10 @@ def _files(added):
                 continue
             text = path.read_text(encoding="utf-8")
             for name in re.findall(r'^@register\("(\w+)"\)', text, flags=re.MULTILINE):
-                if name in found:
+                if name in modules:
                     raise Refused(f"{path}: another file registers a mechanism {name!r} too")
-                found[name] = _File(f"{package}.{path.stem}", is_added)
-    return found
+                modules[name] = f"{package}.{path.stem}", is_added
+    return modules
 
 
 class _Mechanisms(Mapping):
@@ -687,10 +655,10 @@ class _Mechanisms(Mapping):
 
     def __getitem__(self, name):
         if name not in self._loaded:
-            module = self.module(name)
-            added = _files(added_folder())[name].added
+            folder = added_folder()
+            module, added = _files(folder)[name]
             if added:
-                sys.path.append(str(added_folder().resolve().parent))
+                sys.path.append(str(folder.resolve().parent))
             importlib.import_module(module)
             self._loaded[name].proven = not added
         return self._loaded[name]
@@ -707,11 +675,11 @@ class _Mechanisms(Mapping):
     @staticmethod
     def module(name: str) -> str:
         """Name of the module that has a mechanism, without importing it."""
-        return _files(added_folder())[name].module
+        return _files(added_folder())[name][0]
 
     def added(self) -> list[str]:
         """Names of the mechanisms that are not from this package."""
-        return [name for name, file in _files(added_folder()).items() if file.added]
+        return [name for name, (_, added) in _files(added_folder()).items() if added]
 
 
 MECHANISMS = _Mechanisms()

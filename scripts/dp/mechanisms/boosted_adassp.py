@@ -1,9 +1,8 @@
 """Boosted AdaSSP: descent on clipped residuals, preconditioned by one noisy Gram matrix.
 
 Tang, Aydore, Kearns, Rho, Roth, Wang, Wang, Wu, "Improved Differentially Private Regression via Gradient
-Boosting" (SaTML 2024, arXiv 2303.03451): AdaSSP is fitted T times to residuals that are clipped to a fixed
-threshold, always with the same noisy X'X. Every part is a Gaussian release, so they compose exactly: mu^2
-is the sum of the parts' mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3).
+Boosting" (SaTML 2024, arXiv 2303.03451): AdaSSP is fitted T times to clipped residuals, with one noisy
+X'X. All parts are Gaussian releases, whose mu^2 add up (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3).
 """
 
 import math
@@ -45,7 +44,7 @@ def boost(
         np.clip(np.subtract(y, residual, out=residual), -clip, clip, out=residual)
         moment = residual @ X
         if not np.isfinite(moment).all():
-            # If its products overflow, a score is not a number. The record's share must stay bounded.
+            # After overflow a score may be NaN. The record's share must stay bounded.
             moment = np.nan_to_num(residual) @ X
         moment = moment - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
         if steps is not None:
@@ -69,9 +68,8 @@ class BoostedAdaSSP(Mechanism):
     max(0, s sqrt(2d) - l/2), and eigenvalues of X'X with noise and ridge are raised to at least
     1.2 s sqrt(2d): see `sensitivities.spectral_ridge`.
 
-    clip: for residuals of targets in [-1, 1]. With one step and a small clip, hardly anything is learnt.
-    With 30 steps and a clip of 1, the descent diverges at a small epsilon. 3 to 10 steps and a clip of
-    0.25 do well without a search.
+    clip: for residuals of targets in [-1, 1]. One step with a small clip learns hardly anything; 30 steps
+    with a clip of 1 diverge at a small epsilon. 3 to 10 steps and a clip of 0.25 do well untuned.
     """
 
     delta = "needed"
@@ -80,7 +78,7 @@ class BoostedAdaSSP(Mechanism):
     options = {"iterations": Whole(10), "clip": Ordinary(0.25)} | ADJACENCY | PUBLIC_N
 
     def _mu(self, p):
-        """Gaussian-DP parameter that is left for these releases together."""
+        """Gaussian-DP parameter of these releases together."""
         return p.mu
 
     def _scales(self, p):
@@ -106,7 +104,7 @@ class BoostedAdaSSP(Mechanism):
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _beside(self, n, p):
-        """In words, what else is released."""
+        """Further releases, in words."""
         return ""
 
     def _release(self, X, y, p, draws, rng):

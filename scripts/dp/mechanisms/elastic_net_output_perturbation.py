@@ -9,8 +9,8 @@ from dp.mechanisms.output_perturbation import Perturbed, certificate, sensitivit
 class ElasticNetOutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2.
 
-    z ~ Gamma(d, sensitivity / epsilon) as in output perturbation, because lam (here lambda2) alone makes
-    the objective strongly convex. As there, no intercept is free.
+    z ~ Gamma(d, sensitivity / epsilon) as in output perturbation: lam (lambda2) alone makes the objective
+    strongly convex. No intercept is free.
 
     lambda1: weight of ||w||_1; None means lam. It costs no privacy.
     """
@@ -25,11 +25,10 @@ class ElasticNetOutputPerturbation(Perturbed):
     def _guarantee(self, n, d, p):
         """epsilon-DP, as output perturbation.
 
-        The proof of `dp.mechanisms.output_perturbation.sensitivity` needs that the objectives of
-        neighbours are lam-strongly convex and differ by a function with gradient at most 2R/n. This still
-        holds, because both contain the convex term lambda1 ||w||_1. A point with a subgradient of norm tau
-        is within tau/lam of the minimiser, because subgradients of a lam-strongly convex function are
-        lam-strongly monotone.
+        `dp.mechanisms.output_perturbation.sensitivity` needs lam-strongly convex objectives that differ by
+        a function with gradient at most 2R/n, which the convex term lambda1 ||w||_1 does not change. A
+        point with a subgradient of norm tau is within tau/lam of the minimiser, because subgradients of a
+        lam-strongly convex function are lam-strongly monotone.
         """
         scale = self.scale(n, d, p)
         return (

@@ -6,14 +6,14 @@ beta-part linear and alpha-part quadratic,
     -beta y x.w + alpha (x.w)^2        squared loss: alpha = 1, beta = 2
                                        logistic loss, truncated Taylor series: alpha = 1/8, beta = 1/2
 
-(its constant, y^2 or log 2, moves no minimiser and is not released). The sum over records has one
-coefficient per distinct monomial, and each coefficient gets one draw of noise.
+(without its constant, which moves no minimiser). Each coefficient of the sum over records gets one draw of
+noise.
 
 Let (x, y) be replaced by (x', y'), let M be the difference of the outer products of x and of x' with
-themselves, and L = yx - y'x'. The coefficients change by alpha sum_jk |M_jk| + beta ||L||_1 in L1: for
-j < k, the coefficient of w_j w_k is 2 alpha x_j x_k, and M has two such entries. For squared loss, targets
-may be numbers in [-1, 1]. M and L are affine in y and in y', so any norm of the change is convex in either
-and largest at -1 or 1. So the sensitivities for labels hold for numbers too.
+themselves, and L = yx - y'x'. The coefficients change by alpha sum_jk |M_jk| + beta ||L||_1 in L1: for j <
+k, the coefficient of w_j w_k is 2 alpha x_j x_k, and M has two such entries. M and L are affine in y and
+in y', so any norm of the change is convex in either and largest at -1 or 1. So for squared loss, the
+sensitivities hold for targets in [-1, 1] too.
 """
 
 import math
@@ -34,13 +34,13 @@ POLYNOMIALS = {"squared": (1.0, 2.0, 2.0), "logistic": (0.125, 0.5, 1.0)}
 
 
 def bounds(d: int, bound: float, coordinate_bound: float | None = None) -> tuple[float, float]:
-    """(R, B): the smallest public bounds on ||x||_2 and on |x_j| that follow from the given ones."""
+    """(R, B): the smallest public bounds on ||x||_2 and on |x_j|."""
     coordinate_bound = bound if coordinate_bound is None else coordinate_bound
     return min(bound, math.sqrt(d) * coordinate_bound), min(bound, coordinate_bound)
 
 
 def published_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "squared") -> float:
-    """The L1 sensitivity that the sources use, for |x_j| <= B, |y| <= 1; valid, not tight.
+    """The sources' L1 sensitivity for |x_j| <= B, |y| <= 1; valid, not tight.
 
     Squared loss: 2 (1 + dB)^2, twice the largest L1 norm of a record's coefficients. Logistic loss:
     (dB)^2/4 + 3dB (Zhang et al., section 5.2; there labels are 0 and 1).
@@ -53,11 +53,11 @@ def coordinate_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "s
     """The exact L1 sensitivity under replace-one for |x_j| <= B and labels in {-1, 1}.
 
     With p = x + x' and q = x - x', M = (pq' + qp')/2 (here q' and p' are transposes). So sum |M_jk| <= PQ
-    with P = ||p||_1 and Q = ||q||_1, and L is +-q for equal labels and +-p for different ones. Since
-    |p_j| + |q_j| <= 2B, P + Q <= 2S with S = dB. Let t = beta/(2 alpha). If t <= S, the supremum of
-    alpha PQ + beta max(P, Q) is alpha (S + t)^2, at max(P, Q) = S + t; otherwise it is 2 beta S, at
-    max(P, Q) = 2S. It is reached by x' = (B, .., B), y' = 1, y = -1 and x = (tB/S, .., tB/S) (with S in
-    place of a larger t). Squared loss: (1 + dB)^2, half of the published one.
+    with P = ||p||_1 and Q = ||q||_1, and L is +-q for equal labels and +-p for different ones. Since |p_j|
+    + |q_j| <= 2B, P + Q <= 2S with S = dB. Let t = beta/(2 alpha). If t <= S, the supremum of alpha PQ +
+    beta max(P, Q) is alpha (S + t)^2, at max(P, Q) = S + t; otherwise it is 2 beta S, at max(P, Q) = 2S.
+    x' = (B, .., B), y' = 1, y = -1 and x = (tB/S, .., tB/S) (S in place of a larger t) attain it. Squared
+    loss: (1 + dB)^2, half of the published one.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     s, t = d * coordinate_bound, beta / (2 * alpha)
@@ -69,11 +69,10 @@ def l2_sensitivity(d: int, bound: float = 1.0, loss: str = "squared") -> float:
 
     By Cauchy-Schwarz sum |M_jk| <= d ||M||_F and ||L||_1 <= sqrt(d) ||L||_2. Let r and r' be the norms of
     x and x', and k = -y y' x.x'. Then ||M||_F^2 = r^4 + r'^4 - 2 k^2 and ||L||_2^2 = r^2 + r'^2 + 2 k. For
-    fixed k both grow with r and r', so the worst case has r = r' = R. It has k >= 0 too, because -k in
-    place of a negative k leaves ||M||_F as it is and raises ||L||_2. With k = R^2 cos 2u, 0 <= u <= pi/4,
-    the change is at most cos u (a sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2 beta sqrt(d) R. The
-    maximum is at the s = sin u that solves 2 a s^2 + b s - a = 0. For squared loss it is at most
-    2 (1 + sqrt(d) R)^2.
+    fixed k both grow with r and r', so the worst case has r = r' = R. It has k >= 0, since ||M||_F depends
+    on k^2 and ||L||_2 increases in k. With k = R^2 cos 2u, 0 <= u <= pi/4, the change is at most cos u (a
+    sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2 beta sqrt(d) R. The maximum is at the s = sin u
+    that solves 2 a s^2 + b s - a = 0. For squared loss it is at most 2 (1 + sqrt(d) R)^2.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     a, b = 2 * math.sqrt(2) * alpha * d * bound**2, 2 * beta * math.sqrt(d) * bound
@@ -139,7 +138,7 @@ class _Functional(Mechanism):
         if not p.delta:
             known = self._l1_sensitivities(d, p)
             least = min(known["coordinate"], known["l2"])
-            # The epsilon that was asked for is stated. If the sensitivity is not tight, privacy is better.
+            # The requested epsilon is stated, although a sensitivity that is not tight gives a better one.
             reason = (
                 f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
                 f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
@@ -191,7 +190,7 @@ class _Functional(Mechanism):
             _, unbounded = quadratics.solve(A, b, repair="none")
             weights = quadratics.adam(A, b, steps, p.learning_rate)
         else:
-            # Without noise there is no option `repair`, and the shortest of several minimisers is taken.
+            # Without noise there is no option `repair`; the shortest minimiser is taken.
             repair = p.repair if self.private else "trim"
             weights, unbounded = quadratics.solve(A, b, 2 * deviation * _times(p, n), repair)
         failed = ~np.isfinite(weights).all(axis=1)
@@ -201,8 +200,8 @@ class _Functional(Mechanism):
     def _in_batches(self, X, y, p, noise, rng):
         """Weights (draws, d) after a step of Adam per batch, whose sums give the polynomial's coefficients.
 
-        Rows are shuffled anew for every epoch, in the same way for all draws. noise: (draws, coefficients),
-        for every batch, or for the first one if each batch gets its own.
+        Every epoch shuffles the rows, alike for all draws. noise: (draws, coefficients), for all batches,
+        or for the first if each gets its own.
         """
         n, d = X.shape
         alpha, beta, times = POLYNOMIALS[self.loss]
@@ -223,11 +222,10 @@ class _Functional(Mechanism):
         return quadratics.descend(objectives(), (len(noise), d), p.learning_rate)
 
     def _composed(self, p):
-        """(how many releases of coefficients a record affects, or None if privacy has no bound; words).
+        """(number of releases that a record affects, None without privacy; the same in words).
 
-        The batches of an epoch are disjoint and drawn independently of the rows. So an epoch with new noise
-        for every batch is one release (parallel composition), and epochs compose. If all batches have the
-        same noise, it cancels in differences of their coefficients.
+        The batches of an epoch are disjoint, so with new noise for each an epoch is one release (parallel
+        composition), and epochs compose. Noise that all batches share cancels in differences.
         """
         if getattr(p, "batches", "all") == "all":
             return 1, ""
@@ -237,10 +235,9 @@ class _Functional(Mechanism):
 
 
 def _times(p, n):
-    """What the noise is multiplied by in the sum of n records' polynomials.
+    """Factor of the noise in the sum of n records' polynomials.
 
-    Noise that is added to their mean is n times as much in their sum, which has the same minimiser (and the
-    same steps of Adam).
+    Noise on their mean is n times as much in the sum.
     """
     return n if getattr(p, "objective", "sum") == "mean" else 1
 
@@ -251,11 +248,10 @@ class FunctionalLaplace(_Functional):
 
     sensitivity: "published" 2 (d+1)^2, "coordinate" (exact for |x_j| <= B), "l2" (for ||x||_2 <= R).
     solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`; or "adam": `epochs` x
-    ceil(n/batch_size) steps of Adam on the noisy polynomial from zero, which may stop far from its minimum.
-    batches: "all" takes each step on all rows; "shuffled" takes it on a batch, whose sums get noise that is
-    drawn "once" for all batches (for which nothing is proven) or "per_batch". objective: the noise is
-    added to the coefficients of the "sum" over records, for which it is calibrated, or to those of the
-    "mean", where as many times less would do as there are records.
+    ceil(n/batch_size) steps of Adam on the noisy polynomial from zero, which may end far from its minimum.
+    batches: "all" takes each step on all rows; "shuffled" on a batch, with noise "once" for all batches
+    (nothing is proven) or "per_batch". objective: the noise, calibrated for the "sum" over records, is
+    added to the coefficients of the "sum" or the "mean", where an n-th would do.
     """
 
     numbers = True
@@ -266,10 +262,9 @@ class FunctionalLaplace(_Functional):
 class FunctionalGaussian(_Functional):
     """Linear regression by the functional mechanism with Gaussian noise on every coefficient.
 
-    calibration: "analytic" (exact), or "classical" as in Dwork and Roth's appendix A, whose true
-    epsilon the guarantee states. sensitivity: "l2", the coefficients' own, or "one", as if it were 1,
-    whose true epsilon the guarantee states too. Solver, repair, batches, noise and objective: as for
-    `functional_laplace`.
+    calibration: "analytic" (exact), or "classical" as in Dwork and Roth's appendix A. sensitivity: "l2",
+    the coefficients' own, or "one", as if it were 1. The guarantee states the true epsilon of each. Other
+    options: as for `functional_laplace`.
     """
 
     delta = "needed"
@@ -284,9 +279,9 @@ class FunctionalGaussian(_Functional):
 class FunctionalLogistic(_Functional):
     """Logistic regression by the functional mechanism: the loss' Taylor series of degree 2 at 0.
 
-    It has Laplace noise at delta = 0 (`sensitivity` as for `functional_laplace`) and Gaussian noise
-    (analytic calibration) at delta > 0. The truncated loss is z^2/8 - z/2. Its noiseless minimiser
-    (mechanism `truncated_logistic`) is not logistic regression, and the difference does not vanish with n.
+    Laplace noise at delta = 0 (`sensitivity` as for `functional_laplace`), Gaussian noise (analytic
+    calibration) at delta > 0. The truncated loss is z^2/8 - z/2, whose noiseless minimiser
+    (`truncated_logistic`) differs from logistic regression for any n.
     """
 
     delta = "optional"
@@ -314,8 +309,7 @@ class TruncatedLogistic(_Functional):
 class NoiselessLinear(TruncatedLogistic):
     """Without privacy: linear regression itself, by the same solvers as the functional mechanism.
 
-    With the solver "adam" it runs the source's own optimiser on the exact objective, which shows how far
-    the optimiser's few steps get without any noise.
+    The solver "adam" shows how far the source's own optimiser gets without noise.
     """
 
     numbers = True

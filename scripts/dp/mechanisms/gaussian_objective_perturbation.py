@@ -1,13 +1,12 @@
-"""Objective perturbation with a Gaussian tilt, with the tightest known accounting and as published.
+"""Objective perturbation with a Gaussian tilt: the tightest known accounting, and published ones.
 
-Losses are logistic, and log-cosh for targets that are numbers. `dp.privacy.gaussian_tilt` proves what an
-exact minimiser costs. Gaussian output noise pays for the difference between the solver's point and the
-minimiser, by the argument in `dp.mechanisms.objective_perturbation`: given the exact minimiser, the point
-w moves by at most 2 tau/lambda between neighbours of one size. Under add-remove, the larger data set has
-n + 1 records, and the gradient of its sum has norm at most (n + 1) tau. Both data sets have the same
-public number Lambda = n lambda beside the sums, so the point moves by at most 2 tau/lambda +
-tau/(n lambda). With the option `public_n`, the gradients of both sums have norm at most `public_n` tau, and
-the point moves by at most 2 tau/lambda.
+Losses are logistic, and log-cosh for numbers. `dp.privacy.gaussian_tilt` proves what an exact minimiser
+costs. Gaussian output noise covers the solver's error, by the argument in
+`dp.mechanisms.objective_perturbation`: given the exact minimiser, the point w moves by at most 2
+tau/lambda between neighbours of one size. Under add-remove, the gradient of the larger sum has norm at
+most (n + 1) tau, and both sums have the same Lambda = n lambda beside them, so the point moves by at most
+2 tau/lambda + tau/(n lambda). With `public_n`, both gradients have norm at most `public_n` tau, and the
+point moves by at most 2 tau/lambda.
 """
 
 from types import SimpleNamespace
@@ -43,9 +42,8 @@ MOST_NOISE = 50  # times what a free Jacobian needs; a release with more noise w
 class Plan(NamedTuple):
     """The noise of a release.
 
-    scale: standard deviation of the tilt b beside the sum of the losses. output_scale: that of the output
-    noise, whose Gaussian parameter is mu_output. ridge: added to lam. tolerance: the gradient norm to which
-    minimisers are certified.
+    scale: standard deviation of the tilt b beside the summed loss. output_scale: that of the output noise,
+    of Gaussian parameter mu_output. ridge: added to lam. tolerance: gradient norm of the certificate.
     """
 
     scale: float
@@ -57,7 +55,7 @@ class Plan(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A loss as `gaussian_tilt` knows it: its name there, the bound on a slope, and the loss itself."""
+    """A loss as in `gaussian_tilt`: its name there, the bound on a slope, and the loss itself."""
 
     name: str
     slope: float
@@ -78,9 +76,9 @@ LOGISTIC = kind("logistic")
 
 
 def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = False) -> float:
-    """How far apart the errors of two neighbours' certified points can be: see the module's docstring.
+    """Largest distance between the errors of neighbours' certified points: see the module's docstring.
 
-    stated: whether n is a stated number, by which sums are divided on both data sets.
+    stated: whether n is `public_n`.
     """
     return (2 + (adjacency == ADD_REMOVE and not stated) / n) * tolerance / lam
 
@@ -95,7 +93,7 @@ class _GaussianTilt(Tilted):
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Make the plan, which refuses impossible settings. The profile takes longer and refuses none."""
+        """Make the plan, which refuses impossible settings. The slower profile refuses none."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -104,7 +102,7 @@ class _GaussianTilt(Tilted):
     def _checked_plan(self, n, d, p, plan):
         """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        That is for all tilts up to a norm that is exceeded with probability at most e^-60.
+        Tilts longer than a norm of exceedance probability e^-60 are neglected.
         """
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
@@ -112,10 +110,10 @@ class _GaussianTilt(Tilted):
         return plan
 
     def _profile(self, n, p, plan):
-        """The profile of tilt and output noise together: an upper bound in both directions."""
-        found = self._kind(p)
-        m, r = found.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
-        parts = m, plan.mu_output, r, plan.adjacency, found.name
+        """The profile of tilt and output noise together, for both directions."""
+        loss = self._kind(p)
+        m, r = loss.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
+        parts = m, plan.mu_output, r, plan.adjacency, loss.name
 
         def delta(epsilon):
             return np.vectorize(lambda e: gaussian_tilt.composed_delta(e, *parts), otypes=[float])(
@@ -145,18 +143,15 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     """The tilt costs what Gaussian noise costs if n lambda is so large that the Jacobian is free.
 
     If n lambda is at least R^2/(epsilon/2 + mu^2/4) (replace-one; add-remove: R^2/(epsilon + mu^2/2)), the
-    tilt has the Gaussian mechanism's own standard deviation, 2R/mu (R/mu). If n lambda is smaller, the
-    standard deviation is raised to what the profile needs. `dp.privacy.gaussian_tilt` has the proofs.
+    tilt has the Gaussian mechanism's standard deviation, 2R/mu (R/mu); otherwise what the profile needs.
+    `dp.privacy.gaussian_tilt` has the proofs.
 
-    loss: "logistic", or "log_cosh" of residuals, for targets that are numbers: t^2 log cosh(residual/t),
-    where t is the loss' option `tau`. Its slopes are at most t for any target, and have both signs. So the
-    tilt is t times the Gaussian mechanism's noise at delta/2, and the threshold is about twice that of
-    logistic loss.
+    loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau`. Its
+    slopes are within [-t, t]. So the tilt is t times the Gaussian mechanism's noise at delta/2, and the
+    threshold is about twice as large.
 
-    output: share of the Gaussian parameter mu that the output noise takes. A share s raises the tilt's
-    standard deviation by about s^2/2 of itself.
-    radius: used only by the rule for lambda, with which the tilt moves the minimiser by about radius/R at
-    most. A larger radius gives a smaller lambda.
+    output: share s of mu for the output noise, which raises the tilt's standard deviation by about s^2/2.
+    radius: of the rule for lambda, with which the tilt moves the minimiser by at most about radius/R.
     """
 
     numbers = True
@@ -166,22 +161,22 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers alone, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
+        """lambda from public numbers, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
         p = self.defaults() | options
         n = p.get("public_n") or n
-        found = self._kind(SimpleNamespace(**p))
-        kept = {name: p[name] for name in ("adjacency", "output", "radius")}
-        kept |= {"slope": found.slope, "loss": found.name}
-        return gaussian_tilt.rule_lambda(n, d, epsilon, delta, bound, **kept)
+        loss = self._kind(SimpleNamespace(**p))
+        settings = {name: p[name] for name in ("adjacency", "output", "radius")}
+        settings |= {"slope": loss.slope, "loss": loss.name}
+        return gaussian_tilt.rule_lambda(n, d, epsilon, delta, bound, **settings)
 
     def _kind(self, p):
         return kind(p.loss)
 
     def _plan(self, n, d, p):
-        found = self._kind(p)
-        check_certifiable(n, d, p.lam, p.bound, found.loss, p.tolerance)
+        loss = self._kind(p)
+        check_certifiable(n, d, p.lam, p.bound, loss.loss, p.tolerance)
         settings = {"bound": p.bound, "adjacency": p.adjacency}
-        settings |= {"slope": found.slope, "loss": found.name}
+        settings |= {"slope": loss.slope, "loss": loss.name}
         free = gaussian_tilt.sigma_where_free(p.epsilon, p.delta, **settings)
         over = gaussian_tilt.tilt_delta(p.epsilon, MOST_NOISE * free, n * p.lam, **settings)
         if over > p.delta:
@@ -200,19 +195,19 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP: `gaussian_tilt`'s profile composed with the output noise's."""
         plan = self._plan(n, d, p)
-        found = self._kind(p)
-        mu = vector_sum(found.slope, p.adjacency) * p.bound / plan.scale
-        least = gaussian_tilt.least_regularisation(p.epsilon, mu, p.bound, p.adjacency, found.name)
+        loss = self._kind(p)
+        mu = vector_sum(loss.slope, p.adjacency) * p.bound / plan.scale
+        least = gaussian_tilt.least_regularisation(p.epsilon, mu, p.bound, p.adjacency, loss.name)
         free = "the Jacobian is free" if n * p.lam >= least else "the Jacobian is paid for"
-        if found.loss.residual:
-            free = f"slopes are at most {found.slope:g} whatever the targets are; {free}"
+        if loss.loss.residual:
+            free = f"slopes are at most {loss.slope:g} whatever the targets are; {free}"
         times = f"n lambda is {n * p.lam / least:.3g} times the threshold"
         reason = f"{self._paid(n, p, plan)}; {free}: {times}"
         return p.proven(reason, profile=self._profile(n, p, plan))
 
 
 class _Published(_GaussianTilt):
-    """Lambda is the source's own, or n lam if that is larger. The proven guarantee is found as above."""
+    """Lambda is the source's own, or n lam if larger. The proof is as above."""
 
     needs_lambda = False
     fit = None  # a fit would need a lambda
@@ -222,14 +217,14 @@ class _Published(_GaussianTilt):
         raise NotImplementedError
 
     def _plan(self, n, d, p):
-        found, adjacency = self._published(n, p)
-        ridge = max(0.0, found.n_lambda / n - p.lam)
-        mu = moved(n, p.lam + ridge, found.gradient_norm, adjacency) / found.sigma_output
-        plan = Plan(found.sigma, found.sigma_output, mu, ridge, found.gradient_norm, adjacency)
+        tilt, adjacency = self._published(n, p)
+        ridge = max(0.0, tilt.n_lambda / n - p.lam)
+        mu = moved(n, p.lam + ridge, tilt.gradient_norm, adjacency) / tilt.sigma_output
+        plan = Plan(tilt.sigma, tilt.sigma_output, mu, ridge, tilt.gradient_norm, adjacency)
         return self._checked_plan(n, d, p, plan)
 
     def _guarantee(self, n, d, p):
-        """The source's (epsilon, delta) is claimed; epsilon of the composed profile at delta is proven."""
+        """Claimed: the source's epsilon. Proven: that of the composed profile at delta."""
         plan = self._plan(n, d, p)
         profile = self._profile(n, p, plan)
         proven = profile.epsilon(p.delta)
@@ -245,9 +240,9 @@ class AMP(_Published):
     """Approximate minima perturbation as published (Iyengar et al., IEEE S&P 2019). It needs no tuning."""
 
     def _published(self, n, p):
-        found = published_tilt.amp(p.epsilon, p.delta, n, p.bound)
-        larger = max(1.0, n * p.lam / found.n_lambda)  # its output noise falls with Lambda
-        return found._replace(sigma_output=found.sigma_output / larger), REPLACE_ONE
+        tilt = published_tilt.amp(p.epsilon, p.delta, n, p.bound)
+        larger = max(1.0, n * p.lam / tilt.n_lambda)  # its output noise falls with Lambda
+        return tilt._replace(sigma_output=tilt.sigma_output / larger), REPLACE_ONE
 
 
 @register("objective_perturbation_redberg")
@@ -260,7 +255,7 @@ class Redberg(_Published):
     options = {"sigma_output": Positive(0.15), "gradient_norm": NonNegative(5e-4)}
 
     def _published(self, n, p):
-        found = published_tilt.redberg(
+        tilt = published_tilt.redberg(
             p.epsilon, p.delta, p.bound, p.bound**2 / 4, p.sigma_output, p.gradient_norm
         )
-        return found._replace(gradient_norm=found.gradient_norm / n), ADD_REMOVE
+        return tilt._replace(gradient_norm=tilt.gradient_norm / n), ADD_REMOVE

@@ -42,7 +42,7 @@ STEPS = {
 
 
 def gradient_norm(p: Parameters, loss: str = "logistic") -> float:
-    """The largest norm of a record's gradient. To clip to it matters only if scores overflow."""
+    """The largest norm of a record's gradient; clipping to it matters only after overflow."""
     return last_iterate.constants(loss, 0.0, p.bound)[0] / 2
 
 
@@ -66,15 +66,15 @@ class Classifier(Mechanism):
     def _descend(self, X, y, p, **settings):
         """`full_batch.descend` with those of its settings that are in p, and the given ones."""
         named = ("iterations", "learning_rate", "loss", "classes", "lam")
-        found = {name: value for name, value in vars(p).items() if name in named}
-        return full_batch.descend(X, y, **found | {"size": p.public_n} | settings)
+        own = {name: value for name, value in vars(p).items() if name in named}
+        return full_batch.descend(X, y, **own | {"size": p.public_n} | settings)
 
 
 class Descent(Classifier):
     """If `initial` is given, it takes the place of pre-training.
 
-    info["train_error"] and, with the option `traced`, info["loss"], the mean training loss of every
-    iterate, are diagnostics that no guarantee covers.
+    info["train_error"] and, with `traced`, info["loss"], the mean training loss of every iterate, are
+    diagnostics without a guarantee.
     """
 
     uses_public_rows = True
@@ -116,10 +116,9 @@ class Descent(Classifier):
 class DPGradientDescent(Descent):
     """T gradient steps, each on the mean of per-example gradients clipped to norm C, with Gaussian noise.
 
-    Replacing one record changes the mean by at most 2C/n. T Gaussian releases of that sensitivity
-    at standard deviation sigma compose exactly to one, mu = sqrt(T) 2C/(n sigma) (Dong, Roth, Su,
-    JRSS B 84, 2022, corollary 3.3). This is tight for all iterates, and an upper bound for the last one
-    alone. Under add-remove, the sums are divided by a public n and a record moves them by C, half of that.
+    Replacing one record moves the mean by at most 2C/n. T such Gaussian releases compose exactly to mu =
+    sqrt(T) 2C/(n sigma) (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3), tight if all iterates are seen.
+    Under add-remove, a record moves the sums by C, half of that, and n is public.
 
     accounting:
       "composition"   as if all iterates were released

@@ -1,6 +1,6 @@
 """Iterative Hessian Mixing: Newton steps on clipped residuals with Gaussian sketches of X as Hessians.
 
-Lev, Shenfeld, Srinivasan, Ligett, Wilson, arXiv 2601.07545; `dp.privacy.sketches` has the exact accounting.
+Lev, Shenfeld, Srinivasan, Ligett, Wilson, arXiv 2601.07545. The accounting is in `dp.privacy.sketches`.
 """
 
 import math
@@ -34,9 +34,9 @@ def calibrate(
 ) -> tuple:
     """(gamma, every gradient's mu, profile) at R = 1 for about the least noise that is (epsilon, delta)-DP.
 
-    It finds the largest Gaussian parameter m whose exact total is private. `share` of m^2 goes to the
-    gradients, and the rest to the sketches, which count as Gaussian with parameter sqrt(k T/2)/gamma
-    (times sqrt(2) under replace-one). This is an approximation, so m is checked by the exact total.
+    It finds the largest m whose exact total is private. `share` of m^2 goes to the gradients, the rest to
+    the sketches, approximated as Gaussian with parameter sqrt(k T/2)/gamma (times sqrt(2) under
+    replace-one).
     """
     both = vector_sum(1.0, adjacency)
 
@@ -72,9 +72,8 @@ class IterativeHessianMixing(Mechanism):
         l    = max(0, smallest eigenvalue of X'X - (gamma/sqrt k)(tau0 - N(0, 1)))
         tau0 = sqrt(2 log max(3/delta, 2/rho)).
 
-    gamma and the noise follow from the exact total of all sketches, the eigenvalue and the gradients, not
-    from the authors' Renyi bound. share: the part of the squared Gaussian parameter that gradients get, as
-    `calibrate` approximates it.
+    gamma and the noise follow from the exact total of all releases, not from the authors' Renyi bound.
+    share: of the squared Gaussian parameter, for gradients, by the approximation in `calibrate`.
     """
 
     delta = "needed"
@@ -89,7 +88,7 @@ class IterativeHessianMixing(Mechanism):
         **PUBLIC_N,
     }
 
-    # The guarantee searches among compositions of sketches, which takes a second.
+    # The guarantee searches for the noise, which takes a second.
     check = Mechanism.parameters
 
     def _check_together(self, n, d, p):
@@ -128,7 +127,7 @@ class IterativeHessianMixing(Mechanism):
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
         noisy = values[0] - gamma / math.sqrt(rows) * (tau0 - rng.standard_normal(draws))
         added = np.maximum(0.0, gamma - np.maximum(0.0, noisy))
-        # in the event that the proof assumes, all are at least gamma: this is only against rounding
+        # the proof has all at least gamma: this is only against rounding
         root = np.sqrt(np.maximum(values + added[:, None], 1e-9 * gamma))
         half = vectors * root[:, None, :]
 

@@ -18,8 +18,8 @@ from dp.noise import laplace, numbers
 class Coordinates(Perturbed):
     """w + z, with w a minimiser and z independent Laplace coordinates at a subclass' scale.
 
-    info has the statistics that E18 tabulates: the sample variance of the noise on the weights, and
-    the mean and variance of the minimiser's weights without noise; each (restarts,).
+    info has E18's statistics, each (restarts,): the sample variance of the noise, and mean and variance of
+    the noiseless weights.
     """
 
     law = staticmethod(laplace)
@@ -30,8 +30,8 @@ class Coordinates(Perturbed):
         return sensitivity(n, p.lam, p.bound, p.loss) / p.epsilon
 
     def _statistics(self, weights, noise):
-        found = {name: np.repeat(v, len(noise)) for name, v in weight_statistics(weights).items()}
-        return {"noise_variance": numbers(noise).var(axis=1), **found}
+        own = {name: np.repeat(v, len(noise)) for name, v in weight_statistics(weights).items()}
+        return {"noise_variance": numbers(noise).var(axis=1), **own}
 
 
 @register("laplace_l1")

@@ -20,7 +20,7 @@ class MeanDirection(Mechanism):
     """The class rate, the mean of (label - rate) x, and the rows' second moment along it, each with noise.
 
     Let t be 1 for the label 1 and 0 otherwise, |x| <= R, and mu the Gaussian-DP parameter of (epsilon,
-    delta). There are three Gaussian releases, where each may depend on the ones before. Neighbours move
+    delta). There are three adaptive Gaussian releases. Neighbours move
 
         r = mean of t                                 by at most 1/n (either adjacency),
         a = mean of (t - p) x, p of r's release       by 2 max(p, 1 - p) R/n (add-remove: half of that),
@@ -28,26 +28,22 @@ class MeanDirection(Mechanism):
 
     the second because |t - p| <= max(p, 1 - p). The noise gives r the share `rate` of mu^2, V the share
     `moment`, and a the rest. So all three together are mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022,
-    corollary 3.3). By default the rate's share makes its standard deviation 0.05, but is
-    within 0.1 and 0.8: while the noise hides even the rate, nothing else is worth paying for.
+    corollary 3.3). By default the rate's share gives it a standard deviation of 0.05, within 0.1 and 0.8:
+    if noise hides even the rate, nothing else is worth paying for.
 
-    All that follows is of released numbers. Against 1/2, r is shrunk by the factor of James and Stein, 1 -
-    (variance of its noise)/(r - 1/2)^2, at least 0. p is that, at least one standard deviation away from 0
-    and 1. The intercept is log(p/(1 - p)), the constant model. The mean logistic loss falls from that of
-    the constant by at least |a| s - V s^2/8 along s u, because its curvature is at most 1/4. The weights
-    are s u with the best s, 4 q |a|/V, where q = 1 - d (variance of a's noise)/|a|^2, at least 0, takes the
-    noise out of |a|^2. V is at least twice its noise's standard deviation. Where the noise hides the
-    direction, the weights are 0, and the constant remains.
+    The rest is post-processing. r is shrunk towards 1/2 by the James-Stein factor 1 - (variance of its
+    noise)/(r - 1/2)^2, at least 0. p is that, at least one standard deviation away from 0 and 1. The
+    intercept is log(p/(1 - p)). Along s u the mean logistic loss falls by at least |a| s - V s^2/8,
+    because its curvature is at most 1/4. The weights are s u with the best s, 4 q |a|/V, where q = 1 - d
+    (variance of a's noise)/|a|^2, at least 0, takes the noise out of |a|^2. V is at least twice its
+    noise's standard deviation.
     """
 
     delta = "needed"
     needs_lambda = False
     in_blocks = True
     options = ADJACENCY | PUBLIC_N
-    options |= {
-        "rate": Optional(Between(low=0, high=1)),
-        "moment": Between(0.1, low=0, high=1),
-    }
+    options |= {"rate": Optional(Between(low=0, high=1)), "moment": Between(0.1, low=0, high=1)}
 
     def _check_together(self, n, d, p):
         if self._rate(n, p) + p.moment >= 1:
@@ -77,8 +73,8 @@ class MeanDirection(Mechanism):
         n, d = p.public_n or len(X), X.shape[1]
         rate, direction, moment = self._scales(n, p)
         t = np.asarray(y) > 0
-        found = t.sum() / n + gaussian(1, rate, draws, rng)
-        centre = _centre(np.asarray(found)[:, 0], rate, n)
+        noisy = t.sum() / n + gaussian(1, rate, draws, rng)
+        centre = _centre(np.asarray(noisy)[:, 0], rate, n)
         size = np.maximum(centre, 1 - centre)
         sums = sum(np.stack([t[k], np.ones(len(t[k]))]) @ _floats(X[k]) for k in slices(len(t)))
         means = (sums[0] - centre[:, None] * sums[1]) / n
@@ -88,8 +84,8 @@ class MeanDirection(Mechanism):
         along = sum(((_floats(X[k]) @ u.T) ** 2).sum(axis=0) for k in slices(len(t)))[:, None] / n
         V = np.asarray(along + gaussian(1, moment, draws, rng))[:, 0]
         V = np.clip(V, min(2 * moment, p.bound**2), p.bound**2)
-        kept = np.maximum(0.0, 1 - d * (direction * size / length) ** 2)
-        weights = u * (4 * kept * length / V)[:, None]
+        shrunk = np.maximum(0.0, 1 - d * (direction * size / length) ** 2)
+        weights = u * (4 * shrunk * length / V)[:, None]
         return weights, {"intercept": np.log(centre / (1 - centre)), "scale": direction}
 
 
@@ -98,7 +94,7 @@ def _floats(rows):
 
 
 def _centre(found, deviation, n):
-    """Released rates (draws,), shrunk towards 1/2, and kept away from 0 and 1."""
+    """Released rates (draws,), shrunk towards 1/2 and away from 0 and 1."""
     away = found - 0.5
     away = away * np.maximum(0.0, 1 - deviation**2 / np.maximum(away**2, 1e-300))
     most = 0.5 - min(max(deviation, 0.5 / n), 0.5)
@@ -109,15 +105,14 @@ def _centre(found, deviation, n):
 class Guarded(GaussianObjectivePerturbation):
     """`mean_direction` if n mu < guard, where noise dominates; else `gaussian_objective_perturbation`.
 
-    mu is the Gaussian-DP parameter of (epsilon, delta), or twice that under add-remove, whose noise is half
-    as large. So 2/(n mu) is the noise on each coordinate of a mean gradient, which is at most 1 long. n and
-    mu are public, so the choice costs nothing, and each branch has its own proof. Where objective
-    perturbation is chosen, its draws are those of `gaussian_objective_perturbation`.
+    mu is the Gaussian-DP parameter of (epsilon, delta), or twice that under add-remove. So 2/(n mu) is the
+    noise on each coordinate of a mean gradient of norm at most 1. n and mu are public, so the choice costs
+    nothing, and each branch has its own proof.
 
     guard: 60 was chosen on simulated data, RAND HIE, Fair's survey, breast cancer, digits, MAGIC and law
-    data, after a guard of 10 d had failed on the last four. It is a compromise. Where a signal is weak,
-    objective perturbation loses to the class rate up to n mu of about 150. Where it is strong, it wins from
-    15 on. Nothing public tells which.
+    data, after a guard of 10 d had failed on the last four. It is a compromise: with a weak signal,
+    objective perturbation loses to the class rate up to n mu of about 150; with a strong one, it wins from
+    15 on.
     """
 
     numbers = False
@@ -127,7 +122,7 @@ class Guarded(GaussianObjectivePerturbation):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """That of objective perturbation, which the other branch does not use."""
+        """The lambda of objective perturbation."""
         options = {key: options[key] for key in options.keys() - {"guard"}}
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"loss": "logistic"})
 
@@ -135,12 +130,12 @@ class Guarded(GaussianObjectivePerturbation):
         return LOGISTIC
 
     def _simple(self, n, d, p):
-        """The `Parameters` of `mean_direction` if that is what the rule chooses, else None."""
+        """The `Parameters` of `mean_direction` if the rule chooses it, else None."""
         times = 1 if p.adjacency == REPLACE_ONE else 2
         if times * n * gaussian_mu(p.epsilon, p.delta) >= p.guard:
             return None
-        kept = {name: getattr(p, name) for name in ("epsilon", "delta", "bound", "adjacency")}
-        return SIMPLE.parameters(n, d, **kept, public_n=p.public_n)
+        shared = {name: getattr(p, name) for name in ("epsilon", "delta", "bound", "adjacency")}
+        return SIMPLE.parameters(n, d, **shared, public_n=p.public_n)
 
     def check(self, n: int, d: int, **settings) -> None:
         p = self.parameters(n, d, **settings)
@@ -151,8 +146,8 @@ class Guarded(GaussianObjectivePerturbation):
         simple = self._simple(n, d, p)
         if simple is None:
             return super()._guarantee(n, d, p)
-        found = SIMPLE._guarantee(n, d, simple)
-        return found._replace(reason=f"noise dominates, so the simplest model: {found.reason}")
+        stated = SIMPLE._guarantee(n, d, simple)
+        return stated._replace(reason=f"noise dominates, so the simplest model: {stated.reason}")
 
     def _release(self, X, y, p, draws, rng):
         simple = self._simple(p.public_n or len(X), X.shape[1], p)

@@ -1,4 +1,4 @@
-"""Regressions with standard errors: one budget pays for both the weights and their covariance."""
+"""Regressions with standard errors: one budget pays for weights and covariance."""
 
 import math
 from functools import partial
@@ -8,14 +8,7 @@ import numpy as np
 from dp import losses
 from dp.data.examples import slices
 from dp.errors import Refused
-from dp.inference import (
-    FLOOR,
-    Linearised,
-    curvature_level,
-    floored,
-    linearise,
-    logistic_change,
-)
+from dp.inference import FLOOR, Linearised, curvature_level, floored, linearise, logistic_change
 from dp.mechanisms import Parameters, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation, kind
 from dp.mechanisms.options import Between, Flag, Loss, public_size
@@ -28,43 +21,37 @@ LOGISTIC = losses.get("logistic")
 
 @register("noise_aware_logistic")
 class NoiseAwareLogistic(GaussianObjectivePerturbation):
-    """Gaussian objective perturbation, and then the Hessian at its release. Intervals follow from both.
+    """Gaussian objective perturbation, then the Hessian at its release, for intervals.
 
     The Hessian of the mean loss at the released weights is the sum of l'' x x'/n with l'' in [0, c], c =
     1/4 for logistic loss. It moves by at most sqrt(2) c R^2/n in the Frobenius norm (replace-one;
     add-remove: c R^2/n), as `sensitivities.gram` shows, and gets isotropic Gaussian noise. With `robust`,
-    the mean of l'^2 x x', l'^2 in [0, kappa^2], is released too, with kappa^2 in place of c. It differs
-    from the Hessian if the model is wrong. Given the weights, these are Gaussian releases. Together with
-    the output noise they count as one Gaussian release beside the tilt, whose mu^2 is the sum of theirs.
+    the mean of l'^2 x x', l'^2 in [0, kappa^2], is released too, which differs from the Hessian if the
+    model is wrong. Together with the output noise, these count as one Gaussian release beside the tilt,
+    whose mu^2 is the sum of theirs.
 
     weights: without the ridge's bias (`dp.inference.linearise`). info["covariance"]: (draws, d, d), of
-    sampling and noise together, and of the Hessian's noise too. info["unresolved"]: (draws, d, d), that
-    last part. info["answered"]: (draws, d), which coefficients get an interval by the rule
-    `dp.inference.answered`. info["coarse"]: (draws,), whether one gets none.
-    info["minimiser"] (draws, d), info["hessian"] (draws, d, d), info["level"] (draws,) and, with `robust`,
-    info["scores"]: the releases from which weights and covariance follow. The level is that of
+    sampling and all noise. info["unresolved"]: (draws, d, d), the part of the Hessian's noise.
+    info["answered"]: (draws, d), which coefficients get an interval (`dp.inference.answered`).
+    info["coarse"]: (draws,), whether one gets none. info["minimiser"] (draws, d), info["hessian"] (draws,
+    d, d), info["level"] (draws,) and, with `robust`, info["scores"]: the releases themselves. The level is
     `dp.inference.curvature_level`.
 
-    covariance: share of mu^2 for the Hessian. What is released beside weights and Hessian gets as much.
+    covariance: share of mu^2 for the Hessian, and for each further release.
     """
 
     numbers = False
-    # Covariances are for the number of records, so no other number stands for it.
-    options = {
-        k: v
-        for k, v in GaussianObjectivePerturbation.options.items()
-        if k not in ("loss", "public_n")
-    } | {
-        "covariance": Between(0.15, low=0, high=0.45),
-        "robust": Flag(False),
-    }
+    # Covariances need the number of records itself.
+    options = GaussianObjectivePerturbation.options
+    options = {k: v for k, v in options.items() if k not in ("loss", "public_n")}
+    options |= {"covariance": Between(0.15, low=0, high=0.45), "robust": Flag(False)}
     reports = ("coarse",)
 
     def _kind(self, p):
         return kind("logistic")
 
     def _beside(self, p):
-        """In words, what is released beside weights and Hessian; None if nothing is."""
+        """The further release, in words, or None."""
         return "the slopes' second moments" if p["robust"] else None
 
     def _second(self, p):
@@ -80,7 +67,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """`mu_output` counts all Gaussian releases beside the tilt, `output_scale` only that of weights."""
+        """`mu_output` is of all Gaussian releases beside the tilt, `output_scale` of the weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(
@@ -90,7 +77,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return plan._replace(output_scale=plan.output_scale * second / p.output)
 
     def _scales(self, n, p, plan):
-        """Standard deviations of the noise on the Hessian and on what is released beside it.
+        """Standard deviations of the noise on the Hessian and on the further release.
 
         For a matrix it is that on the diagonal.
         """
@@ -129,33 +116,32 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
             unknown = unknown | vague
         noise = plan.scale, plan.output_scale
         change = None if loss.residual else partial(logistic_change, level=level)
-        found = linearise(release.weights, hessian, n, p.lam, *noise, scores, scales[0], change)
-        info = said(found, unknown)
+        linear = linearise(release.weights, hessian, n, p.lam, *noise, scores, scales[0], change)
+        info = said(linear, unknown)
         info |= {"minimiser": release.weights, "hessian": hessian, "scores": scores}
         info["level"] = level
-        estimate = np.where(failed[:, None], 0.0, found.estimate)
+        estimate = np.where(failed[:, None], 0.0, linear.estimate)
         return Release(estimate, release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
-        """(the mean of l'^2 x x', None if it equals the Hessian; whether it is too vague for intervals).
+        """(the mean of l'^2 x x', None for the Hessian; whether it is too vague for intervals (draws,)).
 
-        It is for releases without `robust`. The second part is (draws,).
+        For releases without `robust`.
         """
         return None, np.zeros(len(weights), dtype=bool)
 
 
 @register("noise_aware_log_cosh")
 class NoiseAwareLogCosh(NoiseAwareLogistic):
-    """The same for targets that are numbers, with slopes in [-tau, tau], which no outlier can exceed.
+    """`noise_aware_logistic` for numbers, with slopes in [-tau, tau] for any outlier.
 
-    It estimates the minimiser of the mean loss over the whole population: theta itself, if errors are
-    symmetric about x.theta.
+    It estimates the population's minimiser: theta, if errors are symmetric about x.theta.
 
-    Without `robust`, only the slopes' mean square v is released beside the Hessian, a number in
-    [0, tau^2] that one record moves by at most tau^2/n (either adjacency). If errors are independent of
-    x, the mean of l'^2 x x' is v times that of x x'. The Hessian is 1 - v/tau^2 times the mean of x x',
-    because l'' = 1 - l'^2/tau^2. So the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. If v's
-    noise is more than a quarter of v or of tau^2 - v, the covariance is unknown, which info["coarse"] says.
+    Without `robust`, only the slopes' mean square v in [0, tau^2] is released beside the Hessian; one
+    record moves it by at most tau^2/n (either adjacency). If errors are independent of x, the mean of l'^2
+    x x' is v times that of x x', and the Hessian is 1 - v/tau^2 times it, because l'' = 1 - l'^2/tau^2. So
+    the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. It is too vague if v's noise exceeds a
+    quarter of v or of tau^2 - v.
     """
 
     numbers = True
@@ -188,11 +174,11 @@ def assumed(
 
 
 def said(found: Linearised, unknown: np.ndarray) -> dict:
-    """What a release says of its intervals. Where `unknown` (draws,), no coefficient gets one."""
+    """A release's entries on its intervals; there are none where `unknown` (draws,)."""
     unresolved = np.where(unknown[:, None, None], found.covariance, found.unresolved)
-    kept = found._replace(unresolved=unresolved).answered()
+    printed = found._replace(unresolved=unresolved).answered()
     info = {"covariance": found.covariance, "unresolved": unresolved}
-    return info | {"answered": kept, "coarse": ~kept.all(axis=1)}
+    return info | {"answered": printed, "coarse": ~printed.all(axis=1)}
 
 
 def mean_square(

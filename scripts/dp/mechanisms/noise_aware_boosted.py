@@ -1,4 +1,4 @@
-"""Boosted AdaSSP with standard errors: one budget pays for the descent and for how residuals spread."""
+"""Boosted AdaSSP with standard errors: one budget pays for descent and residuals."""
 
 import math
 
@@ -14,30 +14,27 @@ from dp.mechanisms.options import Between, Choice
 
 @register("noise_aware_boosted")
 class NoiseAwareBoosted(BoostedAdaSSP):
-    """Boosted AdaSSP, and then two numbers about its residuals. Intervals follow from all its releases.
+    """Boosted AdaSSP, then two numbers about its residuals, for intervals.
 
     The numbers are means over rows, at the mean weights of the second half of the steps: u, the mean of
-    (clip(residual)/clip)^2, and q, the share of residuals that are not clipped. One record's (u, q) is
-    (1, 0), or (u, 1) with u in [0, 1]. Two such points are at most sqrt(2) apart, and none is longer than
-    that. So the pair of means moves by at most sqrt(2)/n under either adjacency. Its Gaussian release takes
-    the share `covariance` of mu^2.
+    (clip(residual)/clip)^2, and q, the share of residuals that are not clipped. One record's (u, q) is (1,
+    0), or (u, 1) with u in [0, 1]: at most sqrt(2) long, and from another. So the pair of means moves by
+    at most sqrt(2)/n under either adjacency. Its Gaussian release takes the share `covariance` of mu^2.
 
     If errors are independent of x, the sum of clip(residual)^2 x x' is about u clip^2 X'X, and the sum of
-    x x' over the residuals that are not clipped is about q X'X. The noisy X'X that the descent has released
-    takes the place of X'X. From these sums `dp.inference` finds estimates and covariances. If errors spread
-    more in some rows than in others, these are wrong, and `noise_aware_log_cosh` with `robust` gives right
-    ones. iterates: "late" uses the second half of the steps. "last" uses the last weights alone, with the
-    recursion's own covariance and bias.
+    x x' over the residuals that are not clipped is about q X'X. The descent's noisy X'X stands for X'X.
+    `dp.inference` turns these sums into estimates and covariances. They are wrong for heteroscedastic
+    errors, where `noise_aware_log_cosh` with `robust` is right. iterates: "late" uses the second half of
+    the steps, "last" only the last weights.
 
-    weights: without the start's bias. info["covariance"]: (draws, d, d), of sampling and noise together.
-    info["unresolved"], info["answered"] and info["coarse"] are as for `noise_aware_logistic`. No
-    coefficient gets an interval if the standard deviation of the noise on u and q is more than a quarter of
-    u, of q or of 1. info["minimiser"] (draws, d): the last weights.
-    info["hessian"], info["scores"] (draws, d, d): the sum over unclipped residuals and the sum of
-    clip(residual)^2 x x', divided by n.
+    weights: without the start's bias. info["covariance"]: (draws, d, d), of sampling and noise.
+    info["unresolved"], info["answered"] and info["coarse"]: as for `noise_aware_logistic`. There are no
+    intervals if the noise on u and q has a standard deviation above a quarter of u, of q or of 1.
+    info["minimiser"] (draws, d): the last weights. info["hessian"], info["scores"] (draws, d, d): the sum
+    over unclipped residuals and the sum of clip(residual)^2 x x', divided by n.
     """
 
-    # Covariances are for the number of records, so no other number stands for it.
+    # Covariances need the number of records itself.
     options = {k: v for k, v in BoostedAdaSSP.options.items() if k != "public_n"} | {
         "covariance": Between(0.05, low=0, high=1),
         "iterates": Choice("late", "last"),
@@ -70,17 +67,17 @@ class NoiseAwareBoosted(BoostedAdaSSP):
         errors = q * scale, deviation / q
         steps = inference.Steps(*released, *errors, gram / n, sigma, p.clip, n * p.lam)
         ways = {"late": inference.late_iterates, "last": inference.last_iterate}
-        found = ways[p.iterates](steps)
-        info = said(found, vague)
+        linear = ways[p.iterates](steps)
+        info = said(linear, vague)
         info |= {"minimiser": last, "hessian": steps.D / n, "scores": steps.J / n}
         info |= {"scale": sigma, "matrix_scale": scale}
-        return found.estimate, info
+        return linear.estimate, info
 
 
 def residual_means(X: np.ndarray, y: np.ndarray, weights: np.ndarray, clip: float) -> np.ndarray:
     """Means over rows of min(1, |residual|/clip)^2 and of |residual| <= clip, at each of `weights`.
 
-    weights: (draws, d). Returns (2, draws). A residual that overflows and is no number counts as clipped.
+    weights: (draws, d). Returns (2, draws). A residual that is NaN after overflow counts as clipped.
     """
     sums = np.zeros((2, len(weights)))
     for part in slices(len(y)):

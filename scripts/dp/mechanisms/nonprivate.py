@@ -5,7 +5,7 @@ import numpy as np
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, join, register, repeated
 from dp.mechanisms.options import LOSS, Choice
-from dp.solvers.fits import FITS, INTERCEPTS, sum_intercept_path
+from dp.solvers.fits import FITS, INTERCEPTS, fit_options, sum_intercept_path
 from dp.solvers.lasso_scales import SCALES
 
 
@@ -13,9 +13,8 @@ from dp.solvers.lasso_scales import SCALES
 class NonPrivate(Mechanism):
     """The regularised minimiser itself.
 
-    penalty: "l2" (lam/2 ||w||^2), "l1" (lam ||w||_1) or "elastic_net" (both). The last two are for the
-    logistic loss only. penalty_scale: the meaning of lam for the penalty "l1", see
-    `dp.solvers.lasso_scales`.
+    penalty: "l2" (lam/2 ||w||^2) or, for the logistic loss, "l1" (lam ||w||_1) or "elastic_net" (both).
+    penalty_scale: the meaning of lam for "l1", see `dp.solvers.lasso_scales`.
     """
 
     private = False
@@ -42,9 +41,7 @@ class NonPrivate(Mechanism):
 
     def _release(self, X, y, p, draws, rng):
         """The minimiser, `draws` times the same row."""
-        options = {"l2": {"loss": p.loss}, "l1": {"penalty_scale": p.penalty_scale}}.get(
-            p.penalty, {}
-        )
+        options = fit_options(p.penalty, {"loss": p.loss, "penalty_scale": p.penalty_scale})
         weights, info = p.fit or FITS[p.penalty](X, y, p.lam, **options)
         fitted = Release(weights, info["status"], {"gradient_norm": info["gradient_norm"]})
         return repeated(fitted, draws)
@@ -76,11 +73,11 @@ class NonPrivateSum(Mechanism):
                 lams = [candidates[k].lam for k in chosen]
                 path = sum_intercept_path(X, y, lams, loss=p.loss, intercept=p.intercept)
                 fits |= {k: candidates[k].fit or next(path) for k in chosen}
-            found = join([_fitted(*fits[k]) for k in range(len(candidates))])
-            yield repeated(found, draws)
+            release = join([_fitted(*fits[k]) for k in range(len(candidates))])
+            yield repeated(release, draws)
 
 
 def _fitted(weights, info):
     weights, intercept = weights[:, :-1], weights[:, -1]
-    kept = {"gradient_norm": info["gradient_norm"], "intercept": intercept}
-    return Release(weights, info["status"], kept | weight_statistics(weights))
+    named = {"gradient_norm": info["gradient_norm"], "intercept": intercept}
+    return Release(weights, info["status"], named | weight_statistics(weights))

@@ -1,14 +1,12 @@
 """Objective perturbation: the minimiser of a randomly tilted objective (CM08 algorithm 2).
 
-A solver returns a point w near the minimiser w*. Its exact position depends on the data, especially if the
-solver started from the minimiser without tilt: released by itself, w could be that starting point. So w + z
-is released. Given the data, the tilt b determines w*, and w* determines the tilt. Hence w = w* + e with an
-error e that is a function of w* and the data (and of other restarts' tilts, which are independent).
-If the gradient norm at w is at most tau, strong convexity gives ||e|| <= tau/(lam + ridge). So errors of
-neighbouring data sets differ by at most 2 tau/(lam + ridge) and, given w*, noise of norm ~
-Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w* + e + z an (s epsilon)-DP release. w* itself costs
-what the distribution of b implies, which is calibrated to (1 - s) epsilon. By adaptive composition both
-together cost the sum, and w + z is a part of both. The share s is public: see `Tilted.share`.
+A solver returns a point w near the minimiser w*, and its error depends on the data. So w + z is released.
+Given the data, the tilt b and w* determine each other. Hence w = w* + e with an error e that is a function
+of w* and the data (and of other restarts' independent tilts). If the gradient norm at w is at most tau,
+strong convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors differ by at most 2 tau/(lam +
+ridge) and, given w*, noise of norm ~ Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w* + e + z an (s
+epsilon)-DP release. The distribution of b is calibrated so that w* costs (1 - s) epsilon. By adaptive
+composition both together cost the sum. The share s is public: see `Tilted.share`.
 """
 
 from typing import NamedTuple
@@ -29,9 +27,9 @@ MOST = 0.999  # largest share of epsilon that output noise may take
 class Plan(NamedTuple):
     """The noise of a release.
 
-    share: of the whole epsilon, for the output noise, whose norm is ~ Gamma(d, output_scale). epsilon: the
-    rest of it, for the tilt b, whose norm is ~ Gamma(d, scale). epsilon_b, ridge: what `Tilted.tilt` makes
-    of that epsilon. tolerance: the gradient norm to which minimisers are certified.
+    share: of epsilon, for the output noise of norm ~ Gamma(d, output_scale). epsilon: the rest, for the
+    tilt b of norm ~ Gamma(d, scale). epsilon_b, ridge: `Tilted.tilt` of that epsilon. tolerance: the
+    gradient norm of the certificate.
     """
 
     share: float
@@ -69,12 +67,11 @@ class Tilted(Mechanism):
     ) -> float:
         """s: the share of epsilon that the output noise takes.
 
-        To second order around the minimiser without tilt, where the Hessian is H, tilt and output noise
-        raise the objective by a multiple of tr(H^-1) (scale/n)^2 + tr(H) output_scale^2. An exact
-        minimiser that is released with all of epsilon costs only the first term. Since
-        tr(H^-1) >= d^2 / tr(H) and tr(H) <= d lam + c R^2, the ratio of both is at most
-        (1 - s)^-2 + (q/s)^2 with q = n tau (1 + c R^2/(d lam)) / (kappa R). This is least,
-        (1 + q^(2/3))^3, at s/(1 - s) = q^(2/3).
+        To second order, tilt and output noise raise the objective by a multiple of tr(H^-1) (scale/n)^2 +
+        tr(H) output_scale^2, where H is the Hessian at the minimiser without tilt. An exact minimiser with
+        all of epsilon has only the first term. Since tr(H^-1) >= d^2 / tr(H) and tr(H) <= d lam + c R^2,
+        the ratio of both is at most (1 - s)^-2 + (q/s)^2 with q = n tau (1 + c R^2/(d lam)) / (kappa R).
+        This is least, (1 + q^(2/3))^3, at s/(1 - s) = q^(2/3).
         """
         q = n * tolerance * (1 + loss.c * bound * bound / (d * lam)) / (loss.kappa * bound)
         return q ** (2 / 3) / (1 + q ** (2 / 3))
@@ -89,13 +86,13 @@ class Tilted(Mechanism):
     def _plan(self, n, d, p):
         """The `Plan`.
 
-        Raises `Refused` if data could decide whether a minimiser is certified (`check_certifiable`). Tilts
-        whose norm has a probability of at most e^-60 are neglected.
+        Raises `Refused` if data could decide whether a minimiser is certified (`check_certifiable`),
+        except for tilts of probability e^-60.
         """
         loss, tolerance = margin_loss(p.loss), p.tolerance
         calibration = {"calibration": p.calibration} if "calibration" in self.options else {}
         settings = {"lam": p.lam, "bound": p.bound, "loss": loss, **calibration}
-        # The ridge for the whole epsilon. The ridge for the tilt's part of it is no smaller.
+        # The ridge for the whole epsilon, which is at most that for the tilt's part.
         _, ridge = self.tilt(n, p.epsilon, **settings)
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
         share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)
@@ -126,8 +123,8 @@ class Tilted(Mechanism):
     def _release(self, X, y, p, draws, rng):
         """The solver starts from the given fit.
 
-        It is asked for half of the tolerance, and rounding stays below the other half. If a restart is
-        not certified nevertheless, its weights are zeros and its status says so.
+        It gets half of the tolerance, and rounding stays below the other half. A restart without a
+        certificate has weights of 0 and a status.
         """
         n, d = p.public_n or len(X), X.shape[1]
         if len(X) > n:
@@ -147,16 +144,9 @@ class Tilted(Mechanism):
             tolerance=plan.tolerance / 2 * per_record,
         )
         weights += self.law(d, plan.output_scale, draws, rng)
-        return Release(
-            np.where((info["status"] == "ok")[:, None], weights, 0.0),
-            info["status"],
-            {
-                "gradient_norm": info["gradient_norm"],
-                "scale": plan.scale,
-                "ridge": plan.ridge,
-                "output_scale": plan.output_scale,
-            },
-        )
+        status, named = info["status"], ("scale", "ridge", "output_scale")
+        reported = {"gradient_norm": info["gradient_norm"], **{k: getattr(plan, k) for k in named}}
+        return Release(np.where((status == "ok")[:, None], weights, 0.0), status, reported)
 
 
 @register("objective_perturbation")

@@ -1,4 +1,4 @@
-"""Kinds of options. Each knows its default and the values that it takes.
+"""Kinds of options, with a default and the values that are allowed.
 
 A mechanism declares, for example:
 
@@ -6,19 +6,11 @@ A mechanism declares, for example:
 """
 
 import math
-from collections.abc import Iterable
-from difflib import get_close_matches
 from numbers import Integral, Real
 
 from dp import losses
 from dp.accounting import ADD_REMOVE, REPLACE_ONE
-from dp.errors import Refused
-
-
-def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """The nearest valid name, for the end of a message; "" if none is similar."""
-    near = get_close_matches(str(name), [str(each) for each in valid], n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+from dp.errors import Refused, did_you_mean
 
 
 def _number(value):
@@ -56,9 +48,9 @@ class Between(Option):
 
 
 class Ordinary(Between):
-    """A number whose fourth power, and the reciprocal of that, are far from a float's limits.
+    """A number whose fourth power and its reciprocal are far from a float's limits.
 
-    For other numbers squares may underflow or overflow. Then clipping to such a norm would change nothing.
+    For other numbers, squares may underflow or overflow, which disables clipping.
     """
 
     def __init__(self, default: float | None = None) -> None:
@@ -138,7 +130,7 @@ class Name(Option):
 
 
 class Settings(Option):
-    """A mapping from names of options to values that a mechanism takes; with `lists`, to lists of these."""
+    """A mapping from names of options to values or, with `lists`, to lists of values."""
 
     def __init__(self, default: dict, *, lists: bool = False) -> None:
         super().__init__(default)
@@ -164,13 +156,12 @@ class Loss(Option):
 
 # Options that several mechanisms have.
 ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
-# Under add-remove, a number that stands for n in all that divides, multiplies or decides. Without it, n is
-# the number of records, which is then taken as public.
+# Under add-remove, a stated number that replaces n. Without it, the number of records is taken as public.
 PUBLIC_N = {"public_n": Optional(Whole())}
 
 
 def public_size(p: object) -> str:
-    """The end of a reason. Under add-remove it says what n is taken for, if it is used.
+    """The end of a reason: under add-remove, what n is.
 
     p: the mechanism's `Parameters`.
     """
@@ -182,7 +173,7 @@ def public_size(p: object) -> str:
 
 
 def unused_size(p: object) -> str:
-    """The end of a reason if nothing in the release follows from n, except under replace-one."""
+    """The end of a reason: under add-remove, that n is not used."""
     return "; n is not used" if p.adjacency == ADD_REMOVE else ""
 
 

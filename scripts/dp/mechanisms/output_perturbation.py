@@ -14,7 +14,7 @@ from dp.solvers.newton import check_certifiable
 
 
 def certificate(p: Parameters, norm: str = "gradient norm") -> str:
-    """What a guarantee's reason says about tau. norm: what tau bounds."""
+    """The part of a reason about tau, the bound on `norm`."""
     return (
         f"tau = {p.tolerance:g} the {norm} that the solver certifies on every data set (in real numbers by "
         f"its rate of convergence; that rounding does not prevent it is a premise, and settings in which "
@@ -27,11 +27,10 @@ def sensitivity(
 ) -> float:
     """L2 sensitivity of the L2-regularised minimiser under replace-one.
 
-    The objective is lam-strongly convex, and replacing one record changes its gradient by at most
-    2 kappa R / n. So the exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri, Monteleoni,
-    Sarwate, JMLR 12, 2011, corollary 8), whatever the signs of the two records' slopes are. So it holds for
-    residuals of numbers as well as for margins of labels. A point whose gradient norm is at most tau is
-    within tau/lam of the minimiser, which adds 2 tau/lam to the distance of two such points.
+    The objective is lam-strongly convex, and replacing one record changes its gradient by at most 2 kappa
+    R / n. So the exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri, Monteleoni, Sarwate,
+    JMLR 12, 2011, corollary 8), for margins and for residuals. A point of gradient norm at most tau is
+    within tau/lam of the minimiser, which adds 2 tau/lam.
 
     tolerance: tau, the gradient norm to which the minimiser is certified on every data set.
     """
@@ -44,14 +43,14 @@ def sensitivity(
 class Perturbed(Mechanism):
     """w + z: the minimiser that `fit` names in `dp.solvers.fits`, plus noise of a subclass' scale.
 
-    If the minimiser is not certified to `tolerance`, nothing is released: the weights are zeros, with
-    the status "not_converged". A finite guarantee is for settings in which no data can cause this.
-    A fit's free intercept is released without noise.
+    A minimiser without a certificate to `tolerance` is not released: weights are zeros, with the status
+    "not_converged". Under a finite guarantee no data can cause this. A free intercept is released without
+    noise.
     """
 
     in_blocks = True
-    # Whether the guarantee rests on the fit's certificate. If so, settings in which data could prevent the
-    # certificate are refused.
+    # Whether the guarantee needs the fit's certificate. Then settings in which data could prevent it are
+    # refused.
     certified = True
     law = staticmethod(l2_laplace)  # distribution of the noise
 
@@ -66,7 +65,7 @@ class Perturbed(Mechanism):
             check_certifiable(n, d, p.lam, p.bound, loss, p.tolerance)
 
     def _centre(self, weights, certified, n, p):
-        """What the noise is added to, (1, d), or None if nothing may be released."""
+        """The vector (1, d) that gets the noise, or None if nothing may be released."""
         return weights if certified else None
 
     def _statistics(self, weights, noise):
@@ -101,8 +100,8 @@ class Perturbed(Mechanism):
 class OutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean loss + lam/2 ||w||^2, z ~ Gamma(d, sensitivity / epsilon).
 
-    There is no free intercept: it would not be regularised, and the sensitivity bound would fail. A
-    constant feature is an ordinary regularised coordinate.
+    There is no free intercept, since the sensitivity bound needs the ridge. A constant feature is a
+    regularised coordinate.
     """
 
     numbers = True
@@ -126,9 +125,9 @@ class OutputPerturbation(Perturbed):
 class GaussianOutputPerturbation(OutputPerturbation):
     """w + z, z Gaussian: the minimiser's L2 sensitivity over the Gaussian-DP parameter mu.
 
-    Under add-remove, Lambda = n lambda beside the sum of the losses is a public number, which is the same
-    with and without a record. The record moves the minimiser by at most kappa R / Lambda. Certified points
-    for n and n + 1 records are within n tau/Lambda and (n + 1) tau/Lambda of their minimisers.
+    Under add-remove, Lambda = n lambda beside the summed loss is public, the same with and without a
+    record, which moves the minimiser by at most kappa R / Lambda. Certified points for n and n + 1 records
+    are within n tau/Lambda and (n + 1) tau/Lambda of their minimisers.
     """
 
     delta = "needed"

@@ -20,16 +20,15 @@ class OutputSGD(Mechanism):
     """Passes over permuted rows with a constant step, then Gaussian noise (Wu et al., SIGMOD 2017).
 
     w <- w - eta (lambda w + mean gradient of a batch), logistic loss, from 0. A batch's objective is
-    lambda-strongly convex and smooth with c R^2 + lambda, c = 1/4. So a step brings two points to at most
-    rho = max(|1 - eta lambda|, |1 - eta (c R^2 + lambda)|) times their distance. An eta with rho > 1 is
-    refused. The order does not depend on the rows. With the same order, neighbours take the same steps
-    except for one batch per pass, where their gradients differ by at most 2 kappa R/b. So the last weights
-    move by at most
+    lambda-strongly convex and (c R^2 + lambda)-smooth, c = 1/4. So a step multiplies distances by at most
+    rho = max(|1 - eta lambda|, |1 - eta (c R^2 + lambda)|). An eta with rho > 1 is refused. Neighbours
+    take the same steps except for one batch per pass, where gradients differ by at most 2 kappa R/b. So
+    the last weights move by at most
 
         2 eta kappa R/b (1 + rho^m + .. + rho^((k-1) m)), k passes of m batches,
 
-    which is for the worst case, a record in the last batch of every pass. At lambda = 0 this is k times
-    the first factor, as in the source. The noise's standard deviation is this bound over mu.
+    for the worst case, a record in the last batch of every pass. At lambda = 0 this is k times the first
+    factor, as in the source. The noise's standard deviation is this over mu.
 
     learning_rate: eta; by default 1/sqrt(n), as in the source, and at most 1/(c R^2 + lambda).
     """
@@ -73,7 +72,7 @@ class OutputSGD(Mechanism):
         (n, d), eta = X.shape, self._step(len(X), p)[0]
         rows, plan = (X * y[:, None])[None], stochastic.batch_plan(n, p.batch)
         together = max(1, TOGETHER // (min(p.batch, n) * d))
-        found = []
+        parts = []
         for start in range(0, draws, together):
             runs = min(together, draws - start)
             orders = (
@@ -83,6 +82,6 @@ class OutputSGD(Mechanism):
                 *(rows, np.zeros(runs, dtype=int), [p.lam], orders, plan),
                 **{"clip": p.bound, "schedule": "constant", "rate": eta},
             )
-            found.append(w[:, 0])
+            parts.append(w[:, 0])
         scale = self._sensitivity(n, p) / p.mu
-        return np.concatenate(found) + gaussian(d, scale, draws, rng), {"scale": scale}
+        return np.concatenate(parts) + gaussian(d, scale, draws, rng), {"scale": scale}

@@ -24,12 +24,11 @@ class PoissonSGD(Classifier):
     """w <- w - rate ((sum of clipped gradients + noise)/(q n) + lambda w) over Poisson batches.
 
     Every record is in a step's batch independently with probability q = `sampling`. The sum is divided by
-    q n, and never by a batch's actual size, which is secret. Under replace-one, n is public. Under
-    add-remove it is `public_n` or, without that, the number of records, which is then taken as public: with
-    neighbours of n and n + 1 records, the size of the noise tells them apart if there are many columns. One
-    step is the Poisson-subsampled Gaussian mechanism with noise of standard deviation C times `multiplier`.
-    All steps are composed by privacy loss distributions (`dp.privacy.composition.sampled_multiplier`), or
-    exactly if q = 1. Shuffled batches are different: no such amplification is proven for them.
+    q n, never by a batch's secret size. Under add-remove, n is `public_n` or else the number of records,
+    taken as public. One step is the Poisson-subsampled Gaussian mechanism with noise of standard deviation
+    C times `multiplier`. Steps are composed by privacy loss distributions
+    (`dp.privacy.composition.sampled_multiplier`), or exactly if q = 1. For shuffled batches, no such
+    amplification is proven.
     """
 
     delta = "needed"

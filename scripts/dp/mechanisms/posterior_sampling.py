@@ -1,12 +1,11 @@
 """Posterior sampling: one exact draw from a tempered posterior on a public ball.
 
 The density is exp(-gamma (F(w) + n lam/2 ||w||^2)) on ||w|| <= rho, where F is the summed loss. This is
-the exponential mechanism. Replacing a record changes F(w) by at most D = sup |l - l'| over records and
-the ball. So the density before normalisation changes by a factor of at most e^(gamma D), and so does its
-integral. With gamma = epsilon/(2D) the draw is epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg,
-Smola, ICML 2015). The draw must be exact: a sampler that is t away in total variation would add
-(1 + e^epsilon) t to delta. So this is a rejection sampler that continues until it accepts. To give up
-would be an event that distinguishes data sets.
+the exponential mechanism. Replacing a record changes F(w) by at most D = sup |l - l'| over records and the
+ball, so density and integral change by a factor of at most e^(gamma D) each. With gamma = epsilon/(2D) the
+draw is epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg, Smola, ICML 2015). The draw must be exact:
+a distance t in total variation would add (1 + e^epsilon) t to delta. So a rejection sampler continues
+until it accepts, since giving up would distinguish data sets.
 """
 
 import numpy as np
@@ -23,8 +22,8 @@ MOST = 1e8  # most proposals per draw that any data set may need on average, whi
 class PosteriorSampling(Mechanism):
     """One draw from the tempered posterior of squared or logistic loss on ||w|| <= radius.
 
-    Restarts are independent single draws. The guarantee is for each by itself. Settings in which a draw
-    might take too long are refused.
+    Restarts are independent draws, and the guarantee is for each alone. Settings in which a draw might
+    take too long are refused.
     """
 
     needs_lambda = False
@@ -57,7 +56,7 @@ class PosteriorSampling(Mechanism):
         gamma, y = self._gamma(p), np.asarray(y, dtype=float)
         build = posterior.squared_envelope if p.loss == "squared" else posterior.logistic_envelope
         precision, linear, log_excess = build(X, y, gamma, len(X) * p.lam, p.radius)
-        found, tried = posterior.truncated_draws(
+        accepted, tried = posterior.truncated_draws(
             precision, linear, p.radius, draws, rng, log_excess
         )
-        return found, {"acceptance": draws / tried, "gamma": gamma}
+        return accepted, {"acceptance": draws / tried, "gamma": gamma}

@@ -10,25 +10,24 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.accounting import Guarantee, gaussian_epsilon, gaussian_mu
-from dp.errors import Refused
+from dp.errors import Refused, did_you_mean
 from dp.evaluation import bounded_loss
-from dp.mechanisms import FACTS, MECHANISMS, Mechanism, Release, did_you_mean, register
+from dp.mechanisms import FACTS, MECHANISMS, Mechanism, Release, register
 from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords
 
-# Points of a profile that is not Gaussian, in units of the total epsilon. There are few where only the
-# events' bound needs the profile, and many where delta is read.
+# Points of a profile that is not Gaussian, in units of the total epsilon: dense where delta is read.
 POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
 CLOSE = 2e-3  # share of the total epsilon that the runs may leave unspent
 LARGEST = 100  # total epsilon. So e^epsilon of all that is tried stays far from a float's limits
 
 
 class Plan(NamedTuple):
-    """One run: (epsilon, delta) of the mechanism, mu of its score, and the settings to draw from.
+    """One run: (epsilon, delta) of the mechanism, mu of its score, and settings.
 
-    candidates: per setting, a dictionary of arguments. total: epsilon of the whole choice at the delta that
-    was asked for. adjacency, reason: of the first setting's guarantee.
+    candidates: a dictionary of arguments per setting. total: epsilon of the whole choice at the requested
+    delta. adjacency, reason: of the first setting.
     """
 
     epsilon: float
@@ -44,24 +43,20 @@ class Plan(NamedTuple):
 class PrivateSelection(Mechanism):
     """The best of K runs of the mechanism `of`, each with settings drawn at random from `grid`.
 
-    K follows a public `law` with mean `runs`. It is not released, and the time that a release takes must
-    not be released either. A run ends with a score: its `dp.evaluation.bounded_loss` on the same rows, a
-    sum that one record moves by at most 1 (either adjacency), plus Gaussian noise of standard deviation
-    1/mu. So the score is a release with Gaussian parameter mu, composed with that of the weights. The
-    settings are drawn independently of the data. Setting, weights and noisy score together are what
-    `dp.privacy.selection` calls Q, with the largest of the settings' profiles. By its theorems, the run
-    with the least score may be released. The epsilon of a run is the largest for which the total, by the
-    better of the profile bound and the Rényi bound, is at most the epsilon asked for. Under the Poisson
-    law, K may be 0. Then a fixed default, weights of 0, is released.
+    K follows a public `law` with mean `runs`. K and running times stay secret. A run's score is its
+    `dp.evaluation.bounded_loss` on the same rows, which one record moves by at most 1 (either adjacency),
+    plus Gaussian noise of standard deviation 1/mu. So it is a release with Gaussian parameter mu, composed
+    with that of the weights. Setting, weights and noisy score together are Q of `dp.privacy.selection`,
+    with the largest of the settings' profiles. By its theorems, the run with the least score may be
+    released. A run gets the largest epsilon whose total, by the better of the profile bound and the Rényi
+    bound, is at most the requested one. Under the Poisson law, K may be 0, which releases weights of 0.
 
-    score: "exact" compares runs by the score without noise. This is often believed to cost nothing more,
-    but it does: see `selection.cost_of_exact_score`.
+    score: "exact" has no noise, and costs more: see `selection.cost_of_exact_score`.
 
-    settings: options of `of` that do not vary. grid: name -> values to draw from. If "lambda" is not one of
-    the names, lambda is `lam` or, without that, found by the rule. share: the share of one run's mu^2 that
-    its score takes, if the mechanism were Gaussian. info["setting"]: the number, from 0, of the grid's
-    combination that the release has; -1 for the default. info["scale"]: standard deviation of the noise on
-    scores.
+    settings: fixed options of `of`. grid: name -> values to draw from. Without "lambda" among the names,
+    lambda is `lam` or that of the rule. share: of one run's mu^2, for its score, as if the mechanism were
+    Gaussian. info["setting"]: the release's combination of the grid, from 0; -1 for the default.
+    info["scale"]: standard deviation of the noise on scores.
     """
 
     delta = "needed"
@@ -90,7 +85,7 @@ class PrivateSelection(Mechanism):
         return of._classes(SimpleNamespace(**options, classes=p.classes))
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Check every setting, at the whole epsilon because it takes long to find the epsilon of a run."""
+        """Check every setting, at the whole epsilon, since finding that of a run is slow."""
         p = self.parameters(n, d, **settings)
         for arguments in _candidates(n, d, p, p.epsilon, p.delta):
             MECHANISMS[p.of].check(n, d, **arguments)
@@ -125,11 +120,11 @@ class PrivateSelection(Mechanism):
             )
 
     def _plan(self, n, d, p):
-        asked = {
+        settings = {
             name: getattr(p, name)
             for name in ("epsilon", "delta", "lam", "bound", *self.facts, *self.options)
         }
-        return _plan(n, d, json.dumps(asked))
+        return _plan(n, d, json.dumps(settings))
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP for the choice as a whole, if scores are noisy."""
@@ -162,13 +157,13 @@ class PrivateSelection(Mechanism):
         for k, arguments in enumerate(plan.candidates):
             (chosen,) = np.nonzero(setting == k)
             if len(chosen):
-                found = of.release(X, y, restarts=len(chosen), rng=rngs[k], **public, **arguments)
-                intercept = found.info.get("intercept", np.zeros(len(chosen)))
-                parts = found.weights, X, y, intercept
+                release = of.release(X, y, restarts=len(chosen), rng=rngs[k], **public, **arguments)
+                intercept = release.info.get("intercept", np.zeros(len(chosen)))
+                parts = release.weights, X, y, intercept
                 scores = bounded_loss(*parts, numbers=self.takes_numbers(vars(p)))
-                runs.weights[chosen], runs.status[chosen] = found.weights, found.status
+                runs.weights[chosen], runs.status[chosen] = release.weights, release.status
                 runs.info["intercept"][chosen] = intercept
-                runs.info["scores"][chosen] = np.where(found.status == "ok", scores, np.inf)
+                runs.info["scores"][chosen] = np.where(release.status == "ok", scores, np.inf)
         scores = runs.info["scores"]
         if p.score == "noisy":
             scores += noise.standard_normal(len(draw)) / plan.mu
@@ -185,7 +180,7 @@ class PrivateSelection(Mechanism):
 
 
 def _combinations(p):
-    """Every combination of the grid, with the settings that do not vary, as dictionaries of options."""
+    """Options of every combination of the grid, with the fixed ones."""
     for values in itertools.product(*p.grid.values()):
         yield p.settings | dict(zip(p.grid, values, strict=True))
 
@@ -200,35 +195,34 @@ def _candidates(n, d, p, epsilon, delta):
     of = MECHANISMS[p.of]
     cell = {"epsilon": epsilon, "delta": 0.0 if of.delta == "none" else delta, "bound": p.bound}
     cell |= {fact: getattr(p, fact) for fact in of.facts}
-    found = []
+    candidates = []
     for options in _combinations(p):
         lam = options.pop("lambda", p.lam)
-        given = cell | options
-        found.append(given | {"lam": lam or of.rule_lambda(n, d, **given)})
-    return found
+        settings = cell | options
+        candidates.append(settings | {"lam": lam or of.rule_lambda(n, d, **settings)})
+    return candidates
 
 
 @lru_cache(maxsize=256)
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The total grows nearly in proportion to the epsilon of a run. So a few steps that scale this epsilon
-    find it, starting from the value for a Gaussian mechanism. If a step leaves the interval between two
-    known values, the middle of that interval is tried.
+    The total is nearly proportional to the epsilon of a run. So scaling steps find it, from the value for
+    a Gaussian mechanism, with bisection where a step leaves the known interval.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))
     mu = selection.base_mu(p.law, p.runs, p.epsilon, p.delta) * (1 - 1e-9)
     inner = gaussian_epsilon(1 / (mu * math.sqrt(1 - p.share)), delta)
-    found, low, high = None, 0.0, math.inf
+    best, low, high = None, 0.0, math.inf
     for _ in range(40):
         plan = _at(n, d, p, inner, delta)
         if plan.total <= p.epsilon:
-            found, low = plan, inner
+            best, low = plan, inner
         else:
             high = inner
-        if found and (found.total >= (1 - CLOSE) * p.epsilon or high <= (1 + CLOSE) * low):
-            return _with_exact_score(n, d, p, found) if p.score == "exact" else found
+        if best and (best.total >= (1 - CLOSE) * p.epsilon or high <= (1 + CLOSE) * low):
+            return _with_exact_score(n, d, p, best) if p.score == "exact" else best
         inner *= (1 - CLOSE / 4) * p.epsilon / plan.total
         if not low < inner < high:
             inner = (low + high) / 2 if high < math.inf else 2 * low
@@ -259,7 +253,7 @@ def _at(n, d, p, epsilon, delta):
 
 
 def _with_exact_score(n, d, p, plan):
-    """The same runs with scores without noise, at the cost that `selection` gives for these."""
+    """The same runs with exact scores, at the cost that `selection` gives."""
     _, stated = _stated(n, d, p, plan.epsilon, plan.delta)
     one = max(
         profile.epsilon(p.delta / p.runs) if p.delta < p.runs else 0.0
@@ -281,8 +275,8 @@ def _stated(n, d, p, epsilon, delta):
 
 def _profiles(stated):
     """The profile of each guarantee; guarantees with the same words share one."""
-    found = {}
+    profiles = {}
     for each in stated:
         key = (each.epsilon, each.delta) if each.profile is None else each.reason
-        found.setdefault(key, each.profile or approximate(each.epsilon, each.delta))
-    return list(found.values())
+        profiles.setdefault(key, each.profile or approximate(each.epsilon, each.delta))
+    return list(profiles.values())

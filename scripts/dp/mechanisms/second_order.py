@@ -1,9 +1,9 @@
 """Private classification with second derivatives: preconditioned gradient descent, and Newton's method.
 
-Everything is Gaussian and composes exactly: mu^2 is the sum of the parts' mu^2 (Dong, Roth, Su, JRSS B
-84, 2022, corollary 3.3). A record's gradient has norm at most R (logistic) or sqrt(2) R (softmax), with
-no clipping. `dp.privacy.sensitivities` proves how far one record moves the matrices. Under add-remove
-the sums are divided by a public n: the option `public_n` or, without it, the number of records.
+All releases are Gaussian, and their mu^2 add up (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). A
+record's gradient has norm at most R (logistic) or sqrt(2) R (softmax), with no clipping.
+`dp.privacy.sensitivities` proves how far one record moves the matrices. Under add-remove the sums are
+divided by a public n: the option `public_n` or, without it, the number of records.
 """
 
 import math
@@ -13,19 +13,11 @@ import numpy as np
 from dp.descents import full_batch
 from dp.mechanisms import Mechanism, Parameters, register
 from dp.mechanisms.gradient_descent import Classifier, gradient_norm
-from dp.mechanisms.options import (
-    ADJACENCY,
-    PUBLIC_N,
-    Between,
-    Choice,
-    Optional,
-    Whole,
-    public_size,
-)
+from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Choice, Optional, Whole, public_size
 from dp.noise import gaussian
 from dp.privacy import sensitivities
 from dp.privacy.profiles import Gaussian
-from dp.privacy.quadratics import noisy_inverse
+from dp.privacy.quadratics import inverse, noisy
 
 CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # largest curvature of a record's loss, over R^2
 
@@ -39,12 +31,11 @@ def gradient_sum(p: Parameters, loss: str = "logistic") -> float:
 class PreconditionedGradientDescent(Classifier):
     """Gradient descent preconditioned by one noisy majorant of all Hessians.
 
-    c X'X/n with c = 1/4 (softmax: 1/2) is at least the Hessian everywhere (Boehning, Lindsay, 1988;
-    Boehning, 1992). So with its inverse every step without noise descends. It is released once, with
-    isotropic noise of standard deviation s for a Frobenius sensitivity of sqrt(2) c R^2/n (add-remove: c
-    R^2/n). Negative eigenvalues of the result are set to 0. Then s sqrt(2d), about the noise's largest
-    eigenvalue, and lambda are added to all. P is the inverse of this. T steps follow:
-    w <- w - P (gradient + lambda w + noise).
+    c X'X/n with c = 1/4 (softmax: 1/2) bounds all Hessians (Boehning, Lindsay, 1988; Boehning, 1992), so
+    noiseless steps with its inverse descend. It is released once, with isotropic noise of standard
+    deviation s for a Frobenius sensitivity of sqrt(2) c R^2/n (add-remove: c R^2/n). Negative eigenvalues
+    become 0; s sqrt(2d), about the noise's largest eigenvalue, and lambda are added to all. P is the
+    inverse. T steps follow: w <- w - P (gradient + lambda w + noise).
 
     share: of mu^2 for the matrix. iterations: T, by default 5 if n mu/sqrt(d) < 150, and else 10.
     """
@@ -82,15 +73,14 @@ class PreconditionedGradientDescent(Classifier):
         n, d = p.public_n or len(X), X.shape[1]
         steps, matrix, sigma = self._scales(n, d, p)
         ridge = sensitivities.spectral_ridge(matrix, d) + p.lam
-        inverse = noisy_inverse(CURVATURE[p.loss] * (X.T @ X) / n, matrix, ridge, draws, rng)
-        steps = {
+        majorant = noisy(CURVATURE[p.loss] * (X.T @ X) / n, matrix, draws, rng)
+        settings = {
             "iterations": steps,
             "learning_rate": 1.0,
-            "precondition": inverse,
-            "traced": False,
+            "precondition": inverse(majorant, ridge),
         }
-        noise = {"clip": gradient_norm(p, p.loss), "sigma": sigma, "restarts": draws, "rng": rng}
-        weights, _ = self._descend(X, y, p, **steps, **noise)
+        settings |= {"clip": gradient_norm(p, p.loss), "sigma": sigma, "traced": False}
+        weights, _ = self._descend(X, y, p, **settings, restarts=draws, rng=rng)
         return weights, {"scale": sigma, "matrix_scale": matrix}
 
 
@@ -102,27 +92,21 @@ class DPNewton(Mechanism):
     max((c tr/(n^2 rho))^(1/3), 1/n) follows from the noisy trace; c = 1/2, and rho is half of the
     direction's mu^2. The direction (H + (l + lambda) I)^-1 g for the noisy g moves by at most |g| D when
     one record changes, with D from `dp.privacy.sensitivities.newton_direction`. It is released with noise
-    of standard deviation |g| D/mu. The source has R = 1; here, everything is computed as for rows within
-    1, with weights in units of 1/R.
+    of standard deviation |g| D/mu. The source has R = 1; here, weights are in units of 1/R.
 
-    H has weights tanh(z/2)/(2z), at most 1/4: the tightest quadratic upper bound of the loss that
-    touches it at the margin z, with which steps do not diverge. Shares of mu^2: 70 % for gradients, 3 %
-    for traces, 27 % for directions, each over T = `iterations`.
+    H has weights tanh(z/2)/(2z) <= 1/4 of the tightest quadratic bound that touches the loss at the margin
+    z, so steps do not diverge. Shares of mu^2: 70 % for gradients, 3 % for traces, 27 % for directions,
+    each over T = `iterations`.
 
-    The noisy trace is raised to at least the standard deviation of its noise, a public number. As
-    published, it is raised to at least 0: if n epsilon is small, noise may make a trace negative. Then the
-    ridge falls to 1/n, and since D grows as 1/l^2, a single step can make weights as long as 10^5. (The
-    source's program then starts again, at a length that it takes from the exact minimiser.) With the floor,
+    The noisy trace is floored at the standard deviation of its noise; the source floors it at 0. There, a
+    negative noisy trace makes the ridge 1/n, and since D grows as 1/l^2, one step can make weights as long
+    as 10^5. (The source's program then restarts, at a length from the exact minimiser.) With our floor,
     |g| D/mu is at most 0.28 |g|/l.
     """
 
     delta = "needed"
     needs_lambda = False
-    options = {
-        "iterations": Whole(15),
-        **ADJACENCY,
-        **PUBLIC_N,
-    }
+    options = {"iterations": Whole(15)} | ADJACENCY | PUBLIC_N
 
     def _scales(self, n, p):
         """(standard deviation on every mean gradient, that on every mean trace, every direction's mu)."""
@@ -176,6 +160,6 @@ class DPNewton(Mechanism):
 
 def _weights(z):
     """Weights in [0, 1/4] of the records in the Hessian's upper bound, at margins z."""
-    z = np.nan_to_num(z)  # if products overflow, a record's share must stay bounded
+    z = np.nan_to_num(z)  # after overflow, a record's share must stay bounded
     z = np.maximum(np.abs(z), 1e-6)  # tanh(z/2)/(2z) is 1/4 to 1e-13 there
     return np.minimum(np.tanh(z / 2) / (2 * z), 0.25)

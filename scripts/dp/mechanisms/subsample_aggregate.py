@@ -17,10 +17,9 @@ from dp.solvers.newton import minimise
 class SubsampleAggregate(Mechanism):
     """Mean of k regularised fits on disjoint parts, each clipped to a ball, plus noise.
 
-    A record is in one part only, and clipping keeps that part's fit in the ball of radius B around the
-    public centre 0. So replacing the record moves the mean by at most 2B/k for any fit and targets (Nissim,
-    Raskhodnikova, Smith, STOC 2007; Smith, STOC 2011, with clipping). Parts are blocks of consecutive
-    rows, a partition that depends only on n and k.
+    A record is in one part, whose fit is clipped to the ball of radius B around 0. So replacing the record
+    moves the mean by at most 2B/k for any fit and targets (Nissim, Raskhodnikova, Smith, STOC 2007; Smith,
+    STOC 2011, with clipping). Parts are blocks of consecutive rows.
 
     parts: k; by default round(sqrt(n)). radius: B, public. The noise has density
     exp(-||z|| epsilon k/(2B)) at delta = 0, and is Gaussian (analytic calibration) at delta > 0.
@@ -56,7 +55,7 @@ class SubsampleAggregate(Mechanism):
         blocks = np.array_split(np.arange(n), k)
         fits = [minimise(X[rows], y[rows], p.lam, loss=p.loss)[0] for rows in blocks]
         fits = np.concatenate(fits)
-        # A fit that failed is not a number, which clipping would keep. The centre replaces it.
+        # A failed fit is NaN, which clipping would not remove: the centre replaces it.
         fits = np.where(np.isfinite(fits).all(axis=1)[:, None], fits, 0.0)
         clipped = np.linalg.norm(fits, axis=1) > p.radius
         noise = (gaussian if p.delta else l2_laplace)(d, scale, draws, rng)

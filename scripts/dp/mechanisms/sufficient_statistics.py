@@ -1,8 +1,7 @@
 """Linear regression from noisy sufficient statistics X'X and X'y (SSP, and AdaSSP).
 
-`dp.privacy.sensitivities.gram_and_moment` proves how far a record moves both together, for labels and for
-targets that are numbers in [-1, 1]. `dp.privacy.sensitivities.smallest_eigenvalue` proves how far it moves
-the smallest eigenvalue of X'X.
+The sensitivities are proven in `dp.privacy.sensitivities`: `gram_and_moment` for targets in [-1, 1], and
+`smallest_eigenvalue` of X'X.
 """
 
 import math
@@ -134,8 +133,8 @@ class AdaSSP(Mechanism):
         gram, moment = quadratics.moments(X, y)
         noise = gaussian(1 + quadratics.coefficients(d), 1.0, draws, rng)
         E, e = (quadratics.isotropic if analytic else quadratics.upper_triangle)(noise[:, 1:], d)
-        # A lower bound on the smallest eigenvalue. It holds with probability at least 1 - delta/6 if the
-        # logarithm has the factor 2, which the printed algorithm leaves out.
+        # A lower bound on the smallest eigenvalue, with probability at least 1 - delta/6. The printed
+        # algorithm leaves out the factor 2.
         times = math.sqrt((2 if analytic else 1) * math.log(6 / p.delta))
         least = np.linalg.eigvalsh(gram)[0] + eigenvalue * (noise[:, 0] - times)
         least = np.maximum(least, 0.0)

@@ -17,11 +17,10 @@ CHUNK = 2**22  # most numbers in the models of all draws that are held together
 class ShellModel(Mechanism):
     """m least-squares fits on disjoint parts of a random partition; then the test; then a draw by depth.
 
-    models: m, by default min(1000, n // d). With fewer models, the test hardly ever passes; with more, each
-    fit has fewer rows. If the test fails, the draw has the status "refused" and weights 0, which is part of
-    the release. If X'X of a part is singular, its shortest fit is taken. The rows that remain when n is
-    divided by m are not used. A part's fit depends on the rows of that part alone, down to the last bit
-    (`_shortest_fits`), because the proof lets a record change one fit and leaves the others as they are.
+    models: m, by default min(1000, n // d). With fewer models, the test hardly ever passes; with more,
+    each fit has fewer rows. If the test fails, the draw has the status "refused" and weights 0, as part of
+    the release. A singular part has its shortest fit. Rows beyond a multiple of m are not used. A part's
+    fit depends on that part's rows alone, down to the last bit (`_shortest_fits`), as the proof needs.
     """
 
     delta = "needed"
@@ -77,13 +76,13 @@ class ShellModel(Mechanism):
             volumes = tukey.log_volumes(points)
             test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
             test = test + rng.laplace(scale=scale, size=len(points))
-            # An empty region cannot be drawn from. If a data set is likely to be answered, neither it nor
-            # a neighbour has one.
+            # An empty region cannot be drawn from. No data set that is likely to be answered, and no
+            # neighbour of one, has any.
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):
-                found = self._draw(points[passed], volumes[passed], t, rate, rng)
-                weights[start + passed] = found
+                drawn = self._draw(points[passed], volumes[passed], t, rate, rng)
+                weights[start + passed] = drawn
         status = np.where(weights.any(axis=1), "ok", "refused")
         return Release(weights, status, {"models": m, "scale": scale})
 
@@ -91,9 +90,9 @@ class ShellModel(Mechanism):
 def _shortest_fits(gram, moment):
     """The shortest w with gram w = moment of each part, (m, d, 1), from (m, d, d) and (m, d, 1).
 
-    All matrices take the same steps, whether they are singular or not. If one matrix could raise an error
-    or choose another algorithm for all, its record would move every fit: rounding in fits may be far
-    larger than the 1e-10 that separates them. NumPy calls LAPACK once per matrix, on a copy of it.
+    All matrices take the same steps, singular or not. If one could raise an error or change the algorithm
+    for all, its record would move every fit, by rounding far above the 1e-10 that separates them. NumPy
+    calls LAPACK once per matrix, on a copy.
     """
     values, vectors = np.linalg.eigh(gram)
     # The smallest normal float is a limit too, so that no reciprocal overflows.
@@ -107,8 +106,8 @@ def _shortest_fits(gram, moment):
 class TukeyEM(ShellModel):
     """TukeyEM as proved: the test's noise has scale 2/epsilon, and depth i the weight e^{epsilon i/4}.
 
-    If no k satisfies the test's condition, k^ is 0, as the proof needs it. It is not -1, because a
-    neighbour may have a k^ of 1, and k^ may differ by at most 1 between neighbours.
+    If no k satisfies the test's condition, k^ is 0. The proof forbids -1, since a neighbour may have a k^
+    of 1.
     """
 
     def _plan(self, p):

@@ -1,3 +1,3 @@
-"""What is proven, and what attacks need: profiles, composition, sensitivities, worst pairs."""
+"""Profiles, composition and sensitivities for proofs, and worst pairs for attacks."""
 
 __all__ = ["composition", "pairs", "profiles"]

@@ -1,7 +1,7 @@
 """Composition and sampling, by Google's dp_accounting (privacy loss distributions).
 
 Every epsilon and delta here is an upper bound: dp_accounting discretises losses pessimistically, at
-`GRID`. It is imported inside the functions (1 s), so that jobs without composition do not pay for it.
+`GRID`. Functions import it themselves, because that takes 1 s.
 """
 
 import math
@@ -12,6 +12,7 @@ from dp.accounting import (
     ADD_REMOVE,
     REPLACE_ONE,
     Guarantee,
+    check_adjacency,
     gaussian_epsilon,
     gaussian_mu,
 )
@@ -23,17 +24,13 @@ __all__ = ["gaussian_steps", "of_group", "sampled_steps"]
 
 GRID = 1e-4  # spacing of discretised privacy losses
 LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise, distributions are too long to compose
-# Compositions of sampled steps count up to 1e-15 of probability as an infinite loss, and round as much.
+# Compositions of sampled steps truncate and round probabilities of 1e-15.
 LEAST_DELTA = 1e-13
 GRIDS = 20_000  # most points of a distribution: large losses get a wider spacing
 
 
-def _spacing(largest_loss):
-    return max(GRID, largest_loss / GRIDS)
-
-
 def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
-    """What holds if up to `size` records are exchanged, or added or removed, at once.
+    """Group privacy: the guarantee for up to `size` records at once.
 
     Parameters
     ----------
@@ -45,8 +42,8 @@ def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
     Returns
     -------
     tuple of float
-        (epsilon, delta). delta is the guarantee's own if its profile is known. Otherwise only its point is:
-        then epsilon is multiplied by size, and delta by (e^(size epsilon) - 1)/(e^epsilon - 1) [1]_.
+        (epsilon, delta). delta is the guarantee's own if its profile is known. Otherwise, epsilon is
+        multiplied by size, and delta by (e^(size epsilon) - 1)/(e^epsilon - 1) [1]_.
 
     References
     ----------
@@ -63,9 +60,9 @@ def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
     if not math.isfinite(epsilon):
         return epsilon, delta
     if delta and guarantee.profile is not None:
-        found = group_epsilon(guarantee.profile, delta, size)
-        if math.isfinite(found):
-            return found, delta
+        grouped = group_epsilon(guarantee.profile, delta, size)
+        if math.isfinite(grouped):
+            return grouped, delta
     total = delta * sum(math.exp(min(j * epsilon, 700.0)) for j in range(size))
     return (size * epsilon, total) if total < 1 else (math.inf, 0.0)
 
@@ -91,8 +88,8 @@ def gaussian_steps(
     contribution : float
         C, the L2 bound on what one record adds to the sum; replacing it moves the sum by 2C.
     sampling : float
-        In (0, 1]: each record enters a step independently with this probability (Poisson sampling).
-        Shuffled or fixed batches are not Poisson samples: for them, give 1 with one step per pass.
+        In (0, 1], of Poisson sampling: each record enters a step independently with this probability. For
+        shuffled or fixed batches, give 1 with one step per pass.
     adjacency : str
         `dp.accounting.REPLACE_ONE` or `ADD_REMOVE`.
 
@@ -100,11 +97,6 @@ def gaussian_steps(
     -------
     float
         Exact without sampling, else an upper bound.
-
-    Raises
-    ------
-    ValueError
-        For values out of these ranges.
 
     Examples
     --------
@@ -115,8 +107,7 @@ def gaussian_steps(
         raise ValueError(
             f"sampling must lie in (0, 1] and delta in (0, 1), not {sampling} and {delta}"
         )
-    if adjacency not in (REPLACE_ONE, ADD_REMOVE):
-        raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
+    check_adjacency(adjacency)
     if sampling == 1:  # exactly one Gaussian release of sqrt(steps) times the sensitivity
         moved = vector_sum(contribution, adjacency) * math.sqrt(steps)
         return gaussian_epsilon(sigma, delta, moved)
@@ -176,8 +167,7 @@ def sampled_multiplier(
 ) -> tuple[float, Losses]:
     """(multiplier, profile): about the least sigma/C with which `sampled_steps` is (epsilon, delta)-DP.
 
-    The search is for the least multiplier to a relative 1e-4, and returns a private one. Its distributions
-    are as coarse as epsilon allows.
+    The least multiplier to a relative 1e-4, rounded up, with distributions as coarse as epsilon allows.
     """
     if delta < LEAST_DELTA:
         raise Refused(
@@ -185,23 +175,23 @@ def sampled_multiplier(
             f"{LEAST_DELTA:g}, not {delta:g}: give a larger delta"
         )
     spacing = max(GRID, min(1e-2, epsilon / 1000))
-    # The noise that is needed without sampling is enough, except for what a coarse distribution adds.
+    # The noise without sampling is enough, up to the distributions' coarseness.
     high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
-    found = sampled_steps(high, steps, sampling, adjacency, spacing)
-    while found.epsilon(delta) > epsilon:
+    profile = sampled_steps(high, steps, sampling, adjacency, spacing)
+    while profile.epsilon(delta) > epsilon:
         high *= 1.02
-        found = sampled_steps(high, steps, sampling, adjacency, spacing)
-    low, best = high, (high, found)
-    while low > LEAST_MULTIPLIER and found.epsilon(delta) <= epsilon:
-        high, best = low, (low, found)
+        profile = sampled_steps(high, steps, sampling, adjacency, spacing)
+    low, best = high, (high, profile)
+    while low > LEAST_MULTIPLIER and profile.epsilon(delta) <= epsilon:
+        high, best = low, (low, profile)
         low = max(low / 2, LEAST_MULTIPLIER)
-        found = sampled_steps(low, steps, sampling, adjacency, spacing)
+        profile = sampled_steps(low, steps, sampling, adjacency, spacing)
     while high - low > 1e-4 * high and high > LEAST_MULTIPLIER:
         middle = math.sqrt(low * high)
-        found = sampled_steps(middle, steps, sampling, adjacency, spacing)
-        if found.epsilon(delta) <= epsilon:
-            high, best = middle, (middle, found)
+        profile = sampled_steps(middle, steps, sampling, adjacency, spacing)
+        if profile.epsilon(delta) <= epsilon:
+            high, best = middle, (middle, profile)
         else:
             low = middle
     return best
@@ -212,21 +202,16 @@ def laplace_coordinates_delta(
 ) -> list[float]:
     """delta(epsilon) of independent Laplace noise on a vector that moves by `ratio` scales in L2.
 
-    The shift is along the diagonal: each of the d coordinates moves by ratio/sqrt(d) scales. So the loss
-    is a sum of d independent losses of one-dimensional Laplace mechanisms, and at most sqrt(d) ratio.
-    Returns a list of deltas, upper bounds on the profile of this shift.
+    Each of the d coordinates moves by ratio/sqrt(d) scales, so the loss is a sum of d independent Laplace
+    losses, and at most sqrt(d) ratio. Returns upper bounds.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    step = ratio / math.sqrt(dimension)
-    one = pld.from_laplace_mechanism(
-        1 / step,
-        value_discretization_interval=min(_spacing(ratio * math.sqrt(dimension)), step / 8),
-    )
+    step, largest = ratio / math.sqrt(dimension), math.sqrt(dimension) * ratio
+    spacing = min(max(GRID, largest / GRIDS), step / 8)
+    one = pld.from_laplace_mechanism(1 / step, value_discretization_interval=spacing)
     total = one.self_compose(dimension)
     return [
-        0.0
-        if epsilon >= math.sqrt(dimension) * ratio
-        else float(total.get_delta_for_epsilon(epsilon))
+        float(total.get_delta_for_epsilon(epsilon)) if epsilon < largest else 0.0
         for epsilon in epsilons
     ]

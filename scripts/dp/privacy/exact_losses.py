@@ -24,14 +24,13 @@ OBJECTIVE = ("objective_perturbation_cm08", "objective_perturbation")
 def redrawn_functional_loss(epsilon: float) -> float:
     """Privacy loss of the functional mechanism in one dimension when unbounded draws are discarded.
 
-    There is one record with |x| <= 1, and the loss is squared. The coefficients x^2 and -2 y x get Laplace
-    noise of scale s = 4/epsilon each (their exact L1 sensitivity over epsilon). Both are drawn again until
-    the noisy x^2 is positive, which has probability A(x) = 1 - e^(-x^2/s)/2, and the number of draws stays
-    hidden. The released density is the Laplace density over A(x). So (x, y) against (1, -y) has the loss
-    (1 - x^2 + 2 (1 + x))/s + log(A(1)/A(x)), which is reached at small coefficients. The first term, which
-    is the loss without re-drawing, is at most epsilon, at x = 1. There it is flat while the second term
-    falls, so the supremum is larger than epsilon. It is at most 2 epsilon: epsilon for the density, and
-    epsilon for the probability.
+    For one record with |x| <= 1 and squared loss, the coefficients x^2 and -2 y x get Laplace noise of
+    scale s = 4/epsilon each (their exact L1 sensitivity over epsilon). Both are redrawn, unseen, until the
+    noisy x^2 is positive, which has probability A(x) = 1 - e^(-x^2/s)/2. The released density is the
+    Laplace density over A(x). So (x, y) against (1, -y) has the loss (1 - x^2 + 2 (1 + x))/s +
+    log(A(1)/A(x)), at small coefficients. The first term, the loss without redrawing, has its maximum
+    epsilon at x = 1. There it is flat while the second term falls, so the supremum exceeds epsilon. It is
+    at most 2 epsilon.
     """
     import numpy as np
 
@@ -44,15 +43,14 @@ def redrawn_functional_loss(epsilon: float) -> float:
 def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Sequence[float]:
     """delta at epsilon of a Gaussian tilt in one dimension: (a logistic record x = 1 is removed, is added).
 
-    The objective is the sum of the losses plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many other
-    records with short rows add a constant gradient -p and no curvature. Without the record, the density at
-    w is that of b = p - Lambda w times |db/dw| = Lambda. With it, the density is that of
-    b = p - Lambda w + s times Lambda + s(1-s), where s = 1/(1 + e^w).
-    Returns the suprema over p, computed by sums on grids.
+    The objective is the summed loss plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many other short rows
+    add a constant gradient -p and no curvature. Without the record, the density at w is that of b = p -
+    Lambda w times |db/dw| = Lambda. With it, it is that of b = p - Lambda w + s times Lambda + s(1-s), s =
+    1/(1 + e^w). Returns suprema over p, by sums on grids.
     """
     import numpy as np
 
-    found = np.zeros(2)
+    largest = np.zeros(2)
     for pull in -max(n_lambda, 1) * np.concatenate(
         [np.linspace(-2, 3, 26), np.geomspace(3, 3000, 40)]
     ):
@@ -66,8 +64,8 @@ def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Seque
             (np.exp(p) * -np.expm1(np.minimum(epsilon + q - p, 0.0))).sum()
             for p, q in ((within, without), (without, within))
         ]
-        found = np.maximum(found, np.array(each) * cell / (sigma * math.sqrt(2 * math.pi)))
-    return found
+        largest = np.maximum(largest, np.array(each) * cell / (sigma * math.sqrt(2 * math.pi)))
+    return largest
 
 
 def rows(
@@ -81,23 +79,22 @@ def rows(
 ) -> list[tuple]:
     """(mechanism, setting, claimed epsilon, exact epsilon, delta, what the exact one is) tuples.
 
-    objective_perturbation: pairs of epsilon and n lambda. The losses are the exact minimiser's, without
-    the noise for a solver's error. gaussian_tilt: pairs of epsilon and a multiple of the least n lambda
-    at which the Jacobian is free. classical_gaussian: claimed epsilons of sigma = sqrt(2 ln(1.25/delta))
-    sensitivity/epsilon. redrawn_functional: epsilons of `redrawn_functional_loss`. laplace_coordinates:
-    epsilons of Laplace noise calibrated to an L2 bound in `laplace_dimension` coordinates.
+    objective_perturbation: pairs of epsilon and n lambda, for exact minimisers. gaussian_tilt: pairs of
+    epsilon and a multiple of the least n lambda with a free Jacobian. classical_gaussian: claimed
+    epsilons. redrawn_functional: epsilons of `redrawn_functional_loss`. laplace_coordinates: epsilons of
+    Laplace noise calibrated to an L2 bound in `laplace_dimension` coordinates.
     """
-    found = []
+    table = []
     for epsilon, n_lambda in objective_perturbation:
         for name in OBJECTIVE:
             setting = f"n lambda = {n_lambda:g}, R = 1, logistic loss, exact minimiser"
             one = privacy_loss_1d(name, epsilon, n_lambda)
             what = "supremum over all pairs and sizes in one dimension"
-            found.append((name, setting, epsilon, one, 0, what))
+            table.append((name, setting, epsilon, one, 0, what))
             epsilon_b, ridge = MECHANISMS[name].tilt(1, epsilon, n_lambda)
             many = exact_epsilon(epsilon_b, n_lambda + ridge)
             what = "supremum over all pairs and sizes in two or more dimensions"
-            found.append((name, setting, epsilon, many, 0, what))
+            table.append((name, setting, epsilon, many, 0, what))
     for claimed, share in gaussian_tilt:
         mu = gaussian_mu(claimed, delta)
         n_lambda = share * tilt.least_regularisation(claimed, mu, adjacency=ADD_REMOVE)
@@ -108,7 +105,7 @@ def rows(
         both = gaussian_tilt_deltas(claimed, 1 / mu, n_lambda)
         for way, mass in zip(("goes", "comes"), both, strict=True):
             what = f"delta at the claimed epsilon when a record {way}, supremum over others, d = 1"
-            found.append(("gaussian_objective_perturbation", setting, claimed, claimed, mass, what))
+            table.append(("gaussian_objective_perturbation", setting, claimed, claimed, mass, what))
     for claimed in classical_gaussian:
         setting = (
             f"sigma = sqrt(2 T ln(1.25/delta))/{claimed:g} of the sensitivity, T adaptive steps "
@@ -117,34 +114,24 @@ def rows(
         sigma = classical_gaussian_sigma(claimed, delta)
         true = gaussian_epsilon(sigma, delta)
         what = "epsilon at this delta, by the analytic formula"
-        found.append(("classical Gaussian", setting, claimed, true, delta, what))
+        table.append(("classical Gaussian", setting, claimed, true, delta, what))
+        at_claim = gaussian_delta(sigma, claimed)
         what = "delta at the claimed epsilon"
-        found.append(
-            ("classical Gaussian", setting, claimed, claimed, gaussian_delta(sigma, claimed), what)
-        )
+        table.append(("classical Gaussian", setting, claimed, claimed, at_claim, what))
     for claimed in redrawn_functional:
         setting = "d = 1, scale = exact sensitivity/epsilon, re-drawn until bounded below, unseen"
         what = "supremum over pairs of single records"
-        found.append(
-            (
-                "functional mechanism, re-drawn",
-                setting,
-                claimed,
-                redrawn_functional_loss(claimed),
-                0,
-                what,
-            )
-        )
+        exact = redrawn_functional_loss(claimed)
+        table.append(("functional mechanism, re-drawn", setting, claimed, exact, 0, what))
     d = laplace_dimension
     for claimed in laplace_coordinates:
         setting = f"scale = L2 sensitivity/epsilon, {d} coordinates"
         largest = math.sqrt(d) * claimed
         what = "supremum, where every coordinate moves by sensitivity/sqrt(d)"
-        found.append(("laplace_coordinates", setting, claimed, largest, 0, what))
+        table.append(("laplace_coordinates", setting, claimed, largest, 0, what))
         profile = [factor * claimed for factor in (1, 2, 3, 5, 10)]
-        for epsilon, mass in zip(
-            profile, laplace_coordinates_delta(d, claimed, profile), strict=True
-        ):
+        deltas = laplace_coordinates_delta(d, claimed, profile)
+        for epsilon, mass in zip(profile, deltas, strict=True):
             what = "(epsilon, delta) of the same shift, by privacy loss distributions"
-            found.append(("laplace_coordinates", setting, claimed, epsilon, mass, what))
-    return found
+            table.append(("laplace_coordinates", setting, claimed, epsilon, mass, what))
+    return table

@@ -1,4 +1,4 @@
-"""Objective perturbation with Gaussian noise: the privacy of a randomly tilted objective's minimiser.
+"""Objective perturbation with Gaussian noise: the privacy of the exact minimiser.
 
 The release is the w that minimises F(w) + Lambda/2 ||w||^2 + b.w, where F is the *sum* of the losses of
 linear predictions, Lambda = n lambda > 0 and b ~ N(0, sigma^2 I). Losses:
@@ -12,9 +12,8 @@ and k = t (1 for logistic loss). g(s) rho^2 bounds the record's curvature, where
 Notation: m = k R/sigma, r = R^2/Lambda, and G(m)(e) is the Gaussian profile at any real e
 (`dp.privacy.profiles.gaussian_profile`).
 
-Everything below is for *exact* minimisers; `with_output_noise` pays for approximate ones. Lambda is the
-same on both data sets. Under add/remove it is a public number, and not lambda times the number of
-records, which is secret.
+Below, minimisers are *exact*; `with_output_noise` pays for approximate ones. Lambda is the same on both
+data sets. Under add/remove it is a public number, since the number of records is secret.
 
 ONE RECORD. Let D' = D + record. On D the tilt that makes w the minimiser is b(w) = -(grad F(w) +
 Lambda w). This is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has
@@ -27,60 +26,58 @@ is the exact second derivative.)
     log p/q = (||b'||^2 - ||b||^2)/(2 sigma^2) - log(1 + g v'H^-1 v) <= m' s u + m'^2 s^2/2.
 
 The right side is convex in s, so it is at most the larger of its values at the two ends of s. For logistic
-loss that is max(0, m' u + m'^2/2), the positive part of the Gaussian mechanism's loss. Hence delta(e) =
-E_P (1 - e^(e - loss))_+ <= G(m')(e) <= G(m)(e) for every e >= 0, *whatever Lambda is*. For the other losses
-it is m'^2/2 + m' |u|. Hence delta(e) <= E (1 - e^(e - m^2/2 - m |u|))_+, which is 2 G(m)(e) for
-e >= m^2/2 and less than that for smaller e.
+loss that is the positive part of the Gaussian loss m' u + m'^2/2. Hence delta(e) = E_P (1 - e^(e -
+loss))_+ <= G(m')(e) <= G(m)(e) for every e >= 0, *whatever Lambda is*. For the other losses it is m'^2/2 +
+m' |u|. Hence delta(e) <= E (1 - e^(e - m^2/2 - m |u|))_+, which is 2 G(m)(e) for e >= m^2/2 and less than
+that for smaller e.
 
 *Removing* (P = D', Q = D). Now b' ~ N(0, sigma^2 I) under P, and b = b' - s k v. With u = -b'.v/(sigma rho)
 
     log p/q = m' s u + m'^2 s^2/2 + log(1 + g(s) v'H^-1 v)
            <= f(u) = max over s of m s u + m^2 s^2/2 + log(1 + g(s) r).
 
-For this, H is the Hessian without the record, which is at least Lambda I, so v'H^-1 v <= rho^2/Lambda. A
-shorter record is covered by the slope c = s rho/R in place of s: m' s = m c, and s(1-s) rho^2 <= c(1-c) R^2
-and (1-s^2) rho^2 <= (1-c^2) R^2. So delta(e) <= E (1 - e^(e - f(u)))_+, one integral, for every Lambda.
+Here H >= Lambda I is the Hessian without the record, so v'H^-1 v <= rho^2/Lambda. A shorter record has the
+slope c = s rho/R in place of s: m' s = m c, and s(1-s) rho^2 <= c(1-c) R^2 and (1-s^2) rho^2 <= (1-c^2)
+R^2. So delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
 
 *When removing is free.* Logistic: let u0 be the u at which s = 1 gives the loss e, so m u0 = e - m^2/2. If
 
     log(1 + s(1-s) r) <= (1-s)(e + s m^2/2) for all s in [0, 1],
 
-then f(u0) <= e. Below u0, f <= e, because f increases. Above u0, f(u) = m u + m^2/2, because the other s
-have a smaller slope in u. So the integral is G(m)(e). By log(1+x) <= x it suffices that s r <= e + s m^2/2
-for all s, that is r <= e + m^2/2 (which the limit s -> 1 makes necessary too). Log-cosh: with |u| and |s|
-in place of u and s, it suffices that (1+s) r <= e + s m^2/2 at both ends of s, that is r <= e and
-2 r <= e + m^2/2. (If e < m^2/2, then u0 < 0, and f(0) <= m^2/2 follows from r <= e.) Then
-delta(e) <= 2 G(m)(e).
+then f(u0) <= e. Below u0, f <= e, since f increases. Above u0, f(u) = m u + m^2/2, since other s have a
+smaller slope in u. So the integral is G(m)(e). By log(1+x) <= x it suffices that s r <= e + s m^2/2 for
+all s, that is r <= e + m^2/2 (which the limit s -> 1 makes necessary too). Log-cosh: with |u| and |s| in
+place of u and s, it suffices that (1+s) r <= e + s m^2/2 at both ends of s, that is r <= e and 2 r <= e +
+m^2/2. (If e < m^2/2, then u0 < 0, and f(0) <= m^2/2 follows from r <= e.) Then delta(e) <= 2 G(m)(e).
 
 *When removing costs one tail only* (log-cosh, e >= max(r, m^2/2)). The map from b' to w is monotone:
 (b1-b2).(w1-w2) <= -Lambda ||w1-w2||^2. So if the part of b' orthogonal to v is fixed, w.v does not
-increase with b'.v. s increases with y - w.v, so s does not increase with u = -b'.v/(sigma rho): s >= 0
-up to some u_c, and s <= 0 from there on. The loss exceeds e only if s u > 0, because otherwise it is at
-most m^2 s^2/2 + (1-s^2) r <= max(m^2/2, r) <= e. So it exceeds e only for 0 < u <= u_c or for
-u_c <= u < 0, of which one is empty. Hence delta(e) <= E (1 - e^(e - f(u)))_+ 1(u > 0), half of the
-integral, which is G(m)(e) if removing is free.
+increase with b'.v. s increases with y - w.v, so s does not increase with u = -b'.v/(sigma rho): s >= 0 up
+to some u_c, and s <= 0 from there on. The loss exceeds e only if s u > 0, because otherwise it is at most
+m^2 s^2/2 + (1-s^2) r <= max(m^2/2, r) <= e. So it exceeds e only for 0 < u <= u_c or u_c <= u < 0, one of
+which is empty. Hence delta(e) <= E (1 - e^(e - f(u)))_+ 1(u > 0), half of the integral, which is G(m)(e)
+if removing is free.
 
-REPLACING v by v'. In the proof, put an intermediate data set with the same Lambda and sigma between
-P = D0+v and S = D0+v': either M = D0+v+v' or M = D0. For every event E and e1 + e2 = e,
-P(E) <= e^e1 M(E) + delta_PM(e1) and M(E) <= e^e2 S(E) + delta_MS(e2), so
+REPLACING v by v'. Put an intermediate data set with the same Lambda and sigma between P = D0+v and S =
+D0+v': M = D0+v+v' or M = D0. For every event E and e1 + e2 = e, P(E) <= e^e1 M(E) + delta_PM(e1) and M(E)
+<= e^e2 S(E) + delta_MS(e2), so
 
     delta_PS(e) <= delta_PM(e1) + e^e1 delta_MS(e2), for every e1 and either M.
 
-With e1 = e/2 - m^2/2 and e2 = e/2 + m^2/2, G(m)(e1) + e^e1 G(m)(e2) = G(2m)(e) *exactly*, because for
-normals with means 0, m, 2m the event x <= m - e/(2m) is optimal for all three pairs. Logistic, e >= m^2:
-take M = D0+v+v', so an addition at e1 >= 0, which is free for every Lambda, then a removal at e2, which is
-free if r <= e2 + m^2/2 = e/2 + m^2. Logistic, e < m^2: take M = D0, so a removal at e1 < 0, which by
-reflection is an addition at -e1, then an addition at e2, both free for every Lambda. With mu = 2m:
+With e1 = e/2 - m^2/2 and e2 = e/2 + m^2/2, G(m)(e1) + e^e1 G(m)(e2) = G(2m)(e) *exactly*, because the
+event x <= m - e/(2m) is optimal for all pairs of normals with means 0, m, 2m. Logistic, e >= m^2: take M =
+D0+v+v', so an addition at e1 >= 0, which is free for every Lambda, then a removal at e2, which is free if
+r <= e2 + m^2/2 = e/2 + m^2. Logistic, e < m^2: take M = D0, so a removal at e1 < 0, which by reflection is
+an addition at -e1, then an addition at e2, both free for every Lambda. With mu = 2m:
 
     Lambda >= R^2/(e/2 + mu^2/4) gives exactly G(mu)(e); if e < mu^2/4 every Lambda does.
 
 Log-cosh: delta(e) <= 2 G(m)(e1) + e^e1 G(m)(e2) (two tails for the addition, one for the removal) for any
-e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above this is at most 2 G(2m)(e).
-Records at all angles, lengths and labels are covered, and y needs no bound, because t bounds the slope.
+e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above this is at most 2 G(2m)(e). This
+covers all records; y needs no bound, because t bounds the slope.
 
-Several classes: one-vs-rest composes K times. Softmax has no scalar slope and is not covered. An
-intercept is a regularised constant feature and part of R. A free intercept voids the proof (Lambda = 0
-along it).
+Several classes: one-vs-rest composes K times; softmax has no scalar slope and is not covered. An intercept
+must be a regularised constant feature, part of R: a free one has Lambda = 0.
 """
 
 import math
@@ -88,7 +85,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency, gaussian_mu
 from dp.privacy.profiles import (
     Curve,
     Gaussian,
@@ -112,8 +109,7 @@ SHIFTS = np.linspace(-0.5, 0.5, 31)
 def _check(loss, adjacency=REPLACE_ONE):
     if loss not in SIGNS:
         raise ValueError(f"a Gaussian tilt is proven for {', '.join(SIGNS)}, not {loss!r}")
-    if adjacency not in (REPLACE_ONE, ADD_REMOVE):
-        raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
+    check_adjacency(adjacency)
 
 
 def _curvature(loss, s):
@@ -125,7 +121,7 @@ def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> f
     """f(u) of the module's docstring for u of any shape: the maximum over s in [0, 1], found exactly.
 
     The derivative vanishes if (m^2 s + m u)(1 + g(s) r) + g'(s) r = 0, a cubic in s. The real parts of its
-    roots, clipped to [0, 1], and both ends are tried, so the maximum is among them.
+    roots, clipped to [0, 1], and both ends include the maximum.
     """
     u = np.asarray(u, dtype=float)
     c0, c1, c2 = CURVATURES[loss]
@@ -151,8 +147,7 @@ def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> f
 def _loss_table(m, r, loss, start, stop):
     """(u, f(u)) on a grid.
 
-    f is a maximum of affine functions of u, so it is convex, and interpolation bounds it from above. Beyond
-    u = 40 the normal density is 0 in double precision.
+    f is a maximum of affine functions of u, so it is convex, and interpolation bounds it from above.
     """
     u = np.linspace(start, max(stop, start), 6001)
     return u, largest_loss(u, m, r, loss)
@@ -183,12 +178,11 @@ def removal(
 ) -> float | np.ndarray:
     """delta(epsilon), epsilon >= 0, of removing a record: E (1 - e^(epsilon - f(u)))_+.
 
-    It is also at most the total variation distance, which is the same as for adding: addition(0). Let
-    `switch` be the u from which on s = 1 gives the maximum f(u); then the integral has a closed form.
-    That holds if log(1 + g(s) r) <= g(s) r <= (1-s)(m u + (1+s) m^2/2). After division by 1-s the second
-    inequality is linear in s, so s = 0 and s = 1 decide. (For the Huber loss, s = 1 gives the maximum
-    everywhere.) From the u at which f = epsilon up to `switch`, Gauss-Legendre quadrature is used.
-    tails: 2, or 1 if that is proven; by default the fewest.
+    It is also at most the total variation distance addition(0). From `switch` on, s = 1 gives the maximum
+    f(u), and the integral has a closed form: g(s) r <= (1-s)(m u + (1+s) m^2/2) is linear in s after
+    division by 1-s, so s = 0 and s = 1 decide. (For the Huber loss, s = 1 is always the maximum.) From the
+    u at which f = epsilon up to `switch`, Gauss-Legendre quadrature is used. tails: 2, or 1 if proven; by
+    default the fewest.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "huber":
@@ -198,8 +192,8 @@ def removal(
         )
     if epsilon.size > BLOCK:
         blocks = np.array_split(epsilon.ravel(), math.ceil(epsilon.size / BLOCK))
-        found = [removal(block, m, r, loss, tails) for block in blocks]
-        return np.concatenate(found).reshape(epsilon.shape)
+        parts = [removal(block, m, r, loss, tails) for block in blocks]
+        return np.concatenate(parts).reshape(epsilon.shape)
     if SIGNS[loss] == 1:
         switch, least, times = max(r / m - m, -m / 2), -12.0, 1.0
     else:
@@ -226,23 +220,23 @@ def removal(
 def _both(m, r, loss):
     """(addition, removal) on all reals; below 0, each is the reflection of the other."""
 
+    def extended(above, opposite):
+        def delta(epsilon):
+            epsilon = np.asarray(epsilon, dtype=float)
+            values, below = np.empty_like(epsilon), epsilon < 0
+            values[~below] = above(epsilon[~below])
+            values[below] = reflected(opposite, epsilon[below])
+            return values
+
+        return delta
+
     def add(epsilon):
-        epsilon = np.asarray(epsilon, dtype=float)
-        found = np.empty_like(epsilon)
-        below = epsilon < 0
-        found[~below] = addition(epsilon[~below], m, loss)
-        found[below] = reflected(lambda e: removal(e, m, r, loss), epsilon[below])
-        return found
+        return addition(epsilon, m, loss)
 
     def remove(epsilon):
-        epsilon = np.asarray(epsilon, dtype=float)
-        found = np.empty_like(epsilon)
-        below = epsilon < 0
-        found[~below] = removal(epsilon[~below], m, r, loss)
-        found[below] = reflected(lambda e: addition(e, m, loss), epsilon[below])
-        return found
+        return removal(epsilon, m, r, loss)
 
-    return add, remove
+    return extended(add, remove), extended(remove, add)
 
 
 def replacement(
@@ -250,20 +244,19 @@ def replacement(
 ) -> float | np.ndarray:
     """delta(epsilon), epsilon >= 0, of replacing a record: the least over e1 and both intermediates.
 
-    Every e1 gives a bound. The split at which normals are exact is tried first. If it is not free, `SHIFTS`
-    around it are tried too, and then points between the neighbours of the best one. If there are several
-    epsilons, fewer points are tried.
+    Every e1 gives a bound. The split that is exact for normals comes first. If it is not free, `SHIFTS`
+    around it are tried, then points around the best one; fewer for several epsilons.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     add, remove = _both(m, r, loss)
 
     def at(e, e1):
-        found = np.ones_like(e1)
+        bounds = np.ones_like(e1)
         for first, second, allowed in ((add, remove, e1 >= 0), (remove, add, e1 <= 0)):
             if allowed.any():
                 a, b = e1[allowed], (e - e1)[allowed]
-                found[allowed] = np.minimum(found[allowed], first(a) + np.exp(a) * second(b))
-        return found
+                bounds[allowed] = np.minimum(bounds[allowed], first(a) + np.exp(a) * second(b))
+        return bounds
 
     split = epsilon / 2 - m * m / 2
     best = at(epsilon, split if loss == "logistic" else np.maximum(split, 0.0))
@@ -276,9 +269,9 @@ def replacement(
     e1 = np.maximum(split[~free], 0.0)[:, None] + shifts * e
     rows = np.arange(len(e))
     for _ in range(rounds):
-        found = at(np.broadcast_to(e, e1.shape), e1)
-        near = found.argmin(axis=1)
-        best[~free] = np.minimum(best[~free], found[rows, near])
+        bounds = at(np.broadcast_to(e, e1.shape), e1)
+        near = bounds.argmin(axis=1)
+        best[~free] = np.minimum(best[~free], bounds[rows, near])
         ends = e1[rows, np.maximum(near - 1, 0)], e1[rows, np.minimum(near + 1, e1.shape[1] - 1)]
         e1 = np.linspace(*ends, len(shifts), axis=1)
     return best
@@ -287,8 +280,8 @@ def replacement(
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE, loss: str = "logistic") -> Curve:
     """The `dp.privacy.profiles.Curve` of the exact minimiser's release.
 
-    m: k R/sigma. r: R^2/Lambda. Under replace-one, too, m is that of one record, which is half of the
-    Gaussian parameter mu that the release has if the Jacobian is free.
+    m: k R/sigma of one record, under replace-one half of the Gaussian parameter mu of a free Jacobian. r:
+    R^2/Lambda.
     """
     _check(loss, adjacency)
     if adjacency == ADD_REMOVE:
@@ -311,10 +304,9 @@ def least_regularisation(
 ) -> float:
     """The least Lambda beside the *sum* of losses for which the Jacobian is free at this epsilon.
 
-    mu: the release's Gaussian parameter, k R/sigma for add/remove and 2 k R/sigma for replace-one. For
-    logistic loss the result is R^2/(epsilon + mu^2/2) and R^2/(epsilon/2 + mu^2/4). For log-cosh it is
-    twice that, and for add/remove also at least R^2/epsilon; delta is then that of two tails. (For
-    replace-one, the proof for log-cosh also needs epsilon >= mu^2/4.)
+    mu: k R/sigma for add/remove, 2 k R/sigma for replace-one. Logistic loss: R^2/(epsilon + mu^2/2) and
+    R^2/(epsilon/2 + mu^2/4). Log-cosh: twice that, and for add/remove at least R^2/epsilon; delta is then
+    that of two tails. (For replace-one, log-cosh also needs epsilon >= mu^2/4.)
     """
     _check(loss, adjacency)
     if loss == "huber":
@@ -332,9 +324,9 @@ def gaussian_dp_regularisation(
 ) -> float:
     """The least Lambda for which the release (logistic loss) is mu-GDP: for all epsilon >= 0 at once.
 
-    Add/remove: the threshold R^2/(epsilon + mu^2/2) is largest at epsilon = 0. Replace-one: below
-    epsilon = mu^2/4 the Jacobian is free for every Lambda; above it, the threshold R^2/(epsilon/2 + mu^2/4)
-    is largest at mu^2/4, where it is 8 R^2/(3 mu^2).
+    Add/remove: R^2/(epsilon + mu^2/2) is largest at epsilon = 0. Replace-one: the Jacobian is free for
+    every Lambda below epsilon = mu^2/4, where the threshold R^2/(epsilon/2 + mu^2/4) is largest: 8 R^2/(3
+    mu^2).
     """
     return bound**2 * (2 if adjacency == ADD_REMOVE else 8 / 3) / mu**2
 
@@ -386,8 +378,7 @@ def calibrate(
     """Least sigma of the tilt that is proven (epsilon, delta)-DP at Lambda = n_lambda, exact minimiser.
 
     If the Jacobian is free, it is `sigma_where_free`. (Log-cosh under replace-one needs less, because one
-    of the two records has one tail only.) Otherwise it is found as a root of the profile, and was checked
-    to be private.
+    record has one tail only.) Otherwise it is a root of the profile, checked to be private.
     """
     if loss != "huber":
         sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
@@ -442,10 +433,10 @@ def rule_lambda(
 ) -> float:
     """lambda beside the *mean* loss, from public numbers alone: max(Lambda*/n, sqrt(d) sigma R/(n radius)).
 
-    Lambda* is `least_regularisation`. The second term makes the tilt's shift, about sqrt(d)
-    sigma/(n lambda), at most `radius`/R. output: share of mu that output noise takes (`with_output_noise`).
-    If there is output noise, Lambda* is twice the threshold of the tilt's own mu, because there the excess
-    of its profile over a Gaussian one adds next to nothing to the joint profile.
+    Lambda* is `least_regularisation`. The second term bounds the tilt's shift, about sqrt(d) sigma/(n
+    lambda), by `radius`/R. output: share of mu for output noise (`with_output_noise`). With output noise,
+    Lambda* is twice the threshold of the tilt's own mu, where the tilt's excess over a Gaussian profile
+    hardly counts.
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
     own = mu * math.sqrt(1 - output**2)
@@ -465,11 +456,11 @@ def composed_delta(
 ) -> float:
     """delta at epsilon of the tilt's release together with a Gaussian release of parameter mu_output.
 
-    It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). At arguments of size at least e0
-    (`_gaussian_from`), the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose
-    joint profile with the release is known. So only L in (epsilon - e0, epsilon + e0) can add to that, and
-    they add at most the probability of L > epsilon - e0. If this is below 1e-9 of the joint delta, it is
-    added as it is (unless `exact`); otherwise the excess is integrated.
+    It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Beyond +-e0 (`_gaussian_from`), the
+    tilt's profile is at most the Gaussian one (twice that for log-cosh), whose joint profile is known. So
+    only L in (epsilon - e0, epsilon + e0) adds to that, at most the probability of L > epsilon - e0. If
+    this is below 1e-9 of the joint delta, it is added (unless `exact`); otherwise the excess is
+    integrated.
     """
     from scipy.special import ndtr
 
@@ -515,12 +506,11 @@ def with_output_noise(
 ) -> tuple[float, float]:
     """(sigma, mu_output): the tilt and output noise that are together (epsilon, delta)-DP.
 
-    Let w be an approximate minimiser whose gradient of the mean objective is certified to have a norm of at
-    most tau, a public number. So w is within tau/lambda of the exact minimiser, which the tilt releases,
-    although nobody sees it. Given the exact one, w moves by at most 2 tau/lambda between neighbours of one
-    size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers that, as a Gaussian release that composes. At
-    first, mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2. If n_lambda is so small that the tilt's
-    profile is not Gaussian everywhere (by the threshold for mu_tilt), mu is reduced by root finding.
+    Let w have a gradient of the mean objective of norm at most tau, a public number. So w is within
+    tau/lambda of the exact minimiser. Given that one, w moves by at most 2 tau/lambda between neighbours
+    of one size, which N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers as a Gaussian release.
+    mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2, where mu is reduced if n_lambda is so small
+    that the tilt's profile is not Gaussian.
     """
     _check(loss, adjacency)
     parts = vector_sum(1.0, adjacency)

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from dp import losses
+from dp import losses, roots
 from dp.errors import Refused
 
 
 def margin_loss(loss: losses.Loss) -> losses.MarginLoss:
-    """The loss. Raises `Refused` if it has no gradient bound kappa, because then no noise covers it."""
+    """The loss. Raises `Refused` if it has no gradient bound kappa."""
     margin = losses.get(loss)
     if not np.isfinite(margin.kappa):
         raise Refused(f"the {margin.name} loss has no gradient bound kappa, so no noise covers it")
@@ -21,12 +21,11 @@ def exact_epsilon(
 ) -> float:
     """Supremum of the privacy loss when b ~ Gamma(d, 2 kappa R / epsilon_b) tilts the objective.
 
-    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z_i = y_i w.x_i. So
-    w has a density proportional to exp(-epsilon_b ||b(w)|| / (2 kappa R)) |det db/dw|. Replacing (x, y)
-    by (x', y') moves ||b|| by at most R(|l'| + |l'*|), where l'* is at the new record. By the
-    determinant of a rank-one update, the ratio of the Jacobian with the old record to that with the new
-    one is at most 1 + l'' R^2 / (n lam), and at least 1 / (1 + l''* R^2 / (n lam)). The worst new record
-    has |l'*| = kappa and l''* = 0. So the loss is at most the supremum over z of
+    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z_i = y_i w.x_i. So w
+    has a density proportional to exp(-epsilon_b ||b(w)|| / (2 kappa R)) |det db/dw|. Replacing (x, y) by
+    (x', y') moves ||b|| by at most R(|l'| + |l'*|), where * marks the new record. By rank-one updates, the
+    ratio of the Jacobians is at most 1 + l'' R^2 / (n lam), and at least 1 / (1 + l''* R^2 / (n lam)). The
+    worst new record has |l'*| = kappa and l''* = 0. So the loss is at most the supremum over z of
 
         epsilon_b/2 (1 + |l'(z)|/kappa) + log(1 + l''(z) R^2 / (n lam)).
 
@@ -36,10 +35,10 @@ def exact_epsilon(
     the supremum is at |l'| = 1. Other losses: the same expression with sup l'' is an upper bound. A
     subclass of either counts as another loss.
 
-    Losses of residuals have slopes of either sign, but the bound needs only their sizes and the same two
-    determinants. So it is the same expression, reached in the same limit (x' near -x, w.x' far beyond).
-    Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t in [0, 1). The supremum is epsilon_b if
-    n lam epsilon_b >= 4 R^2. Huber's loss: l'' = 1 up to |l'| = kappa, as for the hinge.
+    For losses of residuals, only the sizes of slopes matter. So it is the same expression, reached in the
+    same limit (x' near -x, w.x' far beyond). Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t in [0, 1).
+    The supremum is epsilon_b if n lam epsilon_b >= 4 R^2. Huber's loss: l'' = 1 up to |l'| = kappa, as for
+    the hinge.
     """
     margin = margin_loss(loss)
     ratio = bound * bound / n_lambda
@@ -97,14 +96,9 @@ def calibrate(
 
 
 def _largest_below(epsilon, n_lambda, bound, loss):
-    """Largest epsilon_b with exact_epsilon(epsilon_b) <= epsilon, by bisection (it increases)."""
-    if exact_epsilon(epsilon, n_lambda, bound, loss) <= epsilon:
-        return epsilon
-    low, high = 0.0, epsilon
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        if exact_epsilon(middle, n_lambda, bound, loss) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return low
+    """Largest epsilon_b with exact_epsilon(epsilon_b) <= epsilon; it increases."""
+
+    def holds(epsilon_b):
+        return exact_epsilon(epsilon_b, n_lambda, bound, loss) <= epsilon
+
+    return epsilon if holds(epsilon) else roots.largest(holds, 0.0, epsilon, relative=1e-12)

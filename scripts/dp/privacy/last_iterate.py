@@ -2,8 +2,8 @@
 
 The descent is w <- w - eta (grad F(w) + N(0, sigma^2 I)) from a public start, where F is the mean
 objective. Composition counts every iterate: mu = sqrt(T) s/sigma, where s is the largest distance of
-neighbours' gradients. If a step is a contraction, what early steps gave away fades (Bok, Su, Altschuler,
-"Shifted interpolation for differential privacy", ICML 2024, arXiv 2403.00278).
+neighbours' gradients. If steps contract, less remains of early ones (Bok, Su, Altschuler, "Shifted
+interpolation for differential privacy", ICML 2024, arXiv 2403.00278).
 
 Proof. Let phi(w) = w - eta grad F(w) be a step without noise on one data set, and phi' that on the other,
 so |phi - phi'| <= eta s. If F is m-strongly convex and M-smooth on at least one of the two, the step on
@@ -13,23 +13,22 @@ by the same noise Z, and V a process between them: V_0 = W'_0 = W_0 and
     V_t = phi'(V_t-1) + l_t (phi(W_t-1) - phi'(V_t-1)) + Z_t,   0 <= l_t <= 1, l_T = 1, so V_T = W_T.
 
 Then |W_t - V_t| <= (1 - l_t)(c |W_t-1 - V_t-1| + eta s). Let z_t be the bounds on |W_t - V_t| that follow
-from this, and a_t = l_t (c z_t-1 + eta s). So z_t = c z_t-1 + eta s - a_t. Given V_t-1, V_t is
-phi'(V_t-1) plus a shift of at most a_t plus noise, and W'_t is phi'(W'_t-1) plus noise. So it is no easier
-to tell V_t from W'_t than to tell V_t-1 from W'_t-1 together with a Gaussian release of parameter
-a_t/(eta sigma) (post-processing; a mixture of shifts is no easier than the largest one). So W_T against
-W'_T is mu-GDP with mu^2 = sum of a_t^2/(eta sigma)^2, for any a_t that leave z_t >= 0 and z_T = 0. The
-latter is sum c^(T-t) a_t = eta s sum c^(T-t). By Cauchy-Schwarz the least mu has a_t proportional to
-c^(T-t):
+from this, and a_t = l_t (c z_t-1 + eta s). So z_t = c z_t-1 + eta s - a_t. Given V_t-1, V_t is phi'(V_t-1)
+plus a shift of at most a_t plus noise, and W'_t is phi'(W'_t-1) plus noise. So V_t against W'_t is no
+easier than V_t-1 against W'_t-1 together with a Gaussian release of parameter a_t/(eta sigma), by
+post-processing. So W_T against W'_T is mu-GDP with mu^2 = sum of a_t^2/(eta sigma)^2, for any a_t that
+leave z_t >= 0 and z_T = 0. The latter is sum c^(T-t) a_t = eta s sum c^(T-t). By Cauchy-Schwarz the least
+mu has a_t proportional to c^(T-t):
 
     mu = s/sigma (sum c^i)/sqrt(sum c^2i) = s/sigma sqrt((1 - c^T)/(1 + c^T) (1 + c)/(1 - c)).
 
-z_t >= 0, because eta s - a_t falls from positive to negative. a_t = eta s is allowed too, and gives
-composition, so this mu is never larger. A quadratic with all curvatures equal reaches it.
+z_t >= 0, because eta s - a_t falls from positive to negative. a_t = eta s gives composition, so this mu is
+never larger. A quadratic with equal curvatures attains it.
 
 *Cyclic batches*: there are l batches of size b in a fixed order, and E epochs. A record enters one step in
-l, with s = L/b. Any later step only contracts further, so the records of the last batch are the worst.
-For their last visit a_T = eta s. Their E - 1 earlier visits, at t = l, 2l, .., are paid for from t = l to
-T - 1, with a_t proportional to c^(T-1-t) as above:
+l, with s = L/b. Records of the last batch are the worst, as no step follows. For their last visit a_T =
+eta s. Their E - 1 earlier visits, at t = l, 2l, .., are paid for from t = l to T - 1, with a_t
+proportional to c^(T-1-t) as above:
 
     mu = L/(b sigma) sqrt(1 + c^(2l-2) (1-c^2)/(1-c^l)^2 (1 - c^(l(E-1)))/(1 + c^(l(E-1)))).
 
@@ -91,13 +90,11 @@ def constants(
 
     n s is n times the largest distance of gradients, m the strong convexity, M the smoothness. Logistic:
     2R, lam, lam + R^2/4. Softmax: a record's gradient has norm at most sqrt(2) R, which gives 2 sqrt(2) R,
-    and curvature at most R^2/2, which gives lam + R^2/2. Squared, Huber and log-cosh: curvature is at most
-    R^2, which gives lam + R^2. Only clipping bounds their gradients here; for the last two, whose slope is
-    at most tau, clip = tau R changes nothing and states that bound.
+    and curvature at most R^2/2, which gives lam + R^2/2. Squared, Huber and log-cosh: lam + R^2, and only
+    clipping bounds gradients here (clip = tau R states the bound of the last two).
 
-    clip: norm to which a record's gradient is clipped. If a record has a single derivative, clipping acts
-    on that derivative, and the result is again the derivative of a convex loss with no more curvature
-    (Song, Steinke, Thakkar, Thakurta, AISTATS 2021).
+    clip: norm to which a record's gradient is clipped. Clipping a single derivative gives the derivative
+    of a convex loss with no more curvature (Song, Steinke, Thakkar, Thakurta, AISTATS 2021).
     """
     largest = {"logistic": 1.0, "softmax": math.sqrt(2)}.get(loss, math.inf) * bound
     curvature = {"logistic": 0.25, "softmax": 0.5}.get(loss, 1.0)
@@ -115,27 +112,20 @@ def dp_gd_mu(
     loss: str = "logistic",
     bound: float = 1.0,
     clip: float | None = math.inf,
-    momentum: float = 0.0,
-    only_last_released: bool = True,
-    regulariser_in_step: bool = True,
 ) -> tuple[float, str]:
     """(mu, reason): the smaller of composition and last iterate for full-batch descent, replace-one.
 
     sigma: that of the noise on the mean gradient. The theorem for the last iterate has five conditions.
     Only w_T is released (no losses, no iterates, no early stopping). There is no momentum. Rows are within
-    R. The objective is convex and smooth; after norm clipping this holds only if a record has a single
-    derivative, because a clipped softmax gradient is no gradient of such an objective. lam's gradient is
-    part of the step that contracts, neither clipped nor left out.
+    R. lam's gradient is part of the step that contracts, and is not clipped. The objective is convex and
+    smooth. After norm clipping, it is so only if a record has a single derivative: a clipped softmax
+    gradient is no gradient of such an objective.
     """
-    size, m, M = constants(loss, lam if regulariser_in_step else 0.0, bound, clip)
+    size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):
         raise ValueError(f"the {loss} loss has no bounded gradient; give a clipping norm")
     ratio = size / n / sigma
     everything = composition_mu(steps, ratio)
-    if not only_last_released:
-        return everything, "composition of all steps: more than the last iterate is released"
-    if momentum:
-        return everything, "composition of all steps: momentum is no contraction"
     if loss == "softmax" and clip < math.sqrt(2) * bound:
         return everything, "composition of all steps: a clipped softmax gradient is no gradient"
     c = contraction(learning_rate, m, M)

@@ -1,13 +1,11 @@
 """Neighbouring data sets on which mechanisms are near their worst, each with the reason.
 
-A pair is a function that returns a `Pair`, registered under its name. Its two data sets differ in one
-record. They have the same size, except where n itself is attacked. Its statistic is the test that
-distinguishes their releases best.
+A pair is a function that returns a `Pair`, registered by its name. Its data sets differ in one record, and
+in size only where n itself is attacked. Its statistic tells their releases apart best.
 """
 
 import math
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from functools import cache, wraps
 from typing import NamedTuple
 
@@ -15,6 +13,7 @@ import numpy as np
 
 from dp import losses
 from dp.accounting import gaussian_epsilon
+from dp.errors import did_you_mean
 from dp.noise import gaussian, l2_laplace, laplace
 from dp.seeds import generator
 from dp.solvers.fits import shared_fit
@@ -36,8 +35,8 @@ class Pair(NamedTuple):
     reason : str
         Why a mechanism is near its worst here.
     statistic : Callable or None
-        (pair, mechanism, **arguments) -> a function from weights (m, p) to {name: scores (m,)}. A score is
-        larger if the first side is likelier. None: the attack learns directions from pilot releases.
+        (pair, mechanism, **arguments) -> a function from weights (m, p) to {name: scores (m,)}, larger
+        where the first side is likelier. None: learned from pilot releases.
     exact : Callable or None
         (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair, from densities.
     """
@@ -55,15 +54,15 @@ class Pair(NamedTuple):
 
     @property
     def resized(self) -> bool:
-        """Whether one side has a record more than the other, in place of another record."""
+        """Whether one side has a record more than the other."""
         lazy = isinstance(self.sides, LazySides)
         return not lazy and len(self.sides[0][0]) != len(self.sides[1][0])
 
 
 class LazySides:
-    """Sides that are made when they are first used. Their size (n, d) is known before.
+    """Sides that are made at first use, and whose size (n, d) is known before.
 
-    Every run checks the audit's configuration, which should not need tens of megabytes. make: () -> sides.
+    So checks of the configuration need little memory. make: () -> sides.
     """
 
     def __init__(self, size: tuple[int, int], make: Callable) -> None:
@@ -115,8 +114,7 @@ def find(pair: str | tuple | Pair) -> Pair:
         return pair
     if isinstance(pair, str):
         if pair not in PAIRS:
-            near = get_close_matches(pair, PAIRS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f" (valid: {', '.join(PAIRS)})"
+            hint = did_you_mean(pair, PAIRS) or f" (valid: {', '.join(PAIRS)})"
             raise ValueError(f"no pair {pair!r}{hint}")
         return PAIRS[pair]()
     (X, y), (X_other, y_other) = pair
@@ -134,8 +132,8 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    They are the projection on the difference of the two sides' medians; its distance from their middle,
-    which shows a difference of spread; and differences of the L1 and L2 distances to the two medians.
+    The projection on the difference of the medians; its distance from their middle, for differences of
+    spread; and differences of L1 and L2 distances to the medians.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -183,7 +181,7 @@ def minimisers(pair: Pair, mechanism: object, **arguments) -> list[np.ndarray]:
 def distances(order: int) -> Callable:
     """Log density ratio, up to a factor, of noise with density exp(-||z||_order / scale).
 
-    It uses only the d weights, and not an intercept that is released too.
+    It uses only the d weights, without an intercept.
     """
 
     def factory(pair, mechanism, **arguments):
@@ -212,8 +210,8 @@ def order_of_law(mechanism: object) -> int:
 def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
     """Exact loss of a minimiser plus noise with density exp(-||z|| / scale).
 
-    It is the minimisers' distance over the scale, in the norm of the mechanism's `law`. For Gaussian noise,
-    it is epsilon at the given delta of a Gaussian release with mu = distance / scale.
+    The minimisers' distance over the scale, in the norm of the mechanism's `law`. For Gaussian noise:
+    epsilon at delta, with mu = distance / scale.
     """
     normal = getattr(mechanism, "law", None) is gaussian and arguments.get("delta", 0.0) > 0
     order, d = 2 if normal else order_of_law(mechanism), pair.size[1]
@@ -226,7 +224,7 @@ def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
 
 
 def released_column(column: int) -> Callable:
-    """One released number, with the sign with which it is larger for the first side's fit without noise."""
+    """One released number, signed to be larger for the first side's noiseless fit."""
 
     def factory(pair, mechanism, **arguments):
         first, second = minimisers(pair, mechanism, **arguments)
@@ -275,9 +273,9 @@ def tilt_plan(pair: Pair, mechanism: object, delta: float = 0.0, **arguments) ->
 def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
     """Objective perturbation: log densities at w (m, d) of both sides' exact minimisers, up to a constant.
 
-    Except for its output noise, the release has nearly these densities. The tilt that makes w the
-    minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), with z as in `dp.losses` (without y_i for a
-    residual loss). The density of b is in `TILTS`, and |det db/dw| = det(n lam I + sum_i l'' x_i x_i').
+    The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), with z as in
+    `dp.losses` (without y_i for a residual loss). The density of b is in `TILTS`, and |det db/dw| = det(n
+    lam I + sum_i l'' x_i x_i').
     """
     n, d = pair.size
     plan = tilt_plan(pair, mechanism, **arguments)
@@ -308,9 +306,8 @@ def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
 def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
     """The privacy loss of objective perturbation in one dimension, on a fine grid of minimisers.
 
-    It is the largest log density ratio, plus the share of epsilon that the output noise takes and may add.
-    For Gaussian tilts, it is epsilon at the given delta of exact minimisers, from integrals in both
-    directions.
+    The largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts: epsilon at
+    delta of exact minimisers, from integrals in both directions.
     """
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
@@ -415,13 +412,17 @@ def saturated_diagonal_l2() -> Pair:
     return Pair(sides, arguments, reason, distances(2), shift_loss)
 
 
-def answered(pair: Pair, mechanism: object, **arguments) -> Callable:
-    """Whether a mechanism that may refuse answers. If it refuses, its weights are 0."""
-    return lambda weights: {"answered": weights.any(axis=1).astype(float)}
+def _of_weights(scores):
+    """A statistic that is the same function of the weights for every mechanism."""
+    return lambda *_, **__: scores
+
+
+# Whether a mechanism that may refuse answers. If it refuses, its weights are 0.
+answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows at 1. Each is a part of its own, whose model is its target: -1, 1, or one of a few between."""
+    """Rows at 1, each a part of its own, whose model is its target."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
@@ -448,17 +449,12 @@ def tukey_shell() -> Pair:
         arguments={"lam": 0.0, "bound": 1.0, "models": 420},
         reason="all depths but that of the gap between the clusters are thin shells: a draw of the gap's "
         "depth must be a point of the gap on both sides",
-        statistic=lambda *_, **__: (
-            lambda weights: {"in the gap": (weights[:, 0] < -0.01).astype(float)}
-        ),
+        statistic=_of_weights(lambda W: {"in the gap": (W[:, 0] < -0.01).astype(float)}),
     )
 
 
 def repeats(pair: Pair, mechanism: object, epsilon: float, **arguments) -> Callable:
-    """Whether a release equals one of 20,000 that the first side has made before.
-
-    Releases repeat often only if few different ones are possible.
-    """
+    """Whether a release equals one of 20,000 that the first side has made before."""
     X, y = pair.sides[0]
     made = mechanism.release(X, y, epsilon=epsilon, restarts=20_000, rng=generator(0), **arguments)
     known = np.sort(made.weights.sum(axis=1))
@@ -508,10 +504,10 @@ def least_eigenvalue() -> Pair:
         arguments={"lam": 0.0, "bound": 1.0},
         reason="X'X falls to a ten thousandth: what it scales without noise, weights, their noise or the "
         "length of a step, tells the two apart by the spread of releases, about 0 or about a start at 1",
-        statistic=lambda *_, **__: (
-            lambda weights: {
-                "size": -np.abs(weights[:, 0]),
-                "distance from size 1": -np.abs(np.abs(weights[:, 0]) - 1),
+        statistic=_of_weights(
+            lambda W: {
+                "size": -np.abs(W[:, 0]),
+                "distance from size 1": -np.abs(np.abs(W[:, 0]) - 1),
             }
         ),
     )
@@ -549,9 +545,7 @@ def new_axis() -> Pair:
         arguments={"lam": 0.0, "bound": 1.0},
         reason=f"the smallest positive eigenvalue of X'X is {each} without the one record and 1 with it: "
         "the ridge that follows from it shrinks the weights along all other axes",
-        statistic=lambda *_, **__: (
-            lambda weights: {"mean of the others": weights[:, :-1].mean(axis=1)}
-        ),
+        statistic=_of_weights(lambda W: {"mean of the others": W[:, :-1].mean(axis=1)}),
     )
 
 
@@ -564,7 +558,7 @@ def one_batch_more() -> Pair:
         arguments={"lam": 0.0, "bound": 1.0},
         reason="gradients are next to nothing, so that releases are noise: its size tells how many steps "
         "there were and what divided it",
-        statistic=_size,
+        statistic=_of_weights(lambda W: {"size": np.linalg.norm(W, axis=1)}),
     )
 
 
@@ -578,11 +572,6 @@ def large_step() -> Pair:
         arguments={"lam": 0.0, "bound": 1.0},
         reason="only the one record has a gradient, which shifts every sum that it is in; n is the same",
     )
-
-
-def _size(*_, **__):
-    """Statistic: the norm of the weights."""
-    return lambda weights: {"size": np.linalg.norm(weights, axis=1)}
 
 
 @pair

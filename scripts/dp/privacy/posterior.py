@@ -13,11 +13,10 @@ BATCH = 4096  # proposals at a time
 def loss_range(loss: str, reach: float) -> float:
     """D = sup |l(z) - l(z')| over margins z, z' in [-reach, reach], reach = rho R.
 
-    Squared loss: (1 - z)^2/2 is at most (1 + reach)^2/2. It is at least 0 if reach >= 1, and otherwise
-    at least (1 - reach)^2/2. If targets y are numbers in [-1, 1], the loss (s - y)^2/2 with s = w.x has a
-    larger range. But y^2/2 does not depend on w and plays no part in the density. The rest,
-    s^2/2 - y s, is affine in y. So the difference of two records' rests is largest for targets -1 and 1,
-    which gives the same D.
+    Squared loss: (1 - z)^2/2 is at most (1 + reach)^2/2, and at least 0 if reach >= 1, else (1 -
+    reach)^2/2. For targets y in [-1, 1], y^2/2 of the loss (s - y)^2/2, s = w.x, plays no part in the
+    density. The rest, s^2/2 - y s, is affine in y, so differences are largest for targets -1 and 1, with
+    the same D.
 
     Logistic loss: l(-reach) - l(reach) = reach.
     """
@@ -29,25 +28,24 @@ def loss_range(loss: str, reach: float) -> float:
 def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> float:
     """About the largest mean number of proposals per draw, over all data sets; reach = rho R.
 
-    For a Gaussian cut by the ball, `truncated_draws` accepts a proposal with a probability of the order of
-    1/sqrt(d + gamma n reach). gamma n reach bounds the pull of the data, which is rho times the gradient
-    at 0.
+    For a Gaussian cut by the ball, `truncated_draws` accepts with a probability of the order of 1/sqrt(d +
+    gamma n reach), where gamma n reach bounds rho times the gradient at 0.
 
     For logistic loss this is multiplied by the ratio of the integrals over the ball of exp(-gamma F) and
-    of its envelope exp(-gamma Q). The ratio is at least cosh(reach/2)^-d, for the following reason. Let
-    u = w - w0 and c = cosh(reach/2)^2. Except for a constant, Q is g.u + u'Hu/2, and g.u >= 0 because w0
-    is the minimiser on the ball. F is at most g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4].
-    At u/sqrt(c) this is at most Q(u), and the ball shrunk in that way towards w0 lies in the ball. The
-    ratio is also at least exp(-gamma n (1/4 - 1/(4c)) (2 reach)^2/2), from the largest F - Q. (w0 is
-    found up to the error of a few Newton steps.)
+    of its envelope exp(-gamma Q). The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c =
+    cosh(reach/2)^2. Except for a constant, Q is g.u + u'Hu/2, and g.u >= 0 because w0 is the minimiser on
+    the ball. F is at most g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c) this is at
+    most Q(u), and the ball shrunk in that way towards w0 lies in the ball. The ratio is also at least
+    exp(-gamma n (1/4 - 1/(4c)) (2 reach)^2/2), from the largest F - Q. (w0 is found up to the error of a
+    few Newton steps.)
     """
     pull = epsilon / (2 * loss_range(loss, reach)) * n * reach
-    found = math.log(4 * math.sqrt(d + pull))
+    logarithm = math.log(4 * math.sqrt(d + pull))
     if loss == "logistic":
         bend = math.tanh(reach / 2) ** 2  # 1 - 1/c
         log_cosh = float(np.logaddexp(reach / 2, -reach / 2)) - math.log(2)
-        found += min(d * log_cosh, pull * reach * bend / 2)
-    return math.exp(min(found, 700.0))
+        logarithm += min(d * log_cosh, pull * reach * bend / 2)
+    return math.exp(min(logarithm, 700.0))
 
 
 def truncated_draws(
@@ -64,12 +62,11 @@ def truncated_draws(
     (m, d) points that is at most 0 (None: 0, a truncated Gaussian). Returns draws (size, d) and
     the number of proposals that were needed.
 
-    On the ball exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So the density is at most a constant
-    times that of a Gaussian with precision P + kI. Proposals from this Gaussian are accepted with
-    probability exp(log_excess(w) - k (radius^2 - ||w||^2)/2) inside the ball, and never outside. They are
-    accepted most often if the proposal's mean of ||w||^2 is radius^2. Then the norm's distance from the
-    boundary is of the order of its fluctuation, which costs a factor of order sqrt(d), and not one that is
-    exponential in d. The draws have the same law for any k, so k may depend on the data.
+    On the ball exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So a Gaussian with precision P + kI,
+    times a constant, is above the density. Its draws are accepted with probability exp(log_excess(w) - k
+    (radius^2 - ||w||^2)/2) inside the ball, and never outside. This is most often if the proposal's mean
+    of ||w||^2 is radius^2, which costs a factor of order sqrt(d), not one exponential in d. The law is the
+    same for any k, so k may depend on the data.
     """
     values, vectors = np.linalg.eigh(precision)
     values = np.maximum(values, 0.0)
@@ -77,8 +74,8 @@ def truncated_draws(
     k = _tilt(values, b, radius)
     mean, deviation = b / (values + k), 1 / np.sqrt(values + k)
     draws, tried = [], 0
-    found = 0
-    while found < size:
+    count = 0
+    while count < size:
         points = mean + deviation * rng.standard_normal((BATCH, len(values)))
         square = np.einsum("ij,ij->i", points, points)
         log_accept = -k * (radius**2 - square) / 2
@@ -87,10 +84,10 @@ def truncated_draws(
         if log_excess is not None:
             log_accept[inside] += log_excess(points[inside])
         accepted = np.flatnonzero(inside & (-rng.standard_exponential(BATCH) <= log_accept))
-        accepted = accepted[: size - found]
+        accepted = accepted[: size - count]
         draws.append(points[accepted])
-        found += len(accepted)
-        tried += BATCH if found < size else int(accepted[-1]) + 1
+        count += len(accepted)
+        tried += BATCH if count < size else int(accepted[-1]) + 1
     return np.concatenate(draws), tried
 
 
@@ -138,12 +135,11 @@ def logistic_envelope(
 ) -> tuple:
     """(precision, linear, log_excess) of `truncated_draws` for logistic loss.
 
-    The Gaussian is above exp(-gamma F): its quadratic is below F and touches F at a point w0. On the
-    ball |w.x_i| <= m_i = radius ||x_i||, and the logistic curvature is at least s_i (1 - s_i), where
-    s_i = 1/(1 + e^m_i). So F(w) >= F(w0) + F'(w0)(w - w0) + (w - w0)'H(w - w0)/2, where
-    H = sum_i s_i (1 - s_i) x_i x_i'. w0 is the minimiser on the ball, up to the error of a few Newton
-    steps. The law of the accepted draws does not depend on w0. The share of accepted draws falls
-    exponentially with d.
+    The Gaussian's quadratic is below F and touches it at w0. On the ball |w.x_i| <= m_i = radius ||x_i||,
+    and the logistic curvature is at least s_i (1 - s_i), s_i = 1/(1 + e^m_i). So F(w) >= F(w0) + F'(w0)(w
+    - w0) + (w - w0)'H(w - w0)/2, where H = sum_i s_i (1 - s_i) x_i x_i'. w0 is nearly the minimiser on the
+    ball, by a few Newton steps; the law of the draws does not depend on it. The share of accepted draws
+    falls exponentially with d.
     """
     d = X.shape[1]
     margins = radius * row_norms(X)

@@ -1,12 +1,11 @@
 """Privacy profiles: the whole curve delta(epsilon) of a mechanism, and that of several together.
 
 delta(epsilon) is the supremum over neighbours and events of P(E) - e^epsilon Q(E), a hockey-stick
-divergence. For real epsilon it is convex and decreasing in e^epsilon, and between 1 and 0. Exchanging P
-and Q reflects it: delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta_QP(epsilon).
+divergence. It is convex and decreasing in e^epsilon. Exchanging P and Q reflects it: delta(-epsilon) = 1 -
+e^-epsilon + e^-epsilon delta_QP(epsilon).
 
-A profile has one of three forms, `Gaussian`, `Curve` or `Losses`, each with `delta(epsilon)` and
-`epsilon(delta)`. `compose` returns the simplest form that is exact. A curve may be an upper bound; then
-everything composed from it is an upper bound too.
+A profile is a `Gaussian`, `Curve` or `Losses`, with `delta(epsilon)` and `epsilon(delta)`. `compose`
+returns the simplest exact form. If a curve is an upper bound, so is what is composed from it.
 """
 
 import math
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dp import roots
 from dp.accounting import NARROW, gaussian_epsilon, gaussian_mu, legendre, narrow_difference
 
 __all__ = [
@@ -29,8 +29,8 @@ __all__ = [
     "repeated",
 ]
 
-# The integral over a Gaussian loss goes this many standard deviations to either side. The probability
-# beyond, 2e-33 per side, is added to it.
+# Integrals over a Gaussian loss go this many standard deviations to either side, and the probability
+# beyond, 2e-33 per side, is added.
 FAR = 12.0
 PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels for that integral, each with 8 nodes
 AGREE = 1e-7  # relative difference of two such integrals that ends their refinement; it is added
@@ -62,7 +62,7 @@ def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> float | np.ndarr
 def reflected(delta: Callable, epsilon: float | np.ndarray) -> float | np.ndarray:
     """The divergence of (P, Q) at `epsilon`, from `delta`, which gives that of (Q, P) at -epsilon.
 
-    P(E) - e^a Q(E) = 1 - e^a + e^a (Q(E^c) - e^-a P(E^c)), and E is any event.
+    P(E) - e^a Q(E) = 1 - e^a + e^a (Q(E^c) - e^-a P(E^c)) for any event E.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     return -np.expm1(epsilon) + np.exp(epsilon) * delta(-epsilon)
@@ -127,25 +127,18 @@ class Profile:
         -------
         float
             Infinite if no epsilon up to 10^6 has this delta.
-
-        Raises
-        ------
-        ValueError
-            If delta is not in (0, 1).
         """
         if not 0 < delta < 1:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
         if self.delta(0.0) <= delta:
             return 0.0
-        low, high = 0.0, 1.0
-        while self.delta(high) > delta:
-            low, high = high, 2 * high
-            if high > 1e6:  # mass at infinite loss
-                return math.inf
-        while high - low > 1e-10 * high:
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
-        return high
+        # If losses may be infinite, no epsilon may have this delta.
+        return roots.least(lambda e: self.delta(e) <= delta, 0.0, 1.0, relative=1e-10, most=1e6)
+
+    @property
+    def directions(self) -> tuple[Callable, ...]:
+        """delta of (P, Q) and, if that differs, of (Q, P)."""
+        return (self.delta,)
 
 
 @dataclass(frozen=True)
@@ -175,10 +168,6 @@ class Gaussian(Profile):
         """Rényi divergence of this order, elementwise."""
         return np.asarray(order) * self.mu**2 / 2
 
-    @property
-    def directions(self) -> tuple[Callable, ...]:
-        return (self.delta,)
-
 
 @dataclass(frozen=True)
 class Curve(Profile):
@@ -196,8 +185,8 @@ class Curve(Profile):
     add: Any = None
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
-        found = [np.clip(direction(epsilon), 0.0, 1.0) for direction in self.directions]
-        return np.maximum.reduce(found)[()]
+        deltas = [np.clip(direction(epsilon), 0.0, 1.0) for direction in self.directions]
+        return np.maximum.reduce(deltas)[()]
 
     @property
     def directions(self) -> tuple[Callable, ...]:
@@ -218,38 +207,15 @@ class Losses(Profile):
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
-        # one by one, because for one number the library sums with numpy, and for several in Python
-        found = [self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()]
-        return np.reshape(found, epsilon.shape)[()]
+        # one by one: for several numbers the library sums in Python
+        deltas = [
+            self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()
+        ]
+        return np.reshape(deltas, epsilon.shape)[()]
 
     def epsilon(self, delta: float) -> float:
-        # slightly larger, because here the library sums in another order than for `delta`
+        # slightly larger, because the library sums in another order for `delta`
         return float(self.distribution.get_epsilon_for_delta(delta)) * (1 + 1e-12)
-
-
-def tabulated(epsilons: np.ndarray, deltas: np.ndarray) -> Curve:
-    """The `Curve` through upper bounds of delta at increasing epsilons, for both directions.
-
-    delta is convex in t = e^epsilon and decreases. So between two points it is at most their chord in t,
-    before the first point at most the chord from t = 0, delta = 1, and after the last point at most the
-    last delta.
-    """
-    epsilons, deltas = np.asarray(epsilons, dtype=float), np.asarray(deltas, dtype=float)
-    if epsilons.ndim != 1 or epsilons.shape != deltas.shape or (np.diff(epsilons) <= 0).any():
-        raise ValueError("a tabulated profile needs increasing epsilons and as many deltas")
-    deltas = np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
-
-    def delta(epsilon):
-        epsilon = np.asarray(epsilon, dtype=float)
-        k = np.clip(np.searchsorted(epsilons, epsilon) - 1, 0, max(len(epsilons) - 2, 0))
-        a, b = epsilons[k], epsilons[np.minimum(k + 1, len(epsilons) - 1)]
-        inside = np.clip(epsilon, a, b)
-        share = np.expm1(inside - a) / np.where(b > a, np.expm1(b - a), 1.0)
-        chord = (1 - share) * deltas[k] + share * deltas[np.minimum(k + 1, len(deltas) - 1)]
-        before = 1 - (1 - deltas[0]) * np.exp(np.minimum(epsilon - epsilons[0], 0.0))
-        return np.where(epsilon < epsilons[0], before, chord)
-
-    return Curve(delta)
 
 
 def approximate(epsilon: float, delta: float = 0.0) -> Curve:
@@ -286,22 +252,15 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
 
 def with_failure(profile: Profile, probability: float) -> Curve:
     """The `Curve` of a mechanism that has `profile` except in an event of this probability on any data."""
-    return Curve(
-        *((lambda x, f=f: np.asarray(f(x)) + probability) for f in _directions(profile)),
-    )
-
-
-def _directions(profile):
-    return profile.directions if hasattr(profile, "directions") else (profile.delta,)
+    return Curve(*((lambda x, f=f: np.asarray(f(x)) + probability) for f in profile.directions))
 
 
 def _with_gaussian(delta, mu):
     """epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the loss of a Gaussian release under P.
 
-    Losses of releases from the same records add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+
-    under P. Given the Gaussian release's loss L, the other release contributes delta(epsilon - L). If one
-    release is chosen after the other, in either order, the same holds with suprema inside the expectation,
-    because the law of L does not depend on the data.
+    Losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+ under P. Given L, the other release
+    contributes delta(epsilon - L). For adaptive releases in either order, suprema are inside the
+    expectation, because the law of L does not depend on the data.
     """
 
     def composed(epsilon):
@@ -321,11 +280,10 @@ def _with_gaussian(delta, mu):
 def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) -> Curve:
     """The `Curve` of a Gaussian release together with a release that has any one of `profiles`.
 
-    profiles: upper bounds for both directions. epsilons: an increasing array of numbers > 0. Between them,
-    the largest of the profiles is replaced by chords in t = e^epsilon. A profile of chords belongs to
-    finitely many losses, at the ends of the chords; the probability of each is t times the change of slope
-    there, and the rest is an infinite loss. So the result is a sum, over these losses, of their probability
-    times the Gaussian release's profile at epsilon minus the loss.
+    profiles: upper bounds for both directions. epsilons: an increasing array of numbers > 0, between which
+    the largest profile is replaced by chords in t = e^epsilon. Chords belong to finitely many losses at
+    their ends, with probability t times the change of slope; the rest is an infinite loss. So the result
+    is a sum over these losses of their probability times the Gaussian profile at epsilon minus the loss.
     """
     at = np.max([np.asarray(symmetric(each.delta)(epsilons)) for each in profiles], axis=0)
     zero = max(float(each.delta(0.0)) for each in profiles)
@@ -335,14 +293,14 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
     deltas = np.minimum.accumulate(deltas)
     t = np.exp(points)
     slopes = np.concatenate([[(deltas[0] - 1) / t[0]], np.diff(deltas) / np.diff(t), [0.0]])
-    # A profile is convex in t, so a negative change of slope is rounding. 0 instead only raises delta.
+    # A profile is convex in t: a negative change of slope is rounding, and 0 only raises delta.
     mass = np.maximum(t * np.diff(slopes), 0.0)
     steps, mass = points[mass > 0], mass[mass > 0]
 
     def delta(epsilon):
         epsilon = np.asarray(epsilon, dtype=float)[..., None]
-        found = deltas[-1] + (gaussian_profile(mu, epsilon - steps) * mass).sum(axis=-1)
-        return np.minimum(found, 1.0)
+        total = deltas[-1] + (gaussian_profile(mu, epsilon - steps) * mass).sum(axis=-1)
+        return np.minimum(total, 1.0)
 
     return Curve(delta)
 
@@ -352,32 +310,30 @@ def integral(
 ) -> float:
     """An upper estimate of an integral, refined until two estimates agree. Their difference is added.
 
-    panels: numbers of panels, one per estimate. At a kink of the integrand, four times as many panels have
-    a sixteenth of the error.
+    panels: numbers of panels, one per estimate.
     """
-    before = None
+    before = math.inf
     for count in panels:
         x, weight = nodes(start, stop, count)
-        found = float((integrand(x) * weight).sum())
-        if before is not None and abs(found - before) <= AGREE * abs(found):
+        value = float((integrand(x) * weight).sum())
+        difference = abs(value - before)
+        if difference <= AGREE * abs(value):
             break
-        before, difference = found, abs(found - before) if before is not None else abs(found)
-    else:
-        return found + difference
-    return found + abs(found - before)
+        before = value
+    return value + difference
 
 
 def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) -> float:
     """An upper bound on delta at epsilon for data sets that differ in `size` records.
 
-    Between them are data sets that differ in one record each. For real numbers e_j that sum to epsilon,
-    P(E) <= delta(e_1) + e^e_1 M(E), and so on along this chain:
+    Along a chain of data sets that differ in one record each, P(E) <= delta(e_1) + e^e_1 M(E), and so on.
+    For real numbers e_j that sum to epsilon:
 
         delta_size(epsilon) <= sum over j of e^(e_1 + .. + e_(j-1)) delta(e_j).
 
     The least of these bounds is the group privacy of f-DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.14).
-    Here e_j = epsilon/size + (j - (size + 1)/2) mu^2. With the mu of a Gaussian profile, that is the least:
-    size records are then like one with the parameter size mu.
+    Here e_j = epsilon/size + (j - (size + 1)/2) mu^2, which is optimal for a Gaussian profile of parameter
+    mu.
     """
     total, before = 0.0, 0.0
     for j in range(1, size + 1):
@@ -390,7 +346,7 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     """An epsilon at delta for data sets that differ in several records.
 
-    It is exact for a Gaussian, and else the least that `group_delta` shows with some values of mu.
+    It is exact for a Gaussian, and else the least by `group_delta` for some values of mu.
 
     Parameters
     ----------
@@ -418,23 +374,15 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
         return size * one
     alike = gaussian_mu(one, delta)  # of the Gaussian that has the same epsilon at delta
 
-    def over(epsilon):
-        found = (group_delta(profile, epsilon, size, share * alike) for share in (1.0, 0.75, 0.0))
-        return all(each > delta for each in found)
+    def holds(epsilon):
+        shares = (1.0, 0.75, 0.0)
+        return any(group_delta(profile, epsilon, size, k * alike) <= delta for k in shares)
 
-    low, high = 0.0, size * one
-    while over(high):
-        low, high = high, 2 * high
-        if high > 1e4:
-            return math.inf
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if over(middle) else (low, middle)
-    return high
+    return roots.least(holds, 0.0, size * one, relative=1e-9, most=1e4)
 
 
 def _reach(profile):
-    """A loss that is exceeded with probability at most TAIL; if there is none below 64, one above 64."""
+    """A loss that is exceeded with probability at most TAIL, or one above 64."""
     reach = 1.0
     while reach < 64 and profile.delta(reach) > TAIL:
         reach *= 1.25
@@ -444,8 +392,8 @@ def _reach(profile):
 def losses(profile: Profile, spacing: float | None = None) -> object:
     """A pessimistic privacy loss distribution of dp_accounting for a profile, at this spacing.
 
-    Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1): among all distributions on the grid it
-    has the smallest profile that is nowhere below the given points, with chords in e^epsilon between them.
+    Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1): the smallest profile on the grid that
+    is nowhere below the given points.
     """
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld import privacy_loss_distribution as pld
@@ -469,8 +417,8 @@ def losses(profile: Profile, spacing: float | None = None) -> object:
 def compose(*profiles) -> Profile:
     """The profile of releases from the same records, where each may depend on the others.
 
-    Gaussians give exactly a Gaussian [2]_. One curve beside them gives exactly an integral. Several curves
-    are composed as privacy loss distributions, pessimistically.
+    Gaussians give a Gaussian [2]_, and one curve beside them an integral, both exact. Several curves are
+    composed as privacy loss distributions, pessimistically.
 
     Parameters
     ----------
@@ -504,10 +452,10 @@ def compose(*profiles) -> Profile:
 
 
 def _compose_losses(profiles):
-    given = [p.distribution for p in profiles if isinstance(p, Losses)]
+    discrete = [p.distribution for p in profiles if isinstance(p, Losses)]
     spacing = max(SPACING, max(map(_reach, profiles)) / POINTS)
-    if given:
-        spacing = given[0]._pmf_remove._discretization
+    if discrete:
+        spacing = discrete[0]._pmf_remove._discretization
     total, *rest = (losses(profile, spacing) for profile in profiles)
     for distribution in rest:
         total = total.compose(distribution)

@@ -1,14 +1,16 @@
 """Calibrations of Gaussian objective perturbation as published: AMP, and Redberg, Koskela, Wang.
 
-They are for comparison; `dp.privacy.gaussian_tilt` says what they really give. R and kappa enter through
-`slope` = kappa R, the bound on a record's gradient, and `curvature` = sup l'' R^2.
+For comparison: `dp.privacy.gaussian_tilt` says what they really give. `slope` is kappa R, the bound on a
+record's gradient, and `curvature` is sup l'' R^2.
 """
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
+from dp import roots
 from dp.accounting import gaussian_sigma, renyi_epsilon
 from dp.errors import Refused
 from dp.privacy.profiles import gaussian_profile
@@ -17,9 +19,8 @@ from dp.privacy.profiles import gaussian_profile
 class Tilt(NamedTuple):
     """A published calibration.
 
-    n_lambda: the ridge beside the *sum* of losses. sigma: standard deviation of b beside that sum.
-    sigma_output: standard deviation of the noise on the weights. gradient_norm: tau, at which the search
-    for the minimum of the *mean* objective may stop.
+    n_lambda: the ridge beside the *summed* loss. sigma: standard deviation of b beside it. sigma_output:
+    that of the noise on the weights. gradient_norm: tau, of the *mean* objective.
     """
 
     n_lambda: float
@@ -120,15 +121,7 @@ def redberg_renyi(
 
 
 def _sigma(private, start):
-    low, high = start / 2, start
-    while not private(high):
-        low, high = high, 2 * high
-        if high > 1e6 * start:
-            return math.inf
-    while high - low > 1e-10 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if private(middle) else (middle, high)
-    return high
+    return roots.least(private, start / 2, start, relative=1e-10, most=1e6 * start)
 
 
 def redberg_sigma(
@@ -141,6 +134,7 @@ def redberg_sigma(
     )
 
 
+@cache
 def redberg(
     epsilon: float,
     delta: float,

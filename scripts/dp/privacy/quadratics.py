@@ -1,7 +1,6 @@
 """Noisy quadratic objectives w'Aw/2 - b.w: symmetric noise, and minimisers of the noisy objective.
 
-Everything that is done to a noisy quadratic is post-processing. It costs no privacy as long as it
-uses only the noisy coefficients and public numbers.
+What uses only the noisy coefficients and public numbers is post-processing.
 """
 
 import itertools
@@ -26,10 +25,7 @@ def coefficients(d: int) -> int:
 
 
 def _positions(d):
-    """Where `unpack` and `isotropic` find the entries of a symmetric matrix (d, d).
-
-    It is the upper triangle, row by row, after d others.
-    """
+    """Positions (d, d) of a symmetric matrix' entries: the upper triangle, row by row, after d others."""
     rows, columns = np.triu_indices(d)
     positions = np.zeros((d, d), dtype=int)
     positions[rows, columns] = positions[columns, rows] = np.arange(d, coefficients(d))
@@ -82,18 +78,6 @@ def inverse(A: np.ndarray, ridge: float | np.ndarray, floor: float | None = None
     else:
         inverted = 1 / np.maximum(values + ridge, floor)
     return (vectors * inverted[:, None, :]) @ vectors.transpose(0, 2, 1)
-
-
-def noisy_inverse(
-    A: np.ndarray,
-    sigma: float,
-    ridge: float | np.ndarray,
-    draws: int,
-    rng: np.random.Generator,
-    floor: float | None = None,
-) -> np.ndarray:
-    """`inverse` of A (d, d) with noise: (draws, d, d)."""
-    return inverse(noisy(A, sigma, draws, rng), ridge, floor)
 
 
 def solve(

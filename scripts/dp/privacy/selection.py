@@ -1,17 +1,16 @@
 """Private selection: run one mechanism a random number of times, and release the best run.
 
-Draw K from a public distribution, run the base mechanism Q K times with independent randomness (settings
-drawn from a grid are part of Q), and release the best run. K is not released. See Liu, Talwar (STOC 2019);
-Papernot, Steinke (ICLR 2022); Koskela, Redberg, Wang (ICML 2024).
+Draw K from a public distribution, run the base mechanism Q K times independently (settings drawn from a
+grid are part of Q), and release the best run, without K. See Liu, Talwar (STOC 2019); Papernot, Steinke
+(ICLR 2022); Koskela, Redberg, Wang (ICML 2024).
 
-**What "best" may depend on.** Q's release must contain what runs are compared by, and Q's guarantee
-must cover it. A noisy score on the private rows is one more release of Q. A score on public rows, or of the
-weights alone, is free. An *exact* score on the private rows is not covered. For example, let Q be uniform
-on N points whatever the data are, which is 0-DP. Then the score 1(point = p(data)) would release p(data)
-with probability close to 1. A weaker bound still holds for exact scores. u = Q(worse than y) and
-u' = Q'(worse than y) are then probabilities of two different events, and F'(u)/F'(u') is at most
-F'(1)/F'(0). So below, log C becomes log(1/g), and m TV becomes m. That cost, `cost_of_exact_score`, does
-not fall with epsilon.
+**What "best" may depend on.** Q's release must contain what runs are compared by, under Q's guarantee. A
+noisy score on the private rows is one more release of Q. A score on public rows, or of the weights alone,
+is free. An *exact* score on the private rows is not covered: if Q is uniform on N points, which is 0-DP,
+the score 1(point = p(data)) would release p(data) with probability close to 1. For exact scores a weaker
+bound holds. u = Q(worse than y) and u' = Q'(worse than y) are then of two different events, and
+F'(u)/F'(u') is at most F'(1)/F'(0). So below, log C becomes log(1/g), and m TV becomes m. This
+`cost_of_exact_score` does not fall with epsilon.
 
 **Profile bound**, derived here. Runs are ordered by a fixed total order of Q's releases (ties by an
 independent uniform). Let F(z) = E z^K, and let Q(<y) be the probability of a worse release than y. Then
@@ -42,6 +41,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dp import roots
 from dp.accounting import gaussian_mu, renyi_epsilon
 from dp.privacy.profiles import Gaussian, Profile
 
@@ -86,16 +86,6 @@ def draw(law: str, mean: float, rng: np.random.Generator) -> int:
     return int(rng.logseries(1 - p) if law == "logarithmic" else rng.geometric(p))
 
 
-def generating(law: str, mean: float, z: float | np.ndarray) -> float | np.ndarray:
-    """F(z) = E z^K."""
-    p, z = parameter(law, mean), np.asarray(z, dtype=float)
-    if law == "poisson":
-        return np.exp(p * (z - 1))
-    if law == "geometric":
-        return p * z / (1 - (1 - p) * z)
-    return np.log1p(-(1 - p) * z) / math.log(p)
-
-
 def event_bounds(profile: Profile) -> Callable:
     """h: from z to the largest probability under a neighbour's Q' of an event of probability z under Q."""
     if isinstance(profile, Gaussian):
@@ -107,10 +97,9 @@ def event_bounds(profile: Profile) -> Callable:
 
 
 def largest_ratio(profile: Profile, g: float) -> float:
-    """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z). It is the only one: zooming in finds it.
+    """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z), by zooming in.
 
-    z begins at 1e-15 g. Below that, h(z) is at most what it is there, because it increases, and the
-    denominator is at least g.
+    Below z = 1e-15 g, h(z) is at most its value there, and the denominator at least g.
     """
     least = max(1e-15 * g, 1e-300)
     low, high, bound = math.log(least), 0.0, event_bounds(profile)
@@ -126,7 +115,7 @@ def largest_ratio(profile: Profile, g: float) -> float:
 
 
 def cost(profile: Profile, law: str, mean: float) -> float:
-    """What the profile bound adds to epsilon: (e+1) log C, or m TV."""
+    """The profile bound's addition to epsilon: (e+1) log C, or m TV."""
     _check(law, mean)
     if law == "poisson":
         return mean * float(profile.delta(0.0))
@@ -186,21 +175,16 @@ def selection_epsilon(profile: Profile, law: str, mean: float, delta: float) -> 
 
 def base_mu(law: str, mean: float, epsilon: float, delta: float) -> float:
     """Largest Gaussian parameter of one run (with its noisy score) for a total of (epsilon, delta)."""
-    low, high = 0.0, gaussian_mu(epsilon, delta)
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        private = selection_epsilon(Gaussian(middle), law, mean, delta) <= epsilon
-        low, high = (middle, high) if private else (low, middle)
-    return low
+
+    def private(mu):
+        return selection_epsilon(Gaussian(mu), law, mean, delta) <= epsilon
+
+    return roots.largest(private, 0.0, gaussian_mu(epsilon, delta), relative=1e-9)
 
 
 def selection_total(
     base_epsilon: float, delta: float, law: str, mean: float, bound: str = "better"
 ) -> float:
     """Total epsilon at delta if one run is a Gaussian release of `base_epsilon` at the same delta."""
-    ways = {
-        "better": selection_epsilon,
-        "profile": profile_epsilon,
-        "renyi": renyi_bound_epsilon,
-    }
+    ways = {"better": selection_epsilon, "profile": profile_epsilon, "renyi": renyi_bound_epsilon}
     return ways[bound](Gaussian(gaussian_mu(base_epsilon, delta)), law, mean, delta)

@@ -1,20 +1,18 @@
-"""How far one record moves Gram matrices, Hessians and Newton steps, and ridges that cover their noise.
+"""Sensitivities of Gram matrices, Hessians and Newton steps, and ridges that cover their noise.
 
-Rows have ||x||_2 <= R. All sensitivities are for sums. For means under replace-one, divide them by the
-public n. Matrices are measured in the Frobenius norm, in which `dp.privacy.quadratics.isotropic` noise has
-the same standard deviation in every direction.
+Rows have ||x||_2 <= R. Sensitivities are for sums; for means under replace-one, divide by the public n.
+Matrices have the Frobenius norm, for `dp.privacy.quadratics.isotropic` noise.
 """
 
 import math
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency
 
 
 def _choose(adjacency, replace, add):
-    if adjacency not in (REPLACE_ONE, ADD_REMOVE):
-        raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
+    check_adjacency(adjacency)
     return replace if adjacency == REPLACE_ONE else add
 
 
@@ -48,14 +46,13 @@ def gram_and_moment(
 ) -> float:
     """L2 sensitivity of (X'X, X'y) together for labels in [-Y, Y].
 
-    Its square is the sum of the squares of the Frobenius and the Euclidean norm of the change.
-    Add/remove: sqrt(R^4 + Y^2 R^2). Replace-one: let (x, y) be replaced by (z, u), and a = |x|, b = |z|,
-    c = |cos| of their angle. The squared change a^4 + b^4 - 2 a^2 b^2 c^2 + |y x - u z|^2 is convex in y
-    and in u, so it is largest for |y| = |u| = Y, with signs that make it a^4 + b^4 - 2 (abc)^2 + Y^2
-    (a^2 + b^2 + 2 abc). This is a parabola in abc with its top at Y^2/2. If Y^2/2 <= ab, the value at
-    the top, a^4 + b^4 + Y^2 (a^2 + b^2) + Y^4/2, increases in a and b. Otherwise the largest value is at
-    c = 1, and (a+b)^2 ((a-b)^2 + Y^2) increases in a, since Y^2 + 2a^2 >= 2ab, and likewise in b. So the
-    worst case has a = b = R, and the sensitivity is
+    Its square is the sum of the squares of the Frobenius and the Euclidean norm of the change. Add/remove:
+    sqrt(R^4 + Y^2 R^2). Replace-one: let (x, y) be replaced by (z, u), and a = |x|, b = |z|, c = |cos| of
+    their angle. The squared change a^4 + b^4 - 2 a^2 b^2 c^2 + |y x - u z|^2 is convex in y and in u, so
+    it is largest for |y| = |u| = Y, with signs that make it a^4 + b^4 - 2 (abc)^2 + Y^2 (a^2 + b^2 + 2
+    abc). This is a parabola in abc with its top at Y^2/2. If Y^2/2 <= ab, the top, a^4 + b^4 + Y^2 (a^2 +
+    b^2) + Y^4/2, increases in a and b. Otherwise the maximum is at c = 1, and (a+b)^2 ((a-b)^2 + Y^2)
+    increases in a and b, since Y^2 + 2a^2 >= 2ab. So the worst case has a = b = R, and the sensitivity is
 
         sqrt(2 R^4 + 2 Y^2 R^2 + Y^4/2) = sqrt(2) (R^2 + Y^2/2) if Y^2 <= 2 R^2, else 2 Y R.
     """
@@ -76,13 +73,12 @@ def newton_direction(
 ) -> float | np.ndarray:
     """Sensitivity in operator norm of (H + ridge I)^-1 under either adjacency.
 
-    H = sum w_i x_i x_i' with 0 <= w_i <= curvature. With c = curvature R^2, the sensitivity is
-    c/(ridge (ridge + c)). Proof: add u u' with |u|^2 <= c to B >= ridge I. The inverse falls by
-    B^-1 u u' B^-1/(1 + u'B^-1 u). This is positive semidefinite, of norm |B^-1 u|^2/(1 + u'B^-1 u) <=
-    t/(ridge (1 + t)) with t = u'B^-1 u <= c/ridge, which increases in t. Replacing a record gives the
-    difference of two such matrices. Both are between 0 and that bound times I, so the norm of the
-    difference is no larger. A direction (H + ridge I)^-1 g for a public g moves by at most that times |g|.
-    For the mean H/n + l I, ridge = n l and the inverse is n times this one: c/(n l^2 + c l).
+    H = sum w_i x_i x_i' with 0 <= w_i <= curvature. With c = curvature R^2, the sensitivity is c/(ridge
+    (ridge + c)). Proof: add u u' with |u|^2 <= c to B >= ridge I. The inverse falls by B^-1 u u' B^-1/(1 +
+    u'B^-1 u). This is positive semidefinite, of norm |B^-1 u|^2/(1 + u'B^-1 u) <= t/(ridge (1 + t)) with t
+    = u'B^-1 u <= c/ridge, which increases in t. Replacing a record gives the difference of two such
+    matrices, which is no larger. A direction (H + ridge I)^-1 g for a public g moves by at most that times
+    |g|. For the mean H/n + l I, ridge = n l and the inverse is n times this one: c/(n l^2 + c l).
     """
     c = curvature * bound**2
     return c / (ridge * (ridge + c))

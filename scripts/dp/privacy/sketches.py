@@ -3,34 +3,34 @@
 Lev, Shenfeld, Srinivasan, Ligett, Wilson, "Near-Optimal Private Linear Regression via Iterative Hessian
 Mixing", arXiv 2601.07545, release T sketches and T noisy gradients. A sketch is Z X + g N, where Z (k x n)
 and N (k x d) are standard normal, g^2 = max(0, gamma - l), and l is a noisy lower bound on the smallest
-eigenvalue of X'X. Their proof bounds the sketch's Rényi divergence; here is its exact profile.
+eigenvalue of X'X. Their proof bounds its Rényi divergence; here is its exact profile.
 
 A sketch's rows are k independent draws of N(0, S) with S = X'X + g^2 I. Adding or removing a row x with
 ||x|| <= R changes S by x x'. In coordinates in which the smaller S is the identity, only one direction
 differs. The ratio of the variances in that direction is 1 - v, with v = x'S^-1 x for the larger S. If one
 S has no eigenvalue below gamma, v <= R^2/gamma. (If it is the smaller S: v = a/(1+a) with a <= R^2/gamma.)
-A release with a smaller v is a post-processing of one with a larger v (add independent noise along that
-direction to both), so v = R^2/gamma is the worst. T sketches of k rows are one sketch of kT rows.
+A smaller v is a post-processing of a larger one (by noise along that direction), so v = R^2/gamma is the
+worst. T sketches of k rows are one of kT rows.
 
-S >= gamma I holds in the event that l is at most the smallest eigenvalue. Under the data set that is used,
-this event fails with probability Phi(-tau0), which is added to delta (`total`).
+S >= gamma I holds unless l exceeds the smallest eigenvalue, with probability Phi(-tau0), which `total`
+adds to delta.
 """
 
 import math
 
 import numpy as np
 
+from dp import roots
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, renyi_epsilon
-from dp.privacy.profiles import Curve, Gaussian, Losses, Profile, compose, losses, with_failure
-from dp.privacy.sensitivities import vector_sum
+from dp.privacy.profiles import Curve, Gaussian, Profile, compose, with_failure
 
 
 def larger_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) -> float | np.ndarray:
     """Hockey-stick divergence of k draws of N(0, 1) from k draws of N(0, 1-v), any real epsilon.
 
-    The loss is (k/2) log(1-v) + v/(2(1-v)) C, where C is the sum of squares. Under the first, C is
-    chi-square with k degrees of freedom; under the second, C/(1-v) is. The loss exceeds epsilon if
-    C > t = 2 (1-v)/v (epsilon - (k/2) log(1-v)).
+    The loss is (k/2) log(1-v) + v/(2(1-v)) C. The sum of squares C is chi-square with k degrees of freedom
+    under the first, C/(1-v) under the second. The loss exceeds epsilon if C > t = 2 (1-v)/v (epsilon -
+    (k/2) log(1-v)).
     """
     from scipy.stats import chi2
 
@@ -44,9 +44,9 @@ def smaller_variance_profile(
 ) -> float | np.ndarray:
     """Hockey-stick divergence of k draws of N(0, 1-v) from k draws of N(0, 1).
 
-    The loss is -(k/2) log(1-v) - v/2 C, where C is the sum of squares over 1-v. Under the first, C is
-    chi-square with k degrees of freedom; under the second, C (1-v) is. The loss exceeds epsilon if
-    C < t = 2/v (-(k/2) log(1-v) - epsilon).
+    The loss is -(k/2) log(1-v) - v/2 C, with C the sum of squares over 1-v: chi-square with k degrees of
+    freedom under the first, as C (1-v) under the second. The loss exceeds epsilon if C < t = 2/v (-(k/2)
+    log(1-v) - epsilon).
     """
     from scipy.stats import chi2
 
@@ -68,9 +68,9 @@ def profile(rows: int, gamma: float, bound: float = 1.0, adjacency: str = ADD_RE
     Replace-one: compare P = S0 + x x' >= gamma I with Q = S0 + z z'. In coordinates that make both
     diagonal, at most two directions differ. P^-1/2 Q P^-1/2 = I - p p' + q q' with |p|^2, |q|^2 <=
     R^2/gamma has its eigenvalues in [1-|p|^2, 1+|q|^2]. So along one direction P has the larger variance,
-    with a ratio of 1-v, v <= R^2/gamma. Along the other P has the smaller variance, with a ratio of
-    1/(1+a), a <= R^2/gamma. The two directions are independent. So this is one release of each direction
-    of add/remove, composed by privacy loss distributions.
+    with a ratio of 1-v, v <= R^2/gamma; along the other the smaller one, with a ratio of 1/(1+a), a <=
+    R^2/gamma. Both are independent, so this is one release of each direction of add/remove, composed by
+    privacy loss distributions.
     """
     if not gamma > bound**2:
         raise ValueError(f"gamma must exceed R^2 = {bound**2:g}, not {gamma}")
@@ -97,25 +97,18 @@ def renyi(
     """
     v, a = bound**2 / gamma, np.asarray(order, dtype=float)
     with np.errstate(all="ignore"):
-        found = rows / (2 * (a - 1)) * (a * np.log1p(-v) - np.log1p(-a * v))
-    return np.where(a * v < 1, found, np.inf)
+        divergence = rows / (2 * (a - 1)) * (a * np.log1p(-v) - np.log1p(-a * v))
+    return np.where(a * v < 1, divergence, np.inf)
 
 
-def _least(private, low):
-    high = 2 * low
-    while not private(high):
-        low, high = high, 2 * high
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if private(middle) else (middle, high)
-    return high
+def _least(private, bound):
+    low = bound**2 * (1 + 1e-9)
+    return roots.least(private, low, 2 * low, relative=1e-9)
 
 
 def gamma_exact(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
     """Least gamma for which the sketch alone is (epsilon, delta)-DP under add/remove, by bisection."""
-    return _least(
-        lambda gamma: profile(rows, gamma, bound).delta(epsilon) <= delta, bound**2 * (1 + 1e-9)
-    )
+    return _least(lambda gamma: profile(rows, gamma, bound).delta(epsilon) <= delta, bound)
 
 
 def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
@@ -126,26 +119,15 @@ def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> 
         orders = 1 + share * (gamma / bound**2 - 1)
         return renyi_epsilon(lambda a: renyi(a, rows, gamma, bound), delta, orders) <= epsilon
 
-    return _least(private, bound**2 * (1 + 1e-9))
+    return _least(private, bound)
 
 
 def eigenvalue_mu(rows: int, gamma: float, bound: float = 1.0) -> float:
     """Gaussian parameter of the smallest eigenvalue's release: R^2 sqrt(k)/gamma.
 
-    The noise has the standard deviation gamma/sqrt(k), and the eigenvalue moves by at most R^2 under either
-    adjacency. rows: k of one sketch.
+    The noise has standard deviation gamma/sqrt(k), the eigenvalue sensitivity R^2. rows: k of one sketch.
     """
     return bound**2 * math.sqrt(rows) / gamma
-
-
-def gradient_mu(
-    sigma: float, clip: float, bound: float = 1.0, adjacency: str = ADD_REMOVE
-) -> float:
-    """Gaussian parameter of one release of X' clip(y - X w, [-C, C]) + N(0, sigma^2 I).
-
-    It is C R/sigma under add/remove, and twice that under replace-one.
-    """
-    return vector_sum(clip * bound, adjacency) / sigma
 
 
 def total(
@@ -156,18 +138,14 @@ def total(
     tau0: float,
     bound: float = 1.0,
     adjacency: str = ADD_REMOVE,
-    by_losses: bool = False,
 ) -> Curve:
     """The profile of Iterative Hessian Mixing: T sketches of k rows, the eigenvalue, T gradients.
 
-    gradient: `gradient_mu` of one step. tau0: the lower bound on the smallest eigenvalue lambda_min is
+    gradient: Gaussian parameter of one step. tau0: the lower bound on the smallest eigenvalue lambda_min is
     lambda_min - (gamma/sqrt k)(tau0 - N(0, 1)), which exceeds lambda_min with probability Phi(-tau0).
-    by_losses: compose by privacy loss distributions instead of an integral.
     """
     from scipy.special import ndtr
 
     sketch = profile(rows * steps, gamma, bound, adjacency)
-    if by_losses:
-        sketch = Losses(losses(sketch))
     gaussian = Gaussian(math.hypot(eigenvalue_mu(rows, gamma, bound), math.sqrt(steps) * gradient))
     return with_failure(compose(sketch, gaussian), float(ndtr(-tau0)))

@@ -2,12 +2,11 @@
 
 Amin, Joseph, Ribero, Vassilvitskii, "Easy Differentially Private Linear Regression" (ICLR 2023, arXiv
 2208.07353). Let p_(1),j <= .. <= p_(m),j be the order statistics of coordinate j. The region of depth at
-least i is the box R_i = prod_j [p_(i),j, p_(m-i+1),j], and V_i is its volume. Below, e is Euler's number as
-a base and epsilon elsewhere: e^e is exp(epsilon).
+least i is the box R_i = prod_j [p_(i),j, p_(m-i+1),j], and V_i is its volume. Below, e^e is exp(epsilon).
 
-Neighbours D, D' differ in one point, which moves every order statistic by at most one place. So R_{i+1} is
-inside R'_i, which is inside R_{i-1}. So depths q differ by at most 1, and V_{i+1} <= V'_i <= V_{i-1}.
-The mechanism M draws from the density e^{e q/2}/Z on R_t. For every event E
+Neighbours D, D' differ in one point, which moves order statistics by at most one place. So R_{i+1} is
+inside R'_i, inside R_{i-1}, depths q differ by at most 1, and V_{i+1} <= V'_i <= V_{i-1}. The mechanism M
+draws from the density e^{e q/2}/Z on R_t. For every event E
 
     M(E) <= e^e M'(E) + (1 + e^{e/2}) V_{t-1}/V_{t+g+1} e^{-e g/2},     for every g >= 1.
 
@@ -16,12 +15,12 @@ R_{t-1}, Z' <= e^{e/2} (Z + e^{e(t-1)/2} (V_{t-1} - V_t)). Points of R_t outside
 and the probability e^{et/2} (V_t - V_{t+1})/Z at most. With Z >= e^{e(t+g)/2} V_{t+g}, both additional
 terms are at most V_{t-1}/V_{t+g} e^{-eg/2}, times e^{e/2} for the first and 1 for the second.
 
-The test: k^ = 1 + the largest k with V_{t-k-1}/V_{t+k+g+1} e^{-eg/2} <= delta/(8 e^e) for some g >= 1,
-or 0 if there is none. If a data set satisfies this at k, it does so at k - 1, and so do all neighbours.
-Hence k^ changes by at most 1. The mechanism answers if k^ + Lap(1/e) > log(1/(2 delta))/e. So whether there
-is an answer is e-DP. If k^ = 0, an answer has probability at most delta. If k^ >= 1, the answer is
-(e, (1 + e^{e/2}) delta/(8 e^e))-close to each neighbour's, by the bound above and the condition at k = 0,
-and that second number is below delta. So both together are (2e, delta)-DP.
+The test: k^ = 1 + the largest k with V_{t-k-1}/V_{t+k+g+1} e^{-eg/2} <= delta/(8 e^e) for some g >= 1, or
+0 if there is none. If a data set satisfies this at k, all neighbours do at k - 1. Hence k^ changes by at
+most 1. The mechanism answers if k^ + Lap(1/e) > log(1/(2 delta))/e, which is e-DP. If k^ = 0, an answer
+has probability at most delta. If k^ >= 1, the answer is (e, (1 + e^{e/2}) delta/(8 e^e))-close to each
+neighbour's, by the bound above and the condition at k = 0; the second number is below delta. So both
+together are (2e, delta)-DP.
 """
 
 import math
@@ -48,13 +47,13 @@ def distance(
     # the least over this depth and all deeper ones
     least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[..., ::-1]
     with np.errstate(invalid="ignore"):  # if both volumes are 0, the condition does not hold
-        found = volumes[..., t - k - 2] + least[..., t + k + 1] + epsilon / 2 * (t + k + 1)
-        count = (found <= math.log(delta / 8) - epsilon).sum(axis=-1)
+        logarithms = volumes[..., t - k - 2] + least[..., t + k + 1] + epsilon / 2 * (t + k + 1)
+        count = (logarithms <= math.log(delta / 8) - epsilon).sum(axis=-1)
     return np.where(count == 0, none, count)
 
 
 def threshold(epsilon: float, delta: float) -> float:
-    """What k^ + noise must exceed: log(1/(2 delta))/epsilon."""
+    """The threshold of k^ + noise: log(1/(2 delta))/epsilon."""
     return math.log(1 / (2 * delta)) / epsilon
 
 

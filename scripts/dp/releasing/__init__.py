@@ -1,4 +1,4 @@
-"""Releases whose guarantee holds for the program that runs, and not only for real numbers.
+"""Releases whose guarantee holds for the program itself, not only for real numbers.
 
     draws       discrete Gaussian noise in integers, from a key
     lattice     what a Gaussian release costs if centre and noise lie on a lattice (lemmas 1 and 2)
@@ -12,8 +12,8 @@
     meaning     what a guarantee means: the best attack; forecast: what to expect, without rows
     preview     what a release would make of a file, for its owner alone
 
-What is published are integers with public exponents, so that nothing is left for low-order bits to tell.
-The guarantee is for replace-one adjacency. It rests on these premises:
+Published are integers with public exponents, so low-order bits tell nothing. The guarantee is for
+replace-one adjacency, on these premises:
 
     key  nobody who sees the release can tell HMAC-SHA512 under a secret key from random bits
     P1   numbers are IEEE binary64, rounded to nearest, and matrix products sum plain products in some order

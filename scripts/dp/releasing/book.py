@@ -1,17 +1,16 @@
 """The budget book: what releases about some people's rows have cost, and their stored models.
 
-A book is a folder of one owner (0700) beside the rows, for all studies of the same people:
+A book is a private folder (0700) beside the rows, for all studies of the same people:
 
     book.jsonl            a line per event, append-only, locked, on the disk before anything follows from it
     key                   of the book, which stays: digests of rows and the chain of lines are under it
     <name>/key            of one release, while it is being made
     <name>/model.json     of a release that is done
 
-A line is an event with `chain`, a keyed digest of the line before it and of itself. So these are noticed: a
-line that was edited, or taken out from between others; and lines taken out at the end whose release has
-still its folder, since a key or a model.json that no line names refuses all, as does a model.json without
-`done` and without its key. These are not: lines taken out at the end together with their folders, the last
-lines if they are previews or raises, and a whole book that is replaced by an older copy. Events:
+A line is an event with `chain`, a keyed digest of the line before it and of itself. So the book notices
+edited lines, lines removed from the middle, and lines removed from the end while their release's folder is
+still there. It does not notice an older copy of the whole book, or removal from the end of lines with
+their folders, or of previews and raises. Events:
 
     open      budget (epsilon, delta), adjacency and unit
     begin     a release: name, cost, digests of the request, of the rows and of code, libraries and their
@@ -20,13 +19,12 @@ lines if they are previews or raises, and a whole book that is replaced by an ol
     preview   the owner looked at what the rows hold, under this name
     raise     another budget, with the reason
 
-Epsilons and deltas add up (Rogers, Roth, Ullman, Vadhan, NeurIPS 2016: basic composition is a filter, so
-later settings may depend on earlier releases).
+Epsilons and deltas add up: basic composition is a filter, so later settings may depend on earlier releases
+(Rogers, Roth, Ullman, Vadhan, NeurIPS 2016).
 
-A release that was killed goes on with its key, and so with the same draw. It goes on only with the same
-rows, request, code, libraries and arithmetic of these: a choice among reruns with the same noise would
-void the proof. Its key was made for this `begin` alone and is unlinked when the model is stored. After
-that nothing is compared with rows: a name gives its stored model.
+An interrupted release resumes with its key, so with the same draw, and only with the same rows, request,
+code, libraries and arithmetic: a choice among reruns with the same noise would void the proof. Its key is
+deleted when the model is stored. From then on, the name gives the stored model, whatever the rows are.
 """
 
 import contextlib
@@ -50,19 +48,12 @@ from dp.releasing.request import Request
 __all__ = ["Book", "Budget"]
 
 LINES, KEY, MODEL = "book.jsonl", "key", "model.json"
-STATED = (
-    "name",
-    "title",
-    "schema",
-    "rows",
-    "unit",
-    "method",
-    "premise",
-)  # of model.json and request
+# Keys that model.json has from the request.
+STATED = ("name", "title", "schema", "rows", "unit", "method", "premise")
 
 
 class Budget(NamedTuple):
-    """What all releases of a book may spend together, as decimals.
+    """The budget of all releases of a book together, as decimals.
 
     Attributes
     ----------
@@ -102,16 +93,16 @@ class Budget(NamedTuple):
             Unless epsilon is positive, and delta between 0 and 1.
         """
         try:
-            found = Budget(*(Fraction(str(values[key])) for key in ("epsilon", "delta")))
+            budget = Budget(*(Fraction(str(values[key])) for key in ("epsilon", "delta")))
         except (KeyError, ValueError, ZeroDivisionError):
             raise Refused("the budget needs an epsilon and a delta, which are numbers") from None
-        if not (found.epsilon > 0 and 0 < found.delta < 1):
+        if not (budget.epsilon > 0 and 0 < budget.delta < 1):
             raise Refused("the budget needs a positive epsilon, and a delta between 0 and 1")
-        return found
+        return budget
 
 
 class Begun(NamedTuple):
-    """A release that may be made now: key is for its request alone. spent: for model.json."""
+    """A release to be made. key: for its request alone. spent: for model.json."""
 
     key: bytes
     spent: dict
@@ -128,7 +119,7 @@ class Spent(NamedTuple):
 
 
 class Book:
-    """What releases about some people's rows have cost, in a folder.
+    """A folder with the costs of all releases about some people's rows.
 
     Everything that uses it happens inside `with book.locked():`.
 
@@ -137,9 +128,9 @@ class Book:
     path : str or pathlib.Path
         The folder, beside the rows and as private as they are.
     budget : Budget or None
-        The first use opens the book with it, and later uses must state the same; None only reads.
+        Opens the book at first; later uses must state the same. None only reads.
     unit : str or None
-        What a row is, in words: as `budget`.
+        The meaning of a row, in words: as `budget`.
 
     Methods
     -------
@@ -166,11 +157,11 @@ class Book:
     ) -> None:
         self.path, self.budget, self.unit = Path(path).expanduser(), budget, unit
         self._file, self._key, self._events = -1, b"", []
-        self._end, self._torn = 0, False  # of the lines; whether something stands behind it
+        self._end, self._torn = 0, False  # end of whole lines; whether a torn one follows
 
     @contextlib.contextmanager
     def locked(self) -> Iterator["Book"]:
-        """Opens the book, alone: another process waits. Raises `Refused`."""
+        """Opens the book under an exclusive lock. Raises `Refused`."""
         try:
             with self._lock():
                 self._read()
@@ -198,7 +189,7 @@ class Book:
             self._file = -1
 
     def _read(self):
-        """The events. A last line without an end is one if it is whole; else it was never acted upon."""
+        """The events. A torn last line is ignored, since nothing followed from it."""
         size = os.fstat(self._file).st_size
         content = os.pread(self._file, size, 0)
         self._end = content.rfind(b"\n") + 1
@@ -218,7 +209,7 @@ class Book:
         self._check_folders()
 
     def _verified(self, line):
-        """The event of the next line, None if it is none that this book wrote there."""
+        """The event of the next line, or None if this book did not write it there."""
         try:
             event = json.loads(line)
             chain = event.pop("chain")
@@ -227,13 +218,13 @@ class Book:
         return event | {"chain": chain} if chain == self._chained(event) else None
 
     def _check_folders(self):
-        """Refuses a release of which no line tells: what it has cost is unknown."""
+        """Refuses a release without a line, whose cost is unknown."""
         named = {event["name"] for event in self._events if event["event"] == "begin"}
         for folder in sorted(self.path.iterdir()):
-            found = [file for file in (KEY, MODEL) if os.path.lexists(folder / file)]
-            if found and folder.name not in named:
+            files = [file for file in (KEY, MODEL) if os.path.lexists(folder / file)]
+            if files and folder.name not in named:
                 raise Refused(
-                    f"{folder / found[0]} is there, and no line of the book tells of {folder.name!r}: "
+                    f"{folder / files[0]} is there, and no line of the book tells of {folder.name!r}: "
                     f"lines were taken out at its end, or the file is of another book"
                 )
 
@@ -257,7 +248,7 @@ class Book:
         return self._keyed(b"line", before.encode(), json.dumps(event, sort_keys=True).encode())
 
     def _append(self, event):
-        """A line that is on the disk when this returns, or, if that fails, that is not there."""
+        """A line that is on the disk when this returns, or is not there if this fails."""
         event = event | {"chain": self._chained(event)}
         line = json.dumps(event, sort_keys=True).encode() + b"\n"
         if self._torn:
@@ -275,7 +266,7 @@ class Book:
         self._events.append(event)
 
     def _open(self):
-        """The first line, or a check of what is stated against it."""
+        """Writes the first line, or checks it against what is stated."""
         if not self._events:
             self._append(
                 {
@@ -300,18 +291,18 @@ class Book:
             )
 
     def _budget(self, before=None):
-        found = [e for e in self._events[:before] if e["event"] in ("open", "raise")]
-        return Budget(*(Fraction(found[-1][key]) for key in ("epsilon", "delta")))
+        stated = [e for e in self._events[:before] if e["event"] in ("open", "raise")]
+        return Budget(*(Fraction(stated[-1][key]) for key in ("epsilon", "delta")))
 
     def _of(self, event, name):
-        """(number of the line, event) of a release, (0, None) if there is none."""
+        """(number of the line, event) of a release, or (0, None)."""
         for k, each in enumerate(self._events):
             if each["event"] == event and each["name"] == name:
                 return k, each
         return 0, None
 
     def spent(self, before: int | None = None) -> Spent:
-        """What is spent.
+        """The budget that is spent.
 
         Parameters
         ----------
@@ -335,11 +326,10 @@ class Book:
         return Spent(*total, self._budget(before), releases, previews)
 
     def stored(self, request: Request, made_by: dict) -> bytes | None:
-        """model.json of a release that is done, None if it may be made now. Reads no row.
+        """model.json of a finished release, or None if it may be made now. Reads no row.
 
-        made_by: what it would be made by, or those parts of it that are known. Raises `Refused` if the name
-        is taken by another request, if the budget does not allow it, or if a release that was begun cannot
-        go on.
+        made_by: the known parts of what would make it. Raises `Refused` if the name has another request,
+        if the budget does not suffice, or if an interrupted release cannot resume.
         """
         name = request.name
         folder = self.path / name
@@ -375,20 +365,23 @@ class Book:
         return None
 
     def _adopted(self, request):
-        """The event of a release that was killed between its model.json and the line of it."""
+        """The event of a release that was killed after model.json, before its line."""
         k, begun = self._of("begin", request.name)
-        self._resumed(begun)  # its key is destroyed after that line alone
+        self._resumed(begun)  # its key is destroyed only after that line
         path = self.path / request.name / MODEL
         content = path.read_bytes()
         try:
-            found = json.loads(content)
-            asked = found["guarantee"] | {"made_by": found["made_by"], "spent": found["spent"]}
-            asked |= {key: found[key] for key in STATED}
+            document = json.loads(content)
+            stated = document["guarantee"] | {
+                "made_by": document["made_by"],
+                "spent": document["spent"],
+            }
+            stated |= {key: document[key] for key in STATED}
         except (ValueError, KeyError, TypeError):
-            asked = {}
+            stated = {}
         wanted = {key: getattr(request, key) for key in (*STATED, "epsilon", "delta")}
         wanted |= {"made_by": begun["made_by"], "spent": _summary(self.spent(k + 1))}
-        if any(asked.get(key) != value for key, value in wanted.items()):
+        if any(stated.get(key) != value for key, value in wanted.items()):
             raise Refused(
                 f"{path} is not what was begun as {request.name!r}: it is of another release"
             )
@@ -421,7 +414,7 @@ class Book:
         )
 
     def begin(self, request: Request, data: bytes, made_by: dict) -> Begun:
-        """Spends the cost, or goes on with a release that was killed. data: the rows' bytes.
+        """Spends the cost, or resumes an interrupted release. data: the rows' bytes.
 
         Only after `stored` was None, under the same lock.
         """
@@ -437,7 +430,7 @@ class Book:
         self._admit(request)
         key, folder = new_key(), self.path / name
         disk.private_folder(folder)
-        disk.destroy(folder / KEY)  # of a run that was killed before anything was booked or drawn
+        disk.destroy(folder / KEY)  # of a run that was killed before anything was booked
         disk.prepare(folder / KEY, key, 0o600)  # it has its name when a line names it
         epsilon, delta = request.cost
         self._append(
@@ -457,7 +450,7 @@ class Book:
         return Begun(key, _summary(self.spent()))
 
     def same_rows(self, name: str, data: bytes) -> bool:
-        """Whether these are the rows with which a release was begun: for their owner alone.
+        """Whether a release was begun with these rows: for their owner alone.
 
         Parameters
         ----------
@@ -486,11 +479,11 @@ class Book:
         return event
 
     def previewed(self, request: Request) -> None:
-        """Records that the owner looked at what the rows hold, which cards tell."""
+        """Records that the owner previewed the rows, which cards tell."""
         self._append({"event": "preview", "at": _today(), "name": request.name})
 
     def raise_to(self, budget: Budget, reason: str) -> None:
-        """Another budget. Where releases were seen before, the sum is the only true statement.
+        """Another budget.
 
         Parameters
         ----------
@@ -514,7 +507,7 @@ class Book:
 
 
 def _summary(spent):
-    """What model.json says of the book."""
+    """The book's entry in model.json."""
     return {
         "epsilon": float(spent.epsilon),
         "delta": float(spent.delta),

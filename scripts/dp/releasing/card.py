@@ -19,7 +19,7 @@ __all__ = ["card", "table_csv"]
 
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
 GROUPS = (2, 3, 4, 5, 10)  # rows of one person
-# By how much more often than a guess the best attack on a row is right, at most: what that is in words.
+# Largest gain of the best attack over a guess, and what that is in words.
 LEARNT = (
     (0.1, ("nearly the same", "learns little")),
     (0.25, ("other, but similar,", "may learn something")),
@@ -101,8 +101,10 @@ def card(document: dict) -> str:
         _coefficients(document),
     ]
     if document["holdout"]:
-        found = document["holdout"]
-        held = found | {"records": min(found["records"], found["rows"])}  # noise may go beyond
+        measured = document["holdout"]
+        held = measured | {
+            "records": min(measured["records"], measured["rows"])
+        }  # noise may go beyond
         told = holdout.said(document | {"holdout": held})
         parts += ["## Measured on rows that were held out", told]
     parts += [
@@ -137,23 +139,23 @@ def _what(document):
 
 
 def _promise(document):
-    found = document["guarantee"]["meaning"]
+    meaning = document["guarantee"]["meaning"]
     attacks = [
         f"falsely accuses {100 * false:g} in 100 rows, is right about at most {_up(power)} in 100 true ones"
-        for false, power in zip(found["false"], found["power"], strict=True)
+        for false, power in zip(meaning["false"], meaning["power"], strict=True)
     ]
     return (
-        f"The unit is a row: {document['unit']}. If all values of one row were others, {_learnt(found)} "
+        f"The unit is a row: {document['unit']}. If all values of one row were others, {_learnt(meaning)} "
         f"Somebody who must say in which of two ways "
-        f"a row was filled in is right at most {_up(found['right'])} in 100 times; without the release, "
-        f"{100 * max(found['prior'], 1 - found['prior']):g}. Who {'; who '.join(attacks)}.\n\n"
+        f"a row was filled in is right at most {_up(meaning['right'])} in 100 times; without the release, "
+        f"{100 * max(meaning['prior'], 1 - meaning['prior']):g}. Who {'; who '.join(attacks)}.\n\n"
         f"The guarantee is for one row. If a person, or another group, has several rows, group privacy "
         f"leaves them less: {_groups(document['guarantee'])}."
     )
 
 
 def _learnt(found):
-    """What somebody learns about a row, in words that the best attack's success allows."""
+    """What the best attack can learn about a row, in words."""
     gained = found["right"] - max(found["prior"], 1 - found["prior"])
     how, much = next(words for most, words in LEARNT if gained <= most)
     return (
@@ -163,7 +165,7 @@ def _learnt(found):
 
 
 def _groups(guarantee):
-    """What group privacy leaves to several rows together."""
+    """Group privacy of several rows."""
     one = Guarantee(
         *(guarantee[key] for key in ("epsilon", "epsilon", "delta", "adjacency", "reason"))
     )
@@ -271,7 +273,7 @@ def _limits(document):
 
 
 def _counted(document):
-    """What rows with a missing or unknown cell count."""
+    """How rows with a missing or unknown cell count."""
     schema = document["schema"]
     said = [
         f"A missing cell of `{c['name']}` counts as {c['missing']}."

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, whatever kills the process, and that only their owner reads."""
+"""Atomic, durable files that only their owner reads."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ def sync(folder: Path) -> None:
 
 
 def private_folder(path: Path) -> None:
-    """Makes a folder of its owner's alone. Raises `Refused` if it is there and others may enter."""
+    """Makes a private folder. Raises `Refused` if it exists and others may enter."""
     try:
         path.mkdir(mode=0o700)
         sync(path.parent)
@@ -32,12 +32,12 @@ def private_folder(path: Path) -> None:
 
 
 def check_private(path: Path) -> None:
-    """Raises `Refused` unless a file or folder is this user's, and nobody else may read or write it."""
-    found = path.lstat()
-    if found.st_uid != os.geteuid():
+    """Raises `Refused` unless a file or folder is this user's and private."""
+    status = path.lstat()
+    if status.st_uid != os.geteuid():
         raise Refused(f"{path} belongs to another user")
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        what = "700" if stat.S_ISDIR(found.st_mode) else "600"
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        what = "700" if stat.S_ISDIR(status.st_mode) else "600"
         raise Refused(f"{path} may be read or changed by others: `chmod {what} {path}`")
 
 
@@ -48,7 +48,7 @@ def read_private(path: Path) -> bytes:
 
 
 def place(path: Path, content: bytes, mode: int) -> None:
-    """A file with this content, on the disk under its name when this returns. It must not be there yet."""
+    """A new file, on the disk under its name when this returns."""
     prepare(path, content, mode)
     settle(path)
 
@@ -83,9 +83,9 @@ def prepared(path: Path) -> Path:
 
 
 def destroy(path: Path) -> None:
-    """Overwrites a key and takes it away, if it is there, with what was left of writing it.
+    """Overwrites and removes a key, and what was left of writing it.
 
-    The disk and backups may keep it nevertheless.
+    Disks and backups may keep it.
     """
     for each in (path, prepared(path)):
         try:

@@ -1,11 +1,11 @@
 """Exact draws of discrete Gaussian noise: integers only, from a key.
 
-The sampler is that of Canonne, Kamath, Steinke (NeurIPS 2020, algorithms 1 to 3). It rejects, and
-compares integers with uniform integers, so its law is exactly the one stated if the bits are uniform.
+The rejection sampler of Canonne, Kamath, Steinke (NeurIPS 2020, algorithms 1 to 3) compares integers with
+uniform integers, so its law is exact if the bits are uniform.
 
 The bits are HMAC-SHA512(key, part, counter) for counter = 0, 1, .. One key of 256 bits from the operating
-system serves one release. Its parts (tilt, output noise, ..) have names, and streams of their own. The
-same key and part give the same draws. So a release that was interrupted can be made again, but not chosen.
+system serves one release, whose parts (tilt, output noise, ..) have streams of their own. The same key and
+part give the same draws, so an interrupted release can be repeated, but not chosen.
 """
 
 import hmac
@@ -24,7 +24,7 @@ def new_key() -> bytes:
     Returns
     -------
     bytes
-        32 of them. With the key and the release, anybody who knows the other records can compute the rest.
+        32 of them, which must stay secret: with the key and all other records, a release reveals a record.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Stream:
         if not isinstance(key, bytes) or len(key) != KEY_BYTES:
             raise ValueError(f"a key has {KEY_BYTES} bytes")
         name = part.encode()
-        # The length comes first, so that no message of one part is a message of another part.
+        # The length comes first, so that different parts have different messages.
         self._key, self._message = key, len(name).to_bytes(8, "big") + name
         self._counter, self._bytes, self._at = 0, b"", 0
 
@@ -53,16 +53,16 @@ class Stream:
             fresh = hmac.digest(self._key, message, "sha512")
             self._bytes, self._at = self._bytes[self._at :] + fresh, 0
             self._counter += 1
-        found = self._bytes[self._at : self._at + wanted]
+        taken = self._bytes[self._at : self._at + wanted]
         self._at += wanted
-        return int.from_bytes(found, "big") >> (8 * wanted - count)
+        return int.from_bytes(taken, "big") >> (8 * wanted - count)
 
     def below(self, bound: int) -> int:
         """A uniform integer in [0, bound)."""
         count = (bound - 1).bit_length()
-        while (found := self.bits(count)) >= bound:
+        while (value := self.bits(count)) >= bound:
             pass
-        return found
+        return value
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:
         """True with probability numerator/denominator, which is in [0, 1]."""

@@ -1,4 +1,4 @@
-"""model.json: one model with its guarantee, as plain data. It is made and read here alone.
+"""model.json: one model with its guarantee, as plain data, made and read here alone.
 
 Keys:
 
@@ -74,7 +74,7 @@ class Model(NamedTuple):
     document : dict
         All of model.json.
     schema : dp.releasing.rows.Schema
-        How records are read.
+        For reading records.
     weights : numpy.ndarray, (d,)
         For rows of that schema.
     coefficients : numpy.ndarray, (d,)
@@ -129,18 +129,18 @@ def load(path: str | Path) -> Model:
 def parse(content: bytes) -> Model:
     """A model from the content of its file. Raises `Refused`, in one sentence, if it is none."""
     try:
-        found = json.loads(content, parse_constant=_no_number)
-        if found["format"] != FORMAT:
+        document = json.loads(content, parse_constant=_no_number)
+        if document["format"] != FORMAT:
             raise Refused(f"has another format than {FORMAT!r}")
         for key in KEYS:
-            found[key]
-        schema, target = rows.from_facts(found["schema"]), found["target"]
+            document[key]
+        schema, target = rows.from_facts(document["schema"]), document["target"]
         model = Model(
-            found,
+            document,
             schema,
-            np.array(found["weights"], dtype=float),
-            np.array(found["coefficients"], dtype=float),
-            found["classes"],
+            np.array(document["weights"], dtype=float),
+            np.array(document["coefficients"], dtype=float),
+            document["classes"],
             target and (float(target["low"]), float(target["high"])),
         )
         _check(model)
@@ -166,17 +166,17 @@ def _no_number(word):
 
 def _check(model):
     """Raises `Refused`, or `parse`'s other errors, for parts of a model that do not belong together."""
-    found, d = model.document, model.schema.d
+    document, d = model.document, model.schema.d
     shapes = {"weights": (d,), "coefficients": (d,), "estimates": (d,), "covariance": (d, d)}
     for key, shape in shapes.items():
-        if found[key] is None and key in ("estimates", "covariance"):
+        if document[key] is None and key in ("estimates", "covariance"):
             continue
-        values = np.array(found[key], dtype=float)
+        values = np.array(document[key], dtype=float)
         if values.shape != shape or not np.isfinite(values).all():
             raise Refused(f"{key} are not {' x '.join(map(str, shape))} numbers")
-    if found["columns"] != model.schema.names:
+    if document["columns"] != model.schema.names:
         raise Refused("its columns are not those of its schema")
-    table = found["table"]
+    table = document["table"]
     if table is not None and [row["column"] for row in table] != model.schema.names:
         raise Refused("its table is not of its columns")
     named = isinstance(model.classes, list) and [type(name) for name in model.classes] == [str, str]
@@ -186,21 +186,21 @@ def _check(model):
     ):
         raise Refused("it is neither of two classes nor of a number with bounds")
     for key in ("epsilon", "delta", "adjacency", "reason", "profile", "premises", "meaning"):
-        found["guarantee"][key]
+        document["guarantee"][key]
 
 
 def content(
     request: Request, made: models.Release | holdout.Release, spent: dict, made_by: dict
 ) -> bytes:
-    """model.json. Everything is a function of the release, of public numbers and of the book's sums."""
+    """model.json. A function of the release, public numbers and the book's sums."""
     measured = isinstance(made, holdout.Release)
-    found, paid = (made.model, made.package) if measured else (made, made.plan)
-    plan, schema = found.plan, rows.from_facts(request.schema)
+    release, paid = (made.model, made.package) if measured else (made, made.plan)
+    plan, schema = release.plan, rows.from_facts(request.schema)
     noises, target = plan.noises, schema.columns[schema.target]
     T, shift = own_units(schema)
-    weights = found.floats("weights")
+    weights = release.floats("weights")
     guarantee = paid.guarantee()
-    table, estimates, covariance = table_of(found, schema.names, T, shift)
+    table, estimates, covariance = table_of(release, schema.names, T, shift)
     document = {
         "format": FORMAT,
         "name": request.name,
@@ -220,7 +220,7 @@ def content(
         "lambda": plan.problem.lam,
         "parts": {
             part: {"step": noises[part].step, "scale": noises[part].scale, "integers": integers}
-            for part, integers in found.parts.items()
+            for part, integers in release.parts.items()
         },
         "tilt": {"step": plan.tilt.noise.step, "scale": plan.tilt.noise.scale},
         "weights": weights.tolist(),
@@ -253,8 +253,8 @@ def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
     """(T (d, d), shift (d,)): coefficients of the columns in their own units are T weights + shift.
 
     A number x became a (2 x - low - high)/(high - low) with a = K 2^-20, a level and the constant a. So
-    a score is linear in the columns, for rows that were not clipped or shortened. If the target is a number
-    with bounds [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
+    scores are linear in the columns, for rows that were not clipped or shortened. For a target with bounds
+    [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
     """
     a, d = schema.each / rows.ONE, schema.d
     T, shift, j = a * np.eye(d), np.zeros(d), 0

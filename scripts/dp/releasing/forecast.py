@@ -1,16 +1,14 @@
-"""What a release will tell, before any row is opened: the release itself, made on simulated rows.
+"""Forecasts of a release, from releases of simulated rows.
 
-Rows are drawn for a schema from what is public or guessed about its columns, the release is made as it
-would be, and its accuracy and the widths of its intervals are measured. Nothing depends on real rows. So
-it costs nothing, may be repeated, and holds as far as what is expected of the columns does. It takes as
-long as some releases: seconds, or many minutes for a million rows.
+Rows are drawn for a schema from what is public or guessed about its columns, and accuracy and widths of
+intervals are measured. Nothing depends on real rows, so it costs no privacy, and is as good as the
+expectations. It takes seconds, or many minutes for a million rows.
 
-A number is drawn from a beta distribution on its bounds, with the expected mean and standard deviation,
-and a level with its expected share. Columns are independent, except for the expected correlations of
-numbers (of their normal scores: a Gaussian copula). Where columns are correlated, intervals are several
-times as wide as they would be otherwise. Without expected effects, a standard
-deviation of each column of a row moves the score equally, up and down in turn. Widths depend on effects,
-too: noise on the Hessian counts as much as the ridge pulls.
+A number is drawn from a beta distribution on its bounds with the expected mean and standard deviation, and
+a level with its expected share. Columns are independent, except for expected correlations of numbers (a
+Gaussian copula), which widen intervals several times. Without expected effects, a standard deviation of
+each column moves the score equally, up and down in turn. Widths depend on effects, too, through the ridge
+and the Hessian's noise.
 """
 
 import math
@@ -30,29 +28,29 @@ from dp.solvers.newton import minimise
 
 __all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "share", "width"]
 
-SPREAD = 6  # bounds are so many standard deviations apart, if nothing else is expected
-GRID = (np.arange(4096) + 0.5) / 4096  # probabilities between which quantiles are straight lines
+SPREAD = 6  # standard deviations between bounds, unless stated
+GRID = (np.arange(4096) + 0.5) / 4096  # probabilities between which quantiles are interpolated
 REFERENCE = 20_000  # simulated rows from which moments of a study are computed
-TESTED = 5_000  # of these, on which accuracy is measured
+TESTED = 5_000  # of these, for accuracy
 SCORED = 20  # releases whose accuracy is measured, at most
-WORK = 8_000_000  # numbers of simulated rows that are read per epsilon, about
+WORK = 8_000_000  # about the numbers of simulated rows read per epsilon
 DRAWS = (9, 400)  # least and most releases per epsilon
-TRIES = 5  # an epsilon that is only tried gets so many times fewer releases
+TRIES = 5  # how many times fewer releases an epsilon gets in the search
 LEAST, MOST = 0.02, 20.0  # epsilons that are tried
-NEAR = 0.03  # relative precision of an epsilon that is found with few releases
+NEAR = 0.03  # relative precision of the search for an epsilon
 
 
 class Expected(NamedTuple):
-    """What is expected of a study's rows: public, or a guess.
+    """Expectations of a study's rows: public, or guesses.
 
     Attributes
     ----------
     columns : dict
-        Column -> {"mean": .., "deviation": ..}, or {level: share}. Those that are left out are in the
-        middle of their bounds, a sixth of them wide, or have levels of equal shares.
+        Column -> {"mean": .., "deviation": ..}, or {level: share}. By default, the middle of the bounds
+        and a sixth of their distance, or equal shares.
     effects : dict
-        Coefficients in own units, by the names of `Schema.names`; those that are left out are 0. Without
-        any, `strength` and `explained` say how large all are.
+        Coefficients in own units, by the names of `Schema.names`, 0 if left out. Without any, `strength`
+        and `explained` scale all.
     positives : float
         Share of the second class.
     strength : float
@@ -79,14 +77,9 @@ class Study:
     schema : dp.releasing.rows.Schema
         Public facts of the file.
     expected : Expected or None
-        What is expected of its rows.
+        Expectations of its rows.
     seed : int
         Of the simulation.
-
-    Raises
-    ------
-    dp.errors.Refused
-        For what no rows can have.
     """
 
     def __init__(
@@ -135,10 +128,10 @@ class Study:
         """Weights (d,) with which every column moves scores equally."""
         spread = X.std(axis=0)
         signs = np.where(np.arange(len(spread)) % 2, -1.0, 1.0)
-        found = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)
-        if not found.any():
+        weights = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)
+        if not weights.any():
             raise Refused("no column varies: nothing can be forecast")
-        return found
+        return weights
 
     def _intercept(self, scores):
         if self.schema.numbers:
@@ -153,11 +146,11 @@ class Study:
     def _moments(self, column):
         """(mean, deviation) of a column of numbers on [-1, 1]."""
         low, high = float(column.low), float(column.high)
-        given = self.expected.columns.get(column.name, {})
-        if given and set(given) != {"mean", "deviation"}:
+        expected = self.expected.columns.get(column.name, {})
+        if expected and set(expected) != {"mean", "deviation"}:
             raise Refused(f"of the numbers of {column.name!r} expect a mean and a deviation")
-        mean = given.get("mean", (low + high) / 2)
-        deviation = given.get("deviation", (high - low) / SPREAD)
+        mean = expected.get("mean", (low + high) / 2)
+        deviation = expected.get("deviation", (high - low) / SPREAD)
         if not (low < mean < high and 0 < deviation**2 < (mean - low) * (high - mean)):
             raise Refused(
                 f"no numbers between the bounds of {column.name!r} have the mean {mean:g} and the standard "
@@ -166,12 +159,12 @@ class Study:
         return (2 * mean - low - high) / (high - low), 2 * deviation / (high - low)
 
     def _shares(self, column):
-        given = self.expected.columns.get(column.name)
-        if given is None:
+        expected = self.expected.columns.get(column.name)
+        if expected is None:
             return np.full(len(column.values), 1 / len(column.values))
-        given, levels = {str(k): v for k, v in given.items()}, list(map(str, column.values))
-        shares = np.array([given.get(level, 0.0) for level in levels])
-        if given.keys() - set(levels) or (shares < 0).any() or not shares.sum() > 0:
+        expected, levels = {str(k): v for k, v in expected.items()}, list(map(str, column.values))
+        shares = np.array([expected.get(level, 0.0) for level in levels])
+        if expected.keys() - set(levels) or (shares < 0).any() or not shares.sum() > 0:
             raise Refused(f"of the levels of {column.name!r} expect shares, such as a: 0.2")
         return shares / shares.sum()
 
@@ -179,23 +172,23 @@ class Study:
         """(column -> quantiles on [-1, 1] at `GRID`, root (k, k) of the normal scores' correlations)."""
         from scipy.stats import beta
 
-        found = {}
+        quantiles = {}
         for k in self.schema.used:
             column = self.schema.columns[k]
             if isinstance(column, rows.Number):
                 mean, deviation = self._moments(column)
                 share, size = (mean + 1) / 2, (1 - mean**2) / deviation**2 - 1
-                found[column.name] = 2 * beta.ppf(GRID, share * size, (1 - share) * size) - 1
-        names, R = list(found), np.eye(len(found))
+                quantiles[column.name] = 2 * beta.ppf(GRID, share * size, (1 - share) * size) - 1
+        names, R = list(quantiles), np.eye(len(quantiles))
         for pair, value in self.expected.correlations.items():
-            if len(set(pair)) != 2 or not set(pair) <= found.keys():
+            if len(set(pair)) != 2 or not set(pair) <= quantiles.keys():
                 raise Refused(
                     f"{' and '.join(pair)} are no two columns of numbers to be correlated"
                 )
             i, j = map(names.index, pair)
             R[i, j] = R[j, i] = value
         try:
-            return found, np.linalg.cholesky(R)
+            return quantiles, np.linalg.cholesky(R)
         except np.linalg.LinAlgError:
             raise Refused("no columns have all these correlations at once") from None
 
@@ -226,7 +219,7 @@ class Study:
         return np.where(rng.random(len(scores)) < 1 / (1 + np.exp(-scores)), 1, -1).astype(np.int32)
 
     def said(self) -> str:
-        """What was taken for the columns of which nothing was stated, in a sentence."""
+        """The assumptions on columns without expectations, in a sentence."""
         left = [
             column.name
             for k, column in enumerate(self.schema.columns)
@@ -267,31 +260,30 @@ class Study:
 
 
 class Outlook(NamedTuple):
-    """What to expect at one epsilon.
+    """The forecast at one epsilon.
 
     Attributes
     ----------
     epsilon : float
         Of the release.
     widths : dict
-        Column -> geometric mean of the widths of its 95 % interval in own units, infinite where most
-        releases give none. Empty if the method gives no interval.
+        Column -> geometric mean width of its 95 % interval in own units, infinite if most releases give
+        none. Empty without intervals.
     ranges : dict
-        Column -> the widths that a tenth of the releases are below, and above.
+        Column -> the first and last decile of the widths.
     accuracy, without : dict
         Metric -> mean with and without privacy.
     kept : float
-        The share of the gain without privacy that is left, of AUC over 1/2 or of r2 over 0.
+        The share that privacy leaves of the gain, of AUC over 1/2 or of r2 over 0.
     held : float or None
-        Half the width of the 95 % interval of the held out rows' error rate; None without a holdout of
-        classes.
+        Half the width of the 95 % interval of the held out error rate; None without a holdout of classes.
     profile : dp.privacy.profiles.Profile
         Of the release.
 
     Methods
     -------
     sentences
-        The same in words.
+        In words.
     """
 
     epsilon: float
@@ -304,7 +296,7 @@ class Outlook(NamedTuple):
     profile: Profile
 
     def sentences(self, prior: float = 0.5) -> list[str]:
-        """The same in words.
+        """In words.
 
         Parameters
         ----------
@@ -319,26 +311,26 @@ class Outlook(NamedTuple):
             f"{name} {value:.4g} ({self.without[name]:.4g} without privacy)"
             for name, value in self.accuracy.items()
         ]
-        found = [f"On simulated rows, at epsilon = {self.epsilon:g}: {', '.join(metrics)}."]
-        found.append(f"The share of the gain without privacy that is left: {self.kept:.0%}.")
+        said = [f"On simulated rows, at epsilon = {self.epsilon:g}: {', '.join(metrics)}."]
+        said.append(f"The share of the gain without privacy that is left: {self.kept:.0%}.")
         if self.held is not None:
-            found.append(f"The error on the held out rows would be known to +- {self.held:.2g}.")
+            said.append(f"The error on the held out rows would be known to +- {self.held:.2g}.")
         for name, width in self.widths.items():
             low, high = self.ranges[name]
             what = "is mostly not given"
             if width < math.inf:
                 what = f"is about {width:.3g} wide ({low:.2g} to {high:.2g} in 8 of 10 releases)"
-            found.append(f"{name}: its 95 % interval {what}.")
-        return [*found, *meaning(self.profile, prior).sentences()]
+            said.append(f"{name}: its 95 % interval {what}.")
+        return [*said, *meaning(self.profile, prior).sentences()]
 
 
 def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook:
-    """What to expect of a request, from releases of simulated rows. No real row is read.
+    """The forecast for a request, from releases of simulated rows. No real row is read.
 
     Parameters
     ----------
     request : dp.releasing.request.Request
-        What is asked for.
+        The request.
     study : Study
         The rows that are expected.
     draws : int or None
@@ -347,11 +339,6 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     Returns
     -------
     Outlook
-
-    Raises
-    ------
-    dp.errors.Refused
-        For a request that cannot be proven.
 
     Examples
     --------
@@ -369,13 +356,13 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     names, widths, weights, plain = study.schema.names, [], [], []
     for k in range(draws):
         V, y = study.rows(n, k)
-        found = models.release(plan, V, y, generator(study.seed, "key", k).bytes(32))
-        table = files.table_of(found, names, *files.own_units(study.schema))[0]
+        release = models.release(plan, V, y, generator(study.seed, "key", k).bytes(32))
+        table = files.table_of(release, names, *files.own_units(study.schema))[0]
         if table is not None:
             ends = [(math.inf if row["low"] is None else row["high"] - row["low"]) for row in table]
             widths.append(ends)
         if k < SCORED:
-            weights.append(found.floats("weights"))
+            weights.append(release.floats("weights"))
             plain.append(study.without(plan, k, V, y))
     typical, ranges = _typical(np.array(widths)) if widths else ([], [])
     accuracy, without = (_accuracy(study, np.array(each)) for each in (weights, plain))
@@ -393,12 +380,12 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
 
 
 def _typical(widths):
-    """(geometric mean of the finite ones, ends of the middle 8 of 10) per column of widths (draws, d)."""
-    given = np.isfinite(widths)
-    logs = np.where(given, np.log(np.where(given, widths, 1.0)), 0.0)
-    mean = np.exp(logs.sum(axis=0) / np.maximum(given.sum(axis=0), 1))
+    """(geometric mean of finite widths, first and last decile) per column of widths (draws, d)."""
+    finite = np.isfinite(widths)
+    logs = np.where(finite, np.log(np.where(finite, widths, 1.0)), 0.0)
+    mean = np.exp(logs.sum(axis=0) / np.maximum(finite.sum(axis=0), 1))
     ends = np.quantile(widths, [0.1, 0.9], axis=0, method="inverted_cdf")
-    typical = np.where(given.mean(axis=0) > 0.5, mean, np.inf)
+    typical = np.where(finite.mean(axis=0) > 0.5, mean, np.inf)
     return typical.tolist(), list(map(tuple, ends.T.tolist()))
 
 
@@ -413,40 +400,40 @@ def _accuracy(study, weights):
         target = study.schema.columns[study.schema.target]
         unit = (float(target.high) - float(target.low)) / 2
         X, labels = rows.bounded(V, y, True)
-        found = evaluation.regression(weights, X.astype(float), labels, unit=unit)
+        metrics = evaluation.regression(weights, X.astype(float), labels, unit=unit)
     else:
         X, labels = rows.bounded(V, y, False)
-        found = evaluation.classification(weights, X.astype(float), labels)
-    return {name: float(values.mean()) for name, values in found.items()}
+        metrics = evaluation.classification(weights, X.astype(float), labels)
+    return {name: float(values.mean()) for name, values in metrics.items()}
 
 
 def _held(package, accuracy):
-    """Half the width of the interval of the held out rows' error, as `holdout.measured` says it."""
+    """Half the width of the interval of the held out error."""
     if package.model.problem.loss.residual:
         return None
     sums = (package.held * (2 * accuracy["error"] - 1), 0, 2 * package.held)
     noisy = [round(int(each) / package.noise.spacing) for each in sums]
-    found = holdout.measured(noisy, package.noise)
-    return (found["high"] - found["low"]) / 2
+    errors = holdout.measured(noisy, package.noise)
+    return (errors["high"] - errors["low"]) / 2
 
 
 def needed(
     request: Request, study: Study, enough: Callable[["Outlook"], bool], draws: int | None = None
 ) -> Outlook:
-    """What to expect at about the least epsilon that is enough.
+    """The forecast at about the least epsilon that is enough.
 
-    All epsilons have the same simulated rows and keys, so what is found hardly depends on chance.
+    All epsilons share simulated rows and keys.
 
     Parameters
     ----------
     request : dp.releasing.request.Request
-        What is asked for; its epsilon is replaced.
+        The request; its epsilon is replaced.
     study : Study
         The rows that are expected.
     enough : Callable
         `Outlook` -> bool, such as `width` or `share` give.
     draws : int or None
-        The number of releases at the epsilon that is found; a fifth of them at those that are tried.
+        The number of releases at the result; a fifth of them in the search.
 
     Returns
     -------
@@ -488,11 +475,11 @@ def needed(
             high = middle
         else:
             low = middle
-    found = at(high, draws)
-    while not enough(found) and high < MOST:  # it was found with fewer releases
+    result = at(high, draws)
+    while not enough(result) and high < MOST:  # it was found with fewer releases
         high *= 1 + 2 * NEAR
-        found = at(high, draws)
-    return found
+        result = at(high, draws)
+    return result
 
 
 def width(column: str, wanted: float) -> Callable[[Outlook], bool]:

@@ -1,33 +1,27 @@
-"""How good a released model is, measured on rows that it has not seen: paid in rows, not in epsilon.
+"""Errors of a released model on held out rows, paid in rows, not in epsilon.
 
-Of n records, `held` (public) are held out. The model is released from the others, and then sums over the
-held ones are, with noise. Each part alone is (epsilon, delta)-DP, and the whole is, too.
+Of n records, `held` (public) are held out. The model is released from the others, then noisy sums over the
+held ones. Each part is (epsilon, delta)-DP, and so is the whole.
 
-WHICH RECORDS. A uniform set of `held` positions, from the release's key, and never published. Nothing
-that the rows hold decides it.
+WHICH RECORDS. A uniform set of `held` positions, from the release's key, never published, independent of
+the rows.
 
-THEOREM 2. Let A be the model's release, a function of the held out rows' complement as a *multiset* and
-of noise, and B that of the sums given A's result a, a function of the held out multiset. For every
-epsilon let A's divergence be at most delta_A(epsilon) on multisets of n - held records that differ in
-one, and B's at most delta_B(epsilon) for every a. Let S be a uniform set of `held` positions. Then (A of
-the rows outside S, B of those in S) has at most the *maximum* of both divergences on replace-one
-neighbours of n records, also if the neighbour's records come in another order (as in a file that is
-sorted by a column).
-Proof. A neighbour D' is D with record i replaced, and its records at other
-positions, by a permutation p. S is uniform, and so is p(S). So the law on D' is that with p(S) in place
-of S: a uniform S in D, where record i is replaced and the others are where they were in D, since the
-parts are multisets. Given S, only record i differs, and it is in exactly one part. Outside S: B's law
-given a is the same, so B is post-processing, and the divergence is at most delta_A. In S: A's law is the
-same, and given every a the divergence of B is at most delta_B, so its mean over a is. A hockey-stick
-divergence is jointly convex, so that of the mixture over S is at most the mean over S of these, and each
-is at most the maximum.
+THEOREM 2. Let A be the model's release from the *multiset* of rows outside S, and B that of the sums over
+the multiset of rows in S, given A's result a. For every epsilon let A's divergence be at most
+delta_A(epsilon) on multisets that differ in one record, and B's at most delta_B(epsilon) for every a. Let
+S be a uniform set of `held` positions. Then A and B together have at most the *maximum* of both
+divergences on replace-one neighbours, also if the neighbour's records come in another order (as in a
+sorted file). Proof. A neighbour D' is D with record i replaced, and its records at other positions, by a
+permutation p. S is uniform, and so is p(S). So the law on D' is that of D with record i replaced in its
+place, since the parts are multisets. Given S, only record i differs, in exactly one part. Outside S, B is
+post-processing, and the divergence is at most delta_A. In S, A's law is the same, and given every a the
+divergence of B is at most delta_B. A hockey-stick divergence is jointly convex, so that of the mixture
+over S is at most the maximum.
 
-A takes its rows sorted, so that their order is no input. (On neighbours, theorem 1 allows it to be any.)
-B's sums are of integers, exact in every order.
+A takes its rows sorted, and B's sums of integers are exact, so that order is no input.
 
-With positions that are fixed, a neighbour in another order may change *both* parts, and the sum must be
-paid: then one value that changes the order of a sorted file moves many records from one part to the
-other.
+With fixed positions, a neighbour in another order could change *both* parts, and the sum would have to be
+paid.
 
 WHAT IS SUMMED. Of a record with the label t and the prediction f, a vector in [-1, 1]^2 or [-1, 1]^3 and
 twice the number of its kind (1 if it is a record, 0 if its line holds none):
@@ -41,13 +35,12 @@ Proof. (e - e')^2 <= 4. For classes, (t - t')^2 <= 4. For numbers let r = |t - t
 r. Then r^2 + (t^2 - t'^2)^2 = r^2 (1 + s^2) <= r^2 (1 + (2 - r)^2), which increases on [0, 2] and is 4 at
 2. A record and none are at most sqrt(1 + 1 + 1 + 4) apart.
 
-An error of a number counts at most 1/2, a quarter of the target's range. Up to the whole range, 16 times
-as much noise would be on the mean square, which hides the errors of any useful model.
+An error of a number counts at most 1/2, a quarter of the target's range. Up to the whole range, the mean
+square would have 16 times as much noise.
 
 They are integers in units of 2^-40, exactly: a score is the sum of v_j k_j, with the row's integers and
-the weights' released integers. A score of 0 belongs to the first class, so that rows of zeros have a
-class in every order of summation. So lemma 2 (`dp.releasing.lattice`) holds with rho = 0, on a fine
-lattice.
+the weights' released integers. A score of 0 belongs to the first class. So lemma 2
+(`dp.releasing.lattice`) holds with rho = 0, on a fine lattice.
 """
 
 import math
@@ -71,7 +64,7 @@ LEAST = 50  # records on either side
 
 
 class Package(NamedTuple):
-    """A model's plan for the rows that are not held out, and the noise on the sums over those that are."""
+    """A model's plan, and the noise on the sums over held out rows."""
 
     model: models.Plan
     held: int
@@ -87,24 +80,24 @@ class Package(NamedTuple):
 
     def guarantee(self) -> Guarantee:
         """The model's, for all n rows, whose reason and profile contain the sums."""
-        found = self.model.guarantee()
+        own = self.model.guarantee()
         reason = (
-            f"{found.reason}; beside it sums over {self.held} other rows, chosen by the key, with discrete "
+            f"{own.reason}; beside it sums over {self.held} other rows, chosen by the key, with discrete "
             f"Gaussian noise of standard deviation {float(self.noise.deviation):.6g}. A row is in one "
             f"part, so the larger cost counts"
         )
         profile = Curve(symmetric(np.vectorize(self.delta_at, otypes=[float])))
-        return Guarantee(found.epsilon, found.epsilon, found.delta, REPLACE_ONE, reason, profile)
+        return Guarantee(own.epsilon, own.epsilon, own.delta, REPLACE_ONE, reason, profile)
 
 
 def _delta(noise, epsilon):
-    found = Fraction(float(gaussian_profile(lattice.above(noise.mu), epsilon)))
-    found = found * (1 + models.SLACK) + lattice.failure(epsilon, noise.variation)
-    return lattice.above(min(found, Fraction(1)))
+    delta = Fraction(float(gaussian_profile(lattice.above(noise.mu), epsilon)))
+    delta = delta * (1 + models.SLACK) + lattice.failure(epsilon, noise.variation)
+    return lattice.above(min(delta, Fraction(1)))
 
 
 def size(n: int, share: float) -> int:
-    """How many of n records are held out: the share, rounded down."""
+    """The number of held out records: the share of n, rounded down."""
     if not 0 < share < 1:
         raise Refused(f"the share that is held out must be between 0 and 1, not {share}")
     held = math.floor(n * Fraction(str(share)))
@@ -120,10 +113,10 @@ def package(model: models.Plan, held: int, bits: int = lattice.BITS) -> Package:
     count = 4 if model.problem.loss.residual else 3
     left = models.delta_left(model.epsilon, model.delta, count, bits)
     mu = Fraction(gaussian_mu(model.epsilon, left)) / models.BESIDE
-    found = Package(model, held, lattice.covering(APART, mu, count, bits))
-    if not found.delta_at(model.epsilon) <= model.delta:
+    result = Package(model, held, lattice.covering(APART, mu, count, bits))
+    if not result.delta_at(model.epsilon) <= model.delta:
         raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
-    return found
+    return result
 
 
 def held_out(n: int, held: int, key: bytes) -> np.ndarray:
@@ -132,9 +125,9 @@ def held_out(n: int, held: int, key: bytes) -> np.ndarray:
     for k in range(held):  # Fisher and Yates
         other = k + stream.below(n - k)
         order[k], order[other] = order[other], order[k]
-    found = np.zeros(n, dtype=bool)
-    found[order[:held]] = True
-    return found
+    held_rows = np.zeros(n, dtype=bool)
+    held_rows[order[:held]] = True
+    return held_rows
 
 
 def scores(V: np.ndarray, weights: Sequence[int]) -> np.ndarray:
@@ -222,12 +215,11 @@ def _sorted(V, y):
 def measured(
     noisy: Sequence[int], noise: lattice.Noise, level: float = 0.95
 ) -> dict[str, float | None]:
-    """What the noisy sums say: post-processing. Errors have intervals for both noise and sampling.
+    """Errors from the noisy sums (post-processing), with intervals for noise and sampling.
 
-    records: number of held out rows that hold a record. Of classes: error, and positives, the share of the
-    second class. Of numbers, with [-1, 1] for the target's bounds: error, the root of the mean squared
-    error (of at most 1/2 each); r2, the share of the target's variance that is explained, None if noise
-    hides the variance. Intervals are for the errors of further records, by `between`.
+    records: held out rows that hold a record. Of classes: error, and positives, the share of the second
+    class. Of numbers, with [-1, 1] for the target's bounds: error, the root mean squared error (of at most
+    1/2 each); r2, None if noise hides the variance. Intervals are by `between`.
     """
     s = float(noise.deviation)
     e, t, *squares, twice = (float(each * noise.spacing) for each in noisy)
@@ -241,8 +233,8 @@ def measured(
         return {"records": count, "error": mean, "low": low, "high": high, "positives": positives}
     variance = squares[0] / count - t * t
     lost = 2 * s / count > variance
-    found = {"error": math.sqrt(mean), "low": math.sqrt(low), "high": math.sqrt(high)}
-    return {"records": count, **found, "r2": None if lost else 1 - mean / variance}
+    errors = {"error": math.sqrt(mean), "low": math.sqrt(low), "high": math.sqrt(high)}
+    return {"records": count, **errors, "r2": None if lost else 1 - mean / variance}
 
 
 def between(
@@ -254,17 +246,16 @@ def between(
 
         (mean - m)^2 <= z^2 (m (cap - m)/count + 5/4 (cap deviation/(2 count))^2),
 
-    where z is the normal quantile. It takes no form of the errors' law for granted: whatever the law, the
-    variance of an error is at most m (cap - m) (Bhatia, Davis, Am. Math. Monthly 107, 2000), which errors
-    of 0 and cap alone reach. For those, as for classes, this is Wilson's interval. The rest is the noise of
-    both sums: (sum + count) cap/2 - count m has the factors cap/2 and cap/4 - m/2, of at most cap/4.
+    where z is the normal quantile. Whatever the errors' law, their variance is at most m (cap - m)
+    (Bhatia, Davis, Am. Math. Monthly 107, 2000), which errors of 0 and cap attain. For those, as for
+    classes, this is Wilson's interval. The rest is the noise of both sums: (sum + count) cap/2 - count m
+    has the factors cap/2 and cap/4 - m/2 <= cap/4.
 
-    What is an approximation: that the mean of the records is normal. At a nominal 95 %, over 20,000 draws
-    of 100 and of 2000 records, with and without noise, at least 94.6 % of intervals were measured to have
-    m inside: for normal, exponential and lognormal errors of numbers (99 % and more without noise), and
-    with 2 % of errors at the cap. Where 0.5 % of 100 records are at the cap, 90.6 % without noise: what
-    misses is the lower end, and the upper one held always. Intervals are wide where errors are alike:
-    their own variance would tell more, and would have to be paid for.
+    The normal mean is an approximation. At a nominal 95 %, measured coverage over 20,000 draws of 100 and
+    of 2000 records, with and without noise, was at least 94.6 % for normal, exponential and lognormal
+    errors (99 % and more without noise), and with 2 % of errors at the cap. With 0.5 % of 100 records at
+    the cap and no noise it was 90.6 %, and only lower ends missed. Intervals are wide for errors that are
+    alike, because their variance is not released.
     """
     from scipy.special import ndtri
 
@@ -277,22 +268,22 @@ def between(
 
 
 def said(document: dict) -> str:
-    """What a model's file says of its held out rows, in sentences. document: all of model.json."""
-    found, target = document["holdout"], document["target"]
+    """The errors on held out rows, in sentences. document: all of model.json."""
+    held, target = document["holdout"], document["target"]
     begin = (
-        f"{found['rows']:,} rows, which the key chose, were not learnt from. About "
-        f"{found['records']:,.0f} of them hold a record."
+        f"{held['rows']:,} rows, which the key chose, were not learnt from. About "
+        f"{held['records']:,.0f} of them hold a record."
     )
     end = "The interval counts the noise and the chance of so few rows."
     if target is None:
         return (
-            f"{begin} {found['error']:.1%} of these are predicted wrongly (95 % interval: "
-            f"{found['low']:.1%} to {found['high']:.1%}). {found['positives']:.1%} of them are "
+            f"{begin} {held['error']:.1%} of these are predicted wrongly (95 % interval: "
+            f"{held['low']:.1%} to {held['high']:.1%}). {held['positives']:.1%} of them are "
             f"{document['classes'][1]}. {end}"
         )
     unit = (target["high"] - target["low"]) / 2
-    error, low, high = (f"{unit * found[key]:.4g}" for key in ("error", "low", "high"))
-    explained = "" if found["r2"] is None else f" {found['r2']:.1%} of their variance is explained."
+    error, low, high = (f"{unit * held[key]:.4g}" for key in ("error", "low", "high"))
+    explained = "" if held["r2"] is None else f" {held['r2']:.1%} of their variance is explained."
     return (
         f"{begin} The root of their mean squared error is {error} (95 % interval: {low} to {high}), "
         f"where an error counts {unit / 2:.4g} at most.{explained} {end}"

@@ -20,13 +20,13 @@ post-processing of a mu-GDP release in TV, where gamma is lemma 1's bound and
 Proof. C = rnd_g(value) is within rho + g sqrt(m)/2 of f, so C of neighbours differ by at most D + 2 rho +
 g sqrt(m). C is on the lattice, so rnd_g(C + N) = C + rnd_g(N), N ~ N(0, s^2 I), and lemma 1 replaces
 rnd_g(N), one coordinate after the other. If the error is random (threads), this holds for every pair of
-executions, and a hockey-stick divergence is jointly convex. The error may depend on anything except on
-this release's own noise. So C is computed before the noise is drawn.
+executions, and a hockey-stick divergence is jointly convex. The error may depend on anything except this
+release's own noise, which is therefore drawn after C.
 
-The same numbers serve counts: on the integers with s near 6, a Gaussian's delta would be exceeded by
-lemma 1's own 0.0605/36. Therefore every lattice here is fine: s/g is at least 2^BITS.
+Counts need this, too: on the integers with s near 6, lemma 1 would add 0.0605/36 to delta. So every
+lattice here is fine: s/g is at least 2^BITS.
 
-All numbers are fractions, and every rounding is towards more noise.
+Numbers are fractions, rounded towards more noise.
 """
 
 import math
@@ -54,13 +54,8 @@ def root(value: Fraction) -> Fraction:
 
 def above(value: Fraction) -> float:
     """The least float that is at least a fraction."""
-    found = float(value)
-    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
-
-
-def below(value: Fraction) -> float:
-    """The largest float that is at most a fraction."""
-    return -above(-value)
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 def total_variation(ratio: Fraction) -> Fraction:
@@ -115,12 +110,10 @@ def step_below(deviation: Fraction, bits: int = BITS) -> int:
     return step
 
 
-def covering(
-    moved: Fraction, mu: Fraction, count: int, bits: int = BITS, step: int | None = None
-) -> Noise:
+def covering(moved: Fraction, mu: Fraction, count: int, bits: int = BITS) -> Noise:
     """The `Noise` of lemma 2 for values that differ by at most `moved` = D + 2 rho, and mu-GDP."""
     moved, mu = Fraction(moved), Fraction(mu)
-    step = step_below(moved / mu, bits) if step is None else step
+    step = step_below(moved / mu, bits)
     apart = moved + spacing(step) * root(Fraction(count))
     scale = math.ceil(apart / mu / spacing(step))
     return Noise(step, scale, count, apart / (scale * spacing(step)))
@@ -145,7 +138,7 @@ def together(noises: Sequence[Noise]) -> Fraction:
 
 
 def failure(epsilon: float, variation: Fraction) -> Fraction:
-    """What a distance in total variation from a private release adds to delta: (1 + e^epsilon) of it.
+    """Addition to delta for a distance in total variation from a private release: (1 + e^epsilon) of it.
 
     M(E) <= M~(E) + eta <= e^eps M~'(E) + delta + eta <= e^eps (M'(E) + eta) + delta + eta.
     """

@@ -35,12 +35,12 @@ OTHER_COUNT = (
 )
 
 
-# How names of environment variables begin that choose code or threads of numerical libraries.
+# Prefixes of environment variables that choose kernels or threads of numerical libraries.
 CHOOSING = re.compile("(BLIS|GLIBC|GOMP|GOTO|KMP|LD|MKL|NPY|OMP|OPENBLAS|VECLIB)_")
 
 
 def made_by() -> dict:
-    """What a release is made by: digests of all code of `dp` and of `arithmetic`; versions of libraries."""
+    """What makes a release: digests of `dp` and of `arithmetic`, and versions of libraries."""
     folder, digest = Path(dp.__path__[0]), hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         content = path.read_bytes()
@@ -51,13 +51,13 @@ def made_by() -> dict:
 
 
 def arithmetic() -> str:
-    """Digest of what decides in which order this process sums, and which kernels it takes.
+    """Digest of what decides the kernels and the order of sums in this process.
 
-    Another sum moves a minimiser by its last bits, and so a rerun could be another draw. It is of how
-    libraries were built, the loaded BLAS with its kernels and number of threads, what numpy found of the
-    processor, the C library, and variables of the environment.
+    Another order moves a minimiser by its last bits, so a rerun could be another draw. The digest is of
+    the libraries' build, the loaded BLAS with kernels and threads, the processor as numpy sees it, the C
+    library, and environment variables.
     """
-    found = [
+    facts = [
         _built(np),
         _built(scipy),
         _loaded(),
@@ -65,7 +65,7 @@ def arithmetic() -> str:
         platform.libc_ver(),
         sorted((key, value) for key, value in os.environ.items() if CHOOSING.match(key)),
     ]
-    return hashlib.sha256(json.dumps(found, default=str).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()
 
 
 def _built(library):
@@ -75,8 +75,7 @@ def _built(library):
 def _loaded():
     """Facts of each BLAS of this process, such as its kernels and number of threads.
 
-    Without threadpoolctl, which scikit-learn needs and `dp` alone does not, the number of cores, which with
-    the rest of `arithmetic` decides about both.
+    Without threadpoolctl (a dependency of scikit-learn), the number of cores.
     """
     try:
         from threadpoolctl import threadpool_info
@@ -99,7 +98,7 @@ def _features():
 
 
 def guard() -> None:
-    """Leaves no image of this process's memory behind, if it crashes, and lets nobody attach to it."""
+    """Prevents core dumps of this process, and attaching to it."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.excepthook = lambda kind, error, trace: print(f"error: {STOPPED}", file=sys.stderr)
     with suppress(OSError, AttributeError):  # PR_SET_DUMPABLE, of Linux alone
@@ -127,7 +126,7 @@ def make(
     Parameters
     ----------
     request : dp.releasing.request.Request
-        What is asked for.
+        The request.
     book : dp.releasing.book.Book
         Where its cost is spent, before anything is drawn.
     path : pathlib.Path or bytes

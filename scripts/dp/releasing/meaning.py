@@ -1,18 +1,16 @@
-"""What a guarantee means to a person in the data: how well the best attack on a release can do.
+"""The meaning of a guarantee for a person in the data: the success of the best attack.
 
-The attacker knows the release, how it was made and all other rows. He asks whether one row is x or another
-value. An attack is an event E of the release, on which he accuses: he says that it is x. P and Q are the
-laws of the release with x and without. Q(E) is the share of false accusations and P(E) that of true ones,
-the attack's power.
+The attacker knows the release, how it was made and all other rows, and asks whether one row is x. An
+attack is an event E of the release, on which he says that it is. P and Q are the laws of the release with
+x and without. Q(E) is the share of false accusations, and P(E) that of true ones, the attack's power.
 
 For every real epsilon, P(E) <= delta(epsilon) + e^epsilon Q(E), where delta is the privacy profile. So
 
     power at a share a of false accusations <= min over epsilon of delta(epsilon) + a e^epsilon,
 
-which is 1 minus the trade-off function (Dong, Roth, Su, JRSS B 84, 2022). If delta is
-the profile of a pair P, Q, then some attack reaches it, by the lemma of Neyman and Pearson. One (epsilon,
-delta) of the profile allows more: (1, 1e-6) allows 2.7 % at 1 % false accusations, and a Gaussian release
-of that epsilon 1.84 %.
+which is 1 minus the trade-off function (Dong, Roth, Su, JRSS B 84, 2022). By Neyman and Pearson, some
+attack attains it for the profile of a pair P, Q. One point of the profile is weaker: (1, 1e-6) allows 2.7
+% at 1 % false accusations, a Gaussian release of that epsilon 1.84 %.
 
 With a prior probability p that the row is x, the attacker is right with a probability of at most
 
@@ -21,7 +19,7 @@ With a prior probability p that the row is x, the attacker is right with a proba
 since p P(E) + (1 - p) (1 - Q(E)) = (1 - p) + p (P(E) - Q(E) (1 - p)/p). After an accusation, the row is x
 with a probability of p P(E) over p P(E) + (1 - p) Q(E).
 
-Every epsilon gives a valid bound. So what is computed is a bound, too, if the least is only nearly found.
+Every epsilon gives a valid bound, so an approximate minimum does, too.
 """
 
 import decimal
@@ -33,8 +31,8 @@ from typing import NamedTuple
 from dp.privacy.profiles import Profile
 
 FALSE = (0.01, 0.05)
-FAR = 60.0  # beyond this size of epsilon nothing is tried
-CLOSE = 1e-4  # of epsilons. Power is too large by as much (relative) at a kink of delta, else by its square
+FAR = 60.0  # largest epsilon that is tried
+CLOSE = 1e-4  # precision of epsilons; power's is as large at a kink of delta, else its square
 
 
 class Meaning(NamedTuple):
@@ -51,9 +49,9 @@ class Meaning(NamedTuple):
     right: float
 
     def sentences(self) -> list[str]:
-        """The same in words."""
+        """In words."""
         guess = max(self.prior, 1 - self.prior)
-        found = [
+        attacks = [
             f"An attacker who accuses wrongly {false:.0%} of the time accuses rightly at most "
             f"{_most(power)} of the time; a guess would, {false:.0%} of the time. If he took "
             f"{self.prior:.0%} for the probability before the release, then an accusation raises it to "
@@ -61,7 +59,7 @@ class Meaning(NamedTuple):
             for false, power, after in zip(self.false, self.power, self.posterior, strict=True)
         ]
         return [
-            *found,
+            *attacks,
             f"His answers are right at most {_most(self.right)} of the time, and {guess:.0%} without the "
             f"release.",
         ]
@@ -85,10 +83,10 @@ def power(profile: Profile, false: float) -> float:
 
 
 def _lowest(bound):
-    """Where a function that falls and then rises, as one that is convex in e^epsilon does, is least."""
+    """The minimum's place, of a function that falls and then rises."""
     from scipy.optimize import minimize_scalar
 
-    # From 0 outwards first: delta(epsilon) may be expensive, and far out a float does not show its slope.
+    # From 0 outwards: far out, floats do not show the slope.
     sign = 1 if bound(1.0) <= bound(0.0) else -1
     at, step = 0.0, 1.0
     while abs(at) < FAR and bound(at + sign * step) <= bound(at):

@@ -1,9 +1,8 @@
-"""Plans and releases of whole models: what a real machine may publish.
+"""Plans and releases of whole models.
 
-A plan follows from public numbers alone, and refuses what cannot be proven before any row is seen. A
-release is made of a plan, of rows in integers (`dp.releasing.rows`) and of a key (`dp.releasing.draws`).
-All parts of one release are calibrated together: they count as one Gaussian release beside the tilt,
-whose mu^2 is the sum of theirs, as in `dp.mechanisms.noise_aware`.
+A plan follows from public numbers alone, and refuses what cannot be proven. A release takes a plan, rows
+of integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts but the tilt count as one
+Gaussian release, whose mu^2 is the sum of theirs, as in `dp.mechanisms.noise_aware`.
 """
 
 import math
@@ -34,12 +33,11 @@ __all__ = [
     "release",
 ]
 
-# `composed_delta` is computed in floats, to about 1e-9 of itself: `tests/unit/test_releasing_margin.py`
-# compares it with 30 digits. A thousand times as much is set aside.
+# `composed_delta` is accurate to about 1e-9 of itself (`tests/unit/test_releasing_margin.py` compares it
+# with 30 digits). A thousand times as much is set aside.
 SLACK = Fraction(1, 10**6)
-BESIDE = Fraction(
-    1 + 1e-9
-)  # how much more noise than calibrated, so that rounding up stays monotone
+# How much more noise than calibrated is added, so that rounding up stays monotone.
+BESIDE = Fraction(1 + 1e-9)
 PLAIN, NOISE_AWARE, OUTPUT = "plain", "noise_aware", "output"
 
 
@@ -51,7 +49,7 @@ class Plan(NamedTuple):
     problem : dp.releasing.tilt.Problem
         n, d, lambda and the loss.
     epsilon, delta : float
-        What was asked for.
+        The requested privacy.
     tolerance : float
         The gradient norm to which the weights are certified.
     tilt : dp.releasing.tilt.Tilt or None
@@ -64,7 +62,7 @@ class Plan(NamedTuple):
     Methods
     -------
     guarantee
-        What holds, with its profile and the reason.
+        With profile and reason.
     """
 
     problem: tilt.Problem
@@ -90,12 +88,12 @@ class Plan(NamedTuple):
         if self.tilt is not None:
             one = lattice.above(self.tilt.noise.mu)
         name = "logistic" if self.tilt is None else self.problem.loss.name
-        found = composed(epsilon, one, mu, lattice.above(r), name)
-        found = Fraction(found) * (1 + SLACK) + lattice.failure(epsilon, self.variation)
-        return lattice.above(min(found, Fraction(1)))
+        delta = composed(epsilon, one, mu, lattice.above(r), name)
+        delta = Fraction(delta) * (1 + SLACK) + lattice.failure(epsilon, self.variation)
+        return lattice.above(min(delta, Fraction(1)))
 
     def guarantee(self) -> Guarantee:
-        """What holds under replace-one, with its profile and the reason.
+        """The guarantee under replace-one, with profile and reason.
 
         Returns
         -------
@@ -210,21 +208,15 @@ def noise_aware_logistic(
     n, d : int
         Public number of rows, and of their columns.
     epsilon, delta : float
-        What the release spends: at most 50, and in (0, 1).
+        The cost of the release: at most 50, and in (0, 1).
     robust : bool
-        Whether second moments of the scores are released, too. Then intervals do not need a model that is
-        right.
+        Whether second moments of the scores are released, too, for intervals that hold in a wrong model.
     **options
         Of `objective_perturbation`: shares of the noise, and the radius.
 
     Returns
     -------
     Plan
-
-    Raises
-    ------
-    dp.errors.Refused
-        For what cannot be proven.
 
     Examples
     --------
@@ -245,25 +237,18 @@ def noise_aware_log_cosh(
 
     Parameters
     ----------
-    n, d : int
-        Public number of rows, and of their columns.
-    epsilon, delta : float
-        What the release spends: at most 50, and in (0, 1).
+    n, d, epsilon, delta
+        As for `noise_aware_logistic`.
     robust : bool
         Whether second moments of the slopes are released, or only their mean square.
     tau : float
         The width of the loss, for targets in [-1, 1].
     **options
-        Of `objective_perturbation`: shares of the noise, and the radius.
+        As for `noise_aware_logistic`.
 
     Returns
     -------
     Plan
-
-    Raises
-    ------
-    dp.errors.Refused
-        For what cannot be proven.
 
     Examples
     --------
@@ -296,9 +281,8 @@ def output_perturbation_gaussian(
     moved = 2 * Fraction(loss.kappa) / (n * Fraction(problem.lam))
     moved += tilt.moved(problem, None, tolerance)
     noises = {"weights": lattice.covering(moved, mu, d, bits)}
-    return _proven(
-        Plan(problem, epsilon, delta, tolerance, None, noises, _longest(problem, noises["weights"]))
-    )
+    longest = _longest(problem, noises["weights"])
+    return _proven(Plan(problem, epsilon, delta, tolerance, None, noises, longest))
 
 
 def _check_lambda(lam):
@@ -337,7 +321,7 @@ def _proven(plan):
 
 
 class Release(NamedTuple):
-    """What a plan released.
+    """The release of a plan.
 
     Attributes
     ----------
@@ -374,8 +358,8 @@ class Release(NamedTuple):
 def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     """Integers by a plan, for rows of integers, with all randomness from a key.
 
-    Rows that are too long are shortened, and labels clipped (`dp.releasing.rows.bounded`), so that the
-    guarantee holds whatever is given. Nothing is written into a book: `dp.releasing.making.make` does that.
+    Long rows are shortened, and labels clipped (`dp.releasing.rows.bounded`), so the guarantee holds for
+    any input. `dp.releasing.making.make` also keeps the book.
 
     Parameters
     ----------
@@ -415,15 +399,15 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
         pull = tilt.draw(plan.tilt, Stream(key, "tilt"))
     weights = tilt.minimiser(problem, X, y, pull, plan.tolerance)
     noise = plan.noises["weights"]
-    found = Release(plan, {"weights": lattice.released(weights, noise, Stream(key, "weights"))})
+    result = Release(plan, {"weights": lattice.released(weights, noise, Stream(key, "weights"))})
     beside = [part for part in plan.noises if part != "weights"]
     if beside:
-        point = statistics.within(found.floats("weights"), plan.longest)
+        point = statistics.within(result.floats("weights"), plan.longest)
         values = statistics.sums(beside, problem, X, y, point)
         for part in beside:
             stream = Stream(key, part)
-            found.parts[part] = lattice.released(values[part].tolist(), plan.noises[part], stream)
-    return found
+            result.parts[part] = lattice.released(values[part].tolist(), plan.noises[part], stream)
+    return result
 
 
 class Described(NamedTuple):

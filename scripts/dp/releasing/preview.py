@@ -1,10 +1,11 @@
-"""What a release would make of a file, line by line: for the owner of the rows alone.
+"""A preview of how a release reads a file: for the owner of the rows alone.
 
-All of it is private: counts, examples of cells, and whether there is anything to say. It has no noise, and
-nothing pays for it. Who changes bounds or categories after having seen it chooses them by the rows.
+All of it is private and without noise: counts, examples of cells, and whether there is anything to say.
+Bounds or categories that are changed after it are chosen by the rows.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,27 +16,40 @@ PRIVATE = "PRIVATE: for the owner of the rows alone. Publish nothing of this: no
 EXAMPLES = 3  # cells of a column that are shown
 
 
-class Looked(NamedTuple):
-    """What was found in a column.
+class Looked:
+    """Counts of a column's cells.
 
-    unread: cells that make their line count nothing, with how often each occurs; missing: cells that are
-    missing, and replaced: whether a value takes their place; below, above: numbers that are clipped.
+    unread: of cells that void their line; missing: of missing cells, and replaced: whether a value takes
+    their place; below, above: of clipped numbers.
     """
 
-    name: str
-    unread: Counter
-    missing: int
-    replaced: bool
-    below: int
-    above: int
+    def __init__(self, column: rows.Column, reader: Callable) -> None:
+        self.name, self.reader = column.name, reader
+        self.unread, self.missing, self.below, self.above = Counter(), 0, 0, 0
+        self.replaced = column.missing is not None
+        self.ends = None
+        if isinstance(column, rows.Number):
+            self.ends = rows.fraction(column.low), rows.fraction(column.high)
+
+    def see(self, cell: bytes) -> None:
+        """Count a cell."""
+        read = self.reader(cell) is not None
+        if cell.lower() in rows.EMPTY and (not read or self.replaced):
+            self.missing += 1
+        elif not read:
+            self.unread[cell.decode(errors="replace")] += 1
+        elif self.ends:
+            value = rows.value_of(rows.decimal(cell))
+            self.below += value < self.ends[0]
+            self.above += value > self.ends[1]
 
 
 class Preview(NamedTuple):
-    """What was found in a file.
+    """Counts of a file.
 
     lines: in the file. stated: their public number. uneven: lines with another number of cells. nothing:
-    lines that count nothing. shortened: rows that are longer than the public radius. labels: of the other
-    lines, label -> count; empty for numbers.
+    void lines. shortened: rows beyond the public radius. labels: label -> count of other lines; empty for
+    numbers.
     """
 
     lines: int
@@ -47,27 +61,27 @@ class Preview(NamedTuple):
     columns: list[Looked]
 
     def sentences(self, classes: list[str] | None) -> list[str]:
-        """The same in words. classes: names of the labels -1 and 1."""
-        found = []
+        """In words. classes: names of the labels -1 and 1."""
+        said = []
         if self.lines != self.stated:
-            found.append(
+            said.append(
                 f"The file has {self.lines:,} lines, and {self.stated:,} are stated: a release would stop."
             )
-        found.append(
+        said.append(
             f"{_lines(self.nothing, self.lines)} of {self.lines:,} would count nothing"
             + (f", {self.uneven:,} for another number of cells." if self.uneven else ".")
         )
         if self.shortened:
-            found.append(f"{_lines(self.shortened, self.lines)} would be shortened to the radius.")
+            said.append(f"{_lines(self.shortened, self.lines)} would be shortened to the radius.")
         for column in self.columns:
-            found += column_sentences(column)
+            said += column_sentences(column)
         if classes and self.labels:
-            found.append(
+            said.append(
                 "Of the others, "
                 + " and ".join(f"{self.labels[name]:,} are {name!r}" for name in classes)
                 + "."
             )
-        return found
+        return said
 
 
 def _lines(count, of):
@@ -75,31 +89,30 @@ def _lines(count, of):
 
 
 def column_sentences(column: Looked) -> list[str]:
-    """What there is to say of a column."""
-    found = []
+    """Remarks on a column."""
+    said = []
     if column.missing:
         what = "replaced by the stated value" if column.replaced else "so their lines count nothing"
-        found.append(f"{column.name}: {column.missing:,} cells are missing, {what}.")
+        said.append(f"{column.name}: {column.missing:,} cells are missing, {what}.")
     if column.unread:
         shown = ", ".join(f"{cell!r}" for cell, _ in column.unread.most_common(EXAMPLES))
         more = ", .." if len(column.unread) > EXAMPLES else ""
-        found.append(
+        said.append(
             f"{column.name}: {column.unread.total():,} cells are no number or in no category, so their "
             f"lines count nothing: {shown}{more}"
         )
     for count, side in ((column.below, "below"), (column.above, "above")):
         if count:
-            found.append(
-                f"{column.name}: {count:,} numbers are {side} the bounds, and are clipped."
-            )
-    return found
+            said.append(f"{column.name}: {count:,} numbers are {side} the bounds, and are clipped.")
+    return said
 
 
 def preview(
     schema: rows.Schema, lines: list[bytes], stated: int, classes: list[str] | None = None
 ) -> Preview:
     """The `Preview` of a file's lines without its header. stated: their public number."""
-    found = [_Column(*pair) for pair in zip(schema.columns, schema.cells, strict=True)]
+    pairs = zip(schema.columns, schema.cells, strict=True)
+    looked = [None if reader is None else Looked(column, reader) for column, reader in pairs]
     uneven = nothing = shortened = 0
     labels: Counter = Counter()
     v = np.zeros(schema.d, np.int32)
@@ -108,46 +121,14 @@ def preview(
         if cells is None:
             uneven += 1
         else:
-            for column, cell in zip(found, cells, strict=True):
-                column.see(cell)
+            for column, cell in zip(looked, cells, strict=True):
+                if column is not None:
+                    column.see(cell)
         v[:] = 0
         label = schema.record(line, v)
         nothing += not v.any()
         shortened += int(v.astype(np.int64) @ v.astype(np.int64)) > rows.ONE**2
         if classes and label:
             labels[classes[label > 0]] += 1
-    looked = [column.looked() for column in found if column.reader is not None]
-    return Preview(len(lines), stated, uneven, nothing, shortened, labels, looked)
-
-
-class _Column:
-    """Counts of a column's cells."""
-
-    def __init__(self, column, reader):
-        self.column, self.reader = column, reader
-        self.unread, self.missing, self.below, self.above = Counter(), 0, 0, 0
-        self.ends = None
-        if isinstance(column, rows.Number):
-            self.ends = rows.fraction(column.low), rows.fraction(column.high)
-
-    def see(self, cell):
-        if self.reader is None:
-            return
-        read = self.reader(cell) is not None
-        if cell.lower() in rows.EMPTY and (not read or self.replaced):
-            self.missing += 1
-        elif not read:
-            self.unread[cell.decode(errors="replace")] += 1
-        elif self.ends:
-            value = rows.value_of(rows.decimal(cell))
-            self.below += value < self.ends[0]
-            self.above += value > self.ends[1]
-
-    @property
-    def replaced(self):
-        return self.column.missing is not None
-
-    def looked(self):
-        return Looked(
-            self.column.name, self.unread, self.missing, self.replaced, self.below, self.above
-        )
+    columns = [column for column in looked if column is not None]
+    return Preview(len(lines), stated, uneven, nothing, shortened, labels, columns)

@@ -1,6 +1,6 @@
-"""What is asked of a release, and what is refused before any row is read.
+"""A request for a release, and its checks before any row is read.
 
-A request holds public facts alone, and no path: the same people's rows may stand in another place.
+It holds public facts alone, and no path.
 """
 
 import hashlib
@@ -59,7 +59,7 @@ METHODS = {
 
 
 class Request(NamedTuple):
-    """What is asked of a release. It holds public facts alone.
+    """A request for a release: public facts alone.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class Request(NamedTuple):
     rows : int
         The public number of lines.
     unit : str
-        What one row is, in words.
+        The meaning of a row, in words.
     epsilon, delta : float
-        What the release spends.
+        The cost of the release.
     method : str
         One of `METHODS`.
     premise : str
@@ -84,7 +84,7 @@ class Request(NamedTuple):
     title : str
         Of the card.
     taken_as_public : str
-        What else is taken as public, although that may be doubted.
+        What else is taken as public, which may be doubted.
 
     Methods
     -------
@@ -216,11 +216,6 @@ class Request(NamedTuple):
         Returns
         -------
         dp.releasing.models.Plan
-
-        Raises
-        ------
-        dp.errors.Refused
-            For what cannot be proven.
         """
         schema, n = rows.from_facts(self.schema), self.rows if n is None else n
         options = dict(self.options)
@@ -243,7 +238,7 @@ class Request(NamedTuple):
         return Fraction(str(self.epsilon)), Fraction(str(self.delta))
 
     def digest(self) -> str:
-        """SHA-256 of all that is asked for: a name of a release has one."""
+        """SHA-256 of the whole request."""
         return hashlib.sha256(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()
 
 

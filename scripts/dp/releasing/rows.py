@@ -1,21 +1,18 @@
-"""Records as rows of integers: a total function of one line of bytes, whose norm is bounded exactly.
+"""Records as rows of integers: a total function of one line of bytes, of bounded norm.
 
-A file is split at line feeds only, and a line is a record whatever bytes it has. `Schema.record` makes a
-row v of integers from a line and public numbers alone, with ||v|| <= 2^20 exactly; the row is v 2^-20. No
-line is refused: if it has another number of cells, or a cell that is no number or in no category, then the
-record is the row of zeros with the label 0, which adds nothing to a gradient. Nobody is told, and n stays.
-So it is with a line of more than 64 KiB (or 200 bytes per column of the file, if that is more): the memory
-that a line takes is bounded by public numbers, and no line decides whether there is a release.
-So a changed line changes one row and nothing else, and no message, time or file says what was in it.
+A file is split at line feeds, and every line is a record. `Schema.record` makes a row v of integers from a
+line and public numbers alone, with ||v|| <= 2^20 exactly; the row is v 2^-20. No line is refused: with
+another number of cells, or a cell that is no number or in no category, it becomes the row of zeros with
+the label 0, which adds nothing to a gradient. So does a line of more than 64 KiB (or 200 bytes per column,
+if more), which bounds memory. So a changed line changes one row and nothing else, and no message or file
+tells its content.
 
-A cell is a number if it is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs. (No
-underscores, other alphabets' digits, infinities, NaN or hexadecimals, which Python's `float` takes or
-knows.) Its value x is taken exactly, clipped to public bounds [low, high], and mapped to trunc(K (2 x -
-low - high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numbers, the categorical columns
-and the constant. A category is K in its own column, but the reference level of a column has none. So
-c K^2 <= 4^20 bounds the norm. With a public `radius` < 1 rows are divided by it first, and those that are
-too long are shortened. A missing cell is one of `EMPTY` that is no listed category; it is read as the
-column's `missing`, if it has one.
+A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs, unlike Python's
+`float`. Its exact value x is clipped to public bounds [low, high], and mapped to trunc(K (2 x - low -
+high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numbers, the categorical columns and
+the constant. A category is K in its own column; a reference level has none. So c K^2 <= 4^20 bounds the
+norm. With a public `radius` < 1 rows are divided by it first, and long ones shortened. A missing cell, one
+of `EMPTY` that is no listed category, is read as the column's `missing`, if any.
 """
 
 import math
@@ -37,16 +34,9 @@ WIDEST = 1 << 14  # most columns
 NUMBER = re.compile(rb"([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d+))?")
 LONGEST_CELL = 200  # bytes; a longer cell is no number
 LONGEST_LINE = 1 << 16  # bytes; a longer line is no record
-FAR = 1000  # a decimal exponent beyond which a number is 0 or beyond every bound
-KEPT = 1 << 16  # cells of a column whose value is remembered
-EMPTY = (
-    b"",
-    b"nan",
-    b"na",
-    b"n/a",
-    b"null",
-    b"?",
-)  # cells that are missing, in any case of letters
+FAR = 1000  # decimal exponent beyond which a number is 0 or exceeds every bound
+KEPT = 1 << 16  # most cached cells of a column
+EMPTY = (b"", b"nan", b"na", b"n/a", b"null", b"?")  # missing cells, in any case of letters
 Value = str | float | int | bool
 
 
@@ -58,9 +48,9 @@ class Number(NamedTuple):
     name : str
         As in the file's header.
     low, high : float or int or str
-        Public bounds, taken as the decimals that they are written as. Cells are clipped to them.
+        Public bounds, exactly as written. Cells are clipped to them.
     missing : float or int or str or None
-        What an empty cell becomes; None: its row counts nothing.
+        Replaces an empty cell; None: its row counts nothing.
     """
 
     name: str
@@ -79,9 +69,9 @@ class Category(NamedTuple):
     values : tuple
         The categories.
     reference : str or float or int or bool or None
-        The level that has no column of its own, as in a regression table.
+        The level without a column, as in a regression table.
     missing : str or float or int or bool or None
-        What an empty cell becomes; None: its row counts nothing.
+        Replaces an empty cell; None: its row counts nothing.
     """
 
     name: str
@@ -100,12 +90,12 @@ class Label(NamedTuple):
     positive : tuple
         The values that are 1.
     negative : tuple
-        Those that are -1; if there are none, all others that are not missing (with `above`: all other
+        The values that are -1; by default all others that are not missing (with `above`: all other
         numbers).
     above : float or int or str or None
         Numbers above it are 1.
     missing : str or float or int or bool or None
-        What an empty cell becomes; None: its row counts nothing.
+        Replaces an empty cell; None: its row counts nothing.
     """
 
     name: str
@@ -133,8 +123,8 @@ class Schema:
     columns : Sequence
         `Number`, `Category`, `Label` or `Unused`, in the file's order.
     target : str
-        The name of the column that is predicted. A `Category` of two values is the labels -1 and 1, as a
-        `Label` is, and a `Number` is mapped to [-1, 1].
+        The predicted column. A `Label` or a `Category` of two values is -1 and 1, a `Number` is mapped to
+        [-1, 1].
     separator : bytes
         One byte between cells.
     radius : float or str
@@ -146,11 +136,6 @@ class Schema:
     -------
     rows
         Rows of integers from lines of a file.
-
-    Raises
-    ------
-    dp.errors.Refused
-        For facts that define no rows.
 
     Examples
     --------
@@ -211,7 +196,7 @@ class Schema:
 
     @property
     def facts(self) -> dict:
-        """Everything that defines this schema, as JSON has it: `from_facts` is the inverse."""
+        """All that defines this schema, for JSON: `from_facts` is the inverse."""
         kinds = {kind: name for name, kind in KINDS.items()}
         columns = [{"kind": kinds[type(c)]} | _plain(c) for c in self.columns]
         return {
@@ -223,7 +208,7 @@ class Schema:
         }
 
     def record(self, line: bytes, v: np.ndarray) -> int:
-        """Writes a line's row to v (d,), which is zeros, before it is shortened. Returns the label.
+        """Writes a line's row to v (d,) of zeros, before shortening. Returns the label.
 
         Labels are -1 and 1, or a target in units of 2^-20.
         """
@@ -241,14 +226,14 @@ class Schema:
         return None if cells is None or len(cells) != len(self.cells) else cells
 
     def row(self, cells: Sequence[bytes], v: np.ndarray) -> bool:
-        """Writes the row of cells, one per column of `used`, to v (d,), which is zeros.
+        """Writes the row of cells, one per column of `used`, to v (d,) of zeros.
 
         Returns False, and leaves v, if one of them has no value.
         """
-        found = [self.cells[k](cell) for k, cell in zip(self.used, cells, strict=True)]
-        if None in found:
+        values = [self.cells[k](cell) for k, cell in zip(self.used, cells, strict=True)]
+        if None in values:
             return False
-        for column, value in found:
+        for column, value in values:
             if column is not None:
                 v[column] = value
         if self.constant is not None:
@@ -261,8 +246,7 @@ class Schema:
         Parameters
         ----------
         lines : Iterable[bytes]
-            Without the header. Those that are missing are rows of zeros, and those that are too many are
-            left out.
+            Without the header. Missing lines are rows of zeros, and further lines are left out.
         n : int
             The public number of lines.
 
@@ -306,7 +290,7 @@ def header(data: bytes, separator: bytes = b",") -> list[str]:
 
 
 def split_lines(data: bytes, header: bool = True) -> list[bytes]:
-    """The records of a file: what is between line feeds, without the header. A last line may be ended."""
+    """The records of a file: its lines, without the header."""
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -320,7 +304,7 @@ def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
         return [cell.strip(b" \t") for cell in line.split(separator)]
     cells, at = [], 0
     blank = b" \t".replace(separator, b"")
-    # Possessive: nothing is remembered to go back to, so a cell takes no memory beside its own.
+    # Possessive: without backtracking, which would take memory.
     quoted = re.compile(rb'[%b]*+"([^"]*+(?:""[^"]*+)*+)"[%b]*+' % (blank, blank))
     while True:
         match = quoted.match(line, at)
@@ -367,10 +351,10 @@ def _affine(column, largest):
     def read(cell):
         if instead is not None and cell.lower() in EMPTY:
             cell = instead
-        found = decimal(cell)
-        if found is None:
+        number = decimal(cell)
+        if number is None:
             return None
-        m, e = found
+        m, e = number
         up, down = (10**e, 1) if e >= 0 else (1, 10**-e)
         over = largest * (2 * common * m * up - middle * down)
         size = min(abs(over) // (width * down), largest)
@@ -380,10 +364,10 @@ def _affine(column, largest):
 
 
 def _bound(column, value):
-    found = fraction(value)
-    if found is None or abs(found) > 10**100 or found.denominator > 10**100:
+    bound = fraction(value)
+    if bound is None or abs(bound) > 10**100 or bound.denominator > 10**100:
         raise Refused(f"{value!r} is not a bound of the numbers of {column.name!r}")
-    return found
+    return bound
 
 
 def fraction(value: float | str) -> Fraction | None:
@@ -395,7 +379,7 @@ def fraction(value: float | str) -> Fraction | None:
 
 
 def _remembered(read):
-    """The same function, which remembers the first KEPT cells, as most columns have few values."""
+    """The same function with a cache of KEPT cells, since most columns have few values."""
     known = {}
 
     def remembered(cell):
@@ -467,8 +451,8 @@ def _label(column):
     def read(cell):
         if instead is not None and cell.lower() in EMPTY:
             cell = str(instead).encode()
-        found = decimal(cell)
-        return None if found is None else 1 if value_of(found) > threshold else -1
+        number = decimal(cell)
+        return None if number is None else 1 if value_of(number) > threshold else -1
 
     return _remembered(read)
 
@@ -497,7 +481,7 @@ def _looked_up(column, values, results, rest=None):
 
 
 def _key(value):
-    """What a cell is looked up by: bytes for text and for true and false, a fraction for numbers."""
+    """The key of a value: bytes for text and for true and false, a fraction for numbers."""
     if isinstance(value, bool):
         return str(value).lower().encode()
     return value.encode() if isinstance(value, str) else Fraction(str(value))
@@ -512,9 +496,8 @@ def value_of(found: tuple[int, int]) -> Fraction:
 def shortened(V: np.ndarray) -> np.ndarray:
     """Rows (n, d) of int32 with squared norms of at most 4^20, exactly; those that are longer shortened.
 
-    V: integers, clipped to a size of 2^31. A row v becomes trunc(2^20 v/r) with r = ceil(||v||) > 2^20,
-    whose norm is at most 2^20 ||v||/r <= 2^20. Row by row, in integers. Rows whose squares could overflow
-    are halved first, which leaves them too long.
+    V: integers, clipped to a size of 2^31. A row v becomes trunc(2^20 v/r) with r = ceil(||v||) > 2^20, of
+    norm at most 2^20. Rows whose squares could overflow are halved first, which leaves them too long.
     """
     out = np.empty(V.shape, np.int32)
     for part in slices(len(V), BLOCK_ROWS):
@@ -537,8 +520,8 @@ def shortened(V: np.ndarray) -> np.ndarray:
 def bounded(V: np.ndarray, y: np.ndarray, numbers: bool) -> tuple[np.ndarray, np.ndarray]:
     """(X, y) for a release: X (n, d) of float32, exactly v 2^-20, and y of float64. Any integers may come.
 
-    y: labels, of which only the sign counts (0 makes the row one of zeros), or with `numbers` targets in
-    units of 2^-20, which are clipped.
+    y: labels, of which only the sign counts (0 gives a row of zeros), or with `numbers` targets in units
+    of 2^-20, clipped.
     """
     V, y = np.asarray(V), np.asarray(y)
     if V.dtype.kind not in "iu" or y.dtype.kind not in "iu":
@@ -551,19 +534,3 @@ def bounded(V: np.ndarray, y: np.ndarray, numbers: bool) -> tuple[np.ndarray, np
         return X, np.clip(y, -ONE, ONE) / ONE
     X[y == 0] = 0
     return X, np.sign(y).astype(float)
-
-
-def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """(V, y) for rows that are floats of norm at most `bound`, public: truncated and shortened, row by row.
-
-    A row with a number that is not finite becomes zeros. y: labels -1 and 1, or numbers in [-1, 1] if they
-    are floats.
-    """
-    scaled = np.asarray(X, dtype=float) * (ONE / bound)
-    whole = np.isfinite(scaled).all(axis=1, keepdims=True)
-    scaled = np.clip(np.where(whole, scaled, 0.0), -float(1 << 30), float(1 << 30))
-    V = shortened(np.trunc(scaled).astype(np.int64))
-    y = np.asarray(y)
-    if y.dtype.kind == "f":
-        y = np.trunc(np.clip(np.nan_to_num(y), -1.0, 1.0) * ONE).astype(np.int32)
-    return V, y * whole[:, 0]

@@ -1,16 +1,16 @@
-"""What is released beside weights: Hessians, second moments of slopes, and slopes' mean squares.
+"""Releases beside weights: Hessians, second moments of slopes, and slopes' mean squares.
 
-They are *sums* over the records, evaluated at the released weights, which are public, projected onto a
-public ball. By lemma 2 (`dp.releasing.lattice`) each is a Gaussian release. With rows of norm at most 1, so
-that ||x x' - z z'||_F <= sqrt(2):
+*Sums* over the records at the released weights, projected onto a public ball. By lemma 2
+(`dp.releasing.lattice`) each is a Gaussian release. For rows of norm at most 1, ||x x' - z z'||_F <=
+sqrt(2):
 
     Hessian       sum of l'' x x', l'' in [0, c]                sensitivity sqrt(2) c
     scores        sum of a^2 x x', a = l'/kappa in [-1, 1]      sqrt(2)
     mean square   sum of a^2                                    1
 
-A row of zeros adds nothing to the first two, and at most 1 to the last; the sensitivities hold with it. A
-matrix is the vector (M_ii, sqrt(2) M_ij, i < j), whose Euclidean norm is M's Frobenius norm. Noise is the
-same on every coordinate, which makes it `dp.privacy.quadratics.isotropic`.
+A row of zeros adds nothing to the first two, and at most 1 to the last. A matrix is the vector (M_ii,
+sqrt(2) M_ij, i < j), whose Euclidean norm is M's Frobenius norm, with equal noise on every coordinate:
+`dp.privacy.quadratics.isotropic`.
 
 Rounding, with u = 2^-53 and p the point: a score is p.x exactly to u |p.x| and tiny parts
 (`tilt.gradient`). The weight l'' or a^2 of a record then errs by less than 25 u (ten roundings of a slope
@@ -59,7 +59,7 @@ def rounding(kind: str, problem: Problem, longest: float) -> float:
 
 
 def within(point: np.ndarray, longest: float) -> np.ndarray:
-    """The point, or, if it is longer than a public number, its multiple of that length."""
+    """The point, shortened to a public length if it is longer."""
     size = math.hypot(*point)
     return point if size <= longest else point * (longest / size)
 
@@ -103,7 +103,7 @@ def vector(matrix: np.ndarray) -> np.ndarray:
 def matrix(vector: np.ndarray, d: int) -> np.ndarray:
     """The symmetric matrix (d, d) of such a vector."""
     i, j = np.triu_indices(d)
-    found = np.zeros((d, d))
-    found[i, j] = vector / np.where(i == j, 1.0, SQRT2)
-    found[j, i] = found[i, j]
-    return found
+    symmetric = np.zeros((d, d))
+    symmetric[i, j] = vector / np.where(i == j, 1.0, SQRT2)
+    symmetric[j, i] = symmetric[i, j]
+    return symmetric

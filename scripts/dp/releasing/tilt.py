@@ -1,4 +1,4 @@
-"""A minimiser whose gradient is certified on every data set, and what its release on a lattice costs.
+"""A minimiser with a certified gradient on every data set, and the cost of its release on a lattice.
 
 The objective is J(w) = mean of n losses + lam/2 ||w||^2 + B.w/n, with rows of norm at most 1 in units of
 2^-20 (`dp.releasing.rows`), n and lam > 0 public. kappa and c bound |l'| and l'', so J has curvatures in
@@ -21,10 +21,10 @@ C = rnd_g(w) is within D/2 of w*(b) on every data set: given w*, C + N(0, s^2 I)
 (iv) By lemma 1 the program's law is within eta of this one on every data set, which `lattice.failure`
 counts.
 
-Without the output noise nothing would hold: neighbours' minimisers lie on nearly disjoint sets of points.
+Without output noise nothing holds: neighbours' minimisers lie on nearly disjoint sets of points.
 
-THE CERTIFICATE trusts no solver. `gradient` evaluates grad J at a point that is given as hi + lo, two
-vectors of floats whose sum is meant exactly. With X = v 2^-20 and v integers:
+THE CERTIFICATE trusts no solver. `gradient` evaluates grad J at an exact sum hi + lo of two vectors of
+floats. With X = v 2^-20 and v integers:
 
 - hi = k q with integers k, ||k|| < 2^33, and ||v|| <= 2^20. All partial sums of v.k are integers below
   2^53, so X hi is *exact* in any order of summation. |lo_j| <= q/2 and q <= 2^-31 ||w||, so X lo is wrong
@@ -42,9 +42,9 @@ So with t >= ||w|| the evaluated gradient is within
 
     rho(t) = 1.02 u (20 kappa + 2 c (1 + (d+2) sqrt(d) 2^-32 t) + 6 lam t + 5 T/n) + 1e-290
 
-of the true one. It does not grow with n. (P1 is needed for X lo and the rests; P3 everywhere; 1e-290 covers
-results below the normal range, also if they are flushed to zero.) The norm is `math.hypot`'s. The point is
-certified if ||g|| (1 + 1e-12) + rho(||w||) <= tau.
+of the true one. It does not grow with n. (P1 is needed for X lo and the rests; P3 everywhere; 1e-290
+covers subnormal results.) The norm is `math.hypot`'s. The point is certified if ||g|| (1 + 1e-12) +
+rho(||w||) <= tau.
 
 LEMMA 3 (what a solver cannot do, descent does). Let m = ceil(sqrt((c + lam)/lam)), L = lam m^2, theta =
 1/m, and g(y) a gradient with an error of at most rho. From x = v = 0, repeat
@@ -62,10 +62,9 @@ give
        <= (1 - theta) P + theta rho sqrt(2 P'/lam).
 
 If P' >= 8 rho^2/lam, then the last term is at most theta P'/2, so P' <= (1 - theta/2) P. If P is below
-that, so is P'. x, y and v are integers in units of 2^-96, and floor divisions move them by at most
-sqrt(d) 2^-96. Such a move of y acts as one of v by m + 1 times as much. Together they act like a further
-error of 4 L sqrt(d) 2^-96 of the gradient, which `Effort` includes in rho and which the constants 2.1 and
-8.2 cover.
+that, so is P'. x, y and v are integers in units of 2^-96, and floor divisions move them by at most sqrt(d)
+2^-96; a move of y acts as one of v by m + 1 times as much. Together they act like a further error of 4 L
+sqrt(d) 2^-96 of the gradient, which `Effort` includes in rho and the constants 2.1 and 8.2 cover.
 
 At such an x, ||grad J||^2 <= 2 L F <= 16.4 m^2 rho^2. So the certificate is met if tau >= (4.1 m + 3) rho.
 All iterates stay within sqrt(2 P_0/lam) of w*. J(0) <= l(0) and l >= 0 give ||w*|| <= W = (2 T/n +
@@ -112,7 +111,7 @@ class Problem(NamedTuple):
         return (2 * self.pull + inner) / self.lam * (1 + 1e-9)
 
     def low(self, size: float) -> float:
-        """How wrong X lo of the module's docstring is, in units of u, at a point of this norm."""
+        """The error of X lo of the module's docstring, in units of u, at a point of this norm."""
         return (self.d + 2) * math.sqrt(self.d) * 2.0**-32 * size
 
     def rounding(self, size: float) -> float:
@@ -241,10 +240,9 @@ def _floats(x):
 def minimiser(
     problem: Problem, X: np.ndarray, y: np.ndarray, tilt: np.ndarray, tolerance: float
 ) -> list[Fraction]:
-    """A point with a gradient norm of at most `tolerance`, on any rows: Newton's method, then descent.
+    """A point of gradient norm at most `tolerance`, on any rows: Newton's method, then descent.
 
-    tilt: B, whose norm is at most n `problem.pull`. (If it is longer, which has the probability beta, this
-    is the best point that is found.)
+    tilt: B, of norm at most n `problem.pull` (beyond, with probability beta, nothing is certain).
     """
     pull, labels = tilt / problem.n, y
     if not problem.loss.residual:
@@ -264,7 +262,7 @@ def minimiser(
 
 
 def _solved(*arguments, **named):
-    """The solver's weights (1, d), or NaN: nothing that it raises or warns of may be seen."""
+    """The solver's weights (1, d), or NaN. Its errors and warnings must not be seen."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:

@@ -1,8 +1,7 @@
 """Predictions of a published model for new records: post-processing, which costs no privacy.
 
-A new record is read as the rows were (`dp.releasing.rows`): clipped to the same bounds, missing cells
-replaced by the same values. One that has no row, because a cell is no number or in no category, has no
-prediction.
+A new record is read as the rows were (`dp.releasing.rows`). One without a row, because a cell is no number
+or in no category, has no prediction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,15 +35,15 @@ def design(model: files.Model, records: Sequence[Sequence[bytes] | None]) -> np.
 
 def scores(model: files.Model, X: np.ndarray) -> np.ndarray:
     """Log odds of the second class, or numbers in the target's own units, (n,). X: by `design`."""
-    found = X @ model.weights
+    linear = X @ model.weights
     if model.target is None:
-        return found
+        return linear
     low, high = model.target
-    return low + (high - low) * (np.clip(found, -1, 1) + 1) / 2
+    return low + (high - low) * (np.clip(linear, -1, 1) + 1) / 2
 
 
 def probabilities(found: np.ndarray) -> np.ndarray:
-    """Of the second class, from log odds."""
+    """Probabilities of the second class, from log odds."""
     with np.errstate(over="ignore"):
         return 1 / (1 + np.exp(-found))
 
@@ -67,8 +66,8 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     Yields
     ------
     tuple of str
-        The header first: "prediction", and "probability" of the second class if there are classes. A record
-        without a prediction has empty cells.
+        The header first: "prediction", and "probability" of the second class for classes. Empty cells
+        where there is no prediction.
 
     Raises
     ------

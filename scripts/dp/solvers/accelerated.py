@@ -32,8 +32,8 @@ def proximal_descent(
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
     gradient: that of the smooth part. proximal: the proximal map of the other part, divided by `smooth`.
-    attempt(w) tries a faster method from w, and returns whether it succeeded; then the descent ends. It is
-    called less and less often, and for the last time after `limit` steps.
+    attempt(w) tries a faster method from w, and returns whether it succeeded, which ends the descent. It
+    is called ever more rarely, and last after `limit` steps.
     """
     root = math.sqrt(convex / smooth)
     previous, w, due = start, start, 0

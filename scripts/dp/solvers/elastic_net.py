@@ -11,7 +11,7 @@ from dp.solvers.accelerated import proximal_descent, steps
 from dp.solvers.newton import least_tolerance
 
 # (solver, share of the tolerance that it is asked for), in the order in which they are tried. LIBLINEAR is
-# fast at any lambda, but on some data it never reaches the last digits, in thousands of passes.
+# fast, but on some data it never reaches the last digits.
 ATTEMPTS = (("liblinear", 1.0), ("saga", 1e-2), ("liblinear", 1e-2))
 MAX_ITERATIONS = {"liblinear": 1_000, "saga": 20_000}  # passes over the rows
 NEWTON = 30  # most steps of Newton's method in one attempt: it ends after a dozen, or not at all
@@ -25,10 +25,9 @@ def subgradient_norm(
 ) -> float:
     """Norm of the smallest subgradient of mean logistic loss + l1 ||w||_1 + l2/2 ||w||^2 at `weights`.
 
-    It is zero at a minimiser and nowhere else (the Karush-Kuhn-Tucker conditions). With g the gradient
-    of the smooth part, coordinate j has the subgradient g_j + l1 sgn(w_j) if w_j != 0, and all of
-    [g_j - l1, g_j + l1] if w_j = 0. If l2 > 0, the objective is l2-strongly convex, and the minimiser
-    lies within subgradient_norm / l2 of `weights`. If l2 = 0, the norm does not bound a distance.
+    It is zero at minimisers only. With g the gradient of the smooth part, coordinate j has the subgradient
+    g_j + l1 sgn(w_j) if w_j != 0, and all of [g_j - l1, g_j + l1] if w_j = 0. If l2 > 0, the minimiser
+    lies within subgradient_norm / l2 of `weights`. If l2 = 0, the norm bounds no distance.
 
     weights: (d,). X: (n, d). y: (n,) in {-1, 1}. Returns a float, in double precision.
     """
@@ -67,8 +66,8 @@ def minimise_elastic_net(
         )
     norm, weights, iterations = _newton_and_descent(X, y, l1, l2, tolerance)
     if l2 == 0 and norm > tolerance:
-        found = _library(X, y, l1, l2, tolerance)
-        norm, weights, iterations = min(found, (norm, weights, iterations), key=lambda fit: fit[0])
+        other = _library(X, y, l1, l2, tolerance)
+        norm, weights, iterations = min(other, (norm, weights, iterations), key=lambda fit: fit[0])
     return weights[None], {
         "gradient_norm": np.array([norm]),
         "status": np.array(["ok" if norm <= tolerance else "not_converged"]),
@@ -79,10 +78,10 @@ def minimise_elastic_net(
 def _newton_and_descent(X, y, l1, l2, tolerance):
     """(subgradient norm, weights, passes over the rows).
 
-    The minimiser is the fixed point of a proximal gradient step. Newton's method for that equation
-    solves for the weights that such a step leaves different from zero, with their signs. If it starts near
-    the minimiser, it takes a handful of passes. Between its attempts, accelerated descent moves closer. If
-    l2 > 0, descent reaches the minimiser on any data. Without l2 it may not, and is given `TRIED` steps.
+    Newton's method for the fixed point of a proximal gradient step solves for the weights that such a step
+    leaves different from zero, and takes a handful of passes near the minimiser. Between its attempts,
+    accelerated descent moves closer, which reaches the minimiser on any data if l2 > 0. Without l2 it gets
+    `TRIED` steps.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2
@@ -113,7 +112,7 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
                 hessian[:, ~alive] @ w[~alive] - gradient[alive] - l1 * np.sign(target[alive])
             )
             hessian = hessian[:, alive]
-            # Beside l2, as much is added as rounding may take away, so that no matrix is singular.
+            # l2 and an allowance for rounding, so that no matrix is singular.
             rounding = d * np.finfo(float).eps * np.trace(hessian)
             hessian[np.diag_indices_from(hessian)] += l2 + rounding
             w = np.where(alive, w, 0.0)
@@ -127,7 +126,7 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
     convex, limit = l2, UNCERTAIN
     if l2 == 0:
         convex, limit = 1e-3 * smooth, TRIED
-    # This bound is at most the public one, because `dp.data.examples.check_rows` allows as much rounding.
+    # At most the public bound, since `dp.data.examples.check_rows` allows this rounding.
     elif least_tolerance(n, d, l2, norms.max() / (1 + ROUNDING)) <= 2 * tolerance:
         limit = steps(smooth, l2, best[0], tolerance)
     if 0 < smooth < np.inf:
@@ -138,10 +137,9 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
 def _library(X, y, l1, l2, tolerance):
     """(subgradient norm, weights, passes over the rows), for l2 = 0.
 
-    scikit-learn's LIBLINEAR or SAGA is called repeatedly (ATTEMPTS), until `subgradient_norm`, which is
-    computed here and not by the library, is at most `tolerance`. The best attempt is returned, or zeros
-    if these are better. No error is raised, because whether an attempt fails depends on the data. The
-    order in which the library visits rows or columns is seeded.
+    scikit-learn's LIBLINEAR or SAGA is called (ATTEMPTS) until our own `subgradient_norm` is at most
+    `tolerance`. The best attempt is returned, or zeros if better. No error is raised, because failure
+    depends on the data. The library is seeded.
     """
     from sklearn.exceptions import ConvergenceWarning  # 1 s to import: only if it is needed
     from sklearn.linear_model import LogisticRegression

@@ -41,18 +41,18 @@ def minimise_lasso(
     weights = np.zeros((1, X.shape[1]))
     rows = X[:, used] / deviation[used]
     if scale == "standardised":
-        found, info = minimise_elastic_net(rows, y, weight, 0.0, tolerance)
+        fitted, info = minimise_elastic_net(rows, y, weight, 0.0, tolerance)
     else:
-        found, info = _with_intercept(rows - rows.mean(axis=0), y, weight, tolerance)
-    weights[0, used] = found[0, : used.sum()] / deviation[used]
+        fitted, info = _with_intercept(rows - rows.mean(axis=0), y, weight, tolerance)
+    weights[0, used] = fitted[0, : used.sum()] / deviation[used]
     return weights, info
 
 
 def _with_intercept(X, y, l1, tolerance):
     """argmin of mean logistic loss + l1 ||w||_1 with a free intercept, the last of weights (1, d + 1).
 
-    It takes Newton's method on the weights that a proximal step leaves different from zero. If that fails,
-    it takes proximal steps and tries again.
+    Newton's method on the weights that a proximal step leaves different from zero, with proximal steps
+    between its attempts.
     """
     rows = np.column_stack([X, np.ones(len(X))])
     n, d = rows.shape
@@ -81,14 +81,14 @@ def _with_intercept(X, y, l1, tolerance):
             alive = target != 0
             hessian = (rows[:, alive].T * curvature) @ rows[:, alive] / n
             hessian[np.diag_indices_from(hessian)] += 1e-12 * max(1e-300, np.trace(hessian))
-            kept = np.where(alive, trial, 0.0)
-            slope, _ = loss.slopes(y * (rows @ kept))
+            masked = np.where(alive, trial, 0.0)
+            slope, _ = loss.slopes(y * (rows @ masked))
             right = (slope * y) @ rows / n + penalty * np.sign(target)
             try:
-                kept[alive] -= np.linalg.solve(hessian, right[alive])
+                masked[alive] -= np.linalg.solve(hessian, right[alive])
             except np.linalg.LinAlgError:
                 break
-            trial = kept
+            trial = masked
         if best[0] <= tolerance:
             break
         for _ in range(STEPS):

@@ -1,13 +1,11 @@
 """Newton's method on many tilted objectives at once.
 
-All restarts share rows and loss, and differ in a linear term. So one pass over the rows serves them all:
-two matrix products and one exponential per row and restart give every gradient, and one more product
-gives every Hessian. Rows are read, multiplied by their labels and converted in blocks that fit the cache,
-so memory does not grow with rows x restarts.
+All restarts share rows and loss, and differ in a linear term. So one pass over the rows, in blocks that
+fit the cache, serves them all: two matrix products and one exponential per row and restart give every
+gradient, and one more product gives every Hessian.
 
-To save passes over all rows in double precision, a solution is first sought on a sample of the rows, and
-then on all rows in single precision. Only the last level, all rows in double precision, decides what is
-returned. For wide rows, `dp.solvers.quasi_newton` is tried first, and Newton's method if that is slow.
+A solution is first sought on a sample of the rows, then on all rows in single precision, and certified on
+all rows in double precision. For wide rows, `dp.solvers.quasi_newton` is tried first.
 
 Inside, arrays hold one column per restart.
 """
@@ -64,16 +62,14 @@ def minimise(
 
     z_i is the margin y_i w.x_i, or the residual w.x_i - y_i of a residual loss (`dp.losses`).
 
-    X: (n, d), real numbers of any type, or `dp.data.examples.Rows`. It is read in blocks, may be
-    memory-mapped, and is never copied as a whole, except wide rows of at most 64 MB.
-    y: (n,) in {-1, 1}, or numbers in [-1, 1] for a residual loss. lam: positive, one number or one per
-    restart. linear: (restarts, d), or (d,) for one restart; None is zeros. loss: a name or a loss object
-    (`dp.losses.get`). initial: (d,) or (restarts, d), a starting point, which changes the time that is
-    taken, not what is certified.
-    max_iterations: None for as many as it takes, if double precision can certify the result.
-    near: the `Info` of an earlier call with the same lam, loss and number of restarts on similar rows,
-    such as another sample, or more rows. Its result is used as the starting point and, for wide rows, as
-    an approximation of Hessians, and for nothing else.
+    X: (n, d), real numbers of any type, or `dp.data.examples.Rows`. It is read in blocks, and never copied
+    as a whole, except wide rows of at most 64 MB. y: (n,) in {-1, 1}, or numbers in [-1, 1] for a residual
+    loss. lam: positive, one number or one per restart. linear: (restarts, d), or (d,) for one restart;
+    None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: (d,) or (restarts, d), a
+    starting point, which changes the time that is taken, not what is certified. max_iterations: None for
+    as many as it takes, if double precision can certify the result. near: the `Info` of an earlier call
+    with the same lam, loss and number of restarts on similar rows, for the starting point and, for wide
+    rows, for approximate Hessians.
 
     Returns weights (restarts, d) and `Info`:
 
@@ -98,8 +94,8 @@ def minimise(
     learnt = {} if near is None else dict(near.learnt[1])
     usable = np.flatnonzero(np.isfinite(linear).all(axis=1) & np.isfinite(W).all(axis=1))
     # Wide problems keep curvatures (conjugate gradients), or steps and changes of gradients (BFGS).
-    kept = 1 if d <= DIRECT else max(n, 2 * quasi_newton.PAIRS * d)
-    together = max(1, min(TOGETHER, KEPT // kept))
+    stored = 1 if d <= DIRECT else max(n, 2 * quasi_newton.PAIRS * d)
+    together = max(1, min(TOGETHER, KEPT // stored))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for start in range(0, len(usable), together):
             part = usable[start : start + together]
@@ -145,16 +141,12 @@ def rounding(
     - the last bits of the weights move the gradient by at most u W (c R^2 + lam), and lam w and the tilt
       are rounded as often as they are added.
 
-    The bound covers a loss that computes its slope with at most ten roundings. It is infinite if squares
-    could overflow.
+    Slopes may have ten roundings. The bound is infinite if squares could overflow.
     """
     loss = losses.get(loss)
     smooth = loss.c * bound * bound
     pull = tilt / n
-    size = min(
-        (loss.kappa * bound + pull) / lam,
-        (2 * pull + math.sqrt(2 * lam * loss.at_zero())) / lam,
-    )
+    size = min(loss.kappa * bound + pull, 2 * pull + math.sqrt(2 * lam * loss.at_zero())) / lam
     total = (4096 + n / 64 + 10) * loss.kappa * bound
     total += (d + 10) * (smooth + lam) * size + 4 * pull
     return EPS / 2 * total if total < 1e150 and size < 1e150 else math.inf
@@ -170,13 +162,11 @@ def least_tolerance(
 ) -> float:
     """The least tolerance that `minimise` meets on every data set of n rows; arguments as for `rounding`.
 
-    Let the tolerance be four times the rounding. If `minimise` is asked for half of it, then its result
-    has a gradient norm of at most the tolerance in exact arithmetic too. It gets there on any data: if
-    Newton's method gives up, gradient descent continues (`dp.solvers.accelerated`), for at most 10^7
-    steps if c R^2 is at most 10^10 lambda. Otherwise `least_tolerance` is infinite. It is also infinite
-    for so many columns that rounding at the returned weights could take another quarter of the
-    tolerance, beside the quarter that `rounding` takes at the minimiser. The weights may be longer than
-    the minimiser by tolerance/lambda.
+    It is four times the rounding. Asked for half of it, `minimise` meets it in exact arithmetic too, on
+    any data: if Newton's method gives up, descent continues (`dp.solvers.accelerated`), for at most 10^7
+    steps if c R^2 is at most 10^10 lambda. Otherwise it is infinite, as for so many columns that rounding
+    at the returned weights could take another quarter of the tolerance, beside the quarter at the
+    minimiser. (The weights may be longer than the minimiser by tolerance/lambda.)
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -195,20 +185,19 @@ def check_certifiable(
 ) -> None:
     """Raise ValueError, before any data are seen, unless `minimise` can certify on every data set.
 
-    If a fit could fail to be certified to the tolerance, the failure would distinguish data sets. So in a
-    private mechanism it must not depend on the data. The solver must be asked for half of the tolerance
-    (`least_tolerance`). The tests try this on the worst data that we know.
+    A fit without a certificate would distinguish data sets. The solver must be asked for half of the
+    tolerance (`least_tolerance`). The tests try the worst known data.
 
     tilt: T >= ||linear||; for random tilts a norm that they exceed with negligible probability.
     """
     least = least_tolerance(n, d, lam, bound, loss, tilt)
     if not least <= tolerance < math.inf:
-        found = f"certifies a gradient norm of {least:.2g}, not of {tolerance:g}, on every data set"
+        what = f"certifies a gradient norm of {least:.2g}, not of {tolerance:g}, on every data set"
         remedy = "a larger tolerance or a larger lambda"
         if math.isinf(least):
-            found, remedy = "certifies no tolerance on every data set", "a larger lambda"
+            what, remedy = "certifies no tolerance on every data set", "a larger lambda"
         raise Refused(
-            f"at n = {n}, lambda = {lam:g} and a bound of {bound:g}, double precision {found}: "
+            f"at n = {n}, lambda = {lam:g} and a bound of {bound:g}, double precision {what}: "
             f"give {remedy}"
         )
 
@@ -243,9 +232,9 @@ def _checked(X, y, lam, linear, loss, initial, tolerance):
 def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
     """Weights (d, restarts), gradient norms, passes and what was learnt.
 
-    lam: (restarts,). tilt and start: (d, restarts). learnt: for wide rows (`quasi_newton.minimise`).
-    A few restarts need `_follow_path`: if lambda is so small that most rows are far from the bend of the
-    loss, Newton's method gets lost among many nearly linear pieces.
+    lam: (restarts,). tilt and start: (d, restarts). learnt: for wide rows (`quasi_newton.minimise`). If
+    lambda is so small that most rows are far from the bend of the loss, Newton's method may need
+    `_follow_path`.
     """
     n, d = X.shape
     size = np.sqrt(d * np.mean(np.square(X[:: 1 + (n * d >> 17)], dtype=float)))  # of a typical row
@@ -302,14 +291,13 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
     passes = np.zeros(len(lam), dtype=int)
     if sample is not rows and not near.all():
         far = ~near
-        # With the shift, the sample's gradient at the starting point is that of all rows. So the sample
-        # does not lead away from a starting point that is already good.
+        # The shift makes the sample's gradient at the starting point that of all rows.
         shift = rows.gradient(W[:, far]) - sample.gradient(W[:, far])
         goal = 0.5 * size / np.sqrt(sample.n)
         W[:, far], _, _, hessian = _newton(
             sample, lam[far], tilt[:, far] + shift, W[:, far], goal, ATTEMPT, further=True
         )
-        # A pass without Hessians takes a third of the time, and for a step those of the sample suffice.
+        # The sample's Hessians suffice for a step, in a third of the time.
         hessian *= n / sample.n
         W[:, far], _, passes[far], _ = _newton(
             rows, lam[far], tilt[:, far], W[:, far], 0.1 * size, 1, hessian, further=True
@@ -322,10 +310,9 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 def _predict(rows, sample, lam, tilt, W):
     """(starting points, for which restarts they are close), by one step from a common centre.
 
-    If many restarts begin at one point, the minimiser without tilts is found first, which is the work of
-    one restart. From there, one step leads a restart close to its own minimiser. It is taken if Newton's
-    step changes margins little. The step is Halley's, with an error of third order: it includes the change
-    of the Hessian along the step, estimated from differences on the sample.
+    If many restarts begin at one point, the minimiser without tilts is found first. From there, one step
+    of Halley's method, with differences of the sample's Hessians, leads a restart close to its own
+    minimiser, and is taken if it changes margins little.
     """
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
@@ -367,8 +354,8 @@ def _follow_path(rows, lam, tilt, W, tolerance, limit):
 def _descend(rows, lam, tilt, W, norm, passes, tolerance):
     """Descend, in place, if `least_tolerance` promises a smaller gradient norm than was reached.
 
-    Newton's method gives up between the kinks of nearly linear pieces, and on wide rows if conjugate
-    gradients do not resolve lambda. Descent moves closer on any data, and Newton's method tries again.
+    Newton's method may fail between kinks, and on wide rows if conjugate gradients do not resolve lambda.
+    Descent moves closer on any data, and Newton's method tries again.
     """
     norms = row_norms(rows.X)
     bound = norms.max() / (1 + ROUNDING)  # at most the public one: `check_rows` allows the rounding
@@ -385,10 +372,10 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
             return rows.gradient(w) + lam[one] * w + tilt[:, one]
 
         def attempt(w, one=one):
-            w, found, more, _ = _newton(rows, lam[one], tilt[:, one], w, tolerance, 2 * LIMIT)
+            w, reached, more, _ = _newton(rows, lam[one], tilt[:, one], w, tolerance, 2 * LIMIT)
             passes[one] += more
-            if found < norm[one]:
-                W[:, one], norm[one] = w, found
+            if reached < norm[one]:
+                W[:, one], norm[one] = w, reached
             return norm[one] <= tolerance
 
         smooth = rows.loss.c * np.mean(norms**2) + lam[j]
@@ -403,12 +390,11 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     step from where the goal was met, without measuring where it leads. Returns weights, the gradient norms
     at them (before the extra step), passes over the rows and the last Hessians.
 
-    A trial point is accepted if its gradient norm is at most half of the least so far, or if the
-    objective still falls there in the direction of the step. Otherwise the step is shortened. The first
-    case is Newton's fast phase and can happen only finitely often. In the second case, by convexity, the
-    objective has decreased by a fixed share of what this direction allows. Neither case needs the
-    objective's value, whose rounding hides the last half of the digits of the weights. The direction
-    needs no new Hessian while the gradient norm is small and falls fast with the old one.
+    A trial point is accepted if its gradient norm is at most half of the least so far (Newton's fast
+    phase), or if the objective still falls there along the step (by convexity, it has decreased by a fixed
+    share). Otherwise the step is shortened. The objective's value, whose rounding hides half of the
+    weights' digits, is not needed. The old Hessian is used while the gradient norm is small and falls
+    fast.
     """
     restarts = W.shape[1]
     W = W.copy()

@@ -78,7 +78,7 @@ class Direct(Passes):
         super().__init__(X, y, loss, size, dtype)
         self.product_dtype = product_dtype
         self.triangle = np.triu_indices(self.d)
-        # This is freed at once. From then on malloc keeps as much memory as a block needs.
+        # Freed at once, so that malloc then keeps a block's memory.
         np.empty(4 * BLOCK, dtype=np.uint8)
 
     @property
@@ -127,7 +127,7 @@ class Direct(Passes):
         i, j = self.triangle
         full[:, i, j] = full[:, j, i] = hessians.T / self.n
         diagonal = np.arange(self.d)
-        # Beside lam, as much is added as rounding may take away, so that no matrix is singular.
+        # lam and an allowance for rounding, so that no matrix is singular.
         rounding = self.d * EPS * np.trace(full, axis1=1, axis2=2)
         full[:, diagonal, diagonal] += (lam + rounding)[:, None]
         return -np.linalg.solve(full, gradient.T[:, :, None])[:, :, 0].T

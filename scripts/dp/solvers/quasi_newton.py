@@ -1,9 +1,8 @@
 """Limited-memory BFGS on many tilted objectives with wide rows, for `dp.solvers.newton`.
 
-Hessians of wide rows are expensive, but few of their eigenvalues are far above lambda. These few belong to
-the rows' main directions, which a sample shows. With these directions as the first approximation, every
-pass over the rows (one gradient) reduces the gradient's norm to about a tenth (Nocedal, Mathematics of
-Computation 35, 1980; the directions are found as in Halko, Martinsson, Tropp, SIAM Review 53, 2011).
+Few eigenvalues of wide rows' Hessians are far above lambda. They belong to the rows' main directions,
+found on a sample (Halko, Martinsson, Tropp, SIAM Review 53, 2011). With these as the first approximation,
+every gradient reduces its norm to about a tenth (Nocedal, Mathematics of Computation 35, 1980).
 
 Arrays hold one column per restart.
 """
@@ -96,11 +95,9 @@ def full_steps(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Full steps from W, (d, restarts), until the gradient norm is at most goal or does not fall.
 
-    rows: `dp.solvers.passes.Passes`. inverse: `InverseHessians`, which learns from every step. The next
-    step starts from the best point so far. The descent ends if more than RETRIES steps in a row fail
-    (SLOW). further: take one more step from where the goal was met, without measuring where it leads.
-    Returns weights, the gradient norms at them (before the extra step; not finite if none was found) and
-    passes over the rows.
+    inverse: learns from every step. Steps start from the best point so far, and end if more than RETRIES
+    in a row fail (SLOW). further: take one more step from where the goal was met. Returns weights, the
+    gradient norms at them (before the extra step; not finite if none was found) and passes over the rows.
     """
     trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
     best = np.zeros_like(W)  # gradients at W
@@ -111,14 +108,14 @@ def full_steps(
         gradient = rows.gradient(trial) + lam[active] * trial + tilt[:, active]
         if last is not None:
             inverse.learn(active, trial - last[0], gradient - last[1])
-        found = np.linalg.norm(gradient, axis=0)
-        slow = ~(found < SLOW * norm[active])
+        size = np.linalg.norm(gradient, axis=0)
+        slow = ~(size < SLOW * norm[active])
         failed[active] = np.where(slow, failed[active] + 1, 0)
-        better = found < norm[active]
+        better = size < norm[active]
         taken = active[better]
         W[:, taken], best[:, taken] = trial[:, better], gradient[:, better]
-        norm[taken] = found[better]
-        going = (norm[active] > goal) & (failed[active] <= RETRIES) & np.isfinite(found)
+        norm[taken] = size[better]
+        going = (norm[active] > goal) & (failed[active] <= RETRIES) & np.isfinite(size)
         if further or going.any():
             ahead = W[:, active] - inverse.times(active, best[:, active])
         if further:

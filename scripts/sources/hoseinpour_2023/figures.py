@@ -54,10 +54,9 @@ def pretraining(experiment, spec, draws):
         looks,
         "epsilon",
         Curves("mean", ("low", "high"), noiseless),
-        Scales((rf"{name} $\varepsilon$", "training accuracy, percent"), log="x"),
+        Scales((rf"{name} $\varepsilon$", "training accuracy, percent"), log="x", within=(0, 100)),
         note + (",\nhollow: published" if some else ""),
     )
-    fig.axes[0].set_ylim(0, 100)
     for side, colour, marker, _ in sides if some else ():
         theirs = {epsilon: value for epsilon, value in printed[side].items() if epsilon < np.inf}
         look = {"linestyle": "", "marker": marker, "markersize": 7, "markerfacecolor": "none"}

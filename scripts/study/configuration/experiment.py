@@ -23,6 +23,13 @@ def data_name(dataset):
     return title or dataset.replace("_", " ")
 
 
+# Keys on which every table, figure and analysis depends.
+SHARED = (
+    *("source", "datasets", "methods", "families", "folds", "simulations", "restarts"),
+    *("divisions", "searches", "lambda_published", "tune"),
+)
+
+
 class Cell(NamedTuple):
     """What one job runs. epsilon is infinite for methods without privacy."""
 
@@ -58,6 +65,17 @@ class Experiment:
         """These keys, as far as it has them, or all keys, as JSON on one line."""
         keys = [key for key in keys if key in self.values] or self.values
         return json.dumps(self.named() | {key: self.values[key] for key in keys})
+
+    def entry_json(self, section, name):
+        """The part of it that one table, figure or analysis depends on, as one line."""
+        entry = self.values[section][name]
+        part = {key: self.values[key] for key in SHARED if key in self.values}
+        part[section] = {name: entry}
+        for key, other in (("sweep", "sweeps"), ("analysis", "analyses"), ("published",) * 2):
+            named = entry.get(key) or entry["options"].get(key) or []
+            for each in [named] if isinstance(named, str) else named:
+                part.setdefault(other, {})[each] = self.values[other][each]
+        return json.dumps(self.named() | part)
 
     def named(self):
         """Its name, and its folder if that is another."""

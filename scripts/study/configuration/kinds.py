@@ -106,8 +106,13 @@ WORDS |= {**DECORATORS, "math": math, "__name__": __name__}
 
 def roots():
     """scripts/, and that of a study."""
-    own = Path("scripts").resolve()
-    return [SCRIPTS, *([own] if paths.in_study() and own != SCRIPTS else [])]
+    return _roots(Path.cwd(), paths.in_study())
+
+
+@cache
+def _roots(folder, in_study):
+    own = (folder / "scripts").resolve()
+    return [SCRIPTS, *([own] if in_study and own != SCRIPTS else [])]
 
 
 @cache
@@ -185,13 +190,13 @@ class _Kinds(Mapping):
         }
 
     def __getitem__(self, name):
-        file = self._files()[name]
+        file = _index(tuple(roots()))[self.decorator, name]
         if not file.is_relative_to(SCRIPTS) and str(Path("scripts").resolve()) not in sys.path:
             sys.path.append(str(Path("scripts").resolve()))
         return _declared(file)[self.section, name]
 
     def __contains__(self, name):
-        return name in self._files()
+        return (self.decorator, name) in _index(tuple(roots()))
 
     def __iter__(self):
         return iter(self._files())

@@ -7,6 +7,7 @@
 A field with the name of a Python keyword ends with `_`.
 """
 
+from functools import cache
 from types import UnionType
 from typing import NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
 
@@ -59,6 +60,7 @@ class Field(NamedTuple):
     default: object = REQUIRED
 
 
+@cache
 def fields(options):
     """Name -> `Field` of a class of options, those of its bases first."""
     types = get_type_hints(options)

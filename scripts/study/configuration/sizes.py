@@ -11,6 +11,13 @@ OPTIONS = (
 REPEATED = ("folds", "simulations")
 
 
+def toy(experiments):
+    """Whether all of these experiments, of which there must be one, run at smaller sizes. Nothing recorded
+    stands beside such results."""
+    found = [bool(experiment.values.get("smaller")) for experiment in experiments]
+    return bool(found) and all(found)
+
+
 def smaller(ours, file):
     """What is smaller in an experiment than in its file, in words; [] if nothing is.
 

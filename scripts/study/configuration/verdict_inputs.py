@@ -3,6 +3,7 @@
 from dp.mechanisms import MECHANISMS
 from study import paths
 from study.configuration import inputs, kinds, needs, options
+from study.configuration.experiment import data_path
 
 
 def of_comparisons(experiment):
@@ -20,6 +21,18 @@ def of_comparisons(experiment):
             if name in experiment.tables
         ),
     ]
+
+
+def prepared(experiments):
+    """Records of the data sets on which values are compared, which have their numbers of rows."""
+    return sorted(
+        {
+            data_path(cell.dataset, "json")
+            for each in experiments
+            for name in needs.comparisons(each)
+            for cell in needs.of_comparison(each.plain(), name)
+        }
+    )
 
 
 def of_readings(experiment, readings):

@@ -14,22 +14,21 @@ from dp.privacy import quadratics, sensitivities
 
 @register("boosted_adassp_released")
 class BoostedAdaSSPReleased(Mechanism):
-    """Boosted AdaSSP as its authors' program does it, described from its facts and written anew.
+    """Boosted AdaSSP as in its authors' program, reimplemented from a description.
 
-    The program uses the Gaussian-DP parameter mu of (epsilon, delta) as the noise *multiplier*, although
-    1/mu is needed, and uses it for each of the T + 2 releases, although they share one budget. The standard
-    deviations are mu R^2 on the eigenvalue and on the upper triangle of X'X, and mu R Y on every X'
-    residual. With the smallest eigenvalue of X'X, these would compose to Gaussian DP with the parameter
-    sqrt(T + 2)/mu under add-remove.
+    The program uses the Gaussian-DP parameter mu of (epsilon, delta) as the noise *multiplier*, in place
+    of 1/mu, for each of the T + 2 releases that share one budget. The standard deviations are mu R^2 on
+    the eigenvalue and on the upper triangle of X'X, and mu R Y on every X' residual. With the smallest
+    eigenvalue of X'X, these would compose to Gaussian DP with the parameter sqrt(T + 2)/mu under
+    add-remove.
 
-    But the program takes the smallest *positive* eigenvalue, whose change R^2 does not bound. Let all n - 1
-    records be equal, of norm R: it is (n - 1) R^2. One record more, tiny and along another axis, makes it
-    tiny. Where no eigenvalue is positive, as for rows of zeros, the program fails, and a single other row
-    prevents that. So it has no finite epsilon.
+    But the program takes the smallest *positive* eigenvalue, whose change R^2 does not bound: for n - 1
+    equal records of norm R it is (n - 1) R^2, and one tiny record along another axis makes it tiny.
+    Without a positive eigenvalue, as for rows of zeros, the program fails. So it has no finite epsilon.
 
-    The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are clipped to
-    Y = 1. Draws here are random. (The program's default generator has a fixed seed, as in an experiment.)
-    A data set without a positive eigenvalue has the status "failed" and weights of 0.
+    The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are clipped to Y
+    = 1. Draws here are random; the program's default seed is fixed. A data set without a positive
+    eigenvalue has the status "failed" and weights of 0.
     """
 
     delta = "needed"
@@ -73,8 +72,8 @@ class BoostedAdaSSPReleased(Mechanism):
 
 
 def smallest_positive_eigenvalue(gram: np.ndarray) -> float | None:
-    """Of a symmetric matrix (d, d), as LAPACK finds it; None if no eigenvalue is positive."""
+    """The least positive eigenvalue of a symmetric matrix (d, d), by LAPACK, or None."""
     from scipy.linalg import eigvalsh  # only for this program
 
-    found = eigvalsh(gram, subset_by_value=(0.0, math.inf))
-    return float(found[0]) if len(found) else None
+    positive = eigvalsh(gram, subset_by_value=(0.0, math.inf))
+    return float(positive[0]) if len(positive) else None

@@ -13,9 +13,9 @@ from dp.privacy.profiles import Gaussian
 class MeanClippedDescent(Descent):
     """T steps on the mean gradient, clipped to norm C as a whole, with Gaussian noise on each.
 
-    This is algorithm 2 as Hoseinpour et al. (2023) print it. They bound the clipped mean by C, so that it
-    moves by at most 2C, and then divide that by n as if single gradients were clipped. How far one
-    replaced record moves the clipped mean:
+    Algorithm 2 as Hoseinpour et al. (2023) print it. They bound the move of the clipped mean by 2C, but
+    divide that by n as if single gradients were clipped. How far one replaced record moves the clipped
+    mean:
 
     rows:
       "unbounded"  it may outweigh all others and turn the mean around: 2C, whatever n is
@@ -67,8 +67,8 @@ class MeanClippedDescent(Descent):
         return p.proven(reason, proven, Gaussian(mu))
 
     def _noise(self, n, p):
-        # Each record's gradient is clipped to the norm that bounds it anyway. Otherwise a score that
-        # overflows to something that is not a number would spoil the whole mean.
+        # Each gradient is clipped to the norm that bounds it anyway, so that overflow does not spoil the
+        # whole mean.
         each = self._each(p)
         clip = each if math.isfinite(each) else None
         return {"clip": clip, "mean_clip": p.clip, "sigma": self.sigma(n, p)}

@@ -1,8 +1,7 @@
-"""What some released programs do, described from their facts and written anew. Claims are the programs'.
+"""Released programs, reimplemented from descriptions. Claims are the programs'.
 
-config/experiments/released_code.yaml names repositories and commits. Two more programs are in files beside
-this one: `boosted_adassp_released.py` and `tukey_em_released.py`. Nothing here is about the theorems of the
-papers.
+config/experiments/released_code.yaml names repositories and commits. `boosted_adassp_released.py` and
+`tukey_em_released.py` have two more. The papers' theorems are not concerned.
 """
 
 import math
@@ -33,10 +32,9 @@ class _SeededByAByte:
 class AMPReleased(AMP):
     """AMP as a program whose generator gets one random byte as its seed before it draws the noise.
 
-    So there are 256 pairs of tilt and output noise, and 256 possible releases of a data set. Whoever knows
-    all records but one can compute these releases for every candidate for that record. (Besides, if the
-    solver stops early, the program searches again with a doubled bound on the gradient, which also depends
-    on the data.)
+    So a data set has 256 possible releases, which whoever knows all other records can compute for every
+    candidate record. (Besides, if the solver stops early, the program doubles the bound on the gradient,
+    which depends on the data too.)
     """
 
     def _guarantee(self, n, d, p):
@@ -55,10 +53,9 @@ class AMPReleased(AMP):
 class AdaSSPReleased(Mechanism):
     """The program of AdaSSP's experiments: its own scaling of the rows, then the algorithm.
 
-    It subtracts the targets' mean and divides them by their largest size, standardises columns, and
-    divides each row by its norm. Then it releases the smallest eigenvalue of X'X + I, that matrix and X'y,
-    each with normal noise of standard deviation sqrt(log(6/delta)) 3/epsilon, with half of the variance
-    off the diagonal.
+    It centres the targets and divides them by their largest size, standardises columns, and normalises
+    rows. Then it releases the smallest eigenvalue of X'X + I, that matrix and X'y, with normal noise of
+    standard deviation sqrt(log(6/delta)) 3/epsilon, and half of the variance off the diagonal.
     """
 
     delta = "needed"
@@ -97,10 +94,9 @@ class AdaSSPReleased(Mechanism):
 class FunctionalReleased(Mechanism):
     """diffprivlib's LinearRegression without an intercept, for columns in [0, R] and targets in [-1, 1].
 
-    It adds Laplace noise to every coefficient of the squared loss, the constant included; each gets epsilon
-    over their number. For the squares of a column it computes the sensitivity from the lower bound alone,
-    which here is 0, so the diagonal of X'X has no noise. A quadratic without a minimum has the status
-    "unbounded".
+    Every coefficient of the squared loss, with the constant, gets Laplace noise for an equal part of
+    epsilon. The sensitivity of a column's squares is computed from the lower bound alone, here 0, so the
+    diagonal of X'X has no noise. A quadratic without a minimum has the status "unbounded".
     """
 
     needs_lambda = False
@@ -135,12 +131,11 @@ class FunctionalReleased(Mechanism):
 class FunctionalCentredReleased(Mechanism):
     """diffprivlib's LinearRegression with an intercept, its default.
 
-    Columns are in [0, R], targets in [-1, 1]. Noisy means of the columns get epsilon/(d + 1) together, and
-    the noisy mean of the targets gets epsilon/(d + 1) too, where one such share is set aside. Means are
-    clipped to the bounds. The coefficients of the squared loss of the centred rows share d/(d + 1) of
-    epsilon. So all parts together have (d + 2)/(d + 1) epsilon. The squares of a column have noise for its
-    lower bound alone, minus the noisy mean; their noisy sum is reflected at 0.
-    info["intercept"]: (restarts,).
+    Columns are in [0, R], targets in [-1, 1]. Noisy means, clipped to the bounds, get epsilon/(d + 1) for
+    all columns and as much for the targets, although one such share is set aside. The coefficients of the
+    squared loss of the centred rows share d/(d + 1) of epsilon, so all parts have (d + 2)/(d + 1) epsilon.
+    The squares of a column have noise for its lower bound minus the noisy mean; their noisy sum is
+    reflected at 0. info["intercept"]: (restarts,).
     """
 
     needs_lambda = False
@@ -189,9 +184,8 @@ class LeastSquaresReleased(Mechanism):
     """DPrivStats' dp_lm for a private design: least squares with Gaussian noise on the weights.
 
     Its sensitivity is 3 R D over the smallest eigenvalue of the rows' own X'X, where D = 2 is the width of
-    the targets' bounds. Its manual calls the factor 3 a heuristic. The variant for a public design, without
-    that factor, where neighbours differ only in one target, is not described here. A singular X'X is
-    refused. The program has no ridge, so lambda is ignored.
+    the targets' bounds. Its manual calls the factor 3 a heuristic. (The variant for a public design is not
+    here.) A singular X'X is refused. There is no ridge, so lambda is ignored.
     """
 
     delta = "needed"
@@ -222,9 +216,9 @@ class LeastSquaresReleased(Mechanism):
 class PoissonSGDReleased(Mechanism):
     """Opacus' DP-SGD, given a batch size and a target epsilon; logistic loss.
 
-    The number of batches is n/batch, rounded up. A record is in each batch with a probability of 1 over
-    that number. A sum of clipped gradients with noise is divided by n times that probability, rounded down.
-    All three follow from n. dp_accounting finds the noise here, and its own accountant in the program.
+    The number of batches is n/batch, rounded up. A record is in each with a probability of 1 over that
+    number. A noisy sum of clipped gradients is divided by n times that probability, rounded down.
+    dp_accounting finds the noise here, its own accountant in the program.
 
     The program's accounting is for add-remove, under which n is private. records:
       "public"   n is the number of rows, taken as public: the same with or without a record. That is the
@@ -252,8 +246,8 @@ class PoissonSGDReleased(Mechanism):
         steps, sampling, divisor = p.epochs * batches, 1 / batches, n // batches
         if batches == 1:
             return steps, sampling, divisor, math.sqrt(steps) / p.mu, Gaussian(p.mu)
-        found = composition.sampled_multiplier(p.epsilon, p.delta, steps, sampling, ADD_REMOVE)
-        return steps, sampling, divisor, *found
+        noise = composition.sampled_multiplier(p.epsilon, p.delta, steps, sampling, ADD_REMOVE)
+        return steps, sampling, divisor, *noise
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP if n is public; else none, since the size of the noise reveals n."""
@@ -306,10 +300,9 @@ class NewtonReleased(Mechanism):
     """The damped private Newton method that is a baseline in DP-Newton's program; logistic loss.
 
     It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of rho/T, and
-    the Hessian for the rest of rho/T. Eigenvalues below 1e-5 are raised to 1e-5. The step is the
-    noisy direction times min(log(1 + s)/s, 1), where s is the norm of the direction *without noise*. (The
-    program also resets weights that exceed a multiple of the norm of the minimiser without privacy. That is
-    not described here.)
+    the Hessian for the rest. Eigenvalues are floored at 1e-5. The step is the noisy direction times
+    min(log(1 + s)/s, 1), where s is the norm of the direction *without noise*. (Not included: the program
+    resets weights beyond a multiple of the norm of the minimiser without privacy.)
     """
 
     delta = "needed"

@@ -10,12 +10,12 @@ from dp.privacy import tukey
 
 @register("tukey_em_released")
 class TukeyEMReleased(ShellModel):
-    """TukeyEM as its authors' program does it, described from its facts and written anew.
+    """TukeyEM as in its authors' program, reimplemented from a description.
 
-    The test's noise has scale epsilon/2 in place of 2/epsilon. The test leaves the deepest depth out, and
-    its distance is -1 if no k satisfies the condition. Depth i has the weight e^{epsilon i/2}. A depth i is
-    drawn, but then the point comes from the shell of depth i + 1. It is not uniform in that shell: the
-    lengths after the first outside coordinate are those of R_{i+2}.
+    The test's noise has scale epsilon/2 in place of 2/epsilon. The test omits the deepest depth, and its
+    distance is -1 if no k satisfies the condition. Depth i has the weight e^{epsilon i/2}, but the point
+    comes from the shell of depth i + 1. It is not uniform there: lengths after the first outside
+    coordinate are those of R_{i+2}.
     """
 
     def _plan(self, p):

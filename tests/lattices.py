@@ -1,18 +1,36 @@
-"""Deterministic replay (`dp.replay`) of releases on lattices."""
+"""Releases on lattices of rows that are floats, and their deterministic replay."""
 
 import math
+
+import numpy as np
 
 from dp.accounting import gaussian_epsilon
 from dp.releasing import lattice, models, rows, statistics
 from dp.replay import CHOICE, CLOSE, EXCEEDS, HOLDS, Replay
 
 
+def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """(V, y) for rows that are floats of norm at most `bound`, public: truncated and shortened, row by row.
+
+    A row with a number that is not finite becomes zeros. y: labels -1 and 1, or numbers in [-1, 1] if they
+    are floats.
+    """
+    scaled = np.asarray(X, dtype=float) * (rows.ONE / bound)
+    whole = np.isfinite(scaled).all(axis=1, keepdims=True)
+    scaled = np.clip(np.where(whole, scaled, 0.0), -float(1 << 30), float(1 << 30))
+    V = rows.shortened(np.trunc(scaled).astype(np.int64))
+    y = np.asarray(y)
+    if y.dtype.kind == "f":
+        y = np.trunc(np.clip(np.nan_to_num(y), -1.0, 1.0) * rows.ONE).astype(np.int32)
+    return V, y * whole[:, 0]
+
+
 def of_release(plan: models.Plan, first: tuple, second: tuple, key: bytes = bytes(32)) -> Replay:
     """What a replay finds of a release on lattices, a plan.
 
     first, second: (V, y) as for `dp.releasing.models.release`. Both releases have the same key, so their
-    noise is the same, and their integers differ by what is released before noise, exactly. Statistics at
-    the released weights are compared at those of the first release. A tilt is not additive.
+    integers differ exactly by the values before noise. Statistics are compared at the weights of the first
+    release. A tilt is not additive.
     """
     integers = [models.release(plan, *side, key).parts["weights"] for side in (first, second)]
     weights = models.Release(plan, {"weights": integers[0]}).floats("weights")

@@ -1,0 +1,30 @@
+"""Bisection for the calibrations: the end that is returned was tried, and holds."""
+
+import math
+from collections.abc import Callable
+
+
+def least(
+    holds: Callable, low: float, high: float, relative: float, most: float = math.inf
+) -> float:
+    """The least number at which `holds`, to a relative precision, rounded up.
+
+    low: a number at which it does not hold. high: the first one that is tried. It is doubled until it
+    holds, and the result is infinite if it exceeds `most`.
+    """
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > most:
+            return math.inf
+    while high - low > relative * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def largest(holds: Callable, low: float, high: float, relative: float) -> float:
+    """The largest number in [low, high] at which `holds`, rounded down. It holds at `low`."""
+    while high - low > relative * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

@@ -388,7 +388,7 @@ def test_the_rule_of_steps_needs_no_data():
 
 
 def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
-    """The noise of all steps together, without the gradient's own pull, as a standard deviation of a score."""
+    """The noise of all steps together, as a standard deviation of a score, if gradients do not respond."""
     for n, classes, epsilon, bound in (
         (48_000, 10, 1.0, 1.0),
         (500, 4, 0.5, 2.0),

@@ -179,10 +179,11 @@ class DPGradientDescent(Descent):
     ) -> dict:
         """Options from public numbers alone; no gradient is clipped.
 
-        One slope per record: T = min(1000, n mu/sqrt(d)) steps at a rate of 1/curvature. Softmax: a rate of
-        K/R^2, because at W = 0 the curvature is at most R^2/K, and steps until the noise on the score of a row
-        of norm R has a standard deviation of 1. The noise of T steps at rate e is e T 2 sqrt(2) R/(n mu) on
-        every weight, so T = n mu/(2 sqrt(2) K), at most 1000. Below one step, the rate is reduced.
+        One slope per record: T = min(1000, n mu/sqrt(d)) steps at a rate of 1/curvature. Softmax: a rate
+        of K/R^2, because at W = 0 the curvature is at most R^2/K, and steps until the noise on the score
+        of a row of norm R has a standard deviation of 1. The noise of T steps at rate e is e T 2 sqrt(2)
+        R/(n mu) on every weight, so T = n mu/(2 sqrt(2) K), at most 1000. Below one step, the rate is
+        reduced.
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)

@@ -15,6 +15,7 @@ from dp.privacy.profiles import Gaussian
 
 LEVELS = 5  # of a column that is no part of a group
 RIDGE = 0.03  # least, beside covariances of zeros and ones
+KEPT = 1 << 20  # most cells of noisy tables that are held together
 SURE = 4.0  # standard deviations by which a table must differ from what is known without it
 
 
@@ -135,49 +136,54 @@ class PrivateMarginals(Mechanism):
         released = np.asarray(tables + gaussian(len(tables), 1.0, draws, rng))
         ridge = max(RIDGE, 2 * len(read.sizes) / (n * p.mu))
         weights, intercept = np.zeros((draws, d)), np.zeros(draws)
-        for draw, each in enumerate(released):
-            noisy = np.zeros((K, K))
-            noisy[at] = other * each[2 * K :]
-            given = own * each[: 2 * K].reshape(K, 2), noisy + noisy.T
-            weights[draw], intercept[draw] = discriminant(*given, n, (own, other), read, ridge)
+        for some in slices(draws, max(1, KEPT // K**2)):
+            own_part = own * released[some, : 2 * K].reshape(-1, K, 2)
+            noisy = np.zeros((len(own_part), K, K))
+            noisy[:, *at] = other * released[some, 2 * K :]
+            given = own_part, noisy + noisy.transpose(0, 2, 1)
+            weights[some], intercept[some] = discriminants(*given, n, (own, other), read, ridge)
         return weights / read.unit, {"intercept": intercept, "scale": own}
 
 
-def discriminant(
+def discriminants(
     counts: np.ndarray,
     pairs: np.ndarray,
     n: int,
     scales: tuple[float, float],
     read: Variables,
     ridge: float,
-) -> tuple[np.ndarray, float]:
-    """Weights (d,) of columns of zeros and ones, and the intercept: see `PrivateMarginals`.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (draws, d) of columns of zeros and ones, and intercepts (draws,): see `PrivateMarginals`.
 
-    counts: (K, 2) noisy, of levels in the classes. pairs: (K, K) noisy, of two levels, 0 for those of one
-    variable. scales: standard deviations of the noise on both.
+    counts: (draws, K, 2) noisy, of levels in the classes. pairs: (draws, K, K) noisy, of two levels, 0 for
+    those of one variable. scales: standard deviations of the noise on both.
     """
-    part, sizes = read.part, read.sizes
-    classes = (part.T / sizes[:, None] @ counts).sum(axis=0) / (1 / sizes).sum()
-    least = min(n / 2, max(1.0, 2 * scales[0] / math.sqrt((1 / sizes).sum())))
-    positive = min(max((n + classes[1] - classes[0]) / 2, least), n - least)
-    classes = np.array([n - positive, positive])
-    sums = (counts - (part / sizes) @ (part.T @ counts - classes)).sum(axis=1)
-    levels = np.concatenate([_possible(sums[own > 0], n) for own in part.T])
+    part, sizes, columns = read.part, read.sizes, read.columns
     centre = np.eye(len(part)) - (part / sizes) @ part.T
-    known = np.outer(levels, classes) / n
+    total = (1 / sizes).sum()
+    sums = part.T @ counts  # of every variable: the sizes of the classes
+    least = min(n / 2, max(1.0, 2 * scales[0] / math.sqrt(total)))
+    classes = (sums / sizes[:, None]).sum(axis=1) / total
+    second = np.clip((n + classes[:, 1] - classes[:, 0]) / 2, least, n - least)
+    classes = np.stack([n - second, second], axis=1)[:, None]
+    found = (counts - (part / sizes) @ (sums - classes)).sum(axis=2)
+    levels = np.concatenate([_possible(found[:, own > 0], n) for own in part.T], axis=1)[:, :, None]
+
+    known = levels * classes / n
     rest = centre @ (counts - known) @ (np.eye(2) - 0.5)
-    kept = _kept((part.T @ rest**2).sum(axis=1), sizes - 1.0, scales[0])
-    table = known + rest * (part @ kept)[:, None]
-    means = table / classes
-    known = (table / classes) @ table.T
+    kept = _kept((part.T @ rest**2).sum(axis=2), sizes - 1.0, scales[0])
+    table = known + rest * (part @ kept[:, :, None])
+    means = columns.T @ (table / classes)
+
+    known = (table / classes) @ table.transpose(0, 2, 1)
     rest = centre @ (pairs - known) @ centre
     kept = _kept(part.T @ rest**2 @ part, np.outer(sizes - 1.0, sizes - 1.0), scales[1])
-    within = np.where(part @ part.T > 0, np.diag(levels) - known, rest * (part @ kept @ part.T)) / n
-    to = read.columns
-    inverse = quadratics.inverse((to.T @ within @ to)[None], ridge)[0]
-    first, second = to.T @ means[:, 0], to.T @ means[:, 1]
-    weights = inverse @ (second - first)
-    return weights, math.log(classes[1] / classes[0]) - weights @ (first + second) / 2
+    same = part @ part.T > 0
+    within = np.where(same, levels * np.eye(len(part)) - known, rest * (part @ kept @ part.T)) / n
+    inverse = quadratics.inverse(columns.T @ within @ columns, ridge)
+    weights = (inverse @ (means[:, :, 1] - means[:, :, 0])[:, :, None])[:, :, 0]
+    middle = (weights * means.mean(axis=2)).sum(axis=1)
+    return weights, np.log(second / (n - second)) - middle
 
 
 def _kept(squares, freedom, scale):
@@ -187,7 +193,8 @@ def _kept(squares, freedom, scale):
 
 
 def _possible(counts, n):
-    """The nearest counts that are not negative and have the sum n."""
-    ordered = np.sort(counts)[::-1]
-    over = (np.cumsum(ordered) - n) / np.arange(1, len(counts) + 1)
-    return np.maximum(counts - over[ordered > over][-1], 0.0)
+    """The nearest counts (draws, levels) that are not negative and have the sum n."""
+    ordered = np.sort(counts, axis=1)[:, ::-1]
+    over = (np.cumsum(ordered, axis=1) - n) / np.arange(1, counts.shape[1] + 1)
+    last = (ordered > over).sum(axis=1) - 1
+    return np.maximum(counts - np.take_along_axis(over, last[:, None], axis=1), 0.0)

@@ -1,4 +1,4 @@
-"""How much noise the same releases need under each way to account for them."""
+"""The noise that the same releases need under different accounting."""
 
 import math
 
@@ -21,10 +21,10 @@ def zero_concentrated(epsilon, delta):
 
 
 def gaussians(sizes, epsilon, delta, exact=None):
-    """Accounting -> the standard deviation, the same for all of the Gaussian releases.
+    """Accounting -> the common standard deviation of Gaussian releases with these sensitivities.
 
     split: epsilon and delta in equal parts; the largest sensitivity decides. zcdp: the sum of rho.
-    gdp: Gaussian DP of all worst cases at once. exact: the joint sensitivity, if that is less.
+    gdp: Gaussian DP with all worst cases at once. exact: with the joint sensitivity `exact`.
     """
     count, together = len(sizes), math.hypot(*sizes)
     return {
@@ -45,10 +45,10 @@ class Accounting(Options):
 def accounting(experiment, spec, inputs, seed, out):
     """One row per case, accounting and epsilon: the noise, and its ratio to that of exact accounting.
 
-    adassp: one standard deviation for the smallest eigenvalue, X'X and X'y, under replace-one with bounds
-    1; exact uses that X'X and X'y do not both move as far as they can. boosted: the eigenvalue, X'X and ten
-    sums of residuals clipped at 1/4, replace-one. sketch: gamma of three sketches of options["rows"] rows,
-    add-remove; renyi is its authors' bound, and gdp an approximation, which gives too little noise.
+    adassp: the smallest eigenvalue, X'X and X'y, under replace-one with bounds 1; exact uses that X'X and
+    X'y do not both move as far as they can. boosted: the eigenvalue, X'X and ten sums of residuals clipped
+    at 1/4, replace-one. sketch: gamma of three sketches of options["rows"] rows, add-remove; renyi is its
+    authors' bound, and gdp an approximation with too little noise.
     """
     delta, rows = spec["options"]["delta"], spec["options"]["rows"]
     eigenvalue, gram = sensitivities.smallest_eigenvalue(), sensitivities.gram()

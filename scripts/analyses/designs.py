@@ -1,8 +1,7 @@
 """Simulated tables on which intervals are judged, with their true coefficients.
 
-A table is a function (n, rng) -> (X, scores), where X (n, d) has rows of norm at most 1 and the scores
-are X theta. Columns are as people have them: clipped to public bounds, mapped to [-1, 1], with a constant,
-and divided by the root of their number. A category is zeros and ones without its reference level.
+Columns are as in practice: clipped to public bounds, mapped to [-1, 1], with a constant, and divided by the
+root of their number. A category is zeros and ones without its reference level.
 """
 
 import math
@@ -18,7 +17,7 @@ COEFFICIENTS = np.array([2.0, -1.5, 1.0, 0.5, 0.0, 0.0])
 
 
 class Table(NamedTuple):
-    """rows: (n, rng) -> (n, d) of norm at most 1. theta (d,): the coefficients of these rows."""
+    """rows: (n, rng) -> (n, d) of norm at most 1. theta (d,): their coefficients."""
 
     rows: Callable
     theta: np.ndarray
@@ -151,8 +150,8 @@ HELD_OUT = {
 
 
 class Design(NamedTuple):
-    """A simulated model: its mechanism, name -> options of its intervals, the loss of its fits without
-    privacy, whether that is the model's own, its table, and the truth if it is known."""
+    """A simulated model. ways: name -> options of the mechanism's intervals. loss: of fits without privacy.
+    right: whether that is the model's loss. truth: None if it is not known."""
 
     mechanism: str
     ways: dict
@@ -174,7 +173,7 @@ DESIGNS = {
     "logistic": Design("noise_aware_logistic", ROBUST, LOGISTIC, True, BALLS, COEFFICIENTS),
     "other": Design("noise_aware_logistic", ROBUST, LOGISTIC, False, BALLS),
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False, BALLS),
-    # errors are symmetric, and the cut to [-1, 1] leaves more than TAU of each: clipped, they still are
+    # errors are symmetric, and so are clipped ones: the cut to [-1, 1] leaves more than TAU of each
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4),
     "boosted_uneven": Design(
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4
@@ -188,9 +187,9 @@ DESIGNS = {
 def draw(name: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Rows (n, d) of norm at most 1 and labels or numbers of a design.
 
-    Labels are of a logistic model, or ("other") of one with heavier tails and a kink, which no logistic
-    model is. Numbers are linear in the rows with errors of three degrees of freedom, cut to [-1, 1]; in
-    "boosted_uneven" these are the larger, the farther from 0 the first column is.
+    Labels are of a logistic model or, for "other", of one with heavier tails and a kink. Numbers are linear
+    in the rows with errors of three degrees of freedom, cut to [-1, 1]. In "boosted_uneven", errors grow
+    with the distance of the first column from 0.
     """
     design = DESIGNS[name]
     X = design.table.rows(n, rng)

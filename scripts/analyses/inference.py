@@ -1,4 +1,4 @@
-"""How good private intervals are: their coverage in simulations, and a regression as it is reported."""
+"""Coverage of private intervals in simulations, and a private regression table."""
 
 import itertools
 import math
@@ -36,7 +36,7 @@ SILENT = "no interval: at this epsilon and size, the noise says more about it th
 
 
 def _truth(name, axes):
-    """The design's coefficients (d,) if they are known, or the best fit of a million rows."""
+    """The design's coefficients (d,), or the best fit of a million rows if they are not known."""
     design = DESIGNS[name]
     if design.truth is not None:
         return design.truth
@@ -55,8 +55,8 @@ def _sandwich(X, y, weights, design):
 
 
 def _ways(X, y, design, settings, rng, draws):
-    """Name -> (estimates, covariances, which coefficients get an interval, None if there is no rule), on
-    one data set: noise-aware intervals, and simpler ones."""
+    """Name -> (estimates, covariances, the coefficients that get an interval or None) on one data set, of
+    noise-aware intervals and simpler ones."""
     mechanism, ways = MECHANISMS[design.mechanism], {}
     n, d = X.shape
     for name, own in design.ways.items():
@@ -77,7 +77,7 @@ def _ways(X, y, design, settings, rng, draws):
 
 
 def half(name: str) -> str:
-    """Whether the rule was chosen or tested on a design; "" for those on which neither was done."""
+    """Whether the rule was "chosen" or "tested" on a design, else ""."""
     return "chosen" if name in CHOSEN else "tested" if name in HELD_OUT else ""
 
 
@@ -113,22 +113,22 @@ class Coverage(Options):
 
 @analysis(NOTHING, Coverage)
 def coverage(experiment, spec, inputs, seed, out):
-    """How often intervals contain the truth, for each coefficient, over data sets and draws, and how wide
-    they are.
+    """Coverage and width of intervals, for each coefficient, over data sets and draws.
 
     designs: of `analyses.designs.DESIGNS`; "chosen" and "tested" are all those on which the rule was chosen
-    or tested. "logistic" (the model is right; the truth its coefficients), "other" or
-    "linear" (the truth is the best fit of a million rows, logistic or log-cosh), "boosted" (the same
-    numbers, whose coefficients are the truth of clipped residuals) and "boosted_uneven" (with errors that
-    depend on the rows, although boosting's intervals take them as independent) have normal columns. The
-    others are logistic, on tables as people have them. method: "without_privacy"; "noise_aware", which
-    takes the Hessian for the slopes' second moments (of numbers: times what a number that it releases
-    says), of boosting from the second half of the steps; "noise_aware_robust", which releases these
-    moments; "noise_aware_last", from the last step of boosting; "biased", from the first one's release
-    without undoing the pull of ridge or start (of boosting: from the last weights, as if one step went all
-    the way); and "naive", from it as if it had no noise. printed: 1 for intervals that the rule lets be
-    printed, 0 for those that it does not, none for methods without it. share: of all. coverage_error:
-    standard error over the data sets. width: the median. width_ratio: over the mean without privacy.
+    or tested. "logistic", "other", "linear", "boosted" and "boosted_uneven" have normal columns, the others
+    are logistic on tables as in practice. In "other" and "linear" the truth is the best fit of a million
+    rows, logistic or log-cosh. In "boosted_uneven" errors depend on the rows, although boosting's intervals
+    take them as independent.
+
+    method: "without_privacy". "noise_aware": the Hessian stands for the slopes' second moments (of numbers,
+    times a released number); of boosting, from the second half of the steps. "noise_aware_robust": these
+    moments are released. "noise_aware_last": from boosting's last step. "biased": from the first one's
+    release, without undoing the pull of ridge or start. "naive": from it as if it had no noise.
+
+    printed: 1 for intervals that the rule prints, 0 for others, none for methods without the rule. share:
+    of all. coverage_error: standard error over the data sets. width: the median. width_ratio: over the mean
+    without privacy.
     """
     options, rows = spec["options"], []
     sets = {"chosen": CHOSEN, "tested": HELD_OUT}
@@ -175,11 +175,10 @@ class Bootstrap(Options):
 def bootstrap(experiment, spec, inputs, seed, out):
     """Parametric bootstraps beside noise-aware intervals, on the same releases.
 
-    design: one of them; there is one release per data set, of its first kind. "bootstrap":
-    basic intervals. "bootstrap_debiased": the model that is simulated is moved in `rounds` steps until its
-    mean release is the one that was found. Rows are simulated from the released Hessian, and numbers'
-    errors are normal with the spread that was released, so both cost no privacy. width_ratio: over the
-    median of the noise-aware intervals of the same coefficient.
+    design: one of `DESIGNS`; a data set has one release, of the design's first kind. "bootstrap": basic
+    intervals. "bootstrap_debiased": the simulated model is moved in `rounds` steps until its mean release
+    is the actual one. Rows are simulated from the released Hessian, and numbers have normal errors with the
+    released spread, so both cost no privacy. width_ratio: over the median of the noise-aware intervals.
     """
     options, rows, name = spec["options"], [], spec["options"]["design"]
     design = DESIGNS[name]
@@ -223,7 +222,7 @@ def bootstrap(experiment, spec, inputs, seed, out):
 
 
 def _simulated(info, loss, n, rng):
-    """Rows (n, d) as a release tells of them, and a function that draws their labels or numbers."""
+    """Rows (n, d) simulated from a release, and a function that draws their labels or numbers."""
     (hessian,), (minimiser,) = info["hessian"], info["minimiser"]
     if not loss.residual:
         return inference.logistic_rows(hessian, minimiser, n, 1.0, rng), inference.logistic_labels
@@ -249,9 +248,9 @@ def regression(experiment, spec, inputs, seed, out):
 
     Without privacy it is statsmodels' Logit, which uses only the bounds of columns from the preparation.
     With privacy it is one release per epsilon and adjacency, with lambda by rule. All rows are used. A
-    category has a coefficient for each level except its reference, which is the first that is listed, or
-    that which `reference` names for its column. A coefficient without an interval, by the rule of
-    `dp.inference.answered` in the columns' own units, has a sentence in its place.
+    category has a coefficient for each level except its reference: the first level, or that which
+    `reference` names. A coefficient without an interval, by the rule of `dp.inference.answered`, has a
+    sentence instead.
     """
     import statsmodels.api as sm
 

@@ -1,4 +1,4 @@
-"""Released programs: what they claim, what their noise guarantees, and what their releases show."""
+"""Released programs: claimed, proven and audited epsilons."""
 
 from dp import audit
 from dp.mechanisms import MECHANISMS
@@ -25,11 +25,11 @@ class ReleasedCode(Options):
 def released_code(experiment, spec, inputs, seed, out):
     """One row per program, attack and claimed epsilon of options["programs"].
 
-    A program: the mechanism that describes it, repository, commit, when it was committed and when it was
-    read, delta, trials, how it differs from what is proved, the repair, `repaired`, a mechanism that has it
-    and is attacked in the same way (with `repaired_options`, and the case's options if it has them), and
-    `attacks`: each with options, a pair, claimed epsilons, and what differs from the program's. All bounds
-    of the table hold together with options["confidence"].
+    A program has the mechanism that describes it, repository, commit, the dates of the commit and of
+    reading it, delta, trials, how it differs from the proof, and the repair. `repaired` names a mechanism
+    with the repair, which is attacked in the same way, with `repaired_options` and those of the case's
+    options that it takes. `attacks` have options, a pair, claimed epsilons, and values that replace the
+    program's. All bounds of the table hold together with options["confidence"].
     """
     cases = {
         f"{name}: {label}".replace("_", " "): program | attack

@@ -1,4 +1,4 @@
-"""Seconds of every method's release, one draw at a time and batched, on one thread."""
+"""Seconds of every method's release on one thread, one draw at a time and batched."""
 
 import time
 import warnings
@@ -32,10 +32,10 @@ class Timing(Options):
 def timing(experiment, spec, paths, seed, out):
     """Write the seconds of every repeat. The whole release is timed, including its shared fit.
 
-    procedure "plain" is this project's certified L2 fit, "scikit_learn" that library's
-    LogisticRegression with the defaults a user gets, "general_purpose" objective perturbation as it
-    is often written: one tilted objective handed to SciPy's BFGS without a gradient. The others are
-    the experiment's private methods, with one draw and with options["restarts"] draws.
+    procedure: "plain" is this project's certified L2 fit, "scikit_learn" that library's LogisticRegression
+    with its defaults. "general_purpose" is objective perturbation as it is often written: a tilted
+    objective for SciPy's BFGS without a gradient. The others are the experiment's private methods, with one
+    draw and with options["restarts"] draws.
     """
     options = spec["options"]
     rows = []

@@ -1,9 +1,8 @@
-"""All that a source says, in one table: claims, defects and printed numbers, each with its verdict and the
-numbers that decide it."""
+"""All claims, defects and printed numbers of a source in one table, with verdicts and what decides them."""
 
 from checks.statements import NOT_TESTED, SECTIONS
 
-# What tells one row from another, in every run.
+# Identifies a row in every run.
 KEY = ("experiment", "section", "id", "dataset", "method", "train_size", "epsilon", "quantity")
 # stated: what is printed, or a check's threshold. low, high: where another run of the source would be.
 NUMBERS = ("stated", "ours", "low", "high", "verdict")

@@ -1,4 +1,4 @@
-"""How much of its source's search is repeated. What fails after less than all of it decides nothing."""
+"""How much of the source's search is repeated. A failure after a smaller search is not decidable."""
 
 from study.configuration import kinds, needs, options
 
@@ -6,8 +6,8 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 
 
 def shares(search, source):
-    """lambda or option -> (how many of the source's values the search tries, how many others it tries, how
-    many values the source tried)."""
+    """lambda or option -> (number of the source's values that the search tries, of its other values, of the
+    source's values)."""
     counts = {}
     for name, path in search["published"].items():
         if name == "simulations":
@@ -19,8 +19,7 @@ def shares(search, source):
 
 
 def thinned(experiment, source, methods):
-    """Which searches of these methods have fewer values or simulations than their source's, in words; "" if
-    none has."""
+    """The searches of these methods with fewer values or simulations than the source's, in words, or ""."""
     searches = {}
     for method in methods:
         name = experiment.methods.get(method, {}).get("search")

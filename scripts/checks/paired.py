@@ -15,9 +15,11 @@ def interval(values):
 
 
 def fold_means(results, row, column):
-    """Means of a cell (a row with its coordinates) for each of its data sets or, if it has one data set,
-    for each fold. None if its draws are missing. column: of results.csv, such as error_mean, or error_sd
-    for the standard deviations of the draws."""
+    """Means of a cell for each data set or, if it has one, for each fold; None if draws are missing.
+
+    row: has the cell's coordinates. column: of results.csv, such as error_mean, or error_sd for standard
+    deviations of the draws.
+    """
     name, _, what = column.rpartition("_")
     if what not in ("mean", "sd"):
         return None
@@ -35,8 +37,8 @@ def fold_means(results, row, column):
 def difference(results, first, second, column, factor=1.0):
     """(mean, low, high) of first - factor x second, two rows of the results on one data set.
 
-    Both have the same folds and data sets, so differences are taken one by one. If single draws are
-    missing, the two intervals are added as if independent. If these are missing too, the ends are NaN.
+    Differences are taken fold by fold, or data set by data set. If single draws are missing, the two
+    intervals are added as if independent. If these are missing too, the ends are NaN.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
     if all(each is not None for each in pair) and len(pair[0]) == len(pair[1]):
@@ -54,7 +56,7 @@ def difference(results, first, second, column, factor=1.0):
 def slope(results, rows, along, column):
     """(slope, low, high) of a column per tenfold of `along`: least squares on its logarithm, fold by fold.
 
-    rows: those of one curve. If single draws are missing, intervals of the points count as independent.
+    rows: of one curve. If single draws are missing, the points' intervals are taken as independent.
     """
     x = np.log10([row[along] for row in rows])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()

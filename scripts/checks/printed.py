@@ -1,4 +1,4 @@
-"""Checks of the source's own numbers against each other."""
+"""Checks that compare a source's numbers with each other."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Checks that compute defects of privacy proofs, each with its number and its threshold."""
+"""Checks of privacy proofs, which compute a number and compare it with a threshold."""
 
 import math
 

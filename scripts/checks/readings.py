@@ -28,8 +28,8 @@ def confront(experiment, readings, source):
 
 
 def most_telling_first(rows):
-    """Rows of readings.csv (text) of the readings alone, sorted by how many printed values and claims each
-    reading explains. If several agree with a value, its verdict then names the one that explains most."""
+    """Rows of readings.csv (text) of the readings alone, first those that explain the most printed values
+    and claims. A verdict names the first reading that agrees."""
     rows = [row for row in rows if row["reading"] != AS_STATED]
     explained = Counter(
         row["reading"] for row in rows if row["concerned"] == "yes" and row["holds"] == "yes"
@@ -39,12 +39,12 @@ def most_telling_first(rows):
 
 def _rows(results, decided, source, label, left_open, main):
     """Rows of one reading. decided: names of comparisons, and of claims. main: the experiment as stated,
-    which shows what a reading concerns; None if the reading is that experiment."""
+    None if that is the reading."""
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}
     rows = [row for row in results.printed if row["comparison"] in decided[0]]
     for row in judged(experiment, source, rows):
-        # by a reading of its model without noise too
+        # a reading of its model without noise concerns it too
         about = [row["id"], *([row["given"]] if row["given"] else [])]
         concerned = main is None or any(_concerns_value(results, main, each) for each in about)
         yield row | shown | {"section": "published", "concerned": _yes(concerned)}
@@ -77,8 +77,8 @@ def _yes(truth):
 
 
 def _concerns_value(results, main, value):
-    """Whether a reading compares a printed value, <comparison>/<number>, with another cell than the main
-    experiment, or with a table or analysis of its own."""
+    """Whether a reading compares a printed value, <comparison>/<number>, with another cell, table or
+    analysis than the main experiment."""
     name, number = value.split("/")[:2]
     if name not in needs.comparisons(main):
         return True
@@ -88,8 +88,8 @@ def _concerns_value(results, main, value):
 
 
 def _concerns_claim(results, main, name):
-    """Whether a reading decides a claim from different cells, or from a table or analysis of its own. Fewer
-    of the same cells are not different."""
+    """Whether a reading decides a claim from other cells, tables or analyses than the main experiment.
+    Fewer cells are not different."""
     if name not in needs.claims(main):
         return True
     ours, theirs = (

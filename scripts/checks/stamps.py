@@ -1,5 +1,5 @@
-"""What decided a recorded line: digests of its settings, of the code of its cells, of the code that judged
-them, and of its data. A line is stale when one of them is another one now."""
+"""Stamps of recorded lines: digests of the settings, of the cells' code, of the verdicts' code, and of the
+data. A line is stale when one of them has changed."""
 
 import hashlib
 import json
@@ -20,8 +20,8 @@ SCRIPTS = {"analysis": ("analyses", "analyse.py"), "table": ("tables", "table.py
 
 
 class About(NamedTuple):
-    """What a line rests on. methods: labels. entries: comparisons or checks, which may name an analysis or
-    a table. modules: those that its judge loads by name. judges: scripts."""
+    """What decides a line. methods: labels. entries: comparisons or checks, which may name an analysis or a
+    table. judges: scripts of verdicts. modules: those that they load by name."""
 
     methods: tuple
     datasets: tuple
@@ -47,7 +47,7 @@ class Stamper:
         return [each for each in self.experiments.values() if each.axis() == name]
 
     def stamps(self, row):
-        """{settings, code, judge, data} of a recorded row; "" for all if what it names is not there."""
+        """{settings, code, judge, data} of a recorded row, "" for all if a name of it does not exist."""
         try:
             about = self._about(row)
         except KeyError:

@@ -1,9 +1,9 @@
-"""claims.csv and defects.csv: statements that registered checks decide, never a person.
+"""claims.csv and defects.csv: statements that registered checks decide.
 
 A check is a function (results, **options) -> `Outcome`, one of `study.configuration.kinds.CHECKS`. A
-statement with several checks holds if all of them hold, and fails if one fails. Otherwise it is not tested
-if this run lacks what a check needs, and undecided if it has all. A claim that fails as stated is tried
-under the readings of what its source leaves open. A defect is shown or not shown.
+statement holds if all its checks hold, and fails if one fails. Otherwise it is not tested if this run lacks
+what a check needs, and else undecided. A claim that fails as stated is tried under the readings of its
+source. A defect is shown or not shown.
 """
 
 from typing import NamedTuple
@@ -23,9 +23,8 @@ COLUMNS = (
 
 
 class Outcome(NamedTuple):
-    """holds: True, False, or None if it cannot be decided. decided_by: the numbers, in words. number,
-    threshold: the one number that decides and its limit, if there is one. tested: False if this run lacks
-    what it needs."""
+    """holds: True, False, or None if it is not decidable. decided_by: the numbers, in words. number,
+    threshold: the number that decides, and its limit. tested: False if this run lacks what it needs."""
 
     holds: bool | None
     decided_by: str
@@ -46,8 +45,8 @@ def run(results, check):
 
 
 def join(outcomes):
-    """The `Outcome` of several checks that must all hold. number and threshold are those of the first check
-    that fails or, if none fails, of the first that has them."""
+    """The `Outcome` of checks that must all hold. number and threshold are of the first check that fails
+    or, if none fails, of the first that has them."""
     if any(outcome.holds is False for outcome in outcomes):
         holds = False
     else:
@@ -61,7 +60,7 @@ def join(outcomes):
 
 
 def another_model(results, entry):
-    """Whether the printed value that a statement is given, <comparison>/<number>, is not this model's."""
+    """Whether the printed value that a statement is `given`, <comparison>/<number>, is of another model."""
     return any(not row["near"] for row in _given(results, entry))
 
 
@@ -80,7 +79,7 @@ def outcome(results, entry):
 
 
 def listed(experiment, source, section):
-    """What describes every claim, or defect, of an experiment's configuration, in that order."""
+    """The descriptions of an experiment's claims or defects, in the configuration's order."""
     stated = source.statements(section)
     for name in experiment.values[section]:
         statement = stated[name]
@@ -94,12 +93,11 @@ def listed(experiment, source, section):
 
 
 def decide(results, source, section, stand_ins, readings=()):
-    """Rows of claims.csv or defects.csv: what the experiment's configuration checks, in that order.
+    """Rows of claims.csv or defects.csv, in the configuration's order.
 
-    stand_ins: data set -> why it decides nothing about the source's data. A claim that would be decided
-    only on such data is not tested, and its row says what they show; nor is a defect. A claim that fails
-    on searches among fewer values than the source's is not tested either. readings: rows of
-    readings.csv, under which a claim that fails is tried.
+    stand_ins: data set -> why it decides nothing about the source's data. A claim or defect that only such
+    data would decide is not tested, and its row says what they show. A claim that fails after searches
+    among fewer values than the source's is not tested either. readings: rows of readings.csv.
     """
     for row in listed(results.experiment, source, section):
         name = row["id"]
@@ -130,8 +128,8 @@ def decide(results, source, section, stand_ins, readings=()):
 
 
 def _judged(found, section, readings, another):
-    """The verdict, what decides it and, for a claim, how many readings do, the stated one among them.
-    readings: rows of readings.csv of those. another: whether it is about another model as stated."""
+    """The verdict, what decides it and, for a claim, the number of readings that do, with the stated one.
+    readings: rows of readings.csv. another: whether it is about another model as stated."""
     if not found.tested and found.holds is None:
         return {"verdict": NOT_TESTED}
     if section == "defects":
@@ -155,7 +153,7 @@ def _judged(found, section, readings, another):
 
 
 def _standing_in(experiment, checks, stand_ins):
-    """Why none of the data that the checks read are the source's, None if some are."""
+    """Why all data that the checks read are stand-ins, None if some are not."""
     used = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs.needs:

@@ -1,4 +1,4 @@
-"""Test error of every cell, or the metric in its place, as papers print it and with its interval."""
+"""Test error of every cell, or metrics of numbers, with spreads and intervals."""
 
 from dp import metrics
 from study.canonical import epsilon

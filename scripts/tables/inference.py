@@ -13,7 +13,7 @@ def regression(experiment, spec, path):
     """A regression table as statsmodels prints it, with and without privacy: coefficient, standard error,
     z, p-value, interval.
 
-    A coefficient of which a release tells too little has a sentence in their place.
+    A coefficient of which a release tells too little has a sentence instead.
     """
     frame = pd.read_csv(path, dtype={"epsilon": str})
     frame["z"] = frame["estimate"] / frame["standard_error"]
@@ -46,10 +46,10 @@ def coverage(experiment, spec, path):
 
 @table(ANALYSIS)
 def coverage_rule(experiment, spec, path):
-    """What the rule gives, a row per design: the share of coefficients whose interval is printed, the
-    coverage of these and of the others, and the least that a coefficient's printed intervals have.
+    """The rule's effect, a row per design: the share of coefficients whose interval is printed, and the
+    coverage of these and of the others.
 
-    least: of coefficients with at least 40 of them. width_ratio: the median of the coefficients'.
+    least: the least coverage of a coefficient with at least 40 printed intervals. width_ratio: the median.
     """
     frame, rows = _read(path), []
     keys = ["half", "design", "train_size", "epsilon", "method"]

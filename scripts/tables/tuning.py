@@ -1,4 +1,4 @@
-"""What tuning chose beside the published value, and what each way of tuning costs."""
+"""Tuned values beside published ones, and the cost of each way of tuning."""
 
 import math
 from pathlib import Path
@@ -76,7 +76,7 @@ def price_of_tuning(experiment, spec, draws):
         over = paired.differences(means, next(iter(ways))).set_index([*paired.AT, "method"])
         for at, cell in own.groupby(paired.AT, sort=False):
             values = cell.groupby("method")["value"].mean()
-            if len(values) < 2:  # one way alone has nothing beside it
+            if len(values) < 2:  # nothing to compare
                 continue
             for method in [method for method in ways if method in values]:
                 key = (*at, method)

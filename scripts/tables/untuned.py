@@ -1,4 +1,4 @@
-"""Compares one method with each of the others, cell by cell, and counts the cells where it is not worse."""
+"""Compares a method with each of the others, cell by cell, and counts the cells where it is not worse."""
 
 from dp.intervals import largest_share, least_share
 from study.canonical import epsilon
@@ -37,10 +37,10 @@ class UntunedCount(Options):
 def untuned_count(experiment, spec, draws):
     """One row per other method, and one for all: in how many cells the method is not worse.
 
-    Against all others together, it is "worse" in a cell if it is worse than one of them, and "better" if
-    it is better than all. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of cells
-    in which it is not worse, as if cells were drawn independently. Cells of one data set share their
-    rows, so the true interval can only be wider.
+    Against all others together, it is "worse" in a cell if one of them is better, and "better" if it is
+    better than all. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of cells in which
+    it is not worse, as if cells were independent. Cells of a data set share rows, so the true interval can
+    only be wider.
     """
     verdicts = {}
     for *at, e, (other, *_, verdict) in _against(spec, draws):

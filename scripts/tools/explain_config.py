@@ -1,7 +1,7 @@
 """Explains every key of the configuration from the schemas: > config/README.md
 
-Keys, values and meanings are the schemas' own. Mechanisms, preparation steps, and kinds of tables,
-figures, analyses and checks are those that the code registers, with the first lines of their docstrings.
+Keys, values and meanings are from the schemas. Mechanisms, steps, and kinds of tables, figures, analyses
+and checks are from the code, with the first lines of their docstrings.
 """
 
 import argparse
@@ -118,7 +118,7 @@ TYPES = {
     "null": "null",
 }
 NEEDS = ("sweep", "analysis")  # keys that an entry cannot leave out, as it can `datasets`
-# What is at each place of `study.paths`, in the order in which a run makes it.
+# The content of each place of `study.paths`, in the order of a run.
 PLACES = {
     "DATA": "rows that mechanisms see; beside them, as `.json`, what was done to them",
     "TUNED": "error of every lambda; as `.json`, the chosen one",
@@ -167,7 +167,7 @@ class Schema:
 
     def __init__(self, name):
         self.root = read_yaml(SCHEMAS / f"{name}.schema.yaml")
-        # definition -> keys that refer to it, for which it is explained once
+        # definition -> keys that refer to it; it is explained once
         self.shared = defaultdict(list)
 
     def table(self):
@@ -240,10 +240,10 @@ def _table(rows, head=("key", "value", "meaning")):
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
 
 
-def _options(options):
-    """Names with their defaults. A default that YAML cannot write is left out."""
+def _options(defaults):
+    """Names with their defaults. A default that YAML cannot write, such as REQUIRED, is left out."""
     shown = []
-    for name, default in options.items():
+    for name, default in defaults.items():
         plain = isinstance(default, (str, int, float, bool, list, tuple, dict, type(None)))
         shown.append(f"`{name}: {in_yaml(default)}`" if plain else f"`{name}`")
     return ", ".join(shown) or "none"
@@ -254,7 +254,7 @@ def _first_line(docstring):
 
 
 def _docstring(module, function):
-    """A function's docstring, read without importing its module (and matplotlib with it)."""
+    """A function's docstring, read without importing its module, which may need matplotlib."""
     path = Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if getattr(node, "name", None) == function:
@@ -263,17 +263,12 @@ def _docstring(module, function):
 
 
 def _kind_options(kind):
-    """Options of a kind with their defaults. An option without a default must be given."""
-    shown = []
-    for name, field in options.fields(kind.options).items():
-        if name not in ("analysis", "table"):
-            required = field.default is options.REQUIRED
-            shown.append(f"`{name}`" if required else f"`{name}: {in_yaml(field.default)}`")
-    return ", ".join(shown) or "none"
+    fields = options.fields(kind.options).items()
+    return _options({k: f.default for k, f in fields if k not in ("analysis", "table")})
 
 
 def _examples():
-    """(section, kind) -> an entry of that kind, if possible in an experiment of a plain run."""
+    """(section, kind) -> an entry of that kind, if possible in an experiment of the default run."""
     files = sources.experiments()
     listed = read_yaml(paths.HOME / "config/config.yaml")["experiments"]
     examples = {}

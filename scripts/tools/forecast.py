@@ -1,4 +1,4 @@
-"""Counts the jobs and CPU hours of a run per experiment, before it is started.
+"""Forecasts the jobs and CPU hours of a run, per experiment.
 
 python scripts/tools/forecast.py --configfile config/real.yaml config/full.yaml
 python scripts/tools/forecast.py -- cm08

@@ -1,6 +1,6 @@
-"""The folder that a tool works on: that of `--directory`, as for snakemake, or the one it is started in.
+"""Changes to the folder that a tool works on: that of `--directory`, as for snakemake, or the current one.
 
-It must be imported before the rest of the project, which looks at its working folder when it is imported.
+It must be imported first, because other modules look at the working folder when they are imported.
 """
 
 import argparse
@@ -19,8 +19,8 @@ ARGUMENTS.add_argument(
 
 
 def run_arguments(description):
-    """A parser for the arguments that describe a run, as for snakemake: its folder, targets and overlays.
-    Overlays become paths relative to the run's folder."""
+    """A parser of the arguments of a run, as for snakemake: its folder, targets and overlays. Overlays
+    become relative to the run's folder."""
     parser = argparse.ArgumentParser(
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -2,9 +2,9 @@
 
 python scripts/tools/predict.py --model model.json --rows new.csv --out p.csv
 
-The file of rows has a header line, and at least the columns that the model was learnt from. The other file
-gets one line per row, in the same order, which is empty where a cell is no number or in no category. Of
-two classes, `probability` is that of the second one, with the classes as in the model's card.
+The file of rows has a header line, and at least the columns that the model was learnt from. The output has
+one line per row, which is empty if a cell is no number or in no category. For classes, `probability` is
+that of the second class in the model's card.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Shows the progress of a run: jobs done and to do per experiment, while it runs or after it stopped.
+"""Shows a run's progress, the jobs done and to do per experiment, while it runs or after it stopped.
 
 python scripts/tools/progress.py                                   # once
-python scripts/tools/progress.py --watch 60                        # again when a minute has changed it
+python scripts/tools/progress.py --watch 60                        # again after changes, every minute
 python scripts/tools/progress.py --configfile config/real.yaml -- einarsson_sgd
 """
 
@@ -37,7 +37,7 @@ def main():
 
 
 class Watched:
-    """A planned job. It is done when its file exists and is not the outdated one."""
+    """A planned job. It is done when its file exists and is up to date."""
 
     def __init__(self, job, started):
         self.experiment = job.experiment
@@ -59,7 +59,7 @@ class Watched:
 
 
 def table(plan):
-    """One line per experiment, "(shared)" for what several use, and the sum."""
+    """One line per experiment, "(shared)" for jobs of several, and the sum."""
     totals = {}
     for job in plan:
         for name in (job.experiment or "(shared)", "all"):

@@ -1,13 +1,13 @@
-"""Writes the verdicts of a finished run into config/record/, where reports of shorter runs show them.
+"""Writes the verdicts of a finished run into config/record/, for the reports of shorter runs.
 
     python scripts/tools/record.py veldhuizen hoseinpour [--configfile config/real.yaml]
 
-It refuses results that an edit has overtaken. After edits of code that should change no number,
+It refuses outdated results. After edits of code that should change no number,
 
     python scripts/tools/record.py --confirm [veldhuizen]
 
-runs a recorded sample of cells again, in a folder of its own. If all bytes agree, it renews the stamps of
-the cells' code and data. It renews nothing else: new settings, or a new judge, need a new run.
+runs a recorded sample of cells again, in another folder. If all bytes agree, it renews the stamps of the
+cells' code and data. New settings, or new code of verdicts, need a new run.
 """
 
 import shlex
@@ -40,12 +40,12 @@ def main():
 
 
 def write(arguments):
-    """Replace the lines of these experiments by those of their finished results."""
+    """Replace the lines of these experiments by those of finished results."""
     if not arguments.targets:
         raise ValueError("name the experiments that have run")
     configfile = " ".join(arguments.configfile)
     known = stale.stampers(configfile, arguments.targets)
-    configuration(arguments.configfile)  # from here on, its folder of results
+    configuration(arguments.configfile)  # sets the folder of results
     targets = [*arguments.targets]
     if any(each.experiment.values.get("recommends") for each in known.values()):
         targets.append(paths.RECOMMENDATIONS())
@@ -95,7 +95,7 @@ def confirm(arguments):
 
 
 def rerun(configfile, sample, cores):
-    """How many of these recorded cells come out with the same bytes."""
+    """The number of these recorded cells that have the same bytes again."""
     paths.use(CONFIRMED)
     files = [record.run_path(row) for row in sample]
     command = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START), "--quiet"]
@@ -110,7 +110,7 @@ def rerun(configfile, sample, cores):
 
 
 def readme():
-    """Say in README.md what is recorded."""
+    """Update README.md's summary of the record."""
     path = paths.HOME / "README.md"
     text = path.read_text(encoding="utf-8")
     path.write_text(record.in_document(text), encoding="utf-8")

@@ -2,10 +2,9 @@
 
     python scripts/tools/recover.py --workflow-profile workflow/profiles/slurm [any Snakemake arguments]
 
-If Snakemake is killed, its cluster jobs keep running, and would write the files that a new run makes again.
-They are recognised by the folder that they work in and, on Slurm, also by the name that the profiles give
-them. Only those are cancelled. If a run in the folder is alive, on this machine or on another that shares
-the folder, this program does nothing.
+If Snakemake is killed, its cluster jobs keep running, and would write the same files as a new run. This
+program cancels the jobs that work in this folder and, on Slurm, have the name that the profiles give them.
+If a run in the folder is alive, on this machine or on another that shares the folder, it does nothing.
 """
 
 import os
@@ -26,7 +25,7 @@ PATIENCE = 300  # seconds that cancelled jobs may take to end
 
 
 def output(*command):
-    """Standard output of a scheduler's command. If it fails, the recovery ends with its message."""
+    """Standard output of a scheduler's command. If it fails, exit with its message."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(
@@ -36,23 +35,23 @@ def output(*command):
 
 
 def slurm_jobs(folder):
-    """Ids of queued or running Slurm jobs that belong to runs of a folder. Their names are checked too,
-    since other jobs may have been submitted from that folder, such as the one that runs Snakemake."""
+    """Ids of unfinished Slurm jobs of a folder's runs. Their names matter, because the job that runs
+    Snakemake may have been submitted from there too."""
     lines = output("squeue", "--noheader", "--me", "--format=%A|%j|%Z").splitlines()
     jobs = (line.split("|", 2) for line in lines)
     return sorted({job for job, name, cwd in jobs if NAMES.match(name) and cwd == str(folder)})
 
 
 def lsf_jobs(folder):
-    """Ids of the unfinished jobs that were submitted from a folder."""
+    """Ids of unfinished LSF jobs that were submitted from a folder."""
     lines = output("bjobs", "-noheader", "-o", "jobid sub_cwd delimiter='|'").splitlines()
     return sorted({job for job, cwd in (x.split("|", 1) for x in lines) if cwd == str(folder)})
 
 
 def in_use(command, *traces):
-    """Whether a scheduler must be asked: if its command answers, or if jobs of this folder left a trace.
+    """Whether a scheduler must be asked: its command works, or jobs of this folder left a trace.
 
-    A scheduler may be installed on a machine that belongs to no cluster.
+    A scheduler may be installed on a machine without a cluster.
     """
     if not shutil.which(command[0]):
         return False
@@ -62,7 +61,7 @@ def in_use(command, *traces):
 
 
 def cancel(find, command):
-    """Cancel what `find` finds and wait until it has ended."""
+    """Cancel the jobs that `find` finds, and wait for their end."""
     jobs = find()
     if not jobs:
         return
@@ -80,7 +79,7 @@ def cancel(find, command):
 
 
 def refuse_beside_a_live_run(folder):
-    """Exit if a run is alive: its jobs would be cancelled, and their files made twice."""
+    """Exit if a run is alive, whose jobs would be cancelled."""
     runs = [f"process {number} of this machine" for number in alive.here(folder)]
     runs = runs or alive.elsewhere(lambda text: print(f"recover: {text}", flush=True))
     if runs:

@@ -1,4 +1,4 @@
-"""Models of own rows that may be published: makes them, and tells what they cost.
+"""Makes models of own rows that may be published, and shows what they cost.
 
     snakemake --cores 1 -- releases/<name>/model.json          # makes one, through `make` below
     python "$DP_HOME/scripts/tools/release.py" book <name>     # what is spent, and on what
@@ -52,7 +52,7 @@ def main():
 
 
 def make(arguments):
-    """Makes the release, or copies it if it is done, with its card, table and figure."""
+    """Makes the release with its card, table and figure, or copies it if it exists."""
     release = releases.load(arguments.name)
     releases.check_place(release, arguments.out)
     content = making.make(release.request, release.book, release.path, release.header, alone=True)
@@ -87,7 +87,7 @@ def show(arguments):
 
 
 def preview(arguments):
-    """Says what a release would make of the rows, for their owner alone. The book keeps that it was run."""
+    """Shows what a release would make of the rows, for their owner alone. The book records this."""
     release = releases.load(arguments.name)
     request = release.request
     with release.book.locked():
@@ -106,7 +106,7 @@ def preview(arguments):
 
 
 def forecast_arguments(command):
-    """What is expected of the rows, and what is wanted."""
+    """Adds the arguments of `forecast`."""
     add = command.add_argument
     add("--epsilon", type=float, nargs="+", help="other epsilons than the release's")
     add("--width", metavar="COLUMN=W", help="find the epsilon for a 95 %% interval so wide")
@@ -131,7 +131,7 @@ def forecast_arguments(command):
 
 
 def forecast(arguments):
-    """Says what to expect of a release, from releases of simulated rows. Opens no rows, costs nothing."""
+    """Shows what to expect of a release, from releases of simulated rows. Opens no rows, costs nothing."""
     request = releases.load(arguments.name).request
     schema = rows.from_facts(request.schema)
     expected = outlooks.Expected(
@@ -178,7 +178,7 @@ def _expected(pair):
 
 
 def change(arguments):
-    """Changes the budget of a book, which keeps the reason. Change it in the releases' files too."""
+    """Changes the budget of a book, which records the reason. Change it in the releases' files too."""
     _, values = releases.read(arguments.name)
     account = book.Book(values["book"])
     with account.locked():

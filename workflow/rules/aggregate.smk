@@ -1,7 +1,7 @@
 # All cells of an experiment in one file, what they guarantee, and what differs from run to run.
 
 
-# This waits for no run, so it is made beside them.
+# It needs no run, so it is made at the same time.
 rule guarantees:
     input:
         meta=lambda wildcards: expand(paths.DATA("json"), dataset=experiment_of(wildcards).datasets),

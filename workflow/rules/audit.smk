@@ -82,7 +82,7 @@ rule ledger:
         'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
 
 
-# Fails if an attack refutes a claim. This lets people who write mechanisms test them.
+# Fails if an attack refutes a claim, so that authors of mechanisms can test them.
 rule claims_held:
     input:
         paths.LEDGER(),

@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-# The workflow's own folder, whichever folder it works in and whichever Snakefile uses it.
+# The workflow's own folder, whatever the working folder and the Snakefile.
 HERE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 if not (HERE.parents[1] / "scripts").is_dir():
     sys.exit(
@@ -39,7 +39,7 @@ from study.jobs import records
 
 from dp.mechanisms import MECHANISMS
 
-# Jobs call `python`. This makes it the one that runs Snakemake, unless a conda environment puts its own first.
+# Jobs call `python`: the one that runs Snakemake, unless a conda environment puts its own first.
 os.environ.update(
     {
         "PATH": os.pathsep.join(
@@ -49,7 +49,7 @@ os.environ.update(
     }
 )
 
-# To a module, Snakemake gives only `config`: overlays and config/config.yaml belong to the other workflow.
+# A module gets only `config` from Snakemake. Overlays and config/config.yaml are the other workflow's.
 MODULE = not workflow.modifier.is_main_snakefile()
 modifier = workflow.modifier.path_modifier
 while modifier is not None:
@@ -65,7 +65,7 @@ GIVEN = asked.arguments() if workflow.is_main_process and not MODULE else None
 
 def configuration(only=None):
     """(CONFIG, EXPERIMENTS, DATASETS, sources), of all experiments or of `only`. Raises ConfigError."""
-    # The sources come first, since an experiment may take a search's grid from one.
+    # Sources come first, because a search may take its grid from one.
     sources = source_files.load(only)
     files, place = ([], "the module's config") if MODULE else (workflow.configfiles, "--config")
     loaded = load(config, files, place, only)
@@ -74,7 +74,7 @@ def configuration(only=None):
 
 
 try:
-    # Only the experiments of the targets are read, or those listed: to validate all takes several seconds.
+    # To validate all experiments takes seconds, so only those of the targets, or the listed ones, are read.
     available = source_files.experiment_files()
     ONLY = asked.experiments(GIVEN, available, str(config.get("results", paths.results())))
     READ = listed(config, available) if ONLY == set() else ONLY
@@ -83,8 +83,8 @@ try:
     # A study audits its own mechanisms, the checkout audits all.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
     AUDITS = audits.load(CONFIG, [] if ONLY else own)
-    # If the file is missing, Snakemake would consider a data set up to date that was prepared from another file.
-    # But a computing node may not see the file, and a report shows what was computed from it.
+    # If the file is missing, Snakemake would take data prepared from another file as up to date. But a
+    # computing node may not see the file, and a report does not need it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
         check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"])
@@ -92,7 +92,7 @@ except ConfigError as error:
     sys.exit(f"error: {error}")  # one sentence, without the traceback of an exception
 
 
-# The words that give this configuration to Snakemake.
+# Snakemake's arguments that name this configuration.
 CONFIGURATION = records.words(workflow.overwrite_configfiles, workflow.config_settings.config)
 if MODULE and getattr(workflow, "dp_results", CONFIG["results"]) != CONFIG["results"]:
     sys.exit(
@@ -103,18 +103,18 @@ workflow.dp_results = CONFIG["results"]
 paths.use(CONFIG["results"])
 
 
-# Downloads run as processes of their own, which learn about mirrors from the environment.
+# The environment tells the processes of downloads about mirrors.
 os.environ[downloads.MIRRORS] = ",".join(
     [*downloads.environment_mirrors(), *CONFIG["data"]["mirrors"]]
 )
 
 
-# In paths, the wildcard `experiment` is a folder: that of a reading is below its experiment's.
+# In paths, the wildcard `experiment` is a folder. A reading's is below its experiment's.
 FOLDERS = {each.folder: each for each in EXPERIMENTS.values()}
 
 
 def names(values):
-    """A wildcard constraint that matches exactly these names."""
+    """A wildcard constraint for exactly these names."""
     return "|".join(map(re.escape, values)) or "(?!)"
 
 
@@ -143,7 +143,7 @@ def cells_of(experiment):
 
 
 def of_listed(place):
-    """A file of every listed experiment that has cells."""
+    """A file of each listed experiment that has cells."""
     return [place(experiment=name) for name in LISTED if EXPERIMENTS[name].sweeps]
 
 
@@ -153,7 +153,7 @@ def is_reading(wildcards):
 
 @cache
 def facts(experiment):
-    """What stands for the facts of an experiment's source, whose file may change its place."""
+    """A digest of the facts of an experiment's source. They may move to another file."""
     content = json.dumps(sources[experiment.source].facts())
     return hashlib.sha256(content.encode()).hexdigest()
 
@@ -168,7 +168,7 @@ def stand_ins(experiment):
 
 
 def all_stand_ins():
-    """The same for every experiment, since a report may show one that the configuration does not list."""
+    """The same for all experiments, since a report may show one that is not listed."""
     found = {}
     for experiment in EXPERIMENTS.values():
         found |= stand_ins(experiment)
@@ -185,13 +185,13 @@ def stale_words(names):
 
 
 def own_content(wildcards):
-    """The content of the user's own files of a data set. A download's content is fixed by its checksum."""
+    """A digest of the files of a data set that are not downloaded. Downloads have checksums."""
     source = DATASETS[wildcards.dataset]["source"]
     return origins.content(origins.own_files(source, CONFIG["files"]).values())
 
 
 def download_arguments(name):
-    """What determines a file's content: its checksum or, without one, its address."""
+    """Arguments that determine a file's content: its checksum or, without one, its address."""
     file = CONFIG["files"][name]
     checksum = [f"--sha256={file['sha256']}"] if file.get("sha256") else []
     own = [f"--url={url}" for url in file["urls"]] if file.get("own") else []
@@ -210,7 +210,7 @@ def fit_of(wildcards):
 
 
 def regularisation_of(wildcards, settings):
-    """How lambda of a method or fit is found: a kind of `study.lambdas`."""
+    """How lambda of a method or fit is chosen: a kind of `study.lambdas`."""
     epsilon = float(wildcards.get("epsilon", "inf"))
     return experiment_of(wildcards).regularisation(
         settings, wildcards.dataset, int(wildcards.size), epsilon
@@ -218,19 +218,19 @@ def regularisation_of(wildcards, settings):
 
 
 def lambda_file(wildcards, settings):
-    """The tuning or search file that is an input; [] if lambda is stated or found by a rule."""
+    """The tuning or search file that is an input, [] if lambda is stated or by a rule."""
     return regularisation_of(wildcards, settings).file or []
 
 
 def chosen_settings(wildcards):
-    """The same file for a cell's method. Cells without one have no such input, since there are many cells."""
+    """The same file for a cell. There are many cells, so those without one do not have the input."""
     file = regularisation_of(wildcards, method_of(wildcards)).file
     return {"chosen": file} if file else {}
 
 
 def cell_settings(wildcards):
-    """Arguments of a run beside its wildcards. They are one parameter, because every parameter costs a
-    kilobyte in each of tens of thousands of jobs."""
+    """Arguments of a run beside its wildcards, as one parameter, because each takes a kilobyte in each of
+    tens of thousands of jobs."""
     experiment, method = experiment_of(wildcards), method_of(wildcards)
     words = {
         "meta": data_path(wildcards.dataset, "json"),
@@ -279,7 +279,7 @@ def lasso_argument(wildcards):
 
 
 def cells_configuration(wildcards):
-    """What decides an experiment's cells and their guarantees."""
+    """The settings that decide an experiment's cells and their guarantees."""
     return experiment_of(wildcards).to_json(
         *("datasets", "methods", "families", "sweeps", "searches", "lambda_published"),
         *("folds", "divisions"),
@@ -288,7 +288,7 @@ def cells_configuration(wildcards):
 
 
 def lambda_files(experiment):
-    """The files with the lambdas of an experiment's cells, if the run chooses them."""
+    """The files with lambdas of an experiment's cells that the run chooses."""
     found = map(experiment.lambda_of, cells_of(experiment))
     return sorted({lam.file for lam in found if lam.file})
 
@@ -313,7 +313,7 @@ def entry_of(wildcards, section):
 
 
 def entry_inputs(wildcards, section):
-    """Files that a table, figure or analysis reads."""
+    """Input files of a table, figure or analysis."""
     entry, kind = entry_of(wildcards, section)
     experiment = experiment_of(wildcards)
     found = kind.inputs.files(experiment, entry)
@@ -326,7 +326,7 @@ def entry_inputs(wildcards, section):
 
 
 def entry_facts(wildcards, section):
-    """The source's facts, for a table, figure or analysis that shows printed values; otherwise nothing."""
+    """The digest of the source's facts for a table, figure or analysis with printed values, else ""."""
     entry, kind = entry_of(wildcards, section)
     shown = kind.shows_printed(entry["options"])
     return facts(experiment_of(wildcards)) if shown else ""
@@ -338,7 +338,7 @@ def entry_library(wildcards, section, script):
 
 # verdicts.smk
 
-# What decides an experiment's cells, and whether they repeat the source's protocol.
+# Keys that decide an experiment's cells, and whether they repeat the source's protocol.
 COMPARED_BY = (
     *("source", "datasets", "methods", "searches", "sweeps", "analyses", "tables"),
     *("tune", "folds", "subsets", "draws"),
@@ -352,7 +352,7 @@ def check_inputs(wildcards):
 
 
 def of_source(source):
-    """The listed experiments of a source; all that it has if none is listed."""
+    """The listed experiments of a source, or all of them if none is listed."""
     own = [
         each
         for each in EXPERIMENTS.values()
@@ -362,7 +362,7 @@ def of_source(source):
 
 
 def by_source():
-    """The table of every source with a listed experiment that decides something."""
+    """The tables of sources with a listed experiment that has verdicts."""
     listed = [EXPERIMENTS[name] for name in LISTED]
     found = {e.values["source"] for e in listed if "source" in e.values and verdict_paths(e)}
     return [paths.BY_SOURCE(source=key) for key in sorted(found)]
@@ -392,7 +392,7 @@ def ledger_files():
 
 
 def replayed():
-    """Of each attack, its settings and its first epsilon, for the job that replays all of them."""
+    """The mechanism, first epsilon and settings of each attack, for the job that replays all."""
     return [
         [attack.mechanism, attack.epsilon, AUDITS.attack(attack.mechanism, attack.label)]
         for attack in AUDITS.first_attacks()
@@ -404,7 +404,7 @@ def replayed_modules():
 
 
 def attack_modules(mechanism, label):
-    """Modules of the mechanism: an attack depends on another mechanism's source only if it runs it."""
+    """Modules of the mechanism, and of another one that it runs."""
     options = AUDITS.attack(mechanism, label)["options"]
     return (
         modules_of({"mechanism": mechanism, "options": options}) if mechanism in MECHANISMS else []
@@ -429,7 +429,7 @@ def recommendation_files():
 
 
 def verdict_paths(experiment):
-    """published.csv, claims.csv and defects.csv, if an experiment's configuration asks for them."""
+    """Those of published.csv, claims.csv and defects.csv that an experiment has."""
     return [
         paths.VERDICTS(experiment=experiment.name, section=section)
         for section in ("published", "claims", "defects")
@@ -441,7 +441,7 @@ def results_of(name):
     """All final files of an experiment."""
     experiment = EXPERIMENTS[name]
     if "reading" in experiment.values:
-        # The verdicts of the main experiment show what its cells give.
+        # The main experiment has its verdicts.
         return [paths.CELLS(experiment=experiment.folder)] if cells_of(experiment) else []
     return [
         *([paths.CELLS(experiment=name)] if experiment.sweeps else []),
@@ -464,7 +464,7 @@ def results_of(name):
 
 
 def readings_of(experiment):
-    """The experiments that are other readings of an experiment's source, in its order."""
+    """The readings of an experiment, in its order."""
     return [
         reading
         for reading in EXPERIMENTS.values()

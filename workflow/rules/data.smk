@@ -24,8 +24,7 @@ rule download:
         mem_mb=memory(60),
         runtime=minutes(30),
     params:
-        # Neither mirrors nor the addresses in config/files.yaml are parameters: the checksum fixes the
-        # content, wherever it comes from.
+        # Mirrors and addresses in config/files.yaml are no parameters: the checksum fixes the content.
         source=lambda wildcards: download_arguments(wildcards.file),
     shell:
         'python "$DP_HOME/scripts/download.py" --name {wildcards.file:q} {params.source} --out {output} 2> {log}'
@@ -51,7 +50,7 @@ rule prepare:
         # The name is an axis of the seed, and a cache distinguishes jobs only by their parameters.
         name=lambda wildcards: wildcards.dataset,
         entry=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]),
-        # The date of files is not used: new rows may be older than what was prepared from the previous ones.
+        # Dates of files are not used, because new rows may be older than prepared data.
         content=own_content,
         seed=CONFIG["seed"],
         library=lambda wildcards: digest("prepare.py"),

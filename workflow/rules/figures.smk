@@ -1,5 +1,4 @@
-# Analyses, tables and figures. Each has only its own inputs, so that one figure runs only the jobs that it
-# needs.
+# Analyses, tables and figures. Each has its own inputs, so that one figure runs only the jobs that it needs.
 
 
 rule analyse:

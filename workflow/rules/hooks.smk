@@ -1,4 +1,4 @@
-# What happens before the first job and after the last one: refusals, records, and the report.
+# Hooks before the first job and after the last one: refusals, records, and the report.
 
 import logging
 import signal
@@ -14,7 +14,7 @@ from study.jobs import alive, fork
 
 
 def check_asked():
-    """Refuse what there is not, with the nearest name: profiles, which Snakemake would ignore, and targets."""
+    """Refuse unknown profiles, which Snakemake would ignore, and unknown targets, with the nearest name."""
     given = GIVEN
     if given is None:
         return
@@ -39,7 +39,7 @@ def check_asked():
 
 
 def final_files():
-    """Folder -> files that can be in it, for folders in which names are those of the configuration."""
+    """Folder -> all files that can be in it, for folders whose files the configuration names."""
     places = {paths.FIGURE: ("png", "pdf"), paths.TABLE: ("csv",), paths.ANALYSIS: ("csv", "npz")}
     files = {}
     for experiment in EXPERIMENTS.values():
@@ -60,7 +60,7 @@ def final_files():
 
 
 def live_runs():
-    """Other Snakemake processes of this machine that work in this folder, in words."""
+    """Other Snakemake processes on this machine that work in this folder, in words."""
     found = (number for number in alive.here(Path.cwd()) if number != os.getpid())
     return [f"process {number} of this machine" for number in found]
 
@@ -73,7 +73,7 @@ def locked_by(runs):
 
 
 def explain_lock(error):
-    """In place of Snakemake's advice to remove the lock, which would set two runs on the same files."""
+    """Replace Snakemake's advice to remove the lock, after which two runs could write the same files."""
     runs = live_runs() or alive.elsewhere(lambda text: print(text, file=sys.stderr))
     text = (
         locked_by(runs)
@@ -89,7 +89,7 @@ LockException.__init__ = explain_lock
 
 
 def begin(dag):
-    """Before the first job. Refuses what would replace the results of another configuration."""
+    """Before the first job, refuse to replace the results of another configuration."""
     check_folders()
     jobs = list(dag.needrun_jobs(exclude_finished=False))
     folders = {folder: made_of(folder) for folder in dict.fromkeys(map(folder_of, jobs)) if folder}
@@ -118,8 +118,8 @@ def only_releases(jobs):
 
 
 def refused_release(job):
-    """Why a release cannot be made, None if it can: before any job, where one sentence is seen."""
-    from study.configuration import releases  # which imports the mathematics
+    """Why a release cannot be made, None if it can. Errors before the first job are easily seen."""
+    from study.configuration import releases  # imports the mathematics
 
     try:
         releases.check(job.wildcards.release)
@@ -128,7 +128,7 @@ def refused_release(job):
 
 
 def schedule_quickly():
-    """On this machine the number of jobs per second has no limit.
+    """On this machine, do not limit the number of jobs per second.
 
     With Snakemake's limit of 100, which is for clusters, every look at the jobs that are ready makes it
     look again a second later, and so on: after a thousand jobs, it does little else.
@@ -138,16 +138,16 @@ def schedule_quickly():
 
 
 def start_quickly():
-    """Jobs on this machine are forks of a process: see `study.jobs.fork`. DP_FORK=0 turns that off."""
+    """Run jobs on this machine as forks: see `study.jobs.fork`. DP_FORK=0 turns that off."""
     own_packages = workflow.deployment_settings.deployment_method
     if MODULE or own_packages or not workflow.local_exec or os.environ.get("DP_FORK") == "0":
         return
     try:
         folder = tempfile.mkdtemp(prefix="dp-")
         workflow.dp_forks = fork.begin(folder)
-    except OSError:  # no place for temporary files, or one whose path is too long for a socket
+    except OSError:  # no folder for temporary files, or its path is too long for a socket
         return
-    # A job of several threads starts libraries of its own.
+    # A job of several threads needs its own process, whose libraries start with them.
     shell.prefix(
         'set -euo pipefail; python() {{ case "$OMP_NUM_THREADS $1" in "1 $DP_HOME/scripts/"*.py) '
         f'command python -IS "$DP_HOME/scripts/study/jobs/ask.py" {shlex.quote(folder)} "$@";; '
@@ -156,7 +156,7 @@ def start_quickly():
 
 
 def interrupt(number, frame):
-    """After Ctrl-C only the jobs that it stops fail, so their errors are not shown."""
+    """After Ctrl-C, hide the errors of the jobs that it stops."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     logger.addFilter(lambda record: record.levelno < logging.ERROR)
     print("Interrupted: the same command goes on where this stops", file=sys.stderr)
@@ -164,8 +164,8 @@ def interrupt(number, frame):
 
 
 def folder_of(job):
-    """The folder of results, of an experiment or of the audit, that a job writes to; None for others,
-    such as those of a workflow that uses this as a module."""
+    """The folder of results that a job writes to: an experiment's or the audit's. None for other jobs, such as
+    those of a workflow that uses this as a module."""
     for path in map(Path, job.output):
         if path.is_relative_to(paths.results()):
             folder, _ = paths.split(path)
@@ -180,7 +180,7 @@ def made_of(folder):
 
 
 def check_folders():
-    """Refuse before the first job, since otherwise every job would fail with a traceback."""
+    """Refuse folders that are not writable, in which every job would fail with a traceback."""
     for folder in map(Path, (paths.results(), "data")):
         if folder.exists() and not os.access(folder, os.W_OK):
             sys.exit(
@@ -189,7 +189,7 @@ def check_folders():
 
 
 def end(dag, success, logs):
-    """After the last job: what was made, why jobs died, and a report that shows it."""
+    """After the last job, say what was made and why jobs died, and update the report."""
     alive.end()
     if success:
         announce(dag)
@@ -202,7 +202,7 @@ def end(dag, success, logs):
 
 
 def announce(dag):
-    """The last lines of a run: the result files that it was asked for, one line per folder."""
+    """Print the requested result files, one line per folder."""
     folders = {}
     for job in dag.targetjobs:
         for path in map(Path, job.output or job.input):
@@ -226,14 +226,14 @@ def explain_kills(logs):
 
 
 def refresh_report(dag, success):
-    """The report shows what this run has made, or says that it does not.
+    """Make the report show this run, or say that it does not.
 
     After a success, an existing report of this configuration is made again. After a failure, a report of the
     existing results is made in any case.
     """
     jobs = set(dag.needrun_jobs(exclude_finished=False))
     if only_releases(jobs):
-        return  # which no report shows
+        return  # no report shows them
     made = {str(path) for job in jobs for path in (*job.output, *job.log)}
     if success and made & {paths.REPORT(), paths.REPORT.log("partial")}:
         return
@@ -258,12 +258,12 @@ def has_results(name):
 
 
 def report_what_there_is(names):
-    """Make a report of these experiments (or of all listed ones, if there are none) that shows their gaps.
+    """Make a report of the existing results of these experiments, or of all listed ones if there are none.
 
     Returns its path, or None if it could not be made.
     """
     words = []
-    # results of readings are shown with the experiment that they read
+    # the main experiment shows the results of its readings
     names = {EXPERIMENTS[name].axis() for name in EXPERIMENTS.keys() & set(names)}
     names = names or CONFIG["experiments"]
     for name in sorted(names, key=list_order):

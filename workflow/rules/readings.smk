@@ -1,4 +1,4 @@
-# What a source leaves open: compares what is printed with the cells of each reading, beside the main ones.
+# Compares printed values with the cells of each reading of what a source leaves open, and with the main ones.
 
 
 rule readings:

@@ -1,5 +1,5 @@
-# One model of own rows that may be published: `snakemake --cores 1 -- releases/<name>/model.json`. It is no
-# part of a run of everything.
+# One model of own rows that may be published: `snakemake --cores 1 -- releases/<name>/model.json`. It is not
+# part of the default run.
 
 
 wildcard_constraints:
@@ -9,14 +9,14 @@ wildcard_constraints:
 rule release:
     input:
         "config/releases/{release}.yaml",
-        # Only a file that is downloaded: of inputs Snakemake records times, sizes and digests.
+        # Only downloaded rows, because Snakemake records times, sizes and digests of inputs.
         rows=lambda wildcards: list(map(ancient, release_files.download(wildcards.release))),
     output:
         model="releases/{release}/model.json",
         card="releases/{release}/card.md",
         table="releases/{release}/table.csv",
         figure="releases/{release}/coefficients.png",
-    # Beside what may be published. It has a sentence if the job fails, and never what the job took.
+    # It is beside what may be published, so it has one sentence if the job fails, and never its cost.
     log:
         "releases/logs/{release}.log",
     # The rows, and the book's lock, are on this machine.
@@ -27,7 +27,7 @@ rule release:
     resources:
         mem_mb=memory(140),
         runtime=minutes(60),
-    # `command` passes the shell function that asks another process for a job (`hooks.smk`): rows and key
-    # are in no process that lives on.
+    # `command` bypasses the shell function that forks jobs (`hooks.smk`): no process that lives on has rows or
+    # key.
     shell:
         'command python "$DP_HOME/scripts/tools/release.py" make {wildcards.release} --out releases/{wildcards.release} 2> {log}'

@@ -11,8 +11,8 @@ FEW_CORES = 4  # of a machine on which no other job runs beside a measurement of
 
 
 def memory(peak_mb, copies=0):
-    """mem_mb of a rule whose largest measured job took `peak_mb`, and half as much again. On larger data
-    (simulated, or from a table), it is that many copies of the rows, where a mapped file counts as one.
+    """mem_mb of a rule: 1.5 times `peak_mb`, that of its largest measured job. On larger data it is 1.5 times
+    so many copies of the rows, where a mapped file counts as one.
     """
 
     def asked(wildcards, attempt):
@@ -28,8 +28,7 @@ def minutes(longest=1):
 
 
 def alone(wildcards):
-    """threads of an analysis: all cores of a small machine if it measures time. On a larger one, as on a
-    cluster, it takes one core, and other jobs run beside it."""
+    """threads of an analysis: all cores of a small machine if it measures time, else one."""
     exclusive = entry_of(wildcards, "analyses")[1].exclusive
     small = workflow.local_exec and workflow.cores <= FEW_CORES
     return workflow.cores if exclusive and small else 1

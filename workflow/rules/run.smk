@@ -39,7 +39,7 @@ rule run:
         paths.RUN(),
     log:
         paths.RUN.log(),
-    # If a job of another rule is ready, it starts first, because others wait for it.
+    # Jobs of other rules start first, because further jobs wait for them.
     priority: -1
     conda:
         "../../envs/environment.yaml"

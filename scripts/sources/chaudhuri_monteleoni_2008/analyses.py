@@ -26,8 +26,8 @@ def excess_risk_bounds(experiment, spec, inputs, seed, out):
     """How often a high-probability bound on the excess risk holds over the draws, and how loose it is.
 
     options: `bounds`, method -> name in `dp.excess_risk.BOUNDS`; `deltas`, failure probabilities.
-    excess_quantile is the 1 - delta quantile of the draws' excess risk. The bound should not be below it;
-    looseness is the bound divided by it.
+    excess_quantile is the 1 - delta quantile of the draws' excess risk, which the bound should exceed.
+    looseness is their ratio.
     """
     rows = []
     for cell, draws in inputs.groupby(list(Cell._fields), sort=False):

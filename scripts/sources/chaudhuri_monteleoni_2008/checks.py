@@ -1,4 +1,5 @@
-"""What Chaudhuri and Monteleoni (2008) alone claim: bounds against each other, and cost along lambda."""
+"""Checks of claims of Chaudhuri and Monteleoni (2008): on bounds, and on the cost of privacy along
+lambda."""
 
 import itertools
 import math
@@ -49,7 +50,7 @@ class NeverLower(Options):
 @check(NOTHING, NeverLower)
 def never_lower(results, *, norms, losses, epsilons, dimensions, delta):
     """Theorem 5's number of rows is never below theorem 4's, for every combination of these values and the
-    same constant. norms: of the classifier that both are compared with. losses: those beyond its own."""
+    same constant. norms: of the classifier that both are compared with. losses: in excess of its own."""
     ratios = []
     for norm, loss, epsilon, d in itertools.product(norms, losses, epsilons, dimensions):
         given = {"norm": norm, "loss": loss, "epsilon": epsilon, "d": d, "delta": delta}
@@ -72,10 +73,10 @@ class DegradesLess(Point):
 def degrades_less(results, *, first, second, without, **where):
     """As lambda falls, the methods `first` lose less to privacy than the methods `second`.
 
-    Each list has one method per lambda, the largest first. What privacy costs is the error beyond that of
-    the method of `without` at the same lambda, and what a fall of lambda costs is the rise of this cost
-    since the first lambda. The claim holds if at every later lambda the 95 % interval of the difference
-    between the two rises, fold by fold, lies below zero on every data set; it fails if one lies above.
+    Each list has one method per lambda, the largest first. The cost of privacy is the error minus that of
+    the method of `without` at the same lambda. Its rise is counted from the first lambda. The claim holds
+    if the 95 % interval of the difference of the two rises, fold by fold, is below zero at every later
+    lambda on every data set. It fails if one is above.
     """
     frame = results.cells(methods=[*first, *second, *without], **where)
     verdicts, texts, worst = [], [], -math.inf

@@ -1,4 +1,4 @@
-"""The inside of gradient descent: losses of the iterates, weights, and the effect of single points."""
+"""Gradient descent in detail: losses of iterates, weights, and the effect of single points."""
 
 import numpy as np
 
@@ -80,9 +80,9 @@ class SinglePoints(Options):
 
 @analysis(DATA, SinglePoints, suffix="npz", describes_data=True)
 def single_points(experiment, spec, paths, seed, out):
-    """Descent without privacy on few points, and again with each one moved to the opposite side (npz).
+    """Descent without privacy on few points, and again with each point moved to the opposite side (npz).
 
-    A record's neighbour has the sign of its features changed, and the same label. moved: (n, d, K).
+    A moved point has the opposite features and the same label. moved: (n, d, K).
     """
     options, _, meta, data = _read(experiment, spec, paths)
     X, y = _rows(data, options)
@@ -131,7 +131,7 @@ def _release(experiment, label, dataset, meta, data, seed, epsilon, options, res
     mechanism = MECHANISMS[method["mechanism"]]
     cell = {"epsilon": epsilon, "delta": experiment.delta(label, options["train_size"])}
     taken = method["options"] | ({"traced": True} if "traced" in mechanism.options else {})
-    # No axis for the method: with and without pre-training, the noise is the same.
+    # The seed has no axis for the method, so noise is the same with and without pre-training.
     rng = generator(seed, experiment.name, dataset, "descent")
     return mechanism.release(
         *_rows(data, options),

@@ -20,8 +20,8 @@ CLASSES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 def pretraining(experiment, spec, draws):
     """Training accuracy against epsilon, with and without pre-training; published values hollow.
 
-    A source that runs once prints a single draw, so the bands contain 95 % of single draws. Level lines are
-    descent without privacy: from either start, on public rows alone, and until it converges.
+    The source prints a single draw, so bands contain 95 % of single draws. Level lines are descent without
+    privacy: from either start, on public rows alone, and until it converges.
     """
     printed = by_column(experiment, spec["options"]["published"], draws)
     accuracy = 100 * (1 - draws["train_error"])

@@ -1,4 +1,4 @@
-"""Training accuracy with and without pre-training, and what pre-training adds."""
+"""Training accuracy with and without pre-training, and their difference."""
 
 import math
 
@@ -40,9 +40,9 @@ def pretraining(experiment, spec, frame):
     """One row per epsilon (infinite: without privacy), in percent of the training rows.
 
     options["plain"], options["pretrained"]: the methods of the two columns. options["public_only"],
-    options["converged"]: one method each without privacy, the same in all rows. If published values stand
-    beside ours, comparison is "calibrated": data and steps were fitted to that very table, including its
-    private accuracies. So nothing here counts as a reproduction, not even its shape.
+    options["converged"]: methods without privacy, the same in all rows. comparison: "calibrated" if there
+    are published values, because data and steps were fitted to that table, including its private
+    accuracies. So nothing here counts as a reproduction.
     """
     options = spec["options"]
     printed = by_column(experiment, options["published"], frame)

@@ -1,4 +1,4 @@
-"""Accuracy against epsilon in panels of a few methods, with two lines to compare it with."""
+"""Accuracy against epsilon in panels of a few methods."""
 
 import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -27,11 +27,11 @@ class AccuracyPanels(Options):
 def accuracy_panels(experiment, spec, frame):
     """Mean accuracy with 95 % intervals against epsilon, one panel per group of methods.
 
-    Every panel has the accuracy of always answering with the larger class, and the baseline without
-    privacy. Values that the source printed are hollow markers with its sd as bars, beside the method that
-    regenerates them. If options["printed_of"] names another data set (the same rows, prepared differently),
-    they are those of that data set. options["panels"]: title -> methods. options["printed_by"]: method ->
-    the method whose printed values stand beside it too.
+    Every panel has the accuracy of the larger class, and the baseline without privacy. Printed values are
+    hollow markers with their sd as bars, beside the method that regenerates them. options["printed_of"]:
+    the data set of printed values, if it is another one (the same rows, prepared differently).
+    options["panels"]: title -> methods. options["printed_by"]: method -> another method whose printed
+    values it has too.
     """
     (dataset,) = frame["dataset"].unique()
     counts = read_json(data_path(dataset, "json"))["class_counts"].values()

@@ -20,8 +20,8 @@ class PrintedCurve(Options):
 def printed_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of rows, and printed errors as crosses.
 
-    options["printed"]: method -> {number of rows: path in source.yaml}. Unlike a comparison's, these
-    errors may be of methods without privacy, and count as no comparison.
+    options["printed"]: method -> {number of rows: path in source.yaml}. These errors may be of methods
+    without privacy, and are not compared.
     """
     source, dataset = facts.read(experiment.source), data_name(frame["dataset"].iloc[0])
     marks = [
@@ -42,17 +42,14 @@ def printed_curve(experiment, spec, frame):
     )
 
 
-# Simulated rows in two dimensions, with the separator, its margin and its band.
-
-
 POSITIVE, NEGATIVE, BAND, FLIPPED = "#0072B2", "#E69F00", "#999999", "#000000"
 
 
 @figure(DATA)
 def plane(experiment, spec, paths):
-    """The one data set of spec["datasets"]: the whole plane, and where the separator meets the circle.
+    """The data set of spec["datasets"]: the whole plane, and where the separator meets the circle.
 
-    A point's label decides its look. Points on the other class's side of the separator have rings.
+    A point's label decides its look. Points on the wrong side of the separator have rings.
     """
     if len(paths) != 1:
         raise ValueError("a figure of the plane shows exactly one data set: name it in 'datasets'")
@@ -99,7 +96,7 @@ def _draw(axes, X, y, separator, source):
         linestyle="-",
         label="separator estimated by a linear SVM" if estimated else "separator",
     )
-    # The margin of the simulation belongs to its own separator. An estimated one has the largest margin.
+    # The simulation's margin is of its own separator. An estimated separator has the largest margin.
     margin = np.abs(X @ separator).min() if estimated else source.get("margin")
     if margin:
         name = f"its margin, {margin:.3f}" if estimated else f"margin of {margin:g}"
@@ -119,9 +116,6 @@ def _draw(axes, X, y, separator, source):
             linewidth=0.8,
             label=f"label flipped ({flipped.sum()} of {len(X)})",
         )
-
-
-# The cross-validation scheme, drawn with a data set's own numbers.
 
 
 TRAIN, TEST = "#56B4E9", "#E69F00"

@@ -57,11 +57,11 @@ SECONDS = (
 
 @table(ANALYSIS)
 def timing(experiment, spec, path):
-    """One row per data set, procedure and mode: median, least and largest seconds per fit, and the least
-    as a multiple of that of `plain`, this project's certified fit without privacy, and of
-    `scikit_learn`, that library's LogisticRegression as it comes.
+    """One row per data set, procedure and mode: median, least and largest seconds per fit, and multiples.
 
-    Multiples are of the least seconds, because other work on the machine adds to the others.
+    The least seconds are multiples of those of `plain`, this project's certified fit without privacy, and
+    of `scikit_learn`, that library's LogisticRegression, because other work on the machine adds to the
+    others.
     """
     raw = pd.read_csv(path)
     rows = []

@@ -58,9 +58,13 @@ def made(experiment, published, claims):
 
 def cells(experiment):
     """The cells that decide the experiment's comparisons and claims."""
-    compared = {cell for name in comparisons(experiment) for cell in items(experiment, name)}
+    compared = [of_comparison(experiment, name) for name in comparisons(experiment)]
     checks = [c for entry in experiment.claims.values() for c in entry.get("checks", ())]
-    return compared & set(experiment.cells()) | of_checks(experiment, checks)
+    return of_checks(experiment, checks).union(*compared)
+
+
+def of_comparison(experiment, name):
+    return set(items(experiment, name)) & set(experiment.cells())
 
 
 def items(experiment, name):

@@ -197,7 +197,7 @@ class _Private(BaseEstimator):
             if not book.same_rows(request.name, data):
                 raise Refused(
                     f"the release {self.release!r} is done, and was made of other rows: load its model, or "
-                    f"give these a name and a share of the budget of their own"
+                    f"release these rows under another name"
                 )
         return self._with(files.parse(content))
 

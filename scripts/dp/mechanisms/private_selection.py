@@ -229,8 +229,8 @@ def _plan(n, d, text):
         if inner < 1e-9 * p.epsilon:  # what is proven does not fall with the epsilon asked for
             break
     raise Refused(
-        f"private_selection finds no epsilon for runs of {p.of} that costs {p.epsilon:g} in all: give a "
-        f"larger epsilon, or another mechanism"
+        f"private_selection finds no runs of {p.of} with a total epsilon of {p.epsilon:g}: give a larger "
+        f"epsilon, or another mechanism"
     )
 
 

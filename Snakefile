@@ -3,6 +3,9 @@ from snakemake.utils import min_version
 min_version("9.9")
 
 
+report: "workflow/report/workflow.rst"
+
+
 # A study's file may leave out anything, or be missing: see `study.configuration.config.load`.
 if os.path.exists("config/config.yaml"):
 

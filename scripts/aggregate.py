@@ -1,6 +1,4 @@
-"""All cells of an experiment in results.csv, each with what it guarantees."""
-
-import argparse
+"""All cells of an experiment in results.csv, with their guarantees."""
 
 from dp import metrics
 from study import canonical
@@ -20,10 +18,9 @@ COLUMNS = (
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__, seed=True)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
     parser.add_argument("--guarantees", required=True, help=".csv, of the same cells")
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out", required=True, help=".csv")
     arguments = parser.parse_args()
 

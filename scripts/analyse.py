@@ -1,20 +1,17 @@
 """One analysis of an experiment: a computation that is not a sweep of cells."""
 
-import argparse
-
 from study.jobs import script
 from study.jobs.entries import Entry
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__, seed=True)
     Entry.add_arguments(parser)
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out", required=True, help=".csv or .npz")
     arguments = parser.parse_args()
 
     entry = Entry("analyses", arguments)
-    entry.function()(entry.experiment, entry.spec, entry.inputs(), arguments.seed, arguments.out)
+    entry.kind.load()(entry.experiment, entry.spec, entry.inputs(), arguments.seed, arguments.out)
 
 
 if __name__ == "__main__":

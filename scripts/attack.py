@@ -1,6 +1,5 @@
 """One attack: what a mechanism claims, what is proven, and what its releases on one pair show."""
 
-import argparse
 import json
 import math
 
@@ -20,19 +19,18 @@ COLUMNS = (
     *("adjacency", "reason", "pair_reason", "no_epsilon_pair", "seed", "low_bits"),
     *("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon"),
 )
-# Deltas of further lower bounds if a profile is proven. Rarer events would need more releases.
+# Deltas of further lower bounds if a profile is proven. Smaller ones would need more releases.
 DELTAS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.4)
 POINTS = 25  # of the proven curve
 RELEASES = 300  # of either data set, whose low-order bits are attacked
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__, seed=True)
     parser.add_argument("--mechanism", required=True)
     parser.add_argument("--label", required=True, help="the attack's name, an axis of the seed")
     parser.add_argument("--attack", type=json.loads, required=True, help="its settings, JSON")
     parser.add_argument("--epsilon", type=float, required=True)
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--found-also-by", default="", help="who else has shown this, with a place")
     parser.add_argument("--out", required=True, help=".csv, one row")
     arguments = parser.parse_args()
@@ -43,10 +41,8 @@ def main():
         mechanism, pair, epsilon, attack["delta"], **attack["options"]
     )
     axes = ("audit", arguments.mechanism, arguments.label)
-    found = audit.attack(
-        mechanism,
-        pair,
-        epsilon,
+    audited = audit.attack(
+        *(mechanism, pair, epsilon),
         delta=attack["delta"],
         trials=attack["trials"],
         confidence=audit.of_each(attack["confidence"], attack["family"]),
@@ -58,44 +54,38 @@ def main():
     known = settings | {"epsilon": epsilon, "delta": attack["delta"]}
     on_pair, unknown = exact(mechanism, pair, known)
     row = {
+        **{key: attack[key] for key in ("pair", "delta", "trials", "confidence", "family")},
+        **{key: audited[key] for key in ("statistic", "p_low", "q_high")},
         "mechanism": arguments.mechanism,
         "attack": arguments.label,
-        "pair": attack["pair"],
         "n": pair.size[0],
         "d": pair.size[1],
         "arguments": json.dumps(settings, sort_keys=True),
         "epsilon": canonical.epsilon(epsilon),
-        "delta": attack["delta"],
         "epsilon_claimed": guarantee.claimed_epsilon,
         "epsilon_proven": guarantee.epsilon,
         "delta_proven": guarantee.delta,
-        "epsilon_audited": found["epsilon"],
+        "epsilon_audited": audited["epsilon"],
         "epsilon_pair": on_pair,
         "replay": replay.verdict(replayed, guarantee),
         "epsilon_replay": replayed.epsilon,
         "found_also_by": arguments.found_also_by,
-        "verdict": verdict(found["epsilon"], guarantee),
-        "statistic": found["statistic"],
-        "p_low": found["p_low"],
-        "q_high": found["q_high"],
-        "trials": attack["trials"],
-        "confidence": attack["confidence"],
-        "family": attack["family"],
+        "verdict": verdict(audited["epsilon"], guarantee),
         "adjacency": guarantee.adjacency,
         "reason": guarantee.reason,
         "pair_reason": pair.reason,
         "no_epsilon_pair": unknown,
         "seed": arguments.seed,
         "low_bits": bits(mechanism, known, generator(arguments.seed, "low bits", *axes[1:])),
-        **profiles(guarantee, found["at_deltas"]),
+        **profiles(guarantee, audited["at_deltas"]),
     }
     write_csv(arguments.out, COLUMNS, [[row[column] for column in COLUMNS]])
 
 
 def profiles(guarantee, audited):
-    """The proven curve delta(epsilon) and the audited points beside it, each as a list of numbers.
+    """The proven curve delta(epsilon) and the audited points, as lists of numbers; empty without a profile.
 
-    The audited points of a row hold together with the confidence of its own bound. Empty without a profile.
+    The audited points of a row hold together with the confidence of its own bound.
     """
     if guarantee.profile is None:
         return dict.fromkeys(COLUMNS[-4:], "")
@@ -110,7 +100,7 @@ def profiles(guarantee, audited):
 
 
 def exact(mechanism, pair, settings):
-    """(supremum of the privacy loss on this pair, ""), or (NaN, why it is not known)."""
+    """(supremum of the privacy loss on this pair, ""), or (NaN, the reason)."""
     if pair.exact is None:
         return math.nan, "of this pair no density is known"
     try:
@@ -120,26 +110,27 @@ def exact(mechanism, pair, settings):
 
 
 def bits(mechanism, settings, rng):
-    """What low-order bits of the program's releases tell, in words. The attack has its own neighbours."""
-    # lam and bound are those of the attack's own neighbours
-    kept = {"epsilon", "delta", *mechanism.options}
-    settings = {name: value for name, value in settings.items() if name in kept}
+    """What low-order bits of the program's releases tell, in words."""
+    # the attack has its own neighbours, with their lam and bound
+    names = {"epsilon", "delta", *mechanism.options}
+    settings = {name: value for name, value in settings.items() if name in names}
     if math.isinf(settings["epsilon"]):
         return "not tried: no epsilon is claimed"
     try:
-        found = low_bits.attack(mechanism, trials=RELEASES, rng=rng, **settings)
+        result = low_bits.attack(mechanism, trials=RELEASES, rng=rng, **settings)
     except Refused as error:
         return f"not tried: {error}"
-    if found is None:
+    if result is None:
         return "not tried: it attacks weights plus a normal or Laplace draw each, which proves nothing here"
     return (
-        f"{'broken' if found.broken else 'not broken here'}: {100 * found.right:.1f} % of {found.trials} "
-        f"releases were assigned to the right data set; the proof allows {100 * found.allowed:.1f} %"
+        f"{'broken' if result.broken else 'not broken here'}: {100 * result.right:.1f} % of "
+        f"{result.trials} releases were assigned to the right data set; "
+        f"the proof allows {100 * result.allowed:.1f} %"
     )
 
 
 def verdict(audited, guarantee):
-    """What the attack says about the claim and about the proof."""
+    """The attack's verdict on the claim and on the proof."""
     if audited > guarantee.epsilon:
         return "exceeds what is proven: a fault of the proof, the code or the auditor"
     if math.isinf(guarantee.claimed_epsilon):

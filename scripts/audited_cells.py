@@ -1,13 +1,10 @@
 """Every cell of every results.csv: what is claimed, what is proven, and what attacks refute."""
 
-import argparse
-import csv
 import json
-from pathlib import Path
 
 from dp.mechanisms import MECHANISMS
 from study.jobs import script
-from study.jobs.files import write_csv
+from study.jobs.files import read_csv, write_csv
 
 STATED = (
     *("experiment", "dataset", "method", "mechanism", "train_size", "epsilon", "delta"),
@@ -17,31 +14,26 @@ COLUMNS = (*STATED, "epsilon_audited", "audited_by", "low_bits")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("results", nargs="*", help="results.csv of every experiment")
     parser.add_argument("--ledger", required=True, help=".csv of all attacks")
     parser.add_argument("--out", required=True, help=".csv, one row per cell")
     arguments = parser.parse_args()
 
     attacks = {}
-    for attack in read(arguments.ledger):
+    for attack in read_csv(arguments.ledger):
         variant = variant_of(attack["mechanism"], json.loads(attack["arguments"]))
         attacks.setdefault((attack["mechanism"], variant), []).append(attack)
     rows = []
-    for cell in (cell for path in arguments.results for cell in read(path)):
+    for cell in (cell for path in arguments.results for cell in read_csv(path)):
         variant = variant_of(cell["mechanism"], json.loads(cell["options"]))
         own = attacks.get((cell["mechanism"], variant), ())
         rows.append((*(cell[column] for column in STATED), *audited(cell, own), low_bits(own)))
     write_csv(arguments.out, COLUMNS, rows)
 
 
-def read(path):
-    with Path(path).open(newline="", encoding="utf-8") as handle:
-        yield from csv.DictReader(handle)
-
-
 def variant_of(mechanism, options):
-    """The options that are a choice of words, such as loss or calibration, with defaults filled in."""
+    """The options whose values are words, such as loss or calibration, with defaults filled in."""
     if mechanism not in MECHANISMS:
         return frozenset()  # a control of the auditor
     options = {
@@ -53,10 +45,9 @@ def variant_of(mechanism, options):
 def audited(cell, attacks):
     """(lower bound, the attack that found it): the largest bound among attacks that apply to this cell.
 
-    An attack applies if it is on the same variant of the mechanism, and if what it attacked claimed no more
-    and had no more proven than this cell. The attack has its own n, d and lambda. It tests a statement
-    that is made about both; it says nothing about a cell with a weaker proven statement. All bounds on a
-    mechanism hold together, so the largest one holds with the same confidence.
+    An attack applies if it is on the same variant of the mechanism, with no larger claimed and proven
+    epsilons than this cell's. It has its own n, d and lambda, but tests a statement that is made about
+    both. All bounds on a mechanism hold together, so the largest one holds with the same confidence.
     """
     stated = ("epsilon_claimed", "epsilon_proven")
     usable = [
@@ -74,7 +65,7 @@ def audited(cell, attacks):
 
 
 def low_bits(attacks):
-    """The worst that low-order bits told of the same program: what any release of it may tell."""
+    """The worst finding on low-order bits of the same program."""
     told = sorted(attack.get("low_bits", "") for attack in attacks)  # "broken" comes first
     return told[0] if told else ""
 

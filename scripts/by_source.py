@@ -1,6 +1,5 @@
 """Writes one table per source: what it says, each with its verdict and the numbers that decide it."""
 
-import argparse
 from pathlib import Path
 
 from checks import by_source
@@ -10,7 +9,7 @@ from study.jobs.files import read_csv, write_csv
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("--source", required=True, help="its key")
     parser.add_argument("--verdicts", nargs="+", required=True, help=".csv, <experiment>/<section>")
     parser.add_argument("--out", required=True, help=".csv")

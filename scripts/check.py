@@ -1,6 +1,5 @@
-"""Gives the printed values of a source, its claims or its defects their verdicts, and shows the numbers."""
+"""Verdicts on the printed values, claims or defects of a source, with the numbers that decide them."""
 
-import argparse
 import json
 
 from checks import published, statements
@@ -13,7 +12,7 @@ from study.jobs.files import read_csv, write_csv
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
     parser.add_argument("--section", choices=("published", *statements.SECTIONS), required=True)
     parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")

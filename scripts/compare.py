@@ -1,7 +1,5 @@
-"""Sets every printed number of a source beside ours, as stated and under each reading: once, for all that
-judge it."""
+"""Every printed number of a source beside ours, as stated and under each reading."""
 
-import argparse
 import json
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from study.jobs.files import write_json
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
     parser.add_argument(
         "--readings", nargs="*", default=[], help=".json of each: its configuration"
@@ -26,13 +24,13 @@ def main():
     main, source = Results(arguments.experiment), source_file.read(arguments.experiment.source)
     texts = (Path(path).read_text(encoding="utf-8") for path in arguments.readings)
     every = [main, *(Read(Experiment.from_json(text), main) for text in texts)]
-    found = {
+    compared = {
         each.experiment.name: list(
             compare(each, source, each.experiment.published, arguments.stand_ins)
         )
         for each in every
     }
-    write_json(arguments.out, found)
+    write_json(arguments.out, compared)
 
 
 if __name__ == "__main__":

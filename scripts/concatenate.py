@@ -1,6 +1,5 @@
-"""Puts the rows of several audit files into one, in the order in which the files are given."""
+"""Concatenates the rows of audit files."""
 
-import argparse
 import csv
 from collections import Counter
 from pathlib import Path
@@ -10,7 +9,7 @@ from study.jobs.files import write_csv
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("files", nargs="+", help=".csv, all with the same columns")
     parser.add_argument("--strict", action="store_true", help="fail where one refutes a claim")
     parser.add_argument("--line", action="store_true", help="say in a line what they show")
@@ -20,11 +19,11 @@ def main():
     header, rows = None, []
     for file in arguments.files:
         with Path(file).open(newline="", encoding="utf-8") as handle:
-            columns, *found = csv.reader(handle)
+            columns, *more = csv.reader(handle)
         if header not in (None, columns):
             raise ValueError(f"{file}: has other columns than {arguments.files[0]}; make it again")
         header = columns
-        rows += found
+        rows += more
     if arguments.strict:
         refuse([dict(zip(header, row, strict=True)) for row in rows])
     write_csv(arguments.out, header, rows)
@@ -33,7 +32,7 @@ def main():
 
 
 def line(attacks):
-    """What is proven of one mechanism, and what replays and attacks of it show, in one line."""
+    """What is proven of a mechanism, and what replays and attacks show, in one line."""
     proven = {attack["epsilon_proven"] for attack in attacks}
     said = "nothing is proven" if "" in proven else f"proven in {len(proven)} settings"
     said = "no finite epsilon is proven" if proven == {"inf"} else said

@@ -1,6 +1,4 @@
-"""One raw file, from mirrors or from its addresses, with its checksum verified."""
-
-import argparse
+"""Downloads a raw file from mirrors or its addresses, and verifies its checksum."""
 
 import yaml
 
@@ -10,7 +8,7 @@ from study.jobs import script
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("--name", required=True, help="the file's name at its addresses")
     parser.add_argument("--sha256", help="what the content must have")
     parser.add_argument(

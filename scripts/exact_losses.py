@@ -1,6 +1,5 @@
-"""Privacy losses computed from densities, for differences that no number of releases could resolve."""
+"""Privacy losses from densities, for differences that no number of releases could resolve."""
 
-import argparse
 import json
 
 from dp.privacy import exact_losses
@@ -9,7 +8,7 @@ from study.jobs.files import write_csv
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("--settings", type=json.loads, required=True, help="JSON")
     parser.add_argument("--out", required=True, help=f".csv: {', '.join(exact_losses.COLUMNS)}")
     arguments = parser.parse_args()

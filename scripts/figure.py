@@ -1,20 +1,18 @@
 """One figure of an experiment."""
 
-import argparse
-
 from plots import style
 from study.jobs import script
 from study.jobs.entries import Entry
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     Entry.add_arguments(parser)
     parser.add_argument("--out", nargs="+", required=True, help=".png, .pdf")
     arguments = parser.parse_args()
 
     entry = Entry("figures", arguments)
-    figure = entry.function()(entry.experiment, entry.spec, entry.inputs())
+    figure = entry.kind.load()(entry.experiment, entry.spec, entry.inputs())
     style.save(figure, *arguments.out)
 
 

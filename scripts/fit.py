@@ -1,6 +1,4 @@
-"""Non-private minimisers for every fold, shared by all methods that perturb them or start from them."""
-
-import argparse
+"""Non-private minimisers for every fold, for all methods that perturb them or start from them."""
 
 import numpy as np
 
@@ -10,7 +8,7 @@ from study.jobs.files import atomic
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     script.add_data_arguments(parser)
     parser.add_argument("--fit", choices=sorted(FITS), required=True)
     parser.add_argument("--options", type=script.parse_options, default={}, help="JSON")

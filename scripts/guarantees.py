@@ -1,6 +1,5 @@
-"""What every cell of an experiment guarantees, with its preparation and tuning. It needs no run."""
+"""Guarantees of all cells of an experiment, with preparation and tuning. They need no run."""
 
-import argparse
 import json
 import math
 
@@ -22,7 +21,7 @@ COLUMNS = (
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
     parser.add_argument("--out", required=True, help=".csv, one row per cell")
     arguments = parser.parse_args()
@@ -51,7 +50,7 @@ def main():
 
 
 class Guarantees:
-    """What each cell's release guarantees, counting its data's preparation and the choice of lambda."""
+    """Guarantees of cells, including the preparation of the data and the choice of lambda."""
 
     def __init__(self, experiment):
         self.experiment = experiment
@@ -77,7 +76,7 @@ class Guarantees:
 
 
 def group(meta, stated):
-    """What a record is, the group of records that belong together, and (epsilon, delta) for the group."""
+    """What a record is, the group of records that belong together, and the group's (epsilon, delta)."""
     if not meta.get("unit"):
         return "row", "", "", ""
     unit = meta["unit"]
@@ -86,7 +85,7 @@ def group(meta, stated):
 
 
 def _unit(meta, stated):
-    """The end of a reason, where a record is less than what one would protect."""
+    """The end of a reason if a record is less than what one would protect."""
     row, words, epsilon, delta = group(meta, stated)
     if not words:
         return ""

@@ -1,7 +1,5 @@
 """The privacy ledger as figures: claimed, proven and audited epsilon, and whole profiles delta(epsilon)."""
 
-import argparse
-
 import pandas as pd
 
 from plots import style
@@ -11,7 +9,7 @@ from study.jobs import script
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("ledger", help=".csv")
     parser.add_argument("--out", nargs="+", required=True, help=".png, .pdf")
     parser.add_argument("--profiles", nargs="+", required=True, help=".png, .pdf")

@@ -1,6 +1,6 @@
 """Simulate or read one data set, prepare its rows, and record what the steps looked at."""
 
-import argparse
+import inspect
 import json
 from collections import Counter
 
@@ -16,10 +16,9 @@ from study.jobs.files import atomic, write_json
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__, seed=True)
     parser.add_argument("--dataset", required=True)
     parser.add_argument("--entry", type=json.loads, required=True, help="its entry, as JSON")
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument(
         "--out-npz",
         required=True,
@@ -63,7 +62,7 @@ def main():
             "source": source,
             "rows": len(parts[""][1]),
             "columns": list(table.columns),
-            # column -> its listed levels, each of which was made a column of zeros and ones
+            # column -> its levels, each of which became a column of zeros and ones
             "categories": {
                 name: list(map(str, known)) for name, known in entry.get("categories", {}).items()
             },
@@ -71,24 +70,24 @@ def main():
             "labels": {} if table.target else label_names(table),
             **target(table),
             "class_counts": counts[""],
-            # data sets from the same distribution: an experiment's folds are made of each of them
+            # data sets from the same distribution, each of which is divided into folds
             "data_replicates": source.get("data_replicates", 1),
             "public_rows": len(public),
             "holdout_rows": source.get("holdout", 0),
             "test_rows": len(parts["_test"][1]) if "_test" in parts else 0,
             "test_class_counts": counts.get("_test", {}),
             "bound": table.bound,
-            # none if it says no more than the bound on the norm
+            # none if the bound on the norm implies it
             "coordinate_bound": (
                 table.coordinate_bound if table.coordinate_bound < table.bound else None
             ),
             "largest_norm": largest,
-            # cells by column, and rows that were left out because of them
+            # missing cells by column, and rows left out because of them
             "missing": {name: count for name, count in missing.items() if count},
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
             "private_rows": [step["step"] for step in record if step["private_rows"]],
-            # what a row is, if it is less than what one would protect: {row, group, rows, source}
+            # {row, group, rows, source} if a row is less than what one would protect
             "unit": entry.get("unit", {}),
             # what every guarantee takes as public
             "premises": [
@@ -102,9 +101,11 @@ def main():
 
 
 def prepared(dataset, entry, seed, missing, replicate=0):
-    """(`dp.data.preparation.Table`, separator or None, the record of the steps) of the data set, or of
-    another one drawn in the same way, without a holdout. missing: counts of missing cells, which this
-    increases."""
+    """(`dp.data.preparation.Table`, separator or None, the record of the steps) of the data set.
+
+    missing: counts of missing cells, which this increases. replicate: the number of a further data set that
+    is drawn in the same way, without a holdout.
+    """
     source, separator = entry["source"], None
     again = (replicate,) if replicate else ()  # an axis of the seed
     if "simulate" in source:
@@ -128,10 +129,7 @@ def prepared(dataset, entry, seed, missing, replicate=0):
 
 
 def public_rows(dataset, entry, rows, train_rows, seed):
-    """Numbers of the public training rows: the first simulated ones, or a share of the real ones.
-
-    The share is drawn at random, independently of the rows.
-    """
+    """Numbers of the public training rows: the first simulated ones, or a random share of the real ones."""
     if "public_share" not in entry:
         return np.arange(entry["source"].get("public_rows", 0))
     cut = rows if train_rows is None else train_rows
@@ -153,11 +151,11 @@ def split(table, holdout, public):
 
 
 def check(table, parts):
-    """The largest norm of a training row. Raises for rows or labels that no mechanism may be given."""
+    """The largest norm of a training row. Raises for rows or labels that no mechanism takes."""
     classes = examples.NUMBERS if table.target else len(table.classes) or None
     largest = 0.0
     for part, (X, y) in parts.items():
-        # Test rows are not protected. Only a step that was fitted on other rows can make one longer.
+        # Test rows are not protected, and a step that is fitted on training rows can make them longer.
         bound = np.finfo(float).max if part == "_test" else table.bound
         for rows in examples.slices(max(1, len(y)), BLOCK_ROWS):
             floats = table.later.apply(X[rows])
@@ -190,34 +188,22 @@ def class_counts(y):
 
 
 def simulate(dataset, source, seed, *again):
-    """Simulated rows, first those of the holdout or the public ones; and their separator or weights."""
+    """Simulated rows, those of the holdout or the public ones first, and their separator or weights."""
     rng = generator(seed, "data", dataset, "simulate", *again)
     if source["simulate"] == "mixture":
         return simulate_mixture(source, rng), None
     rows, columns = source["rows"] + source.get("holdout", 0), source["columns"]
     names = tuple(f"x{k}" for k in range(columns))
-    if source["simulate"] == "linear":
-        optional = {key: source[key] for key in ("outliers", "degrees") if key in source}
-        X, y, weights = examples.simulate_linear(
-            rows, columns, source["condition"], source["noise"], rng, **optional
-        )
-        return Table(X, y, names), weights
-    if source["simulate"] == "separable":
-        X, y, separator = examples.simulate_separable(rows, columns, source["margin"], rng)
-    elif source["simulate"] == "expanded_band":
-        X, y, separator = examples.simulate_expanded_band(
-            rows, columns, source["margin"], source["band"], source["flip_probability"], rng
-        )
-    else:
-        X, y, separator = examples.simulate_unseparable(
-            rows, columns, source["band"], source["flip_probability"], rng
-        )
+    function = getattr(examples, f"simulate_{source['simulate']}")
+    keys = set(inspect.signature(function).parameters) - {"rows", "columns", "rng"}
+    options = {key: source[key] for key in keys & source.keys()}
+    X, y, separator = function(rows=rows, columns=columns, rng=rng, **options)
     return Table(X, y, names), separator
 
 
 def first_shuffled(table, source, seed):
-    """The first rows of a shuffle whose seed does not depend on the data set, so that data sets from one
-    source have the same rows."""
+    """The first shuffled rows. Data sets from one source have the same, since the seed does not depend on
+    the data set."""
     order = generator(seed, "data", source["sklearn"], "shuffle").permutation(len(table.X))
     rows = order[: source["first"]]
     return table._replace(X=table.X[rows], y=table.y[rows])

@@ -1,6 +1,5 @@
-"""Records what differs from run to run beside the results: seconds, memory, host, versions, commit."""
+"""Records what differs between runs: seconds, memory, host, versions, commit."""
 
-import argparse
 import platform
 import subprocess
 import sys
@@ -17,9 +16,8 @@ PACKAGES = ("snakemake", "numpy", "scipy", "scikit-learn", "pandas", "matplotlib
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__, seed=True)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out-timing", required=True, help=".csv")
     parser.add_argument("--out-json", required=True)
     arguments = parser.parse_args()
@@ -59,7 +57,7 @@ def main():
 
 
 def commit(folder):
-    """The checked-out commit of a folder, and whether files differ from it; empty outside a checkout."""
+    """A folder's commit, and whether files differ from it; None outside a checkout."""
 
     def git(*words):
         words = ["git", "-C", folder, *words]

@@ -1,6 +1,5 @@
-"""Decides every printed value and claim under each reading of what the source leaves open."""
+"""Decides every printed value and claim under each reading of the source."""
 
-import argparse
 from pathlib import Path
 
 from checks.readings import COLUMNS, confront
@@ -11,7 +10,7 @@ from study.jobs.files import write_csv
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
     parser.add_argument(
         "--readings", nargs="*", default=[], help=".json of each: its configuration"

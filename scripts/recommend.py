@@ -1,6 +1,5 @@
 """Recommends methods from the cells of experiments, and writes everything that this uses to one file."""
 
-import argparse
 from pathlib import Path
 
 from dp.accounting import REPLACE_ONE
@@ -15,9 +14,8 @@ MAIN = recommendations.UNTUNED, REPLACE_ONE
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__, seed=True)
     parser.add_argument("--configuration", nargs="+", required=True, help=".json of experiments")
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out", required=True, help=".csv: per question and method")
     parser.add_argument("--out-across", required=True, help=".csv: per method, across data sets")
     parser.add_argument("--out-figure", required=True, help=".png: the same as a figure")

@@ -1,6 +1,5 @@
 """Replays of every private mechanism: how far one record moves what gets noise, and what gets none."""
 
-import argparse
 import json
 
 from dp import audit, replay
@@ -15,7 +14,7 @@ COLUMNS = (
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument(
         "--attacks", type=json.loads, default=[], help="[mechanism, epsilon, attack], JSON"
     )

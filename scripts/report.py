@@ -22,7 +22,9 @@ def main():
         help=".json of each experiment: its configuration, every default filled in",
     )
     parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
-    parser.add_argument("--stale", nargs="*", default=[], help="digests of the record")
+    parser.add_argument(
+        "--stale", nargs="*", help="digests of the record; without it, nothing recorded is shown"
+    )
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--of", required=True, help="what calls the configuration")
     parser.add_argument(

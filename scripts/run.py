@@ -1,6 +1,5 @@
 """One cell: one method at one epsilon and training size, on every fold, `restarts` draws each."""
 
-import argparse
 import math
 from functools import partial
 from itertools import count
@@ -20,7 +19,7 @@ COLUMNS = ("excess_risk", "gradient_norm", "status")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     script.add_data_arguments(parser)
     parser.add_argument("--method", required=True, help="label, an axis of the seed")
     parser.add_argument("--mechanism", required=True)
@@ -64,8 +63,8 @@ def main():
     for fold, ((train, test), release) in enumerate(releases):
         ok = release.status == "ok"
         intercept = release.info.get("intercept", 0.0)
-        found = evaluate(release.weights, *test, intercept)
-        found = [np.where(ok, found[name], np.nan) for name in names]
+        values = evaluate(release.weights, *test, intercept)
+        values = [np.where(ok, values[name], np.nan) for name in names]
         excess = np.full(restarts, np.nan)
         summed = options.get("penalty_scale", "mean") != "mean"
         if fits and not summed and fit_name in ("l2", "l1", "elastic_net"):
@@ -77,7 +76,7 @@ def main():
         reports = (release.info[name] for name in mechanism.reports)
         rows += zip(
             *([fold // each] * restarts, [fold % each] * restarts, range(restarts)),
-            *(*found, excess, gradient, release.status),
+            *(*values, excess, gradient, release.status),
             *reports,
             strict=True,
         )

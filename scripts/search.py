@@ -1,7 +1,6 @@
-"""Cross-validates a method's settings at one training size and epsilon: in every simulation, or once on
-public rows."""
+"""Cross-validates a method's settings at one training size and epsilon, in every simulation or on public
+rows."""
 
-import argparse
 import itertools
 import json
 
@@ -18,7 +17,7 @@ from study.jobs.files import read_json, write_csv, write_json
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     script.add_data_arguments(parser, lam=False)
     parser.add_argument("--search", required=True, help="its name, an axis of the seed")
     parser.add_argument("--grid", type=json.loads, required=True, help="its entry, as JSON")
@@ -41,7 +40,7 @@ def main():
             raise ValueError(
                 f"{arguments.dataset} has neither public nor holdout rows to search on"
             )
-        # Nothing is released of them: epsilon says how large noise is beside as many private rows.
+        # Nothing is released of them, so epsilon only sets the noise: that of a run on the private rows.
         cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
         simulations, all_rows = [(rows, None)], iter([rows[0]])
     else:
@@ -54,26 +53,39 @@ def main():
         given = of_mechanism(mechanism, meta, options | chosen, **cell)
         return mechanism.rule_lambda(size, d, **given)
 
-    for simulation, (train, _) in enumerate(simulations):
-        given = {"all_rows": itertools.repeat(next(all_rows))} if mechanism.uses_all_rows else {}
-        axes = (arguments.experiment, arguments.dataset, arguments.search, simulation)
-        shuffle = generator(arguments.seed, *axes, "search folds")
-        parts = split_folds(len(train[0]), entry["folds"], shuffle)
-        # Equal sizes: what is one row longer is cut, so that the folds can be computed together.
-        size = min(len(fit) for fit, _ in parts)
+    axes = (arguments.experiment, arguments.dataset, arguments.search)
+
+    def divided():
+        """(training rows of a part, those of its simulation, part), for all parts of all simulations."""
+        for simulation, (train, _) in enumerate(simulations):
+            shuffle = generator(arguments.seed, *axes, simulation, "search folds")
+            parts = split_folds(len(train[0]), entry["folds"], shuffle)
+            # Equal sizes: what is one row longer is cut, so that the folds can be computed together.
+            size = min(len(fit) for fit, _ in parts)
+            for fit, part in parts:
+                yield (train[0][fit[:size]], train[1][fit[:size]]), train, part
+
+    rngs = (
+        rng
+        for simulation in itertools.count()
+        for rng in generator(arguments.seed, *axes, simulation, "search noise").spawn(
+            entry["folds"]
+        )
+    )
+    if mechanism.uses_all_rows:
+        shared["all_rows"] = (rows for rows in all_rows for _ in range(entry["folds"]))
+    # Simulations of one size are released together. Tasks are made when the mechanism asks for them.
+    for (size, d), tasks in itertools.groupby(divided(), key=lambda task: task[0][0].shape):
         releases = mechanism.release_many(
-            (((train[0][fit[:size]], train[1][fit[:size]]), part) for fit, part in parts),
-            rngs=generator(arguments.seed, *axes, "search noise").spawn(len(parts)),
+            tasks,
+            rngs=rngs,
             candidates=[
-                {"lam": lam or by_rule(chosen, size, train[0].shape[1]), **chosen}
-                for lam, chosen in candidates
+                {"lam": lam or by_rule(chosen, size, d), **chosen} for lam, chosen in candidates
             ],
             **shared,
-            **given,
         )
-        found = [_errors(release, train, part, measure) for (_, part), release in releases]
-        errors.append(np.mean(found, 0))
-    errors = np.array(errors)
+        errors += [_errors(release, train, part, measure) for (_, train, part), release in releases]
+    errors = np.array(errors).reshape(-1, entry["folds"], len(candidates)).mean(axis=1)
     wins, chosen = most_frequent_best(errors)
     names = sorted({name for _, options in candidates for name in options})
     rows = [

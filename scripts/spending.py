@@ -1,6 +1,5 @@
-"""What the methods of all experiments spend of privacy, including their tuning and preparation."""
+"""What methods spend of privacy, including tuning and preparation."""
 
-import argparse
 import math
 from itertools import groupby
 
@@ -21,7 +20,7 @@ COLUMNS = (
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument("guarantees", nargs="*", help=".csv, one per experiment")
     parser.add_argument("--out", required=True, help=".csv, one row per data set and method")
     arguments = parser.parse_args()
@@ -53,7 +52,7 @@ def excess(cell):
 
 
 def together(cells):
-    """What holds if all of a method's cells are released together: nothing is composed here."""
+    """What holds if all of a method's cells are released together. Nothing is composed here."""
     if math.isinf(float(cells[0]["epsilon"])):  # without privacy
         return ""
     if len(cells) == 1:

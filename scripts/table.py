@@ -1,20 +1,18 @@
 """One table of an experiment."""
 
-import argparse
-
 from study.jobs import script
 from study.jobs.entries import Entry
 from study.jobs.files import write_csv
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     Entry.add_arguments(parser)
     parser.add_argument("--out", required=True, help=".csv")
     arguments = parser.parse_args()
 
     entry = Entry("tables", arguments)
-    columns, rows = entry.function()(entry.experiment, entry.spec, entry.inputs())
+    columns, rows = entry.kind.load()(entry.experiment, entry.spec, entry.inputs())
     write_csv(arguments.out, columns, rows)
 
 

@@ -1,7 +1,5 @@
 """Cross-validation error of non-private fits along a logarithmic grid of lambdas."""
 
-import argparse
-
 import numpy as np
 
 from dp.data.examples import split_folds
@@ -13,7 +11,7 @@ from study.jobs.files import read_json, write_csv, write_json
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__, seed=True)
     parser.add_argument("--data", required=True, help="prepared rows, .npz")
     parser.add_argument("--experiment", required=True)
     parser.add_argument("--dataset", required=True)
@@ -22,7 +20,6 @@ def main():
     parser.add_argument("--loss", default="logistic")
     parser.add_argument("--lasso", help="scale of an L1 penalty, in place of L2's")
     parser.add_argument("--meta", required=True, help="what was done to the rows, .json")
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out-json", required=True, help="the tuned lambda and its ties")
     parser.add_argument("--out-csv", required=True, help="error of every lambda")
     arguments = parser.parse_args()
@@ -31,7 +28,7 @@ def main():
     holdout = "X_holdout" in prepared
     X, y = prepared.floats(part="holdout" if holdout else "")
     low, high, values = arguments.grid
-    # Rounding makes a value of the grid such as 0.01 exactly that number, and not its neighbour.
+    # Rounding makes a value such as 0.01 exactly that number.
     grid = np.array([float(f"{lam:.9g}") for lam in np.geomspace(low, high, int(values))])
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "tuning folds")
     errors, status = cross_validate(
@@ -43,7 +40,7 @@ def main():
         lasso=arguments.lasso,
         measure=folds.measure(read_json(arguments.meta)),
     )
-    # Rounding makes equal counts of errors a tie, in whatever order their shares are added.
+    # Rounding makes equal counts of errors a tie, whatever the order of summation.
     mean = errors.mean(axis=1).round(12)
     if np.isnan(mean).all():
         raise ValueError(
@@ -65,7 +62,7 @@ def main():
     write_json(
         arguments.out_json,
         {
-            # The largest of the ties needs the least noise.
+            # the tie that needs the least noise
             "lambda": grid[best].max(),
             "ties": grid[best].tolist(),
             "error": np.nanmin(mean),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from project import ENVIRONMENT, TINY, Project
+from project import COLLECTED, ENVIRONMENT, TINY, Project
 
 # Processes share the processors, so each has one thread. This comes before any import of numpy.
 for name, value in ENVIRONMENT.items():
@@ -23,9 +23,10 @@ def pytest_configure(config):
     os.chdir(config.rootpath)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Files that take minutes come first, so that no process is left with one of them at the end."""
     items.sort(key=lambda item: "workflow" not in item.path.parts)
+    config.stash[COLLECTED] = [item.nodeid for item in items]
 
 
 def pytest_make_parametrize_id(val, argname):

@@ -10,11 +10,14 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 # What a checkout has, without the files that setup, runs and caches leave behind.
 PARTS = ("Snakefile", "config", "envs", "profiles", "pyproject.toml", "scripts", "workflow")
 TINY = ("--configfile", "tests/tiny.yaml")
 CAPTURE = ROOT / "tests" / "workflow" / "capture"
+COLLECTED = pytest.StashKey[list]()  # ids of all tests of this process, quick and slow
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -31,7 +34,7 @@ class Project:
 
     @classmethod
     def copy(cls, folder, source=ROOT, extra=("tests/tiny.yaml", "tests/cluster/cells.yaml")):
-        ignore = shutil.ignore_patterns("__pycache__", ".*")
+        ignore = shutil.ignore_patterns(".*")  # what Python has compiled is copied, too
         for part in (*PARTS, *extra):
             path, target = Path(source, part), Path(folder, part)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -70,6 +73,7 @@ class Project:
         if capture:
             environment |= {"CAPTURE": str(capture), "PYTHONPATH": str(CAPTURE), "DP_FORK": "0"}
         environment |= self.environment
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # to compile everything takes seconds
         process = subprocess.Popen(
             [sys.executable, *program, *map(str, arguments)],
             cwd=self.folder,

@@ -53,7 +53,7 @@ def accounting(experiment, spec, inputs, seed, out):
     delta, rows = spec["options"]["delta"], spec["options"]["rows"]
     eigenvalue, gram = sensitivities.smallest_eigenvalue(), sensitivities.gram()
     together = sensitivities.gram_and_moment(adjacency=REPLACE_ONE)
-    found = []
+    lines = []
     for epsilon in spec["options"]["epsilons"]:
         cases = {
             "adassp": gaussians(
@@ -69,5 +69,5 @@ def accounting(experiment, spec, inputs, seed, out):
         for case, noises in cases.items():
             for name, noise in noises.items():
                 row = (case, name, canonical(epsilon), delta, noise, noise / noises["exact"])
-                found.append(row)
-    write_csv(out, COLUMNS, found)
+                lines.append(row)
+    write_csv(out, COLUMNS, lines)

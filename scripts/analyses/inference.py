@@ -57,23 +57,23 @@ def _sandwich(X, y, weights, design):
 def _ways(X, y, design, settings, rng, draws):
     """Name -> (estimates, covariances, which coefficients get an interval, None if there is no rule), on
     one data set: noise-aware intervals, and simpler ones."""
-    mechanism, found = MECHANISMS[design.mechanism], {}
+    mechanism, ways = MECHANISMS[design.mechanism], {}
     n, d = X.shape
     for name, own in design.ways.items():
         own = settings | own
         lam = mechanism.rule_lambda(n, d, **own) if mechanism.needs_lambda else 0.0
         release = mechanism.release(X, y, lam=lam, restarts=draws, rng=rng, **own)
         info = release.info
-        found[name] = release.weights, info["covariance"], info["answered"]
-        if len(found) == 1:
+        ways[name] = release.weights, info["covariance"], info["answered"]
+        if len(ways) == 1:
             weights, hessian = info["minimiser"], info["hessian"]
             moments = hessian if info["scores"] is None else info["scores"]
             K = np.linalg.inv(hessian + lam * np.eye(d))
             noise = (info["scale"] / n) ** 2 * np.eye(d)
             spread = info.get("output_scale", 0.0) ** 2 * np.eye(d)
-            found["biased"] = weights, K @ (moments / n + noise) @ K + spread, None
-            found["naive"] = weights, K @ moments @ K / n, None
-    return found
+            ways["biased"] = weights, K @ (moments / n + noise) @ K + spread, None
+            ways["naive"] = weights, K @ moments @ K / n, None
+    return ways
 
 
 def half(name: str) -> str:
@@ -96,10 +96,10 @@ def _judged(low, high, truth, printed, plain):
             if not count:
                 continue
             hits = (covered[..., j] & kept).sum(axis=1)
-            found = hits.sum() / count
-            error = np.linalg.norm(hits - found * kept.sum(axis=1)) / count
+            coverage = hits.sum() / count
+            error = np.linalg.norm(hits - coverage * kept.sum(axis=1)) / count
             width = np.median((high - low)[..., j][kept])
-            yield j, flag, count, count / kept.size, found, error, width, width / plain[j]
+            yield j, flag, count, count / kept.size, coverage, error, width, width / plain[j]
 
 
 class Coverage(Options):
@@ -136,7 +136,7 @@ def coverage(experiment, spec, inputs, seed, out):
         design, axes = DESIGNS[name], (seed, experiment.name, name)
         truth = _truth(name, axes)
         for n in options["train_sizes"]:
-            found = {}  # (method, epsilon) -> [low, high, printed] of every data set
+            intervals = {}  # (method, epsilon) -> [low, high, printed] of every data set
             for k in range(options["replicates"]):
                 rng = generator(*axes, n, k, "coverage")
                 X, y = draw(name, n, rng)
@@ -150,10 +150,10 @@ def coverage(experiment, spec, inputs, seed, out):
                     ends = inference.wald(estimates, covariances)
                     if printed is None:
                         printed = np.ones(ends.low.shape, bool)  # of a method without the rule
-                    found.setdefault(key, []).append((ends.low, ends.high, printed))
-            low, high, _ = np.moveaxis(np.array(found["without_privacy", math.inf]), 1, 0)
+                    intervals.setdefault(key, []).append((ends.low, ends.high, printed))
+            low, high, _ = np.moveaxis(np.array(intervals["without_privacy", math.inf]), 1, 0)
             plain = (high - low).mean(axis=(0, 1))
-            for (method, epsilon), each in found.items():
+            for (method, epsilon), each in intervals.items():
                 low, high, printed = np.moveaxis(np.array(each), 1, 0)
                 flags = printed if "aware" in method else None
                 where = name, half(name), n, canonical(epsilon), method
@@ -193,7 +193,7 @@ def bootstrap(experiment, spec, inputs, seed, out):
         def private(X, y, rng, settings=settings):
             return mechanism.release(X, y, rng=rng, **settings)
 
-        found, flags = {}, []
+        intervals, flags = {}, []
         for k in range(options["replicates"]):
             rng = generator(seed, experiment.name, name, n, canonical(epsilon), k, "bootstrap")
             release = private(*draw(name, n, rng), rng)
@@ -212,9 +212,9 @@ def bootstrap(experiment, spec, inputs, seed, out):
                     rounds=rounds,
                 )
             for method, ends in made.items():
-                found.setdefault(method, []).append(ends)
-        plain = np.median(np.diff(found["noise_aware"], axis=1)[:, 0], axis=0)
-        for method, ends in found.items():
+                intervals.setdefault(method, []).append(ends)
+        plain = np.median(np.diff(intervals["noise_aware"], axis=1)[:, 0], axis=0)
+        for method, ends in intervals.items():
             low, high = np.moveaxis(np.array(ends), 1, 0)[:, :, None]
             printed = np.array(flags) if method == "noise_aware" else None
             where = name, half(name), n, canonical(epsilon), method
@@ -263,7 +263,7 @@ def regression(experiment, spec, inputs, seed, out):
         X, y = Prepared(path).floats()
         X, T = X[:, units.kept], units.matrix
         textbook = sm.Logit((y + 1) / 2, X).fit(disp=False, tol=1e-10)
-        found = [
+        fits = [
             ("without_privacy", math.inf, textbook.params[None], textbook.cov_params()[None], None)
         ]
         for epsilon in options["epsilons"]:
@@ -273,10 +273,10 @@ def regression(experiment, spec, inputs, seed, out):
             settings["lam"] = mechanism.rule_lambda(*X.shape, **settings)
             release = mechanism.release(X, y, rng=rng, **settings)
             info = release.info
-            found.append(
+            fits.append(
                 ("noise_aware", epsilon, release.weights, info["covariance"], info["unresolved"])
             )
-        for method, epsilon, estimates, spread, unresolved in found:
+        for method, epsilon, estimates, spread, unresolved in fits:
             spread, printed = T @ spread @ T.T, np.ones((1, len(T)), bool)
             if unresolved is not None:
                 printed = inference.answered(spread, T @ unresolved @ T.T)

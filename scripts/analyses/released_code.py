@@ -54,7 +54,7 @@ def released_code(experiment, spec, inputs, seed, out):
             guarantee = audit.guarantee(
                 case["mechanism"], case["pair"], epsilon, case["delta"], **options
             )
-            found = bound(case["mechanism"], options, "released")
+            attacked = bound(case["mechanism"], options, "released")
             taken = MECHANISMS[case["repaired"]].options
             settings = {name: value for name, value in options.items() if name in taken}
             settings |= case.get("repaired_options", {})
@@ -64,7 +64,8 @@ def released_code(experiment, spec, inputs, seed, out):
                     *(name, case["mechanism"], ", ".join(f"{k} {v}" for k, v in options.items())),
                     *(case[fact] for fact in FACTS),
                     *(case["pair"], guarantee.claimed_epsilon, case["delta"], guarantee.epsilon),
-                    *(found["epsilon"], found["statistic"], case["trials"], confidence, family),
+                    *(attacked["epsilon"], attacked["statistic"]),
+                    *(case["trials"], confidence, family),
                     *(guarantee.adjacency, case["differs"], case["repair"], repaired),
                     guarantee.reason,
                 )

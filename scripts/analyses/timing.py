@@ -75,7 +75,7 @@ def _procedures(experiment, spec, dataset, X, y, meta, seed):
     lam = next(iter(experiment.methods.values()))["lambda"]
     if isinstance(lam, str):
         raise ValueError(f"the timing of {experiment.name} needs a number for lambda, not {lam!r}")
-    found = {
+    procedures = {
         ("plain", 1): lambda: l2(X, y, lam),
         ("scikit_learn", 1): lambda: _scikit_learn(X, y, lam),
     }
@@ -85,12 +85,12 @@ def _procedures(experiment, spec, dataset, X, y, meta, seed):
             continue
         for draws in (1, options["restarts"]):
             rng = generator(seed, experiment.name, dataset, label, "timing")
-            found[label, draws] = _release(method, X, y, options["epsilon"], meta, draws, rng)
+            procedures[label, draws] = _release(method, X, y, options["epsilon"], meta, draws, rng)
     rng = generator(seed, experiment.name, dataset, "general_purpose", "timing")
-    found["general_purpose", 1] = lambda: _general_purpose(
+    procedures["general_purpose", 1] = lambda: _general_purpose(
         X, y, lam, options["epsilon"], meta["bound"], rng
     )
-    return found
+    return procedures
 
 
 def _release(method, X, y, epsilon, meta, draws, rng):

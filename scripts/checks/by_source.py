@@ -17,14 +17,14 @@ def rows(source, decided):
     decided: experiment -> section -> rows of published.csv, claims.csv and defects.csv.
     """
     for section in SECTIONS:
-        found = {
+        by_id = {
             row["id"]: (name, row)
             for name, sections in decided.items()
             for row in sections.get(section, ())
         }
         for entry in source.statements(section).values():
             nobody = {"verdict": NOT_TESTED, "decided_by": "no experiment decides it"}
-            name, row = found.get(entry["id"], ("", nobody))
+            name, row = by_id.get(entry["id"], ("", nobody))
             yield _row(
                 {"experiment": name, "section": section, "id": entry["id"]},
                 {"where": entry.get("where"), "says": entry.get("says") or entry["what"]},

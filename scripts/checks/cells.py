@@ -1,11 +1,12 @@
 """Checks of claims about errors, on results.csv and on tables with one row per case."""
 
+import itertools
 import math
 
 import numpy as np
 
 from checks.paired import difference, slope
-from checks.results import Missing
+from checks.results import Lost, Missing, lost
 from checks.statements import Outcome
 from dp import metrics
 from study import canonical
@@ -45,6 +46,10 @@ def _place(row):
 def _ok(frame, column="error_mean"):
     if column not in frame:
         raise Missing(f"the results have no column {column!r}")
+    for row in frame.to_dict("records"):
+        if failed := lost(row.get("status", "ok")):
+            where = f"{row['method']} at {_place(row)}"
+            raise Lost(f"{failed} ({where}): the mean over other draws decides nothing")
     frame = frame[frame[column].notna()]
     if frame.empty:
         raise Missing("this run has no cell that this check reads")
@@ -189,29 +194,45 @@ class Level(Cells):
 
 @check(RESULTS, Level)
 def level(results, *, at_least, at_most, share, column, **where):
-    """The mean error, or another column, lies in [at_least, at_most] at a `share` of the cells."""
+    """The mean error, or another column, lies in [at_least, at_most] at a `share` of the cells.
+
+    A cell is inside if its 95 % interval is, outside if that is, and open otherwise. The claim is undecided
+    if open cells could turn it.
+    """
     frame = _ok(results.cells(**where), column)
-    inside = frame[column].between(at_least, at_most)
+    inside, possible = (each.mean() for each in _in_range(frame, column, at_least, at_most))
     ends = [frame.loc[frame[column].idxmin()], frame.loc[frame[column].idxmax()]]
     text = " to ".join(f"{_spell(end[column])} ({_place(end)})" for end in ends)
     if len(frame) == 1:
         text = f"{_spell(ends[0][column])} ({_place(ends[0])})"
-    if len(frame) > 1 and share < 1:
-        text += f", {int(inside.sum())} of {len(frame)} cells inside"
+    if len(frame) > 1 and (share < 1 or inside < possible):
+        text += f", {round(inside * len(frame))} of {len(frame)} cells inside"
+        open_cells = round((possible - inside) * len(frame))
+        text += f", {open_cells} within chance" if open_cells else ""
     if column == "error_mean":
         at_least, at_most = max(at_least, 0.0), min(at_most, 1.0)
     limits = f"between {at_least:g} and {at_most:g}"
     what = column.removesuffix("_mean").replace("_", " ")
-    number, threshold = float(inside.mean()), share
+    number, threshold = float(inside), share
     if share == 1:  # the cell nearest to a limit, or farthest beyond it, decides
         _, number, threshold = min(
             (sign * (value - limit), float(value), limit)
             for value in frame[column]
             for sign, limit in ((1, at_least), (-1, at_most))
         )
-    return Outcome(
-        bool(inside.mean() >= share), f"{what} {text}; wanted {limits}", number, threshold
+    holds = True if inside >= share else None if possible >= share else False
+    return Outcome(holds, f"{what} {text}; wanted {limits}", number, threshold)
+
+
+def _in_range(frame, column, least, most):
+    """Which cells' means are surely in [least, most], and which may be: by their 95 % intervals, if there
+    are any."""
+    name = column.removesuffix("_mean")
+    low, high = (
+        frame[name + end].fillna(frame[column]) if name + end in frame else frame[column]
+        for end in ("_low", "_high")
     )
+    return (low >= least) & (high <= most), (high >= least) & (low <= most)
 
 
 class LowerAcross(Options):
@@ -226,7 +247,8 @@ class LowerAcross(Options):
 @check(RESULTS, LowerAcross)
 def lower_across(results, *, method, epsilon, experiment, other_method, other_epsilon, as_prepared):
     """On every data set that both have, a method at one epsilon has a lower mean error than another
-    experiment's method at another epsilon, each at its largest training size. as_prepared: the other
+    experiment's method at another epsilon, each at its largest training size. It is undecided if zero is
+    within the 95 % interval of a difference, as of two independent means. as_prepared: the other
     experiment's data sets -> those with the same rows here, if they are prepared differently."""
     own = _ok(results.cells(methods=method, epsilon=epsilon, train_size="largest"))
     other = results.other(experiment)
@@ -236,12 +258,19 @@ def lower_across(results, *, method, epsilon, experiment, other_method, other_ep
     pairs = own.merge(other, on="dataset", suffixes=("", "_other"))
     if pairs.empty:
         raise Missing(f"{experiment} ran on other data")
-    texts = [
-        f"{row['dataset']}: {method} at epsilon = {epsilon:g} {_spell(row['error_mean'])}, "
-        f"{other_method} at epsilon = {other_epsilon:g} {_spell(row['error_mean_other'])}"
-        for row in pairs.to_dict("records")
-    ]
-    return Outcome(bool((pairs["error_mean"] < pairs["error_mean_other"]).all()), "; ".join(texts))
+    texts, found = [], []
+    for row in pairs.to_dict("records"):
+        gap = row["error_mean_other"] - row["error_mean"]
+        widths = (row[f"error_high{end}"] - row[f"error_low{end}"] for end in ("", "_other"))
+        half = np.nan_to_num(math.hypot(*widths) / 2)
+        found.append(True if gap > half else None if gap > -half else False)
+        texts.append(
+            f"{row['dataset']}: {method} at epsilon = {epsilon:g} {_spell(row['error_mean'])}, "
+            f"{other_method} at epsilon = {other_epsilon:g} {_spell(row['error_mean_other'])}, "
+            f"difference {_spell(-gap)} +- {_spell(half)}"
+        )
+    holds = False if False in found else None if None in found else True
+    return Outcome(holds, "; ".join(texts))
 
 
 class OptionFalls(Options):
@@ -282,16 +311,32 @@ class SimilarEpsilons(Place):
 
 @check(RESULTS, SimilarEpsilons)
 def similar_epsilons(results, *, method, first, second, within, **where):
-    """A method's mean errors at two epsilons differ by at most `within`, at every point of `where`."""
-    pair = [_ok(results.cells(methods=method, epsilon=e, **where)) for e in (first, second)]
-    pairs = pair[0].merge(pair[1], on=["dataset", "train_size"], suffixes=("", "_other"))
-    gap = (pairs["error_mean"] - pairs["error_mean_other"]).abs()
-    worst = pairs.loc[gap.idxmax()]
+    """A method's mean errors at two epsilons differ by at most `within`, at every point of `where`. It is a
+    test of equivalence, as `similar` is."""
+    pair = [
+        _ok(results.cells(methods=method, epsilon=e, **where)).to_dict("records")
+        for e in (first, second)
+    ]
+    keys = ("dataset", "train_size")
+    found = []
+    for one, other in itertools.product(*pair):
+        if all(one[key] == other[key] for key in keys):
+            gap, low, high = difference(results, one, other, "error_mean")
+            low, high = (gap if math.isnan(end) else end for end in (low, high))
+            found.append((abs(gap), low, high, one, other))
+    if not found:
+        raise Missing(f"{method} has no point at both epsilons")
+    gap, low, high, one, other = max(found, key=lambda each: each[0])
     text = (
-        f"{method} at epsilon = {first:g} and {second:g}: {_spell(worst['error_mean'])} and "
-        f"{_spell(worst['error_mean_other'])} ({worst['dataset']}, n = {worst['train_size']:.0f})"
+        f"{method} at epsilon = {first:g} and {second:g}: {_spell(one['error_mean'])} and "
+        f"{_spell(other['error_mean'])} ({one['dataset']}, n = {one['train_size']:.0f}), difference "
+        f"[{_spell(low)}, {_spell(high)}]"
     )
-    return Outcome(bool(gap.max() <= within), text, float(gap.max()), within)
+    if any(each[1] > within or each[2] < -within for each in found):
+        holds = False
+    else:
+        holds = True if all(max(-each[1], each[2]) <= within for each in found) else None
+    return Outcome(holds, text, float(gap), within)
 
 
 class Slower(Options):
@@ -386,8 +431,8 @@ def monotone(results, *, along, sweep, datasets, methods, epsilon, train_size, s
     word = "rise" if sign < 0 else "fall"
     text = (
         f"{falls} of {len(found)} curves {word} beyond chance along {along.replace('_', ' ')}; the least, "
-        f"{place}, goes from {_spell(rows[0][column])} to {_spell(rows[-1][column])}, by [{_spell(low)}, "
-        f"{_spell(high)}] per tenfold"
+        f"{place}, goes from {_spell(rows[0][column])} to {_spell(rows[-1][column])} "
+        f"(slope per factor of 10: [{_spell(low)}, {_spell(high)}])"
     )
     reached, possible = falls / len(found), 1 - rises / len(found)
     holds = True if reached >= share else None if possible >= share else False

@@ -8,20 +8,20 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 def shares(search, source):
     """lambda or option -> (how many of the source's values the search tries, how many others it tries, how
     many values the source tried)."""
-    found = {}
+    counts = {}
     for name, path in search["published"].items():
         if name == "simulations":
             continue
         mine = {float(value) for value in search["grid"].get(name, ())}
         theirs = {float(value) for value in source.look_up(path)}
-        found[name] = len(mine & theirs), len(mine - theirs), len(theirs)
-    return found
+        counts[name] = len(mine & theirs), len(mine - theirs), len(theirs)
+    return counts
 
 
 def thinned(experiment, source, methods):
     """Which searches of these methods have fewer values or simulations than their source's, in words; "" if
     none has."""
-    found = {}
+    searches = {}
     for method in methods:
         name = experiment.methods.get(method, {}).get("search")
         search = experiment.searches[name] if name else {"published": {}}
@@ -33,13 +33,13 @@ def thinned(experiment, source, methods):
             if search.get("simulations", stated) < stated:
                 less.append(f"simulations {search['simulations']} of {stated}")
         if less:
-            found[f"{name} ({', '.join(less)})"] = None
-    return f"searched less than the source did: {', '.join(found)}" if found else ""
+            searches[f"{name} ({', '.join(less)})"] = None
+    return f"searched less than the source did: {', '.join(searches)}" if searches else ""
 
 
 def methods_of(experiment, checks):
     """Labels of the methods whose results decide these checks."""
-    found = {cell.method for cell in needs.of_checks(experiment, checks)}
+    methods = {cell.method for cell in needs.of_checks(experiment, checks)}
     for check in checks:
         taken = kinds.CHECKS[check["kind"]].options
         named = options.named(taken, check["options"], *METHODS)
@@ -48,5 +48,5 @@ def methods_of(experiment, checks):
             spec = experiment.values.get(section, {}).get(check.get(key), {})
             if "sweep" in spec:
                 named |= {cell.method for cell in experiment.entry_cells(spec)}
-        found |= named
-    return sorted(found)
+        methods |= named
+    return sorted(methods)

@@ -14,24 +14,11 @@ class Implied(NamedTuple):
     high: float
 
 
-def falling(values):
-    """The non-increasing sequence nearest to `values` in least squares (pool adjacent violators)."""
-    blocks = []  # (sum, length), means strictly decreasing
-    for value in values:
-        total, length = float(value), 1
-        while blocks and blocks[-1][0] / blocks[-1][1] <= total / length:
-            total, length = total + blocks[-1][0], length + blocks[-1][1]
-            blocks.pop()
-        blocks.append((total, length))
-    return np.concatenate([np.full(length, total / length) for total, length in blocks])
-
-
 def crossing(epsilons, errors, target):
-    """(first, last) epsilon at which a falling curve is at `target`; linear in log epsilon.
+    """(first, last) epsilon at which a falling curve is at `target`, interpolated in log epsilon.
 
-    epsilons: increasing and positive. errors: non-increasing. The two are equal if the curve falls
-    strictly there, and span a level stretch at the target. (0, 0) if the whole curve lies below the
-    target, (inf, inf) if it lies above.
+    epsilons: increasing and positive. errors: non-increasing. The two differ if the curve is level at the
+    target. They are (0, 0) if the whole curve lies below the target, (inf, inf) if it lies above.
     """
     x, y = np.log(epsilons), np.asarray(errors, dtype=float)
     if target > y[0]:
@@ -50,9 +37,14 @@ def crossing(epsilons, errors, target):
 def implied_epsilon(epsilons, errors, low, high, target):
     """`Implied` epsilon at which the curve of mean errors has the error `target`.
 
-    The curve is made non-increasing first. The interval ends where the lower and the upper ends of the
-    95 % intervals of the errors (low, high) cross the target. Returns None for fewer than two points.
+    The curve is made non-increasing first, by isotonic regression. The interval ends where the lower and
+    upper ends (low, high) of the errors' 95 % intervals cross the target. None for fewer than two points.
     """
+    from scipy.optimize import isotonic_regression  # slow to import
+
+    def falling(values):
+        return isotonic_regression(values, increasing=False).x
+
     order = np.argsort(epsilons)
     epsilons, errors, low, high = (
         np.asarray(values, dtype=float)[order] for values in (epsilons, errors, low, high)

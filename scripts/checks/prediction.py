@@ -27,14 +27,17 @@ class Protocol(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """mean: ours. interval: (low, high) that contains another run's mean with 95 % probability. sd: the
-    median of that run's standard deviations. sd_interval: contains 95 % of these. Both are None with one
-    value."""
+    """mean: ours. interval: (low, high) that contains another run's mean with 95 % probability. error: the
+    standard error of either end, which another seed would move. sd: the median of that run's standard
+    deviations. sd_interval: contains 95 % of these. sd_error: the standard error of sd, as a share of it.
+    The last three are None with one value."""
 
     mean: float
     interval: tuple
+    error: float
     sd: float | None
     sd_interval: tuple | None
+    sd_error: float | None
 
 
 def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False):
@@ -68,8 +71,9 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
         return None
     from scipy.special import ndtri  # 0.4 s to import: only where something is compared
 
+    z = float(ndtri(UPPER))
     means = draws.mean(axis=2)
-    stretch = float(student(replicates) / ndtri(UPPER))
+    stretch = float(student(replicates)) / z
     rest = draws - means[:, :, None]
     rest *= math.sqrt(count / (count - 1)) if count > 1 else 0.0
     noise = rest.var() / count  # chance in a fold's mean
@@ -80,35 +84,67 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
         sd_of_sets = _spread(means.mean(axis=1), noise / folds).std()
         within = _spread(means, noise)
         chosen = rng.integers(data_sets, size=(SIZE, 1))
-        own = sd_of_sets / math.sqrt(data_sets) * rng.standard_normal((SIZE, 1))
+        own = sd_of_sets / math.sqrt(data_sets) * rng.standard_normal(SIZE)
         if protocol.folds == folds:
             fold = np.arange(folds)[None]
         else:
             fold = rng.integers(folds, size=(SIZE, protocol.folds))
         of_folds = sd_of_sets * rng.standard_normal((SIZE, 1)) + within[chosen, fold]
+        between = sd_of_sets**2
     else:
         spread = _spread(means[0], noise)
         fold = rng.integers(folds, size=(SIZE, protocol.folds))
-        own = spread[rng.integers(folds, size=(SIZE, folds))]
+        own = spread[rng.integers(folds, size=(SIZE, folds))].mean(axis=1)
         of_folds = spread[fold]
+        between = spread.var() / protocol.folds
     size = (SIZE, 1 if protocol.shared else protocol.folds, protocol.draws)
     ranks = rng.integers(rest.shape[1], size=size)
     of_draws = rest[fold[:, :, None], ranks]
     chance = rng.standard_normal(SIZE) * math.sqrt(noise / (data_sets * folds))
-    gap = stretch * (of_folds.mean(axis=1) - own.mean(axis=1))
+    gap = stretch * (of_folds.mean(axis=1) - own)
     gap += of_draws.mean(axis=(1, 2)) - chance
     ends = means.mean() + np.quantile(gap, [1 - UPPER, UPPER])
     if protocol.sd == "draws":
-        values = (of_folds[:, :, None] + of_draws).reshape(SIZE, -1)
+        parts = of_folds[:, :, None], of_draws
     else:
-        values = of_folds + of_draws.mean(axis=2)
-    sd = sd_interval = None
+        parts = of_folds, of_draws.mean(axis=2)
+    values = (parts[0] + parts[1]).reshape(SIZE, -1)
+    sd = sd_interval = sd_error = None
     if values.shape[1] > 1:
         found = values.std(axis=1, ddof=1)
         sd = float(np.median(found))
         sd_interval = tuple(map(float, np.quantile(found, [1 - UPPER, UPPER])))
+        shares = [part.reshape(SIZE, -1).var(axis=1, ddof=1).mean() for part in parts]
+        # of a median over data sets, which varies by pi/2 times as much as a mean
+        counts = data_sets * (folds - 1) / (math.pi / 2 if data_sets > 1 else 1), rest.size
+        sd_error = _error_of_sd((sum(shares), 0) if protocol.shared else shares, counts)
     interval = float(max(limits[0], ends[0])), float(min(limits[1], ends[1]))
-    return Prediction(float(means.mean()), interval, sd, sd_interval)
+    noise_of_run = rest.var() / (protocol.draws * (1 if protocol.shared else protocol.folds))
+    shares = stretch**2 * (between + own.var()), noise_of_run
+    counts = replicates - 1, rest.shape[1] if paired else rest.size
+    error = (ends[1] - ends[0]) / 2 * _error_of_sd(shares, counts, z)
+    error = math.hypot(error, math.sqrt(own.var() + noise / (data_sets * folds)))
+    return Prediction(float(means.mean()), interval, error, sd, sd_interval, sd_error)
+
+
+def _error_of_sd(shares, counts, z=None):
+    """Standard error of s, as a share of it.
+
+    s^2 is a sum of mean squares v, of which one with k degrees of freedom varies by 2 v^2/k, so that s
+    varies by the root of their sum over 2 s (Satterthwaite).
+
+    shares: v of folds or data sets, and of draws. counts: k of each. z: for a quantile of the draws in
+    place of a multiple of s. Few draws show little of their tails, so that it varies by p (1 - p)/(k f^2),
+    more than z^2/(2 k); f is the density of normal draws there.
+    """
+    total = sum(shares)
+    if not total > 0:
+        return 0.0
+    tail = 0.5
+    if z:
+        tail = UPPER * (1 - UPPER) * 2 * math.pi * math.exp(z**2) / z**2
+    (first, second), (k, n) = np.asarray(shares) / total, counts
+    return math.sqrt(first**2 / (2 * k) + (tail * second**2 / n if second > 0 else 0.0))
 
 
 def _spread(means, noise):

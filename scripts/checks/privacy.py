@@ -21,17 +21,17 @@ def jacobian(results, *, cases, tolerance):
     """
     from dp.privacy.laplace_tilt import exact_epsilon
 
-    found = [exact_epsilon(epsilon, n_lambda) for epsilon, n_lambda, _ in cases]
+    exact = [exact_epsilon(epsilon, n_lambda) for epsilon, n_lambda, _ in cases]
     holds = all(
         abs(value - expected) <= tolerance and value > epsilon
-        for value, (epsilon, _, expected) in zip(found, cases, strict=True)
+        for value, (epsilon, _, expected) in zip(exact, cases, strict=True)
     )
     texts = [
         f"at n lambda = {n_lambda:g} a claimed epsilon of {epsilon:g} is {value:.4g}"
-        for value, (epsilon, n_lambda, _) in zip(found, cases, strict=True)
+        for value, (epsilon, n_lambda, _) in zip(exact, cases, strict=True)
     ]
-    worst = max(range(len(cases)), key=lambda k: found[k] / cases[k][0])
-    return Outcome(holds, "; ".join(texts), found[worst], float(cases[worst][0]))
+    worst = max(range(len(cases)), key=lambda k: exact[k] / cases[k][0])
+    return Outcome(holds, "; ".join(texts), exact[worst], float(cases[worst][0]))
 
 
 class ProvenAsClaimed(Point):
@@ -64,31 +64,23 @@ def gaussian_excess(results, *, cases, delta):
     """Classically calibrated Gaussian noise exceeds its claim: for every case [claimed epsilon,
     expected epsilon], the exact epsilon at the same delta is as expected (to 1 %) and larger.
 
-    The noise is sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth 2014, appendix A); its exact epsilon is
-    the one at which `gaussian_delta` is delta.
+    The noise is sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth 2014, appendix A).
     """
-    from dp.accounting import gaussian_delta
+    from dp.accounting import classical_gaussian_sigma, gaussian_epsilon
 
-    found = []
-    for claimed, _ in cases:
-        sigma = math.sqrt(2 * math.log(1.25 / delta)) / claimed
-        low, high = 0.0, 2.0 * claimed + 10
-        while gaussian_delta(sigma, high) > delta:
-            high *= 2
-        for _ in range(200):
-            middle = (low + high) / 2
-            low, high = (middle, high) if gaussian_delta(sigma, middle) > delta else (low, middle)
-        found.append(high)
+    exact = [
+        gaussian_epsilon(classical_gaussian_sigma(claimed, delta), delta) for claimed, _ in cases
+    ]
     holds = all(
         value > claimed and abs(value / expected - 1) <= 0.01
-        for value, (claimed, expected) in zip(found, cases, strict=True)
+        for value, (claimed, expected) in zip(exact, cases, strict=True)
     )
     texts = [
         f"claimed {claimed:g} is {value:.4g} at delta = {delta:g}"
-        for value, (claimed, _) in zip(found, cases, strict=True)
+        for value, (claimed, _) in zip(exact, cases, strict=True)
     ]
-    worst = max(range(len(cases)), key=lambda k: found[k] / cases[k][0])
-    return Outcome(holds, "; ".join(texts), found[worst], float(cases[worst][0]))
+    worst = max(range(len(cases)), key=lambda k: exact[k] / cases[k][0])
+    return Outcome(holds, "; ".join(texts), exact[worst], float(cases[worst][0]))
 
 
 class GaussianLossExceeds(Options):
@@ -102,19 +94,19 @@ def gaussian_loss_exceeds(results, *, epsilons, delta, at_least):
     """The privacy loss of classically calibrated Gaussian noise exceeds the claimed epsilon with a
     probability of at least `at_least`. For pure epsilon-DP, that probability is 0.
 
-    The loss between neighbours at the sensitivity's distance, mu standard deviations of the noise, is
-    normal with mean mu^2/2 and standard deviation mu (Dong, Roth, Su 2022).
+    Neighbours are mu standard deviations of the noise apart. The loss is then normal with mean mu^2/2 and
+    standard deviation mu (Dong, Roth, Su 2022).
     """
     from scipy.stats import norm
 
-    found = []
+    tails = []
     for epsilon in epsilons:
         mu = epsilon / math.sqrt(2 * math.log(1.25 / delta))
-        found.append(float(norm.sf(epsilon, mu**2 / 2, mu)))
-    texts = [f"{p:.3g} at {e:g}" for p, e in zip(found, epsilons, strict=True)]
+        tails.append(float(norm.sf(epsilon, mu**2 / 2, mu)))
+    texts = [f"{p:.3g} at {e:g}" for p, e in zip(tails, epsilons, strict=True)]
     chances = ", ".join(texts)
     text = f"the loss exceeds the claimed epsilon with probability {chances} (delta = {delta:g})"
-    return Outcome(min(found) >= at_least, text, min(found), at_least)
+    return Outcome(min(tails) >= at_least, text, min(tails), at_least)
 
 
 class GuaranteeRatio(Options):
@@ -156,10 +148,10 @@ class ClippedMeanMoves(Options):
 @check(NOTHING, ClippedMeanMoves)
 def clipped_mean_moves(results, *, n, clip, at_least):
     """Replacing one of n records moves the mean gradient, clipped to norm `clip` as a whole, by at least
-    `at_least` times 2 clip/n, the sensitivity of a mean of clipped gradients.
+    `at_least` times 2 clip/n. That is the sensitivity of a mean of clipped gradients.
 
-    The example has n - 1 gradients of zero, and one that outweighs them all and changes its sign. Features
-    without a bound allow it.
+    The example has n - 1 gradients of zero, and a large one that changes its sign, as unbounded features
+    allow.
     """
     import numpy as np
 
@@ -187,7 +179,7 @@ def l1_jump(results, *, n, lam):
     """The L1-regularised minimiser moves by more than 2/(n lam) when one record is replaced.
 
     The example has n - 1 records at (1, 1)/sqrt(2) with label 1, for which the two weights are
-    interchangeable, and one at (1, 0) that becomes (0, 1): it decides which of the two weights is used.
+    interchangeable. Another record at (1, 0) becomes (0, 1), and decides which weight is used.
     """
     import numpy as np
 

@@ -9,7 +9,7 @@ from checks import grids, verdicts
 from checks.implied import implied_epsilon
 from checks.paired import interval
 from checks.prediction import Protocol, predict
-from checks.results import Missing
+from checks.results import Lost, Missing, lost
 from checks.verdicts import ABSOLUTE, Sample, prediction_interval, sd_of
 from dp import metrics
 from dp.seeds import generator
@@ -44,7 +44,7 @@ def compare(results, source, comparisons, stand_ins):
             row |= {"distance": "", "holds": ""}
             known = "is not the source's" if baseline["distance"] else "has no result"
             why = f"without noise this model {known} ({baseline['reason']})"
-            row["reason"] = f"decides nothing: {why}; here: {row['reason']}"
+            row["reason"] = f"not decidable: {why}; here: {row['reason']}"
     return list(found.values())
 
 
@@ -175,8 +175,8 @@ def _undecided(results, value, stand_ins, missing):
     stand_in = stand_ins.get(value.item["dataset"])
     if value.item["dataset"] not in present and all(name in stand_ins for name in present):
         stand_in = stand_ins[present[0]]
-    if stand_in:
-        return {"verdict": verdicts.NOT_TESTED, "reason": stand_in}
+    if stand_in or isinstance(missing, Lost):
+        return {"verdict": verdicts.NOT_TESTED, "reason": stand_in or str(missing)}
     return {"verdict": verdicts.NOT_RUN, "reason": str(missing)}
 
 
@@ -192,17 +192,20 @@ def _compare(results, value, stand_ins):
     limits = (0, 1) if value.bounded else (-math.inf, math.inf)
     predicted = _predict(results, value, limits)
     if predicted is not None:
-        interval = predicted.interval
+        interval, error = predicted.interval, predicted.error
     else:
         # of the source's: folds, or its data set if we have several
         replicates = value.protocol["folds"] or ours["replicates"]
         replicates = 1 if ours["data_sets"] > 1 else replicates
-        interval = prediction_interval(
+        interval, error = prediction_interval(
             Sample(mean, ours["sd"], ours["replicates"]), replicates, limits
         )
+    if value.bounded and item["column"] == "error_mean":
+        interval = verdicts.counted(interval, _counted_rows(results, value), limits)
     judgement = _judgement(
         *(value.value, mean, interval, value.half, ABSOLUTE if value.bounded else 0.0),
         verdicts.margin(value.value, value.sd, share=value.bounded),
+        *((error, error), limits),
     )
     row = judgement | {
         "ours": mean,
@@ -239,6 +242,7 @@ def _compare_spread(results, value, stand_ins):
     row = _judgement(
         *(value.sd, predicted.sd, predicted.sd_interval, value.half_sd, 0.0),
         verdicts.margin(value.sd, spread=True),
+        [end * predicted.sd_error for end in predicted.sd_interval],
     ) | {
         "ours": predicted.sd,
         "prediction_low": predicted.sd_interval[0],
@@ -249,14 +253,17 @@ def _compare_spread(results, value, stand_ins):
     return row
 
 
-def _judgement(published, ours, interval, half, absolute, margin):
-    """{distance, reason, half, holds, near} of a printed number. near: whether ours agrees or is within the
-    margin: a model without noise that is so near is taken for the source's."""
-    found, reason = verdicts.distance(published, ours, interval, half=half, absolute=absolute)
-    holds = "yes" if verdicts.matches(found) else "no"
+def _judgement(published, ours, interval, half, absolute, margin, errors, limits=None):
+    """{distance, reason, half, holds, near} of a printed number. near: whether ours, or another run's
+    interval, comes within the margin: a model without noise that is so near is taken for the source's."""
+    found, reason = verdicts.distance(
+        *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits
+    )
+    holds = "yes" if verdicts.matches(found) else "" if found == verdicts.EDGE else "no"
     if holds == "yes" and verdicts.too_wide(interval, margin):
         holds, reason = "", f"{reason}, as a value {margin:.3g} from its middle would be"
-    near = verdicts.matches(found) or abs(ours - published) <= margin
+    low, high = interval or (ours, ours)
+    near = low - margin <= published <= high + margin
     return {"distance": found, "reason": reason, "half": half, "holds": holds, "near": near}
 
 
@@ -270,15 +277,28 @@ def _not_judged(row, value, stand_ins):
         row["holds"] = ""
 
 
-def _predict(results, value, limits):
-    """The `checks.prediction.Prediction` for the cell of a printed value, None without its draws."""
+def _cell(results, value):
+    """The `Cell` of a printed value, None if it is compared with an analysis or a table."""
     spec, item = value.spec, value.item
     if spec.get("analysis") or spec.get("table") or item["where"]:
         return None
-    method = results.experiment.methods[item["method"]]
-    epsilon = item["epsilon"] if method["private"] else math.inf
-    cell = Cell(item["dataset"], item["method"], item["train_size"], epsilon)
-    draws = _draws(results, cell, item["column"])
+    private = results.experiment.methods[item["method"]]["private"]
+    epsilon = item["epsilon"] if private else math.inf
+    return Cell(item["dataset"], item["method"], item["train_size"], epsilon)
+
+
+def _counted_rows(results, value):
+    """How many test rows a run by the source's protocol counts for a printed share, None if not known."""
+    cell = _cell(results, value)
+    rows = results.test_rows(cell) if cell else None
+    draws = 1 if cell is None or math.isinf(cell.epsilon) else value.protocol["draws"] or 1
+    return rows and rows * draws
+
+
+def _predict(results, value, limits):
+    """The `checks.prediction.Prediction` for the cell of a printed value, None without its draws."""
+    item, cell = value.item, _cell(results, value)
+    draws = _draws(results, cell, item["column"]) if cell else None
     if draws is None:
         return None
     stated = value.protocol
@@ -303,11 +323,13 @@ def _judge(row, readings, alike, why):
         return
     if why:
         row |= {"holds": "", "reason": f"{why}; here: {row['reason']}"}
-    tried = [r for r in (row, *readings) if r["holds"] or verdicts.matches(r["distance"])]
-    setting = row["quantity"] == "setting"
+    told = (verdicts.EQUAL, verdicts.INSIDE, verdicts.EDGE)
+    tried = [r for r in (row, *readings) if r["holds"] or r["distance"] in told]
+    edges = [r["distance"] == verdicts.EDGE for r in tried if not r["holds"]]
+    still_open = verdicts.UNDECIDED if edges[:1] == [True] else verdicts.TOO_WIDE
     row["verdict"] = verdicts.with_readings(
         [(r.get("reading", ""), r["holds"]) for r in tried],
-        verdicts.NOT_EXCLUDED if setting else verdicts.TOO_WIDE,
+        verdicts.NOT_EXCLUDED if row["quantity"] == "setting" else still_open,
     )
     if why and not row["verdict"].startswith(verdicts.REPRODUCED):
         row["verdict"] = verdicts.NOT_TESTED
@@ -324,7 +346,7 @@ def _reach(row, half):
     """The range in which a printed number would be equal or inside."""
     low, high = row.get("prediction_low"), row.get("prediction_high")
     low, high = (float(row["ours"]) if end in (None, "") else float(end) for end in (low, high))
-    return min(low, float(row["ours"]) - half), max(high, float(row["ours"]) + half)
+    return min(low, float(row["ours"])) - half, max(high, float(row["ours"])) + half
 
 
 def _ours(results, spec, item):
@@ -351,6 +373,8 @@ def _ours(results, spec, item):
     if len(frame) > 1:
         raise ValueError(f"{spec['values']}: {len(frame)} rows of results fit {item['path']}")
     found = frame.iloc[0]
+    if failed := lost(found.get("status", "ok")):
+        raise Lost(f"{failed}: the mean over other draws decides nothing")
     if column not in frame:
         return _own_report(results, found, column)
     if math.isnan(found[column]):

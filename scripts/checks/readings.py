@@ -92,5 +92,7 @@ def _concerns_claim(results, main, name):
     of the same cells are not different."""
     if name not in needs.claims(main):
         return True
-    ours, theirs = (needs.of_claim(each, name) for each in (results.experiment, main))
+    ours, theirs = (
+        needs.of_checks(each, each.claims[name]["checks"]) for each in (results.experiment, main)
+    )
     return bool(ours & results.own) or not ours <= theirs

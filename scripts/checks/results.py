@@ -1,6 +1,7 @@
 """Reads what an experiment computed, for comparisons and claims. What is missing is reported, not
 guessed."""
 
+import re
 from functools import cached_property
 from pathlib import Path
 
@@ -10,8 +11,21 @@ from study.configuration.experiment import Cell, data_path
 from study.jobs.files import read_json
 
 
+LOST = 0.05  # more failed draws than this share, and the mean over the others stands for another process
+
+
 class Missing(Exception):
     """This run lacks a result that a comparison or claim needs. The message says why in a sentence."""
+
+
+class Lost(Missing):
+    """Too many draws failed, for instance since a solver did not converge."""
+
+
+def lost(status):
+    """The entry of the column `status` if too many draws failed, "" if not."""
+    failed = sum(int(k) / int(n) for k, n in re.findall(r"(\d+) of (\d+) ", str(status)))
+    return str(status) if failed > LOST else ""
 
 
 class Results:
@@ -29,7 +43,8 @@ class Results:
 
     @cached_property
     def printed(self):
-        """Printed numbers beside ours, as `checks.published.compare` gives them: of the job that compares."""
+        """Printed numbers beside ours, as `checks.published.compare` gives them: of the job that
+        compares."""
         main = self.experiment.folder.partition("/")[0]
         found = read_json(self._present(paths.COMPARED(experiment=main)))
         return found[self.experiment.name]
@@ -83,6 +98,18 @@ class Results:
     def data(self, dataset):
         """The record (.json) of a prepared data set."""
         return read_json(self._present(data_path(dataset, "json")))
+
+    def test_rows(self, cell):
+        """How many test rows one division of a cell's data counts: each row once, None if rows are not
+        divided into folds, or their number is not known."""
+        if not self.experiment.values.get("folds"):
+            return None
+        if self.experiment.values.get("subsets") == "whole":
+            return cell.train_size
+        try:
+            return self.data(cell.dataset)["rows"]
+        except Missing:
+            return None
 
     def _csv(self, path):
         import pandas as pd  # 0.6 s to import: this module is also imported to check the configuration

@@ -109,14 +109,14 @@ class Stamper:
         return [self.experiments[name] for name in dict.fromkeys(named)]
 
     def _data(self, names):
-        found = []
+        facts = []
         for name in sorted(names):
             entry = self.datasets[name]
             places = origins.source_files(entry["source"]).values()
             own = origins.own_files(entry["source"], self.files).values()
             pinned = [self.files.get(p.rpartition("/")[2], {}).get("sha256") for p in places]
-            found.append([name, entry, pinned, origins.content(own)])
-        return _digest([self.seed, digest("prepare.py"), found])
+            facts.append([name, entry, pinned, origins.content(own)])
+        return _digest([self.seed, digest("prepare.py"), facts])
 
 
 def _settings(experiment, methods):
@@ -138,29 +138,29 @@ def _cells(experiment, checks):
 
 
 def _code(experiment, methods, entries):
-    found = set()
+    digests = set()
     for label in methods:
         method = experiment.methods[label]
-        found.add(digest("run.py", *modules_of(method)))
-        found |= {digest("fit.py")} if experiment.fit_label(label) else set()
-        found |= {digest("tune.py")} if method["lambda"] == "tuned" else set()
+        digests.add(digest("run.py", *modules_of(method)))
+        digests |= {digest("fit.py")} if experiment.fit_label(label) else set()
+        digests |= {digest("tune.py")} if method["lambda"] == "tuned" else set()
         if method.get("search"):
-            found.add(digest("search.py", *modules_of(method)))
+            digests.add(digest("search.py", *modules_of(method)))
     for entry in entries:
         for key, (section, script) in SCRIPTS.items():
             named = entry.get(key)
             if named not in experiment.values[section]:
                 continue
-            found.add(of_entry(experiment, section, named, script))
+            digests.add(of_entry(experiment, section, named, script))
             of = experiment.values[section][named].get("analysis")
             if of in experiment.analyses:
-                found.add(of_entry(experiment, "analyses", of, "analyse.py"))
+                digests.add(of_entry(experiment, "analyses", of, "analyse.py"))
         if "tune" in experiment.values and (entry.get("table") or _reads_tuning(entry)):
-            found.add(digest("tune.py"))
+            digests.add(digest("tune.py"))
         mechanism = entry.get("options", {}).get("mechanism")
         if mechanism in MECHANISMS:
-            found.add(digest("run.py", MECHANISMS.module(mechanism)))
-    return sorted(found)
+            digests.add(digest("run.py", MECHANISMS.module(mechanism)))
+    return sorted(digests)
 
 
 def _reads_tuning(entry):

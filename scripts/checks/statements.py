@@ -14,7 +14,7 @@ from checks.verdicts import NOT_TESTED, UNDECIDED
 from study.configuration import kinds
 
 SECTIONS = ("claims", "defects")
-ANOTHER_MODEL = "decides nothing, as the printed value that it is given is not this model's"
+ANOTHER_MODEL = "not decidable, since the printed model without noise is not ours"
 
 COLUMNS = (
     *("id", "source", "where", "says", "size", "verdict", "readings", "decided_by", "number"),

@@ -6,10 +6,12 @@ from typing import NamedTuple
 from dp.intervals import student
 
 RELATIVE, ABSOLUTE = 0.10, 0.01
+SURE = 1.645  # standard errors: a normal value is below with 95 % probability
 
 # How far a printed number is from ours, nearest first.
 EQUAL = "equal to the printed precision"
 INSIDE = "inside"
+EDGE = "at an end"
 CLOSE = "close"
 OFF = "off"
 # The verdict that follows.
@@ -25,26 +27,55 @@ NOT_RUN = "not run"
 NOT_JUDGED = "not judged"
 NOT_DECIDED = "not decided yet"
 
+# What each word says, for readers.
 RULE = (
-    "distance: equal to the printed precision, where ours rounds to what is printed; inside the 95 % "
-    "prediction interval of a run by the source's protocol, resampled from our draws; close, within 10 "
-    "% of the published value or 0.01; off. Verdict: reproduced, where it is equal or inside as stated; "
-    "reproduced if, where it fails as stated and is so under a reading of what the source leaves open (of "
-    "several, the one that explains most of the source's values and claims); not reproduced by any of the "
-    "readings tried, the main one among them; too wide to decide: it agrees, but so would a value that is "
-    "too far away, because half the interval is wider than the printed standard deviation (without one: 10 "
-    "% of the value, of a share 10 % of what is nearer, it or its rest, and 0.01 at least; of a printed "
-    "standard deviation the half of it); undecided: a claim's interval leaves it open, or under no "
-    "reading is the model without noise the printed one, or within that margin of it, beside which a value "
-    "or a claim about noise would be one about another model; not excluded: a setting for which all values "
-    "tie; calibrated: parameters were chosen to match; not tested: computed on stand-in data, not "
-    "comparable, or not reproduced with settings unlike the source's, such as "
-    "those of a search with fewer values or simulations; not run: this run has no such result; not "
-    "judged: the run is smaller than a default one, and its page shows no verdict; not decided yet: the "
-    "run has not come so far. A printed standard deviation is a value of its own and widens no interval. A "
-    "reading under which something is undecided counts neither for nor against it. Luck: of the range of "
-    "the comparison's printed values and ours, the share that the intervals of all readings tried cover "
-    "together, where a number without any relation to ours would be a match"
+    ("equal to the printed precision", "our number rounds to the printed one"),
+    (
+        "inside",
+        "the printed number is within the prediction interval of a run by the source's protocol, to the "
+        "printed digits and, for a share, to half a row of those counted",
+    ),
+    (
+        "at an end",
+        "within 1.645 standard errors of an end of the interval, where another seed may put it inside or "
+        "outside",
+    ),
+    ("close", "within 10 % of the printed number, or within 0.01"),
+    ("off", "farther away"),
+    ("reproduced", "equal or inside, with settings as the source states them"),
+    (
+        "reproduced if ...",
+        "equal or inside only under the named reading of what the source leaves open; of several such "
+        "readings, the one that explains most of the source",
+    ),
+    ("not reproduced by any of k readings", "neither equal nor inside under any of them"),
+    (
+        "too wide to decide",
+        "inside, but a number too far away would be inside, too: half the interval is wider than the "
+        "printed standard deviation. Where none is printed, the limit is 10 % of the number; for an error "
+        "or accuracy, 10 % of it or of its complement, whichever is less, and 0.01 at least; for a "
+        "printed standard deviation, half of it",
+    ),
+    (
+        "undecided",
+        "an interval leaves a claim open; or a number is at an end of it; or the source's model without "
+        "noise is not ours under any reading, so that its numbers with noise are about another model",
+    ),
+    ("not excluded", "all values that were tried of a setting tie"),
+    ("calibrated", "our settings were chosen to match the number"),
+    (
+        "not tested",
+        "this run has other data, another protocol or a smaller search than the source, or lacks what a "
+        "check needs, or more than 5 % of the draws failed",
+    ),
+    ("not run", "this run has no such result"),
+    ("not judged", "this run is smaller than the default one"),
+    ("not decided yet", "the run is not finished"),
+    (
+        "luck",
+        "how often a number unrelated to ours would agree: the share of the range of printed numbers and "
+        "ours that the intervals of all readings cover",
+    ),
 )
 
 
@@ -64,40 +95,67 @@ def sd_of(half, replicates):
 
 
 def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
-    """(low, high) that contains the mean of a new run of the same process with 95 % probability, for use if
-    there are no single draws to resample (`checks.prediction`).
+    """((low, high), standard error of an end): an interval that contains the mean of a new run of the same
+    process with 95 % probability, for use if there are no single draws to resample (`checks.prediction`).
 
     The new run's mean of k' replicates differs from our mean of k by an error of variance
-    s^2/k + s^2/k', so half the width is t_{k-1} s sqrt(1/k + 1/k').
+    s^2/k + s^2/k', so half the width is t_{k-1} s sqrt(1/k + 1/k'). An end varies with our mean, and with
+    s, whose variance is about s^2/(2 (k - 1)).
 
-    ours: `Sample` with at least two replicates; None is returned if it has fewer, or if no spread is known.
-    replicates: k', at least 1. limits: the range of the quantity.
+    ours: `Sample` with at least two replicates; (None, 0) is returned if it has fewer, or if no spread is
+    known. replicates: k', at least 1. limits: the range of the quantity.
     """
     if ours.replicates < 2 or math.isnan(ours.sd) or replicates < 1:
-        return None
+        return None, 0.0
     variance = ours.sd**2 / ours.replicates + ours.sd**2 / replicates
     half = student(ours.replicates) * math.sqrt(variance)
-    return max(limits[0], ours.mean - half), min(limits[1], ours.mean + half)
+    error = math.sqrt(ours.sd**2 / ours.replicates + half**2 / (2 * (ours.replicates - 1)))
+    return (max(limits[0], ours.mean - half), min(limits[1], ours.mean + half)), error
 
 
-def distance(published, ours, interval, *, half=0.0, absolute=ABSOLUTE):
+def distance(
+    published, ours, interval, *, half=0.0, absolute=ABSOLUTE, errors=(0.0, 0.0), limits=None
+):
     """(distance, reason) of a printed value from a computed one.
 
-    interval: the range of another run's value, or None. half: half a unit of the last printed digit.
-    absolute: the difference that counts as "close", besides 10 %.
+    interval: the range of another run's value, or None. half: half a unit of the last printed digit; a
+    number that rounds into the interval is inside. absolute: the difference that counts as "close", besides
+    10 %. errors: standard errors of the interval's ends; within `SURE` of them a number is neither inside
+    nor outside. limits: the range of the quantity, at which an interval has no end.
     """
     rounding = 1e-12
     gap = abs(ours - published)
     if gap <= half + rounding * max(1.0, abs(published)):
         return EQUAL, f"{ours:.4g} rounds to what is printed" if gap > rounding else "equal"
-    if interval and interval[0] - rounding <= published <= interval[1] + rounding:
-        return INSIDE, f"within [{interval[0]:.4g}, {interval[1]:.4g}]"
+    outside = "no interval"
+    if interval:
+        low, high = limits or (-math.inf, math.inf)
+        beyond = [
+            (end - published - half if sign < 0 else published - end - half, error)
+            for end, sign, error in zip(interval, (-1, 1), errors, strict=True)
+            if low < end < high
+        ]
+        spelt = f"[{interval[0]:.4g}, {interval[1]:.4g}]"
+        for past, error in beyond:
+            if abs(past) < SURE * error:
+                side = "beyond" if past > rounding else "within"
+                return EDGE, f"{side} {spelt} by {abs(past) / error:.2g} standard errors of its end"
+        if all(past <= rounding for past, _ in beyond):
+            return INSIDE, f"within {spelt}"
+        outside = f"outside {spelt}"
     relative = f"differs by {gap:.3g}"
     if published:
         relative += f", {100 * gap / abs(published):.3g} %"
-    outside = f"outside [{interval[0]:.4g}, {interval[1]:.4g}]" if interval else "no interval"
     near = gap <= max(RELATIVE * abs(published), absolute) + rounding
     return CLOSE if near else OFF, f"{relative}; {outside}"
+
+
+def counted(interval, rows, limits=(-math.inf, math.inf)):
+    """The interval of a share of so many rows, with the continuity correction: a share is a count, to which
+    half a row on either side belongs. rows: how many all draws of a run count together, or None."""
+    if interval is None or not rows:
+        return interval
+    return max(limits[0], interval[0] - 0.5 / rows), min(limits[1], interval[1] + 0.5 / rows)
 
 
 def matches(found):

@@ -55,23 +55,23 @@ LEGEND = {
 def released_code(experiment, spec, path):
     """Claimed, audited and proven epsilon of each case, on a logarithmic axis."""
     frame = pd.read_csv(path)
-    found = {key: frame[f"epsilon_{key}"].to_numpy(float) for key in MARKS}
-    finite = np.concatenate([values[np.isfinite(values)] for values in found.values()])
+    epsilons = {key: frame[f"epsilon_{key}"].to_numpy(float) for key in MARKS}
+    finite = np.concatenate([values[np.isfinite(values)] for values in epsilons.values()])
     low, high = 10.0 ** math.floor(math.log10(finite[finite > 0].min())), 3 * finite.max()
     fig, axes = style.figure(9.2, 1.4 + 0.3 * len(frame))
     rows = np.arange(len(frame))[::-1]
-    edge = np.where(np.isfinite(found["proven"]), found["proven"], high)
-    axes.hlines(rows, found["claimed"], edge, color="#C4C4C4", linewidth=1.5, zorder=1)
+    edge = np.where(np.isfinite(epsilons["proven"]), epsilons["proven"], high)
+    axes.hlines(rows, epsilons["claimed"], edge, color="#C4C4C4", linewidth=1.5, zorder=1)
     for key, (marker, colour) in MARKS.items():
-        values = np.clip(found[key], low, high)
-        none = ~np.isfinite(found[key])
+        values = np.clip(epsilons[key], low, high)
+        none = ~np.isfinite(epsilons[key])
         axes.scatter(values[~none], rows[~none], 34, colour, marker, zorder=3, clip_on=False)
         axes.scatter(values[none], rows[none], 60, colour, ">", zorder=3, clip_on=False)
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     names = [
         f"{case}, {claimed:g}"
-        for case, claimed in zip(frame["case"], found["claimed"], strict=True)
+        for case, claimed in zip(frame["case"], epsilons["claimed"], strict=True)
     ]
     axes.set_yticks(rows, names)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

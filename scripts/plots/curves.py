@@ -149,14 +149,14 @@ def _printed(experiment, name, frame, datasets, behind, along):
     has one value, the mark has no place, because the figure then shows what its epsilon was. datasets:
     their names for readers. behind: methods without privacy, which have no mark."""
     methods = {*frame["method"]} - behind
-    found = [
+    printed = [
         value
         for value in printed_values.values(experiment, name, frame)
         if value.dataset in datasets and value.method in methods
     ]
-    counts = Counter((value.method, value.dataset) for value in found)
+    counts = Counter((value.method, value.dataset) for value in printed)
     marks = []
-    for value in found:
+    for value in printed:
         one = along == "epsilon" and counts[value.method, value.dataset] == 1
         at = None if one else getattr(value, along)
         marks.append(Mark(value.method, datasets[value.dataset], value.value, value.sd, at))
@@ -171,9 +171,9 @@ def _axis(experiment, path):
 def refusals(frame, looks):
     """Text for a legend: how many draws mechanisms refused to answer, which the mean does not show."""
     frame = frame.reset_index(drop=True)
-    found = frame["status"].str.extract(r"(\d+) of (\d+) refused").dropna().astype(int)
+    counted = frame["status"].str.extract(r"(\d+) of (\d+) refused").dropna().astype(int)
     text = ""
-    for method, counts in found.groupby(frame["method"]):
+    for method, counts in counted.groupby(frame["method"]):
         cells = frame[frame["method"] == method]
         draws = int((cells["folds"] * cells["restarts"] * cells.get("data_sets", 1)).sum())
         name, refused = looks[method]["label"], counts[0].sum()

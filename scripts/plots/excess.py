@@ -55,13 +55,9 @@ def excess(experiment, spec, draws):
         style.looks(shown),
         along,
         Curves("mean", band=("low", "high"), together=99),
-        Scales((LABELS[along], f"excess {style.TITLES[metric]}"), log="xy"),
+        Scales((LABELS[along], f"excess {style.TITLES[metric]}"), log="xy", within=(LEAST, MOST)),
     )
-    panels = frame["panel"].unique() if "panel" in frame else [""]
-    for axes, name in zip(fig.axes, panels, strict=True):
-        shared = axes.get_shared_y_axes().joined(axes, fig.axes[-1]) and len(panels) > 1
-        own = frame if shared or not name else frame[frame["panel"] == name]
-        axes.set_ylim(max(LEAST, own["mean"].min() / 2), 1.2 * min(MOST, own["high"].max()))
+    for axes in fig.axes:
         if along != "train_size":
             start, end = axes.get_xlim()
             tried = [value for value in sorted(frame[along].unique()) if start <= value <= end]

@@ -51,10 +51,10 @@ def ledger(frame):
               markeredgewidth=1.8, label="claimed by the source")  # fmt: skip
     axes.plot(on_pair, places, "x", color=COLOURS["pair"], markersize=5,
               label="exact on this pair, from its density")  # fmt: skip
-    found = audited > 0
-    axes.plot(np.where(found, audited, np.nan), places, "D", color=COLOURS["audited"],
+    positive = audited > 0
+    axes.plot(np.where(positive, audited, np.nan), places, "D", color=COLOURS["audited"],
               markersize=5, label="audited lower bound")  # fmt: skip
-    axes.plot(np.where(found, np.nan, low), places, "<", color=COLOURS["audited"], markersize=5,
+    axes.plot(np.where(positive, np.nan, low), places, "<", color=COLOURS["audited"], markersize=5,
               clip_on=False, label="audited: 0")  # fmt: skip
     axes.set_xscale("log")
     axes.set_xlim(low, high)

@@ -93,13 +93,13 @@ def option_curve(experiment, spec, frame):
         grid[0, 0].set_title(spec["title"], loc="left")
     else:
         fig.suptitle(spec["title"], x=0.01, ha="left")
-    found = {}
+    drawn = {}
     for axes in grid.flat:
         handles, labels = axes.get_legend_handles_labels()
-        found = dict(zip(labels, handles, strict=True)) | found  # a line stands for its points too
-    labels = [look["label"] for look in looks.values() if look["label"] in found]
+        drawn = dict(zip(labels, handles, strict=True)) | drawn  # a line stands for its points too
+    labels = [look["label"] for look in looks.values() if look["label"] in drawn]
     fig.legend(
-        [found[label] for label in labels],
+        [drawn[label] for label in labels],
         labels,
         loc="outside right upper",
         alignment="left",

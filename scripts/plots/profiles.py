@@ -28,8 +28,8 @@ def profiles(frame):
         if row["delta"] > 0:
             axes.plot(row["epsilon_claimed"], row["delta"], "+", color=COLOURS["claimed"],
                       markersize=11, markeredgewidth=1.8, label="claimed by the source")  # fmt: skip
-        found = audited > 0
-        axes.plot(audited[found], audited_delta[found], "D", color=COLOURS["audited"],
+        positive = audited > 0
+        axes.plot(audited[positive], audited_delta[positive], "D", color=COLOURS["audited"],
                   label="audited lower bounds")  # fmt: skip
         axes.set_yscale("log")
         axes.set_ylim(LEAST, 1)

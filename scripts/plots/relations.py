@@ -52,24 +52,26 @@ class Curves(NamedTuple):
 
 class Scales(NamedTuple):
     """labels: of both axes. log: "x", "y" or both. bottom: the start of a linear y axis, None for an
-    automatic one. own: every panel has its own y axis."""
+    automatic one. own: every panel has its own y axis. within: ends of the y axis. A linear axis has
+    exactly these, and a logarithmic one fits the curves between them."""
 
     labels: tuple = ("training rows", "test error")
     log: str = ""
     bottom: float | None = 0
     own: bool = False
+    within: tuple | None = None
 
     def parted(self, frame, x, y):
         """The axes along which panels have different ranges, of "x" and "y"."""
         rows = frame[frame[y].notna() & np.isfinite(frame[x])]
-        found = {name for name in "xy" if name == "y" and self.own}
+        parted = {name for name in "xy" if name == "y" and self.own}
         for name, column in (("x", x), ("y", y)):
             values = rows[column].where(rows[column] > 0) if name in self.log else rows[column]
             values = np.log(values) if name in self.log else values
             ends = values.groupby(rows["panel"]).agg(["min", "max"])
             spans, whole = ends["max"] - ends["min"], ends["max"].max() - ends["min"].min()
-            found |= {name} if (spans < (NARROW if name == "y" else 0.99) * whole).any() else set()
-        return found
+            parted |= {name} if (spans < (NARROW if name == "y" else 0.99) * whole).any() else set()
+        return parted
 
 
 class Printed(NamedTuple):
@@ -170,11 +172,18 @@ def _limit(axes, frame, placed, curves, scales, panels):
     y, band, bottom = curves.y, curves.band, scales.bottom
     if "y" in scales.log:
         style.log_errors(axes, frame[y])
+        if scales.within:
+            rows = placed[placed[y].notna()] if "y" in panels.parted else frame
+            (least, most), high = scales.within, rows[band[1] if band else y].max()
+            axes.set_ylim(max(least, rows[y].min() / 2), 1.2 * min(most, high))
+    elif scales.within:
+        axes.set_ylim(scales.within)
     elif bottom is not None:
         axes.set_ylim(bottom=bottom)
         if bottom:  # values below it would leave room above, too
             axes.set_ylim(top=frame[band[1] if band else y].max() + 0.05)
-    if (scales.own or "y" in panels.parted) and "y" not in scales.log:
+    fixed = scales.within or "y" in scales.log
+    if (scales.own or "y" in panels.parted) and not fixed:
         rows = placed[placed[y].notna()]
         low, high = (rows[column] for column in band or (y, y))
         low, high = max(low.min(), -math.inf if bottom is None else bottom), high.max()
@@ -222,7 +231,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
     elif explained or note:
-        fig.axes[0].legend(**look)
+        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # no line strikes its text out
 
 
 def _name(axes, frame, looks, x, y):

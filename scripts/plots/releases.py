@@ -19,11 +19,11 @@ def coefficients(document):
         for c in document["schema"]["columns"]
         if c["kind"] == "number"
     }
-    found = document["table"]
-    if found is None:
+    table = document["table"]
+    if table is None:
         pairs = zip(document["columns"], document["coefficients"], strict=True)
-        found = [{"column": c, "estimate": e, "low": None, "says": ""} for c, e in pairs]
-    rows = [row for row in found if row["column"] != "constant"]
+        table = [{"column": c, "estimate": e, "low": None, "says": ""} for c, e in pairs]
+    rows = [row for row in table if row["column"] != "constant"]
     fig, axes = style.figure(6.4, 1.1 + 0.3 * len(rows))
     for y, row in enumerate(reversed(rows)):
         step = steps.get(row["column"], 1.0)

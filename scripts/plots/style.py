@@ -123,7 +123,7 @@ def looks(methods):
     Further variants of it have spare looks, and so has a mechanism whose colour and line another one has
     here already.
     """
-    found, used = {}, set()
+    chosen, used = {}, set()
     taken = {LOOKS[m["mechanism"]][1] for m in methods.values() if m["mechanism"] in LOOKS}
     spare = iter(
         (SPARE[k], SPARE_MARKERS[(k + turn) % len(SPARE)])
@@ -147,8 +147,8 @@ def looks(methods):
                 name = known[0]
             used.add(method["mechanism"])
             colour, marker = next(spare, ("#555555", "."))
-        found[label] = look(method.get("title", name), colour, marker, line)
-    return found
+        chosen[label] = look(method.get("title", name), colour, marker, line)
+    return chosen
 
 
 def canvas(width=6.4, height=4.2):

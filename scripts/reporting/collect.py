@@ -351,15 +351,15 @@ def read_table(path):
 def _unit(unit):
     if not unit:
         return ""
-    return f"{unit['row']}; {unit['group']} has at most {unit['rows']} rows"
+    return f"{unit['row']}; {unit['group']} has up to {unit['rows']} rows"
 
 
 def _kind_of_data(source):
     if "simulate" in source:
         count = source.get("data_replicates")
-        return f"simulated, {count} data sets alike" if count else "simulated"
+        return f"simulated {count} times independently" if count else "simulated"
     if "sklearn" in source:
-        return "comes with scikit-learn"
+        return "from scikit-learn"
     return "read from files" if source else ""
 
 

@@ -47,10 +47,10 @@ NUMBERS = {
 }
 # What the verdicts of a replay with frozen noise say in a sentence's end.
 REPLAY = {
-    "holds": "replay confirms",
-    "refutes the claim": "replay refutes",
-    "not additive": "no replay, as the noise is not added",
-    "without noise": "no replay, as there is no noise",
+    "holds": "the replay agrees",
+    "refutes the claim": "the replay refutes the claim",
+    "not additive": "not replayed, since its noise is not added",
+    "without noise": "not replayed, since it has no noise",
 }
 COLUMNS = ("mechanism", "verdict", "replay", "attack", "epsilon", *NUMBERS)
 
@@ -114,7 +114,7 @@ def _brief(attack):
 def summary(by_mechanism):
     """How many mechanisms have which verdict, by the worst of each."""
     counted = Counter(_brief(min(group, key=_order)) for group in by_mechanism.values())
-    return ", ".join(f"{verdict} {count}" for verdict, count in counted.most_common())
+    return ", ".join(f"{verdict} ({count})" for verdict, count in counted.most_common())
 
 
 def variant(attacks):
@@ -151,9 +151,9 @@ def why(attack, count):
     """The attack in words. count: how many attacks of its mechanism there are."""
     low = attack.get("low_bits")
     return (
-        f"{attack['attack'].replace('_', ' ')} at epsilon {attack['epsilon']}, the worst of {count}: "
-        f"{attack['verdict']}. {attack['reason']} ({attack['adjacency']}). "
-        f"The pair: {attack['pair_reason']}." + f" Low-order bits: {low}." * bool(low)
+        f"The worst of {count} attacks, {attack['attack'].replace('_', ' ')} at epsilon "
+        f"{attack['epsilon']}: {attack['verdict']}. Proof ({attack['adjacency']}): {attack['reason']}. "
+        f"Pair: {attack['pair_reason']}." + f" Low-order bits: {low}." * bool(low)
     )
 
 

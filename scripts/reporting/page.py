@@ -1,5 +1,6 @@
 """Lays out what `Gathered` found as one page, by workflow/report/report.html.j2."""
 
+import functools
 import itertools
 import json
 import math
@@ -16,6 +17,7 @@ from study.canonical import epsilon
 from study.configuration.experiment import data_name
 
 TEMPLATES = paths.HOME / "workflow/report"
+MOST = 8_000_000  # bytes of a page, so that it opens on a telephone
 TITLE = "Differentially private linear models: published results, regenerated and checked"
 GOOD = (
     *("inside", "equal to the printed precision", "reproduced"),
@@ -53,14 +55,15 @@ UNMISTAKABLE = ("nonprivate", "adassp")  # keys of one word that is no other
 KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns that hold keys
 
 
-def render(gathered, seed, shows, stale=()):
+def render(gathered, seed, shows, stale=None):
     """The whole page as text. gathered: a list of `reporting.collect.Gathered`. shows: what the page says
-    about itself, see `study.jobs.records.page`. stale: as for `sources.cards`. At toy sizes nothing that
-    was recorded stands beside."""
+    about itself, see `study.jobs.records.page`. stale: as for `sources.cards`.
+
+    If it has more than MOST bytes, it is without the experiments' largest downloads.
+    """
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
-    toy = bool(gathered) and all(part.smaller for part in gathered)
-    cards = sources.cards(gathered, experiments, None if toy else stale)
+    cards = sources.cards(gathered, experiments, stale)
     recommended = answers.answers([part.experiment.name for part in gathered if part.smaller])
     if recommended:
         recommended["downloads"] = [(p.name, packing.table(p)) for p in recommended.pop("files")]
@@ -77,7 +80,8 @@ def render(gathered, seed, shows, stale=()):
     environment.filters |= {"heading": heading}
     environment.tests["numeric"] = numeric
     partial = [e for e in experiments if e["status"] != "complete"]
-    return environment.get_template("report.html.j2").render(
+    lay_out = functools.partial(
+        environment.get_template("report.html.j2").render,
         title=TITLE,
         seed=seed,
         shows=json.dumps(shows),
@@ -88,7 +92,7 @@ def render(gathered, seed, shows, stale=()):
         rule=verdicts.RULE,
         outcomes=sources.OUTCOMES,
         answers=recommended,
-        recorded=[] if toy else recorded(stale),
+        recorded=[] if stale is None else recorded(stale),
         road=road.road(),
         questions=answers.shipped() if paths.in_study() else own,
         smaller=[e for e in experiments if e["smaller"]],
@@ -98,6 +102,22 @@ def render(gathered, seed, shows, stale=()):
         sources=cards,
         costs={"columns": costs.COLUMNS, "rows": list(costs.per_rule(jobs))},
     )
+    text = lay_out()
+    beyond = len(text.encode()) - MOST
+    return lay_out() if beyond > 0 and _leave_out(experiments, beyond) else text
+
+
+def _leave_out(experiments, beyond):
+    """Take the largest downloads of the experiments away, until they are so many bytes less. Returns
+    whether there were any."""
+    each = [(len(data), e, name) for e in experiments for name, data in e["downloads"]]
+    for size, e, name in sorted(each, key=lambda found: -found[0]):
+        if beyond <= 0:
+            break
+        e["downloads"] = [found for found in e["downloads"] if found[0] != name]
+        e["left_out"].append(name)
+        beyond -= size
+    return bool(each)
 
 
 def command(configuration):
@@ -233,6 +253,7 @@ def _experiment(part, jobs):
         ],
         "cpu_seconds": sum(job.cpu for job in jobs if job.experiment == experiment.name),
         "downloads": part.downloads(),
+        "left_out": [],
     }
 
 

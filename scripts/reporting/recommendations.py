@@ -29,8 +29,8 @@ LEVEL = 0.05
 SHARE = 0.95  # of the gain without privacy, for which the rows are counted
 UNTUNED, SELECTED = "nothing tuned", "selected and paid for"
 NOT_BEATEN, BEATEN, FAILED, VOID = "not beaten", "beaten", "failed", "void"
-# task: (metric, its value for a model that knows nothing, its sign as a loss)
-TASKS = {"classes": ("log_loss", math.log(2), 1.0), "numbers": ("r2", 0.0, -1.0)}
+# task: (metric, its sign as a loss)
+TASKS = {"classes": ("log_loss", 1.0), "numbers": ("r2", -1.0)}
 # What a question is, and beside it who answers.
 QUESTION = ("regime", "task", "experiment", "dataset", "train_size", "epsilon", "adjacency")
 COLUMNS = (
@@ -71,7 +71,8 @@ def _of_experiment(experiment):
             continue
         own = draws[(draws["dataset"] == dataset) & (draws["train_size"] == size)]
         task = "numbers" if there["error_mean"].isna().all() else "classes"
-        scores = _Scores(task, own, plain)
+        labels = read_json(data_path(dataset, "json")).get("labels", ())
+        scores = _Scores(task, own, plain, len(labels))
         if scores.gain <= 0:  # nothing is learnt even without privacy: there is nothing to keep
             continue
         private = there[~there["method"].isin(plain)]
@@ -87,12 +88,13 @@ def _of_experiment(experiment):
 
 
 class _Scores:
-    """The draws of all methods on one data set and training size."""
+    """The draws of all methods on one data set and training size. classes: how many there are."""
 
-    def __init__(self, task, draws, plain):
+    def __init__(self, task, draws, plain, classes):
         self.task = task
-        self.metric, worst, sign = TASKS[task]
-        self.nothing = worst if task == "classes" else 1.0
+        self.metric, sign = TASKS[task]
+        # the loss of the model that knows nothing: log K, or 1 - R2 of the mean
+        self.nothing = math.log(classes) if task == "classes" else 1.0
         raw = draws.assign(value=draws[self.metric] * sign)
         self.raw = paired.fold_means(raw, "value")
         loss = raw["value"] + (0.0 if task == "classes" else 1.0)

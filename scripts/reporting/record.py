@@ -166,7 +166,7 @@ def recommended(stale):
 
 def why_stale(row, stale):
     """Why a line is stale, "" if it is not. stale: digests that are not those of today."""
-    return ", and ".join(text for stamp, text in WHY.items() if row[stamp] in stale)
+    return " and ".join(text for stamp, text in WHY.items() if row[stamp] in stale)
 
 
 def beside(source, decided, stale):
@@ -205,9 +205,9 @@ def sentence(rows, stale=()):
     said = ", ".join(f"{count} {name}" for name, count in counted.most_common())
     old = Counter(filter(None, (why_stale(row, stale) for row in rows)))
     return (
-        f"recorded{' with ' * bool(data)}{', '.join(data)} at {'; '.join(at)}: of "
-        f"{counted.total()} values, claims and defects, {said}."
-        + "".join(f" {count} lines are stale: {why}." for why, count in old.items())
+        f"recorded{' with ' * bool(data)}{', '.join(data)} at {'; '.join(at)}. Of "
+        f"{counted.total()} values, claims and defects: {said}."
+        + "".join(f" {count} lines are stale, since {why}." for why, count in old.items())
     )
 
 
@@ -224,9 +224,9 @@ def answers(rows, stale=()):
         old = why_stale(best, stale)
         said.append(
             f"{name.replace('_', ' ')} ({where}), recorded at {best['commit']} on {best['date']}: "
-            f"{best['method']} loses the least {best['quantity']}, {100 * float(best['ours']):.1f} % "
-            f"({low:.1f} to {high:.1f} %), and is {best['verdict']} comparisons"
-            + (f"; stale, since {old}." if old else ".")
+            f"{best['method'].replace('_', ' ')} loses least, {100 * float(best['ours']):.1f} % of the "
+            f"gain ({low:.1f} to {high:.1f} %{best['quantity'].removeprefix('share of the gain lost')}), "
+            f"and is {best['verdict']} comparisons" + (f"; stale, since {old}." if old else ".")
         )
     return said
 
@@ -263,7 +263,7 @@ def outcome(row):
         return "as stated" if verdict == verdicts.REPRODUCED else "shown"
     if verdict.startswith(verdicts.REPRODUCED):
         return "under a reading"
-    return "under none tried" if verdict.startswith(verdicts.NOT_REPRODUCED) else verdict
+    return "not reproduced" if verdict.startswith(verdicts.NOT_REPRODUCED) else verdict
 
 
 def digest(content):

@@ -12,16 +12,24 @@ LOOKED = " looked at the private rows"  # in reasons, after the names of such st
 SECTIONS = ("claims", "defects")
 # Outcome: (its mark in a table, its look, what it says).
 OUTCOMES = {
-    "as stated": ("✓", "good", "ours agrees with what is printed"),
-    "under a reading": ("✓*", "mild", "it agrees only if what the source leaves open is read so"),
-    "not reproduced": ("✗", "bad", "it agrees under no reading that was tried"),
+    "as stated": ("✓", "good", "our number agrees with the printed one"),
+    "under a reading": (
+        "✓*",
+        "mild",
+        "it agrees only under one reading of what the source leaves open",
+    ),
+    "not reproduced": ("✗", "bad", "it agrees under no reading that we tried"),
     "open": ("?", "open", "our interval is too wide to tell"),
-    "not tested": ("·", "plain", "other data stand in, or this run lacks what it needs"),
+    "not tested": (
+        "·",
+        "plain",
+        "this run lacks the source's data, or a result that a check needs",
+    ),
 }
 STATED, READ, FAILED, OPEN, NOT_TESTED = OUTCOMES
 
 
-def cards(gathered, experiments, stale=()):
+def cards(gathered, experiments, stale=None):
     """A card for every source, first those that these experiments regenerate.
 
     gathered: a list of `reporting.collect.Gathered`. experiments: what the page shows of each, in the same
@@ -57,7 +65,7 @@ def cards(gathered, experiments, stale=()):
                 "open": bool(own),
                 "recorded": recorded,
                 "data": data([part for part, _ in own]),
-                "rows": rows,
+                "rows": rows if own else [row | {"why": ""} for row in rows],
                 "defects": (sum(row["verdict"] == "shown" for row in defects), len(defects)),
                 "bars": [(what, _bar(r)) for what, r in judged.items() if r],
                 "privacy": privacy([part for part, _ in own]),
@@ -88,9 +96,8 @@ def data(parts):
         found = part.experiment.datasets
         if found and all(name in part.stand_ins for name in found):
             reasons |= dict.fromkeys(part.stand_ins[name] for name in found)
-    said = "; ".join(f"{', '.join(titles)} ({kind})" for kind, titles in names.items())
-    text = f"Data here: {said}." if said else ""
-    return " ".join([text, *(f"{reason[0].upper()}{reason[1:]}." for reason in reasons)]).strip()
+    said = [f"Data {kind}: {'; '.join(titles)}." for kind, titles in names.items()]
+    return " ".join([*said, *(f"{reason[0].upper()}{reason[1:]}." for reason in reasons)])
 
 
 def outcome(verdict):
@@ -153,15 +160,16 @@ def privacy(parts):
                 worst[names[method]] = max(before, found, key=lambda pair: pair[0] / pair[1])
     held = [name for name, (proven, claimed) in worst.items() if proven <= claimed * (1 + 1e-9)]
     more = [
-        f"{name} (claimed {dots.brief(claimed)}, proven {dots.brief(proven)})"
+        f"{name} (claimed {dots.brief(claimed)}, "
+        + ("without a finite epsilon)" if math.isinf(proven) else f"proven {dots.brief(proven)})")
         for name, (proven, claimed) in worst.items()
         if name not in held
     ]
     kinds = {
         "Proven as claimed: {}.": held,
-        "Less private than claimed, at worst: {}.": more,
+        "Less private than claimed: {}.": more,
         "Claimed, not proven: {}.": list(unproven),
-        "Rows that {} prepared by themselves have no finite epsilon, whatever learns from them.": [
+        "No method has a finite epsilon on rows whose preparation looked at them: {}.": [
             steps.replace("_", " ") for steps in spoilt
         ],
     }
@@ -229,18 +237,24 @@ def cell(rows, names, scale=1):
     values = [row for row in rows if row not in spreads] or spreads
     printed, ours = (_spread(values[0], spreads, key) for key in ("published", "ours"))
     known = outcome(values[0]["verdict"])
-    said = [f"Printed {printed}."]
+    said = {}  # what is known: of which numbers
     for row in (*values, *spreads):
         found = dots.brief(row.get("ours"))
         ends = [dots.brief(row.get(f"prediction_{end}")) for end in ("low", "high")]
         what = "standard deviation, " * (row in spreads) + names.get(row["method"], row["method"])
-        between = f", where a run of the source's size is in {ends[0]} to {ends[1]}" * all(ends)
+        between = f"; a run of the source's size gives {ends[0]} to {ends[1]}" * all(ends)
         reason = f": {row['reason']}" if row.get("reason") else ""
-        said.append(f"Ours ({what}): {found or 'none'}{between}; {row['verdict']}{reason}.")
+        known_of = f"{found or 'none'}{between}; {row['verdict']}{reason}."
+        said.setdefault(known_of, []).append(what)
     return {
         "printed": printed,
         "ours": ours,
-        "says": " ".join(said).replace("_", " "),
+        "says": " ".join(
+            [
+                f"Printed {printed}.",
+                *(f"Ours ({'; '.join(of)}): {text}" for text, of in said.items()),
+            ]
+        ).replace("_", " "),
         "outcome": known,
     }
 

@@ -1,4 +1,4 @@
-"""What a mechanism's `guarantee` and `release` are given, made in one place: both get the same."""
+"""The arguments of a mechanism's `guarantee` and `release`, made in one place so that both get the same."""
 
 from dp import losses
 from dp.errors import Refused
@@ -7,10 +7,10 @@ from study.jobs import folds
 
 
 def of_mechanism(mechanism, meta, options, **cell):
-    """Keyword arguments of `guarantee` and `release` alike.
+    """Keyword arguments of both `guarantee` and `release`.
 
-    meta: what the preparation of the data wrote down, including every public fact that the mechanism
-    uses. options: the mechanism's. cell: epsilon, delta, and lam if it is known.
+    meta: the record of the data's preparation, with every public fact that the mechanism uses.
+    options: the mechanism's. cell: epsilon, delta, and lam if it is known.
     """
     if "target" in meta and not mechanism.takes_numbers(options):
         raise Refused(
@@ -21,7 +21,7 @@ def of_mechanism(mechanism, meta, options, **cell):
 
 
 def _for_numbers(mechanism, options):
-    """In words, how numbers are learned instead: by another loss, or by another mechanism."""
+    """How to learn numbers instead, in words: with another loss, or by another mechanism."""
     cell = {"lam": 1.0, "epsilon": 1.0, "delta": 1e-6 if mechanism.delta == "needed" else 0.0}
 
     def takes(loss):
@@ -33,16 +33,16 @@ def _for_numbers(mechanism, options):
             return False
         return mechanism.takes_numbers(given)
 
-    found = [f"`loss: {loss}`" for loss in losses.LOSSES if takes(loss)]
-    if found:
-        return f"with {' or '.join(found)} among its options it learns numbers"
+    suitable = [f"`loss: {loss}`" for loss in losses.LOSSES if takes(loss)]
+    if suitable:
+        return f"with {' or '.join(suitable)} among its options it learns numbers"
     others = [name for name in MECHANISMS if MECHANISMS[name].takes_numbers({})]
     others = [name for name in others if not name.endswith("_released")]
     return f"none of its losses learns numbers; these mechanisms do: {', '.join(sorted(others))}"
 
 
 def of_release(mechanism, meta, options, data, **cell):
-    """As `of_mechanism`, with the data set's public rows if the mechanism uses them. data: the .npz."""
+    """The same, with the data set's public rows if the mechanism uses them. data: the .npz."""
     given = of_mechanism(mechanism, meta, options, **cell)
     if mechanism.uses_public_rows and meta.get("public_rows"):
         given["public"] = folds.public_rows(data)

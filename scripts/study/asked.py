@@ -1,4 +1,4 @@
-"""What a run of Snakemake was asked for, and the nearest name of what there is not."""
+"""The arguments of a Snakemake run, and messages for unknown profiles and targets."""
 
 import os
 import sys
@@ -19,12 +19,12 @@ def arguments():
         return None
     try:
         return get_argument_parser().parse_args(sys.argv[1:])
-    except (Exception, SystemExit):  # it has accepted them, so this is no fault of theirs
+    except (Exception, SystemExit):  # Snakemake has accepted them, so they are right
         return None
 
 
 def experiments(given, available, root):
-    """Names of the experiments of all targets: an empty set without targets, None if others may be needed.
+    """Names of the targets' experiments: an empty set without targets, None if others may be needed.
 
     given: see `arguments`. available: every experiment. root: the folder of all results.
     """
@@ -32,19 +32,19 @@ def experiments(given, available, root):
     others = ("forcerun", "until", "omit_from", "prioritize", "batch", "list_rules")
     if given is None or any(getattr(given, option, None) for option in others):
         return None
-    found = set()
+    names = set()
     for target in given.targets:
         path = Path(os.path.normpath(target))
         below = path.relative_to(root).parts if path.is_relative_to(root) else ()
-        found.add(target if target in available else "".join(below[:1]))
-    return found if found <= {*available} else None
+        names.add(target if target in available else "".join(below[:1]))
+    return names if names <= {*available} else None
 
 
 def no_profile(given, directory=None):
-    """Why there is no workflow profile of this name, "" if there is. Snakemake would run without it.
+    """A message if there is no workflow profile of this name, which Snakemake would ignore; else "".
 
-    directory: that of the run, if it is not the folder in which Snakemake was started. Then nothing is said
-    of a relative path, because that is relative to the latter, which is not known any more.
+    directory: the argument --directory. With it, a relative path is not judged, because the folder in which
+    Snakemake was started is not known any more.
     """
     if given in (None, "none") or any(Path(place, given).exists() for place in ("", "profiles")):
         return ""
@@ -59,10 +59,10 @@ def no_profile(given, directory=None):
 
 
 def no_target(target, rules, files, made):
-    """Why this is no target, "" if it is one.
+    """A message if this is no target, "" if it is one.
 
-    rules: names of rules that are targets. files: result files by their folder, for those folders whose
-    files are all known, and below "" some others. made: whether some rule makes a file of this name.
+    rules: names of rules that are targets. files: folder -> result files, for folders whose files are all
+    known; "" has some others. made: whether a rule makes a file of this name.
     """
     path = os.path.normpath(target)
     if target in rules or Path(target).exists():

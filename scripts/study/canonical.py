@@ -1,6 +1,7 @@
-"""One spelling for every number that becomes part of a path or a table."""
+"""One spelling of every number in a path or a table."""
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -8,6 +9,7 @@ LONGEST = 100_000  # values of a range
 EPSILON_PATTERN = r"\d+(\.\d*[1-9])?|inf"
 
 
+@cache
 def epsilon(value):
     """'0.1', '1', 'inf': never '0.30000000000000004' (of 0.1 + 0.2), '1e-05' or '1.0'."""
     value = float(value)
@@ -32,9 +34,9 @@ def number(value):
 
 
 def parse(text):
-    """The number that a cell of a CSV file spells in plain digits. Raises ValueError if it spells none.
+    """The number in a cell of a CSV file. Raises ValueError for other text.
 
-    `float` alone would also accept 1_000 and digits of other alphabets.
+    `float` would also accept 1_000 and digits of other alphabets.
     """
     text = text.strip()
     if "_" in text or not text.isascii():

@@ -1,12 +1,17 @@
 """Finds which of the project's own files a job executes, by following imports.
 
-A rule carries the digest of those files as a parameter, so an edit reruns exactly the jobs that
-execute the edited code. Touched files (a git checkout) and edits of comments, formatting, docstrings and
-annotations of functions rerun nothing, because the digest is of the syntax trees.
+A rule has the digest of those files as a parameter, so an edit reruns exactly the jobs that execute the
+edited code. The digest is of syntax trees: a git checkout, or an edit of comments, layout, docstrings or
+functions' annotations, reruns nothing.
 """
 
 import ast
+import atexit
+import contextlib
 import hashlib
+import json
+import os
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -22,24 +27,60 @@ def roots():
     return [*kinds.roots(), *([] if added is None else [added.parent])]
 
 
-# In these files the first line of a function's docstring is shown to users, so it is part of the result.
+# In these files, results show the first line of a function's docstring.
 SHOWN = ("dp/data/preparation.py", "plots/", "sources/")
-# Fields in which a parser records something else than code: the types of a function's parameters and of its
-# result change nothing that runs. The types of a class's fields may.
+# Fields that do not change what runs. Annotations of a class's fields may change it.
 UNUSED = ("kind", "type_comment", "returns")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+# What was found in files, by digests of their texts, of this file and of Python's version. It stands where
+# Python keeps what it compiles, and may be removed.
+KEPT = Path(__file__).parent / "__pycache__/digests.json"
+MOST = 5000  # texts
 
 
 @cache
-def _tree(path):
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+def _kept():
+    """The texts that earlier processes have met. At its end, this process adds its own."""
+    try:
+        known = json.loads(KEPT.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    atexit.register(_keep, known, len(known))
+    return known
+
+
+def _keep(known, before):
+    if len(known) == before:
+        return
+    draft = KEPT.with_suffix(f".{os.getpid()}")
+    with contextlib.suppress(OSError):  # of a checkout that only others may write
+        KEPT.parent.mkdir(exist_ok=True)
+        draft.write_text(json.dumps(dict([*known.items()][-MOST:])), encoding="utf-8")
+        draft.replace(KEPT)
 
 
 @cache
-def imports(path):
-    """Project files that one file imports, at its top or inside functions, and their packages' files."""
+def _found(path):
+    """[digest of a file's name and code, names that it imports]."""
+    root = next(root for root in roots() if path.is_relative_to(root))
+    name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+    key = hashlib.sha256(f"{_version()}\0{name}\0{text}".encode()).hexdigest()
+    if key not in _kept():
+        tree = ast.parse(text, filename=str(path))
+        code = canonical_code(tree, summaries=name.startswith(SHOWN))
+        digested = hashlib.sha256(f"{name}\0{code}".encode()).hexdigest()
+        _kept()[key] = [digested, sorted(_imported(tree, path))]
+    return _kept()[key]
+
+
+@cache
+def _version():
+    return sys.version + Path(__file__).read_text(encoding="utf-8")
+
+
+def _imported(tree, path):
     names = set()
-    for node in _statements(_tree(path)):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -47,11 +88,17 @@ def imports(path):
                 raise ValueError(f"{path}:{node.lineno}: relative imports are not followed")
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return frozenset(file for name in names for file in module_files(name))
+    return names
+
+
+@cache
+def imports(path):
+    """Project files that a file imports, at its top or in functions, and the files of their packages."""
+    return frozenset(file for name in _found(path)[1] for file in module_files(name))
 
 
 def _statements(node):
-    """All statements below a node. Expressions, most of a tree, import nothing."""
+    """All statements below a node. Expressions are most of a tree, and import nothing."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         below = getattr(node, field, ())
         for each in below if isinstance(below, list) else ():  # a lambda's is an expression
@@ -63,40 +110,40 @@ def module_files(name):
     """The file of a project module and the __init__.py of the packages around it; [] for other modules."""
     parts = name.split(".")
     for root in roots():
-        found = []
+        files = []
         for depth in range(1, len(parts) + 1):
             base = root.joinpath(*parts[:depth])
             file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
             if file.is_file():
-                found.append(file)
-        if found:
-            return found
+                files.append(file)
+        if files:
+            return files
     return []
 
 
 def files_of_job(script, *modules):
-    """All project files that `scripts/<script>` executes. modules: those that it loads by name."""
+    """All project files that `scripts/<script>` executes. modules: loaded by name."""
     waiting = [ROOT / script, *(file for name in modules for file in module_files(name))]
-    found = set()
+    files = set()
     while waiting:
         path = waiting.pop()
-        if path not in found:
-            found.add(path)
+        if path not in files:
+            files.add(path)
             waiting.extend(imports(path))
-    return sorted(found)
+    return sorted(files)
 
 
 @cache
 def looks_up_mechanisms(script, *modules):
-    """Whether such a job imports the registry, through which it may load any mechanism."""
+    """Whether a job imports the registry, through which it may load any mechanism."""
     return module_files("dp.mechanisms")[-1] in files_of_job(script, *modules)
 
 
 def canonical_code(tree, summaries=False):
-    """A syntax tree in words, which change if what runs does.
+    """A syntax tree as text that changes if what runs does.
 
-    Layout, comments, docstrings, functions' annotations and `__all__` do not change them.
-    Empty fields are left out, because versions of Python differ in which of them exist.
+    Layout, comments, docstrings, functions' annotations and `__all__` do not change it. Empty fields are
+    left out, because versions of Python differ in which of them exist. (`ast.dump` takes twice as long.)
     summaries: whether the first line of a function's docstring counts.
     """
     words = []
@@ -119,8 +166,8 @@ def canonical_code(tree, summaries=False):
                     continue
                 if field == "body" and isinstance(node, WITH_DOCSTRING):
                     value = value[_has_docstring(node) :]
-                if isinstance(node, ast.Module):
-                    value = [each for each in value if not _names_what_is_public(each)]
+                if isinstance(node, ast.Module):  # no file uses `import *`
+                    value = [each for each in value if not _sets_all(each)]
                 words.append(f"{field}=")
                 visit(value)
             if summaries and isinstance(node, ast.FunctionDef) and _has_docstring(node):
@@ -131,8 +178,7 @@ def canonical_code(tree, summaries=False):
     return " ".join(words)
 
 
-def _names_what_is_public(node):
-    """Whether it is `__all__`, which decides nothing, since no file imports everything of another."""
+def _sets_all(node):
     return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
 
 
@@ -141,17 +187,9 @@ def _has_docstring(node):
 
 
 @cache
-def _code(path):
-    root = next(root for root in roots() if path.is_relative_to(root))
-    name = path.relative_to(root).as_posix()
-    code = canonical_code(_tree(path), summaries=name.startswith(SHOWN))
-    return hashlib.sha256(f"{name}\0{code}".encode()).digest()
-
-
-@cache
 def digest(script, *modules):
     """Twelve hexadecimal digits that change with the code of any file in `files_of_job`."""
     total = hashlib.sha256()
     for path in files_of_job(script, *modules):
-        total.update(_code(path))
+        total.update(bytes.fromhex(_found(path)[0]))
     return total.hexdigest()[:12]

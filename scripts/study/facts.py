@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from study import canonical, paths
 
-# If a file has none.
+# Sections that a file may leave out.
 EMPTY = {
     **{"settings": {}, "tables": {}, "claims": [], "defects": []},
     **{"readings": {}, "together": []},
 }
-# What decides a claim or a defect stands beside it, and is no fact of the source.
+# Keys of a claim or defect that say how it is decided. They are no facts of the source.
 DECIDES = ("not_tested", "given", "checks")
 
 
@@ -29,12 +29,9 @@ class Source(NamedTuple):
         """The value at a path such as 'tables/table_2/separable/1'. Raises KeyError if there is none."""
         here = self.values
         for depth, part in enumerate(path.split("/")):
-            if isinstance(here, dict):
-                keys = {_spelling(key): value for key, value in here.items()}
-            elif isinstance(here, list):
-                keys = {str(k): value for k, value in enumerate(here)}
-            else:
-                keys = {}
+            children = enumerate(here) if isinstance(here, list) else ()
+            children = here.items() if isinstance(here, dict) else children
+            keys = {_spelling(key): value for key, value in children}
             if part not in keys:
                 parent = "/".join(path.split("/")[:depth])
                 raise KeyError(f"{parent or self.key} has no {part!r} (it has: {', '.join(keys)})")
@@ -42,14 +39,14 @@ class Source(NamedTuple):
         return here
 
     def facts(self):
-        """Its values without what decides its statements, and without readings."""
-        found = {k: v for k, v in self.values.items() if k not in ("readings", "together")}
+        """Its values without readings and without the checks of its statements."""
+        facts = {k: v for k, v in self.values.items() if k not in ("readings", "together")}
         for section in ("claims", "defects"):
-            found[section] = [
+            facts[section] = [
                 {k: v for k, v in entry.items() if k not in ("experiment", *DECIDES)}
                 for entry in self.values.get(section, ())
             ]
-        return found
+        return facts
 
     def statements(self, section):
         """id -> entry of `claims` or `defects`."""
@@ -90,14 +87,14 @@ def read_table(path):
 
 
 def files():
-    """Key -> file of every source, except templates: those whose names begin with a dot or _.
+    """Key -> file of every source. A study's file replaces a shipped one with the same key.
 
-    A study's own file takes the place of a shipped one with the same key.
+    Names that begin with a dot or _ are templates', which are left out.
     """
-    found = {}
+    by_key = {}
     for path in paths.configuration("published/*.yaml", "sources/*/source.yaml"):
-        found[paths.source_of(path) or path.stem] = path
-    return {key: path for key, path in found.items() if key[0] not in "._"}
+        by_key[paths.source_of(path) or path.stem] = path
+    return {key: path for key, path in by_key.items() if key[0] not in "._"}
 
 
 def with_tables(values, folder):

@@ -1,8 +1,7 @@
-"""Where a method's lambda comes from: it is stated, chosen by a job of the run, or found by a rule.
+"""Where a method's lambda comes from: it is stated, chosen by a job of the run, or computed by a rule.
 
-`Experiment.regularisation` makes one of these kinds from a cell, and `parse` makes it from the text that a
-job is given. The workflow asks each kind for `text`, for a job's command line, and for `file`, which that
-job must wait for (or None). Jobs ask for `settings`.
+`Experiment.regularisation` makes one of these kinds for a cell, and `parse` from a job's argument. `text`
+is that argument. `file` is an input of the job, or None. Jobs call `settings`.
 """
 
 from typing import NamedTuple
@@ -30,21 +29,20 @@ class Stated(NamedTuple):
         return str(self.value)
 
     def settings(self, rule=None):
-        """(lambda, options that were chosen with it). rule: if a rule finds lambda, it is called with these
-        options."""
+        """(lambda, options that were chosen with it). rule: a function from these options to lambda."""
         return self.value, {}
 
     def facts(self):
-        """What the choice recorded beside lambda: what it looked at, and what it guarantees."""
+        """What the choice recorded beside lambda: the rows that it used, and its premises."""
         return {}
 
     def origin(self):
-        """In words, where lambda comes from and what that spends."""
+        """Where lambda comes from, and what that spends, in words."""
         return "stated in the configuration"
 
 
 class Chosen(NamedTuple):
-    """The .json that a tuning or a search writes."""
+    """Tuning or a search chooses it, and writes this .json."""
 
     file: str
 
@@ -68,7 +66,7 @@ class Chosen(NamedTuple):
 
 
 class ByRule(NamedTuple):
-    """A mechanism's own function of n, d, epsilon, delta and the public bounds. It looks at no row."""
+    """The mechanism computes it from n, d, epsilon, delta and the public bounds, not from rows."""
 
     file = None
     text = "rule"
@@ -84,7 +82,7 @@ class ByRule(NamedTuple):
 
 
 class Selected(NamedTuple):
-    """Drawn, together with other settings, by the runs of a private selection, anew in every release."""
+    """Private selection draws it anew in every release, together with other settings."""
 
     file = None
     text = "selected"
@@ -108,8 +106,8 @@ def parse(text):
 
 
 def setting(lam):
-    """How it was chosen: `fixed`, on `public` rows, `selected` on private rows and paid for, or `void`:
-    chosen on private rows and not paid for. Other kinds have their own word, such as `rule`."""
+    """How it was chosen: `fixed`, by `rule`, on `public` rows, on private rows and paid for (`selected`),
+    or on private rows and not paid for (`void`)."""
     if isinstance(lam, Stated):
         return "fixed"
     if not isinstance(lam, Chosen):

@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
-# Jobs find the workflow through the environment. As a parameter, a moved checkout would rerun everything.
+# The environment tells jobs where the workflow and results are. Parameters would rerun all after a move.
 HOME_VARIABLE = "DP_HOME"
-RAW = "data/raw"  # downloads, which are the same for all results
-# Jobs learn from the environment where results are. As a parameter, another folder would rerun everything.
 VARIABLE = "DP_RESULTS"
+RAW = "data/raw"  # downloads, which all folders of results share
 
 
 def in_study():
@@ -29,8 +28,7 @@ def source_of(path):
 
 
 def configuration(*patterns):
-    """Files of config/ that match: first the shipped ones, then the study's, which add to them or override
-    them."""
+    """Files of config/ that match: the shipped ones, then the study's, which add to or override them."""
     folders = [HOME / "config", *([Path("config")] if in_study() else [])]
     return [
         path for folder in folders for pattern in patterns for path in sorted(folder.glob(pattern))
@@ -38,8 +36,7 @@ def configuration(*patterns):
 
 
 def snakefile(start="."):
-    """Arguments that name Snakemake's Snakefile: the one that it would find in `start`, or else the
-    workflow's own, as a study needs."""
+    """Snakemake's argument for its Snakefile: the one in `start`, else the workflow's own."""
     here = filter(Path.exists, (Path(start, "Snakefile"), Path(start, "workflow/Snakefile")))
     return ["--snakefile", str(next(here, HOME / "Snakefile"))]
 
@@ -59,16 +56,16 @@ def results(*parts):
 
 
 class _Wildcards(dict):
-    """Values by name. A name without a value remains a wildcard."""
+    """Values by name. A name without a value stays a wildcard."""
 
     def __missing__(self, name):
         return f"{{{name}}}"
 
 
 class Place(NamedTuple):
-    """Where files of one sort are. Values that are not given remain wildcards, as rules need them.
+    """Where files of one sort are. Values that are not given stay wildcards, for rules.
 
-    folder: an experiment's or a reading's, or one that experiments share (data, audit). part: a folder
+    folder: of an experiment or a reading, or one that experiments share (data, audit). part: a folder
     below it. name: the file's, without the suffix. A call may give another suffix.
     """
 
@@ -125,7 +122,7 @@ REPLAY = Place("audit", "", "replay")
 SPENDING = Place("audit", "", "spending")
 AUDITED_CELLS = Place("audit", "", "cells")
 
-# What a source says, and what becomes of it.
+# What a source says, with verdicts.
 BY_SOURCE = Place("verdicts", "", "{source}")
 
 # Of all experiments together.

@@ -54,12 +54,12 @@ def coverage_rule(experiment, spec, path):
     frame, rows = _read(path), []
     keys = ["half", "design", "train_size", "epsilon", "method"]
     for key, group in frame[frame["printed"] != ""].groupby(keys, sort=False):
-        kept, not_kept = (group[group["printed"] == flag] for flag in "10")
-        some = kept[kept["intervals"] >= 40]
-        answered = kept["intervals"].sum() / group["intervals"].sum()
-        widths = kept["width_ratio"].median()
-        found = _mean(kept), some["coverage"].min(), widths, _mean(not_kept)
-        rows.append((*key, group["coefficient"].nunique(), answered, *found))
+        printed, withheld = (group[group["printed"] == flag] for flag in "10")
+        some = printed[printed["intervals"] >= 40]
+        answered = printed["intervals"].sum() / group["intervals"].sum()
+        widths = printed["width_ratio"].median()
+        coverages = _mean(printed), some["coverage"].min(), widths, _mean(withheld)
+        rows.append((*key, group["coefficient"].nunique(), answered, *coverages))
     columns = "coefficients", "answered", "coverage", "least", "width_ratio", "coverage_of_others"
     return (*keys, *columns), rows
 

@@ -29,8 +29,8 @@ def medians(experiment, spec, draws):
     ]
     columns = (*Cell._fields, *names, "draws", "refused", "failed")
     rows = []
-    for cell, found in draws.groupby(list(Cell._fields), sort=False):
-        ok = found[found["status"] == "ok"]
+    for cell, cell_draws in draws.groupby(list(Cell._fields), sort=False):
+        ok = cell_draws[cell_draws["status"] == "ok"]
         folds = ok.groupby("replicate")[metric]
         values = []
         for of_fold in (folds.median(), folds.mean()):
@@ -38,8 +38,8 @@ def medians(experiment, spec, draws):
                 of_fold.to_numpy(), np.arange(len(of_fold)), *metrics.ALL[metric]
             )
             values += [mean, low, high]
-        refused = int((found["status"] == "refused").sum())
-        failed = len(found) - len(ok) - refused
+        refused = int((cell_draws["status"] == "refused").sum())
+        failed = len(cell_draws) - len(ok) - refused
         cell = Cell(*cell)._replace(epsilon=epsilon(Cell(*cell).epsilon))
-        rows.append((*cell, *values, len(found), refused, failed))
+        rows.append((*cell, *values, len(cell_draws), refused, failed))
     return columns, rows

@@ -1,10 +1,8 @@
 """Released programs: claimed, proven and audited epsilons side by side."""
 
-import csv
-from pathlib import Path
-
 from study.configuration.inputs import ANALYSIS
 from study.configuration.kinds import table
+from study.jobs.files import read_csv
 
 SHOWN = (
     *("case", "repository", "commit", "committed", "read", "options", "epsilon_claimed", "delta"),
@@ -15,5 +13,4 @@ SHOWN = (
 @table(ANALYSIS)
 def released_code(experiment, spec, path):
     """One row per case and claimed epsilon. epsilon_repaired: audited on the repaired form."""
-    with Path(path).open(newline="", encoding="utf-8") as file:
-        return SHOWN, [tuple(row[name] for name in SHOWN) for row in csv.DictReader(file)]
+    return SHOWN, [tuple(row[name] for name in SHOWN) for row in read_csv(path)]

@@ -1,6 +1,5 @@
 """What tuning chose beside the published value, and what each way of tuning costs."""
 
-import csv
 import math
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from study.configuration.inputs import DRAWS, TUNING
 from study.configuration.kinds import table
 from study.configuration.options import Method, Options
 from study.jobs import paired
-from study.jobs.files import read_json
+from study.jobs.files import read_csv, read_json
 
 COLUMNS = (
     *("dataset", "lambda_tuned", "error_tuned", "ties", "lambdas_tied", "lambda_published"),
@@ -24,14 +23,15 @@ PRICE = (
 
 @table(TUNING)
 def tuning(experiment, spec, paths):
-    """One row per data set: the best lambda (the largest of its ties), all ties, their error, the error at
-    the published lambda, empty where the grid has no such value, and the tie nearest to that one."""
+    """One row per data set: the best lambda (the largest of its ties), all ties, and their error.
+
+    For the published lambda it has the error, empty if the grid lacks it, and the nearest tie.
+    """
     published = experiment.values.get("lambda_published")
     rows = []
     for dataset, path in paths.items():
         tuned = read_json(Path(path).with_suffix(".json"))
-        with Path(path).open(newline="") as handle:
-            errors = {float(row["lambda"]): row["error_mean"] for row in csv.DictReader(handle)}
+        errors = {float(row["lambda"]): row["error_mean"] for row in read_csv(path)}
         ties = sorted(tuned["ties"])
         rows.append(
             (
@@ -70,11 +70,11 @@ def price_of_tuning(experiment, spec, draws):
     rows = []
     for title, ways in options["panels"].items():
         ways = dict(zip(ways, options["ways"], strict=True))
-        found = means[means["method"].isin(ways)]
-        if found["method"].nunique() < 2:
+        own = means[means["method"].isin(ways)]
+        if own["method"].nunique() < 2:
             continue
         over = paired.differences(means, next(iter(ways))).set_index([*paired.AT, "method"])
-        for at, cell in found.groupby(paired.AT, sort=False):
+        for at, cell in own.groupby(paired.AT, sort=False):
             values = cell.groupby("method")["value"].mean()
             if len(values) < 2:  # one way alone has nothing beside it
                 continue

@@ -22,10 +22,10 @@ def untuned_cells(experiment, spec, draws):
     options: method; metric, which is better if smaller. verdict: "better" or "worse" if the 95 % interval
     excludes 0, else "within noise".
     """
-    found = _against(spec, draws)
+    comparisons = _against(spec, draws)
     columns = ("dataset", "train_size", "epsilon", "other")
     columns += ("difference", "difference_low", "difference_high", "folds", "verdict")
-    return columns, [(*at, epsilon(e), *rest) for *at, e, rest in found]
+    return columns, [(*at, epsilon(e), *rest) for *at, e, rest in comparisons]
 
 
 class UntunedCount(Options):
@@ -70,14 +70,14 @@ def _against(spec, draws):
         raise ValueError(f"options.method must name a method of the sweep, not {method!r}")
     means = paired.fold_means(draws, metric)
     others = [name for name in dict.fromkeys(draws["method"]) if name != method]
-    found = []
+    comparisons = []
     for other in others:
         rows = paired.differences(means[means["method"].isin([method, other])], other)
         for row in rows.itertuples(index=False):
             verdict = _VERDICTS[0 if row.high < 0 else 2 if row.low > 0 else 1]
             at = row.dataset, row.train_size, row.epsilon
-            found.append((*at, (other, row.mean, row.low, row.high, row.folds, verdict)))
-    return found
+            comparisons.append((*at, (other, row.mean, row.low, row.high, row.folds, verdict)))
+    return comparisons
 
 
 def _interval(held, total):

@@ -276,17 +276,17 @@ def _examples():
     """(section, kind) -> an entry of that kind, if possible in an experiment of a plain run."""
     files = sources.experiments()
     listed = read_yaml(paths.HOME / "config/config.yaml")["experiments"]
-    found = {}
+    examples = {}
     for name in dict.fromkeys([*listed, *files]):
         values, *_ = files[name]
         for section in kinds.SECTIONS:
             for label, entry in (values.get(section) or {}).items():
-                found.setdefault((section, entry["kind"]), f"`{name}`: `{label}`")
+                examples.setdefault((section, entry["kind"]), f"`{name}`: `{label}`")
         for section in ("claims", "defects"):
             for label, entry in (values.get(section) or {}).items():
                 for check in entry.get("checks", ()):
-                    found.setdefault(("checks", check["kind"]), f"`{name}`: `{label}`")
-    return found
+                    examples.setdefault(("checks", check["kind"]), f"`{name}`: `{label}`")
+    return examples
 
 
 def _places():
@@ -332,7 +332,7 @@ def lines():
     yield "\n## Experiments: `config/sources/<key>/<name>.yaml`, `config/experiments/<name>.yaml`\n"
     yield from Schema("experiment").table()
     examples = _examples()
-    for section, found in (kinds.SECTIONS | {"checks": kinds.CHECKS}).items():
+    for section, section_kinds in (kinds.SECTIONS | {"checks": kinds.CHECKS}).items():
         yield f"\n### Kinds of {section}\n"
         if section in ABOUT:
             yield ABOUT[section]
@@ -345,7 +345,7 @@ def lines():
                     _first_line(_docstring(kind.module, kind.function)),
                     examples.get((section, name), ""),
                 )
-                for name, kind in found.items()
+                for name, kind in section_kinds.items()
             ),
             (
                 *("kind", "needs", "options"),

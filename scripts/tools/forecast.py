@@ -4,7 +4,6 @@ python scripts/tools/forecast.py --configfile config/real.yaml config/full.yaml
 python scripts/tools/forecast.py -- cm08
 """
 
-import csv
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from reporting.plan import configuration, planned
 from study import paths
 from study.configuration.config import ConfigError, load
 from study.jobs import script
-from study.jobs.files import read_json, write_csv
+from study.jobs.files import read_csv, read_json, write_csv
 
 
 def main():
@@ -40,8 +39,7 @@ def show(arguments):
         for job in planned(arguments.configfile, arguments.targets, home.START)
         if job.pending or arguments.all
     ]
-    with forecast.RECORD.open(newline="", encoding="utf-8") as handle:
-        known = forecast.Costs(csv.DictReader(handle))
+    known = forecast.Costs(read_csv(forecast.RECORD))
     totals = forecast.forecast(jobs_to_run, known)
     print(f"{'experiment':<24}{'jobs':>8}{'CPU hours':>12}{'peak MB':>10}")
     for name, total in sorted(totals.items(), key=lambda item: (item[0] == "", item[0])):
@@ -70,14 +68,16 @@ def line(name, total):
 
 
 def record():
-    found = (Path(paths.PROVENANCE(experiment=f.name)) for f in Path(paths.results()).iterdir())
+    provenance = (
+        Path(paths.PROVENANCE(experiment=f.name)) for f in Path(paths.results()).iterdir()
+    )
     experiments = {
-        path.parent.name: read_json(path)["configuration"] for path in found if path.exists()
+        path.parent.name: read_json(path)["configuration"] for path in provenance if path.exists()
     }
     rows = {}
     if forecast.RECORD.exists():
-        with forecast.RECORD.open(newline="", encoding="utf-8") as handle:
-            rows = {tuple(row[:3]): row for row in list(csv.reader(handle))[1:]}
+        lines = (tuple(row.values()) for row in read_csv(forecast.RECORD))
+        rows = {row[:3]: row for row in lines}
     rows |= {row[:3]: row for row in forecast.record(costs.measured(), experiments)}
     write_csv(forecast.RECORD, forecast.COLUMNS, [rows[key] for key in sorted(rows)])
 

@@ -60,8 +60,8 @@ def write(arguments):
             for row in record.made_by(stamper.experiment, stamper.all, configfile)
         ]
         file = record.file_of(stamper.experiment)
-        kept = [row for row in record.read(file) if row["experiment"] != name]
-        record.write(file, [*kept, *rows])
+        others = [row for row in record.read(file) if row["experiment"] != name]
+        record.write(file, [*others, *rows])
         print(f"{record.FOLDER / file}.csv: {len(rows)} lines of {name}")
 
 

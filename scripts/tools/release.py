@@ -53,9 +53,9 @@ def main():
 
 def make(arguments):
     """Makes the release, or copies it if it is done, with its card, table and figure."""
-    asked = releases.load(arguments.name)
-    releases.check_place(asked, arguments.out)
-    content = making.make(asked.request, asked.book, asked.path, asked.header, alone=True)
+    release = releases.load(arguments.name)
+    releases.check_place(release, arguments.out)
+    content = making.make(release.request, release.book, release.path, release.header, alone=True)
     folder = Path(arguments.out)
     document = json.loads(content)
     from plots import releases as figures
@@ -72,9 +72,9 @@ def make(arguments):
 def show(arguments):
     """Prints what the book of a release has spent, and on what."""
     _, values = releases.read(arguments.name)
-    kept = book.Book(values["book"])
-    with kept.locked():
-        spent = kept.spent()
+    account = book.Book(values["book"])
+    with account.locked():
+        spent = account.spent()
     for name, epsilon, delta, done in spent.releases:
         state = "done" if done else "begun, not done: the same command goes on with it"
         print(f"{name}: epsilon {float(epsilon):g}, delta {float(delta):g}, {state}")
@@ -88,16 +88,16 @@ def show(arguments):
 
 def preview(arguments):
     """Says what a release would make of the rows, for their owner alone. The book keeps that it was run."""
-    asked = releases.load(arguments.name)
-    request = asked.request
-    with asked.book.locked():
-        asked.book.previewed(request)
-        spent = asked.book.spent()
-    data = making.read(asked.path)
-    lines, schema = rows.split_lines(data, asked.header), rows.from_facts(request.schema)
-    found = private.preview(schema, lines, request.rows, request.classes)
+    release = releases.load(arguments.name)
+    request = release.request
+    with release.book.locked():
+        release.book.previewed(request)
+        spent = release.book.spent()
+    data = making.read(release.path)
+    lines, schema = rows.split_lines(data, release.header), rows.from_facts(request.schema)
+    outcome = private.preview(schema, lines, request.rows, request.classes)
     print(private.PRIVATE)
-    print(*found.sentences(request.classes), sep="\n")
+    print(*outcome.sentences(request.classes), sep="\n")
     print(
         f"The release would cost epsilon {request.epsilon:g} and delta {request.delta:g}. Spent are "
         f"epsilon {float(spent.epsilon):g} of {float(spent.budget.epsilon):g} and delta "
@@ -147,12 +147,12 @@ def forecast(arguments):
             enough = outlooks.width(column, _number(width))
         else:
             enough = outlooks.share(arguments.share)
-        found = [outlooks.needed(request, study, enough, arguments.draws)]
+        results = [outlooks.needed(request, study, enough, arguments.draws)]
     else:
         asked = [request._replace(epsilon=each) for each in arguments.epsilon or [request.epsilon]]
-        found = [outlooks.outlook(each, study, arguments.draws) for each in asked]
+        results = [outlooks.outlook(each, study, arguments.draws) for each in asked]
     print(study.said())
-    for each in found:
+    for each in results:
         print(*each.sentences(arguments.prior), sep="\n")
 
 
@@ -180,9 +180,9 @@ def _expected(pair):
 def change(arguments):
     """Changes the budget of a book, which keeps the reason. Change it in the releases' files too."""
     _, values = releases.read(arguments.name)
-    kept = book.Book(values["book"])
-    with kept.locked():
-        kept.raise_to(book.Budget.of(vars(arguments)), arguments.reason)
+    account = book.Book(values["book"])
+    with account.locked():
+        account.raise_to(book.Budget.of(vars(arguments)), arguments.reason)
 
 
 COMMANDS = {

@@ -97,7 +97,7 @@ def test_privacy_says_the_worst_of_every_private_method():
     second = part(("void", 1.0, inf), ("void", 2.0, 2.0), ("more", 1.0, 2.0), ("more", 0.1, 0.3))
     assert sources.privacy([first, second]) == [
         "Proven as claimed: The sound.",
-        "Less private than claimed, at worst: The void (claimed 1, proven none); The more (claimed 0.1, "
+        "Less private than claimed: The void (claimed 1, without a finite epsilon); The more (claimed 0.1, "
         "proven 0.3).",
     ]
     assert sources.privacy([part(("plain", inf, inf))]) == []
@@ -105,9 +105,7 @@ def test_privacy_says_the_worst_of_every_private_method():
 
 def test_a_source_answers_for_its_own_methods_alone():
     found = part(("its", 1.0, 2.0), ("ours", 1.0, math.inf), printed=["its"])
-    assert sources.privacy([found]) == [
-        "Less private than claimed, at worst: The its (claimed 1, proven 2)."
-    ]
+    assert sources.privacy([found]) == ["Less private than claimed: The its (claimed 1, proven 2)."]
 
 
 def test_rows_that_were_prepared_by_themselves_count_against_the_preparation():
@@ -117,7 +115,9 @@ def test_rows_that_were_prepared_by_themselves_count_against_the_preparation():
     found.frame["reason"] = [reason, sound.reason, reason]
     held, said = sources.privacy([found])
     assert held == "Proven as claimed: The sound."
-    assert said.startswith("Rows that standardise prepared by themselves have no finite epsilon")
+    assert said == (
+        "No method has a finite epsilon on rows whose preparation looked at them: standardise."
+    )
     assert "spoilt" not in held + said
 
 
@@ -145,9 +145,9 @@ def test_a_card_says_which_data_and_what_stands_in():
         return SimpleNamespace(experiment=experiment, stand_ins=stand_ins, data=lambda: entries)
 
     text = sources.data([gathered("mnist"), gathered("digits")])
-    assert text == "Data here: mnist, digits (simulated). Digits stand in."
+    assert text == "Data simulated: mnist; digits. Digits stand in."
     text = sources.data([gathered("mnist", "digits"), gathered()])
-    assert text == "Data here: mnist, digits (simulated)."
+    assert text == "Data simulated: mnist; digits."
 
 
 def test_a_printed_number_stands_above_ours_with_all_that_is_known():

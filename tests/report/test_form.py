@@ -103,11 +103,11 @@ def test_between_recorded_questions_the_nearer_has_more_to_say(opened):
     found = ask(opened, task="classes", rows=750, columns=100, epsilon=1, adjacency="replace-one")
     assert [line.partition(" keeps")[0] for line in found["methods"]] == ["The objective"]
     found = ask(opened, task="classes", rows=10**7, columns=100, epsilon=1, adjacency="replace-one")
-    assert "Far from any recorded question." in found["text"]
-    assert "The nearest has 330 times less (rows): what follows is a guess." in found["text"]
+    assert "Far from every recorded comparison." in found["text"]
+    assert "The nearest has 330 times fewer rows. What follows is a guess." in found["text"]
     assert len(found["rows"]) == 1
     found = ask(opened, task="numbers", rows=5000, columns=400, epsilon=1, adjacency="add-remove")
-    assert found["text"] == "Nothing was recorded for this task."
+    assert found["text"] == "No comparison was recorded for this task and these neighbours."
     found = ask(opened, rows=-3)
     assert found["text"] == "Rows, columns and epsilon are numbers above 0."
 
@@ -137,6 +137,7 @@ def test_a_study_chooses_by_shipped_data_alone(project, monkeypatch):
     monkeypatch.setattr(paths, "HOME", project / "checkout")
     page = render([], seed=1, shows={"configuration": "", "experiments": {}})
     assert 'id="choose"' not in page  # its own results are there, and those of the checkout are not
+    assert "-- results/recommendations.csv</code> makes them." in page
     (project / "results").rename(project / "checkout_results")
     (project / "checkout").mkdir()
     (project / "checkout_results").rename(project / "checkout/results")

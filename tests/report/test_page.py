@@ -13,9 +13,12 @@ from conftest import answer
 from plots import style
 from reporting import answers, costs, dots, recommendations, road
 from reporting import ledger as ledgers
+from reporting import page as pages
 from reporting.collect import Gathered
 from reporting.page import badge_class, because, named, render, short
 from study import paths
+from study.configuration.config import load
+from study.configuration.validation import read_yaml
 from study.jobs.files import write_csv
 
 
@@ -345,11 +348,47 @@ def test_a_partial_report_judges_nothing_itself(decided):
         os.utime(path, (before, before))
     path.unlink()
     page = page_of(decided)
-    assert ">not decided yet<" in page and ">not reproduced by" not in page
+    assert ">not decided yet<" in page and 'bad">not reproduced by' not in page
 
 
 def took(script, cpu, wall, peak):
     return f"{script} took {cpu} s of a processor, {wall} s by the clock, {peak} MB\n"
+
+
+DEFAULT = read_yaml(Path(__file__).parents[2] / "config/config.yaml")
+
+
+def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
+    """As many figures and cells as the default run has, each as large as on this page, and its text."""
+    decided.values["smaller"] = []
+    text = page_of(decided)
+    pictures = [len(data) for data in re.findall(r'src="data:image/webp;base64,([^"]*)"', text)]
+    assert len(pictures) >= 5 and max(pictures) < 100_000
+    of_cells = len(text) - sum(
+        pictures
+    )  # downloads, tables, statements, scripts, of this experiment
+    _, experiments, _ = load(DEFAULT)
+    listed = [experiments[name] for name in DEFAULT["experiments"]]
+    figures = sum(len(experiment.figures) for experiment in listed)
+    cells = sum(len(experiment.cells()) for experiment in listed)
+    assert figures >= 100 and cells >= 2000
+    whole_page = figures * sum(pictures) / len(pictures) + cells * of_cells / len(decided.cells())
+    assert whole_page < pages.MOST
+
+
+def test_a_page_that_would_be_too_large_leaves_out_its_largest_downloads(decided, monkeypatch):
+    decided.values["figures"] = {}
+    text = page_of(decided)
+    files = re.findall(r'download="(cm08-[\w-]+\.csv)\.gz" href="([^"]*)"', text)
+    largest = max(files, key=lambda file: len(file[1]))
+    monkeypatch.setattr(pages, "MOST", len(text.encode()) - 1)
+    text = page_of(decided)
+    assert len(text.encode()) <= pages.MOST
+    left = [
+        name for name, _ in re.findall(r'download="(cm08-[\w-]+\.csv)\.gz" href="([^"]*)"', text)
+    ]
+    assert sorted([*left, largest[0]]) == sorted(name for name, _ in files)
+    assert f"Too large for this page, but in the folder of results: {largest[0]}." in text
 
 
 def test_costs_per_rule(project):
@@ -404,9 +443,9 @@ def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     (worst,), (sound,), (own,) = families.values()
     assert worst["verdict"] == "refutes the claim" and "the worst of 3" in worst["why"]
     assert worst["text"] == (
-        "claimed 1, proven 10, attacked 4, replay confirms; broken by low-order bits"
+        "claimed 1, proven 10, attacked 4, the replay agrees; broken by low-order bits"
     )
-    assert sound["verdict"] == "consistent with the claim" and "at epsilon 1," in sound["why"]
+    assert sound["verdict"] == "consistent with the claim" and "at epsilon 1: " in sound["why"]
     assert own["verdict"] == "more than claimed by proof"
     # on a logarithmic axis: what is claimed, below what attacks found, below what is proven
     marks = dict(worst["marks"])
@@ -416,7 +455,7 @@ def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     classes = [badge_class(row[1]) for row in found["attacks"]]
     assert classes == ["good", "good", "bad", "bad", "mild", "mild", "plain"]
     assert found["summary"] == (
-        "consistent with the claim 1, refutes the claim 1, more than claimed by proof 1"
+        "consistent with the claim (1), refutes the claim (1), more than claimed by proof (1)"
     )
 
 

@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "mechanisms/helper.py").write_text("LARGEST = 1\n")
     monkeypatch.setenv("DP_MECHANISMS", str(tmp_path / "mechanisms"))
     monkeypatch.setattr(sys, "path", [*sys.path])
-    caches = (dependencies.digest, dependencies.imports, dependencies._code, dependencies._tree)
+    caches = dependencies.digest, dependencies.imports, dependencies._found
     yield tmp_path
     MECHANISMS._loaded.pop("added_mean", None)
     for name in [name for name in sys.modules if name.partition(".")[0] == "mechanisms"]:
@@ -55,8 +55,7 @@ def test_its_digest_follows_its_code_wherever_it_is(folder, tmp_path_factory, mo
     def digest():
         dependencies.digest.cache_clear()
         dependencies.imports.cache_clear()
-        dependencies._code.cache_clear()
-        dependencies._tree.cache_clear()
+        dependencies._found.cache_clear()
         return dependencies.digest("run.py", module)
 
     first = digest()

@@ -1,6 +1,6 @@
 """After one random change of a configuration file, it loads, or one sentence says what is wrong.
 
-A plain run makes a sample; `-m slow` makes 200 changes, or as many as DP_FAULTS says.
+A plain run makes a sample; `-m slow` makes 100 changes, or as many as DP_FAULTS says.
 """
 
 import copy
@@ -161,7 +161,7 @@ def ask(experiment):
 
 @pytest.mark.parametrize(
     "count",
-    [25, pytest.param(int(os.environ.get("DP_FAULTS", "200")), marks=pytest.mark.slow)],
+    [25, pytest.param(int(os.environ.get("DP_FAULTS", "100")), marks=pytest.mark.slow)],
 )
 def test_single_changes(monkeypatch, tmp_path, count):
     files = Files(monkeypatch)

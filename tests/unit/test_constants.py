@@ -72,7 +72,7 @@ def test_what_changed_after_results_competes_with_none_and_is_named():
         if method.get("after_results")
     }
     stated = {"dp_gd", "dp_gd_squared", "objective_log_cosh_wide", "boosted_adassp_wide"}
-    assert found == stated | {"published_dp_gd_softmax"}
+    assert found == stated
     assert "clip of 1 and a width of 1" in SECTION
 
 

@@ -14,6 +14,8 @@ from scipy import stats
 from checks.paired import interval
 from checks.prediction import Protocol, predict
 from plots import style
+from study.configuration import sources
+from study.configuration.config import load
 from study.configuration.experiment import Experiment
 from study.data.prepared import Prepared
 from study.jobs import folds
@@ -104,6 +106,24 @@ def test_captions_say_over_what_an_interval_is():
     assert [interval_over(divided, count) for count in (1, 5, 20)] == [
         *("folds", "data sets", "divisions"),
     ]
+
+
+def test_figures_name_the_divisions_of_one_data_set_what_they_are():
+    """A figure's job gets a part of its experiment's configuration, in which `divisions` must be."""
+    _, experiments, _ = load(
+        {"seed": 1, "experiments": ["patton"]}, only=sources.concerned({"patton"})
+    )
+    patton = experiments["patton"]
+    for section in ("tables", "figures"):
+        for name in patton.values[section]:
+            part = Experiment.from_json(patton.entry_json(section, name))
+            assert part.divisions == 10 and list(part.values[section]) == [name]
+    frame = pd.DataFrame({"data_sets": [10], "folds": [5], "restarts": [20]})
+    assert style.replicates(part, frame) == (
+        "mean of 10 divisions x 5 folds x 20 draws,\n95 % interval over divisions"
+    )
+    # nothing but what the last figure depends on
+    assert "claims" not in part.values and [*part.sweeps] == [patton.figures[name]["sweep"]]
 
 
 def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisions(data):

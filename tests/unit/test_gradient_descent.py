@@ -385,12 +385,26 @@ def test_the_rule_of_steps_needs_no_data():
     }  # fmt: skip
     assert MECHANISM.rule_steps(100, 400, 0.1, 1e-6, 2.0)["iterations"] == 1
     assert MECHANISM.rule_steps(100, 400, 0.1, 1e-6, 2.0)["learning_rate"] == 1.0
-    softmax = MECHANISM.rule_steps(10**6, 4, 1.0, 1e-6, loss="softmax")
-    assert softmax == {
-        "iterations": 1000,
-        "learning_rate": 2.0,
-        "clip": pytest.approx(math.sqrt(2)),
-    }
+
+
+def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
+    """The noise of all steps together, as a standard deviation of a score, if gradients do not respond."""
+    for n, classes, epsilon, bound in (
+        (48_000, 10, 1.0, 1.0),
+        (500, 4, 0.5, 2.0),
+        (30, 10, 0.1, 1.0),
+    ):
+        given = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "loss": "softmax"}
+        rule = MECHANISM.rule_steps(n, 7, classes=classes, **given)
+        p = MECHANISM.parameters(n, 7, classes=classes, steps="rule", **given)
+        assert (p.iterations, p.learning_rate, p.clip) == tuple(rule.values())
+        noise = p.learning_rate * math.sqrt(p.iterations) * MECHANISM.sigma(n, p) * bound
+        assert p.learning_rate <= classes / bound**2 and noise == pytest.approx(1, rel=0.1)
+    assert MECHANISM.rule_steps(10**6, 7, 8.0, 1e-6, 1.0, "softmax", 3) == {
+        "iterations": 1000, "learning_rate": 3.0, "clip": pytest.approx(math.sqrt(2)),
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="public number of classes"):
+        MECHANISM.rule_steps(100, 7, 1.0, 1e-6, loss="softmax")
 
 
 def test_adding_a_record_needs_half_of_the_noise():

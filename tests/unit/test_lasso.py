@@ -67,6 +67,42 @@ def test_gram_and_rows_give_the_same_gradient():
         )
 
 
+@pytest.mark.parametrize("gradients", distributed_lasso.GRADIENTS)
+@pytest.mark.parametrize("shrinkage", distributed_lasso.SHRINKAGES)
+def test_equal_centres_may_be_computed_as_one(data, gradients, shrinkage):
+    X, y = data
+    parts = distributed_lasso.split_rows(len(X), 3)
+    each = [distributed_lasso.Centre(X[part], y[part]) for part in parts]
+    arguments = 12, [0.003, 1e-20], 0.002, {"shrinkage": shrinkage, "gradients": gradients}
+    apart, together = (
+        distributed_lasso.proximal_gradient(centres, *arguments[:3], **arguments[3])
+        for centres in (each, [distributed_lasso.Centre(X, y, count=3)])
+    )
+    np.testing.assert_allclose(together[0], apart[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(together[2], apart[2])
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.35])
+@pytest.mark.parametrize("looked_at", [7, 50])
+def test_iterations_end_where_they_would_if_every_cost_was_found_at_once(
+    data, threshold, looked_at, monkeypatch
+):
+    """Weights are those of the iteration that ends, although others were computed after it."""
+    found = []
+    for size in (1, looked_at):
+        monkeypatch.setattr(distributed_lasso, "LOOKED_AT", size)
+        centres = [distributed_lasso.Centre(*data)]
+        settings = {"cost_difference": 1e-7, "loss_threshold": threshold, "max_iterations": 333}
+        lam, rate = [0.003, 0.003, 0.5, 0.01, 10.0], [1.0, 0.1, 0.5, 1e3, 0.5]
+        found.append(distributed_lasso.proximal_gradient(centres, 12, lam, rate, **settings))
+    (w, iterations, stopped), (w_, iterations_, stopped_) = found
+    np.testing.assert_array_equal(iterations, iterations_)
+    np.testing.assert_array_equal(stopped, stopped_)
+    assert stopped[3] == "diverged" and iterations.min() < 10 and len(set(stopped)) > 1
+    ended = stopped != "diverged"
+    np.testing.assert_allclose(w_[ended], w[ended], rtol=1e-12, atol=1e-15)
+
+
 def test_shrinkages_are_their_formulas():
     v = np.concatenate([np.linspace(-2, 2, 41), [0.3, -0.3, 0.0, 1e-300, -1e-300]])
     for lam, rate in ((0.3, 1.0), (0.01, 30.0), (1e-20, 0.1)):

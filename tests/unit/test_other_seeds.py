@@ -4,65 +4,56 @@ import csv
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/tools"))
 
-from other_seeds import changes, decisions, margin
+from other_seeds import changes, said, verdicts, word
 
-DRAWS = 20
-VALUE = {
-    "section": "published", "id": "t/0", "reading": "as stated", "published_at": "t/0", "method": "m",
-    "quantity": "error", "published": "0.21", "prediction_low": "0.20", "prediction_high": "0.30",
-    "distance": "inside", "holds": "yes",
-}  # fmt: skip
-CLAIM = VALUE | {"section": "claims", "id": "c", "distance": "", "holds": "yes"}
+from checks import published, statements
+
+KEY = ("made", "claims", "c")
 
 
-def test_the_error_of_an_intervals_end_is_that_of_many_simulated_runs():
-    rng = np.random.default_rng(1)
-    runs = rng.standard_normal((20_000, DRAWS))
-    ends = runs.mean(axis=1) + 2 * runs.std(axis=1, ddof=1)
-    # a printed value one such error inside the upper end of an interval of width 4
-    printed = str(2 - ends.std())
-    row = VALUE | {"published": printed, "prediction_low": "-2", "prediction_high": "2"}
-    assert margin(row, DRAWS) == pytest.approx(1, rel=0.03)
-    assert margin(VALUE | {"prediction_low": ""}, DRAWS) is None
+@pytest.mark.parametrize(
+    ("before", "after", "explained"),
+    [
+        ("reproduced", "too wide to decide", True),
+        ("undecided", "not reproduced by any of 3 readings", True),
+        ("reproduced if a: b", "reproduced if c: d", True),
+        ("reproduced", "not reproduced by any of 3 readings", False),
+        ("reproduced", "reproduced if a: b", False),  # as stated it agreed, and fails
+        ("reproduced if a: b", "not reproduced by any of 3 readings", False),
+        ("shown", "not shown", False),
+        ("shown", "undecided", True),
+        ("reproduced", "not tested", False),
+    ],
+)
+def test_a_verdict_may_become_open_but_not_its_opposite(before, after, explained):
+    for pair in ((before, after), (after, before)):
+        first, second = ({KEY: {"verdict": verdict}} for verdict in pair)
+        ((where, _, _, found),) = changes(first, second)
+        assert (where, found) == ("claims, c", explained)
 
 
-def test_a_value_may_change_near_the_end_of_its_interval():
-    other = VALUE | {"distance": "off", "holds": "no", "published": "0.195"}
-    assert [found[-1] for found in changes([VALUE], [other], DRAWS)] == [True]
-    inside, outside = (
-        VALUE | {"published": "0.25"},
-        VALUE | {"published": "0.15", "distance": "off", "holds": "no"},
-    )
-    assert [found[1:3] + found[-1:] for found in changes([inside], [outside], DRAWS)] == [
-        ("reproduced", "not reproduced", False)
-    ]
-    assert list(changes([VALUE], [VALUE], DRAWS)) == []
-    assert list(changes([VALUE], [VALUE | {"holds": ""}], DRAWS)) == []
-    assert list(changes([VALUE], [VALUE | {"reading": "another"}], DRAWS)) == []
+def test_the_number_of_readings_is_no_other_word():
+    assert word("not reproduced by any of 2 readings") == "not reproduced"
+    same = [{KEY: {"verdict": f"not reproduced by any of {n} readings"}} for n in (2, 3)]
+    assert list(changes(*same)) == []
+    ((_, _, after, explained),) = changes({KEY: {"verdict": "reproduced"}}, {})
+    assert after["verdict"] == "missing" and not explained
+    assert said({"verdict": "undecided", "reason": "near"}) == "undecided (near)"
 
 
-def test_a_claim_may_become_undecided_but_not_fail():
-    assert [found[-1] for found in changes([CLAIM], [CLAIM | {"holds": "no"}], DRAWS)] == [False]
-    assert list(changes([CLAIM], [CLAIM | {"holds": ""}], DRAWS)) == []
-
-
-def test_without_readings_verdicts_are_those_as_stated(tmp_path):
-    def write(name, row):
-        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, row)
+def test_verdicts_are_those_of_all_three_files(tmp_path):
+    folder = tmp_path / "made"
+    folder.mkdir()
+    for file, columns in (("published", published.COLUMNS), ("claims", statements.COLUMNS)):
+        with (folder / f"{file}.csv").open("w", newline="") as handle:
+            writer = csv.DictWriter(handle, columns, restval="")
             writer.writeheader()
-            writer.writerow(row)
-
-    write(
-        "published",
-        {k: v for k, v in VALUE.items() if k not in ("section", "reading", "id")} | {"verdict": ""},
-    )
-    write("claims", {"id": "c", "verdict": "not reproduced by any of 1 reading"})
-    value, claim = decisions(tmp_path)
-    assert (value["section"], value["distance"]) == ("published", "inside")
-    assert (claim["section"], claim["id"], claim["holds"]) == ("claims", "c", "no")
+            own = {"comparison": "t", "published_at": "t/0", "method": "m", "dataset": "d"}
+            writer.writerow(own if file == "published" else {"id": "c", "verdict": "reproduced"})
+    found = verdicts(folder)
+    assert [key[1:3] for key in found] == [("published", "t t/0"), ("claims", "c")]
+    assert found[("made", "claims", "c", *[""] * 5)]["verdict"] == "reproduced"

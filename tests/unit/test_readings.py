@@ -203,6 +203,8 @@ def confront(base, read, source):
 def test_a_reading_has_its_own_cells_and_those_that_it_does_not_change(tmp_path, monkeypatch):
     base, read = study(tmp_path, monkeypatch)
     assert [cell.method for cell in read.cells()] == ["a"]
+    # rows are counted, so that their number must be known
+    assert verdict_inputs.prepared([base, read]) == [paths.DATA("json", dataset="d")]
     source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
     rows = confront(base, read, source)
     table = {(row["id"], row["reading"]): row for row in rows}

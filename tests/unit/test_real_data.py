@@ -95,7 +95,7 @@ def test_mnist_has_the_published_class_counts(mnist, published):
     assert list(meta["test_class_counts"].values()) == published["table_4_1"]["test"]
     assert np.bincount(data.y).tolist() == published["table_4_1"]["train"]
     assert data.X.dtype == np.uint8 and data.X.shape == (60000, 784)
-    assert data.X_test.shape == (10000, 784)
+    assert data["X_test"].shape == (10000, 784)
 
 
 def test_memory_stays_below_the_limit(mnist):

@@ -75,9 +75,9 @@ def test_only_what_a_run_does_not_decide_is_shown_from_the_record(monkeypatch):
     assert [row["stale"] for row in shown["rows"]] == ["", record.WHY["code"], ""]
     # the printed number counts once, for the first method beside it
     assert shown["sentence"] == (
-        "Not decided by this run, but recorded with mnist at abc on 2026-11-23: of 2 values, claims "
-        "and defects, 1 as stated, 1 under a reading. 1 lines are stale: the code of its cells has "
-        "changed."
+        "Not decided by this run, but recorded with mnist at abc on 2026-11-23. Of 2 values, claims "
+        "and defects: 1 as stated, 1 under a reading. 1 lines are stale, since the code of its cells "
+        "has changed."
     )
     done = {"e": {"claims": [{"id": "a", "verdict": "reproduced"}]}}
     assert record.beside("e_2020", done, []) is None
@@ -95,7 +95,7 @@ def test_the_method_that_loses_least_is_named_per_experiment_and_regime():
         line(experiment="f", id="x", method="m", ours="", **common),
     ]
     (said,) = record.answers(rows, ["old"])
-    assert "n loses the least share of the gain lost, 11 data sets, 1.0 %" in said
+    assert "n loses least, 1.0 % of the gain (" in said and "%, 11 data sets)" in said
     assert "not beaten in 4 of 4" in said and record.WHY["judge"] in said
 
 

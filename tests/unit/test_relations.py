@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 
 from plots import style
 from plots.curves import epsilon_curve, learning_curve, tuning_curve
-from plots.relations import OTHERS, Scales
+from plots.relations import OTHERS, Curves, Scales, relation
 from sources.einarsson_2018.figures import epsilon_family, proven_curve
 from sources.hoseinpour_2023.figures import PRETRAINED, pretraining
 from study import facts
@@ -208,6 +208,21 @@ def test_a_few_curves_are_named_at_their_ends_and_no_two_names_touch():
     assert len(axes.texts) == 3 and not axes.get_legend().get_texts()
     places = sorted(text.get_position()[1] for text in axes.texts)
     assert min(np.diff(places)) > 0.05 and places[0] >= 0 and places[-1] <= 1
+
+
+@pytest.mark.parametrize(("log", "within"), [("", (0, 100)), ("xy", (1e-4, 1.0)), ("xy", None)])
+def test_a_name_stands_where_its_curve_ends_on_the_final_axis(log, within):
+    rows = [(name, x, y * x) for name, y in (("low", 0.01), ("high", 0.3)) for x in (1.0, 2.0)]
+    frame = pd.DataFrame(rows, columns=["curve", "x", "y"])
+    looks = {name: style.look(name, "#0072B2") for name in ("low", "high")}
+    scales = Scales(("x", "y"), log=log, within=within)
+    (axes,) = relation(SPEC, frame, looks, "x", Curves("y", band=None), scales).axes
+    if within == (0, 100):
+        assert axes.get_ylim() == within
+    for text in axes.texts:
+        (end,) = frame.loc[(frame["curve"] == text.get_text()) & (frame["x"] == 2), "y"]
+        place = axes.transAxes.inverted().transform(axes.transData.transform((2, end)))[1]
+        assert abs(text.get_position()[1] - place) < (0.06 if within == (0, 100) else 1e-6)
 
 
 def test_panels_share_an_axis_only_where_they_share_its_range():

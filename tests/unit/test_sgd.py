@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from dp.descents import stochastic
 from dp.mechanisms import MECHANISMS
@@ -245,6 +245,21 @@ def test_as_run_is_the_loop_of_the_sources_program():
         as_run=True,
     )  # fmt: skip
     np.testing.assert_allclose(found[0, 0], w, rtol=1e-12)
+
+
+@pytest.mark.parametrize("cached", [1, 40, 1 << 15])
+def test_gradients_as_run_are_those_of_scipys_logistic_function(cached, monkeypatch):
+    """However few numbers are worked on at a time, and where exp overflows, too."""
+    monkeypatch.setattr(stochastic, "CACHED", cached)
+    rng, clip = np.random.default_rng(4), 0.5
+    w, x = rng.standard_normal((2, 3, 5)), rng.standard_normal((2, 7, 5))
+    w[0, 0] *= 1e4
+    slopes = -x[:, None] * special.expit(-w[:, :, None] * x[:, None])
+    lengths = np.linalg.norm(slopes, axis=3, keepdims=True)
+    expected = (slopes * np.minimum(1, clip / lengths)).sum(axis=2)
+    with np.errstate(over="ignore"):
+        found = stochastic.program_gradient(w, x, clip)
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
 
 
 def test_noise_as_run_has_a_radius_per_coordinate():

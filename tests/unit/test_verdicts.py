@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from checks.implied import crossing, falling, implied_epsilon
+from checks.implied import crossing, implied_epsilon
 from checks.prediction import Protocol, predict
 from checks.verdicts import (
     CLOSE,
+    EDGE,
     EQUAL,
     INSIDE,
     OFF,
     Sample,
+    counted,
     covered,
     distance,
     margin,
@@ -26,7 +28,7 @@ from checks.verdicts import (
 
 def test_prediction_interval_by_hand():
     # five folds, sd 0.02: half width = t_{4, 0.975} * 0.02 * sqrt(2/5) = 2.7764451 * 0.0126491
-    low, high = prediction_interval(Sample(0.30, 0.02, 5), 5)
+    (low, high), _ = prediction_interval(Sample(0.30, 0.02, 5), 5)
     assert low == pytest.approx(0.30 - 0.0351196, abs=1e-6)
     assert high == pytest.approx(0.30 + 0.0351196, abs=1e-6)
 
@@ -42,16 +44,75 @@ def test_prediction_interval_covers_a_new_run_as_often_as_it_says():
     first, second = rng.normal(0.3, 0.05, (2, 4000, 5))
     inside = 0
     for mine, theirs in zip(first, second, strict=True):
-        low, high = prediction_interval(Sample(mine.mean(), mine.std(ddof=1), 5), 5)
+        (low, high), _ = prediction_interval(Sample(mine.mean(), mine.std(ddof=1), 5), 5)
         inside += low <= theirs.mean() <= high
     assert inside / 4000 == pytest.approx(0.95, abs=4 * math.sqrt(0.05 * 0.95 / 4000))
 
 
 def test_prediction_interval_stays_where_the_quantity_lives_and_needs_replicates():
-    assert prediction_interval(Sample(0.01, 0.02, 5), 5, limits=(0, 1))[0] == 0
-    assert prediction_interval(Sample(0.01, 0.02, 1), 5) is None
-    assert prediction_interval(Sample(0.01, math.nan, 5), 5) is None
-    assert prediction_interval(Sample(0.01, 0.0, 5), 5) == (0.01, 0.01)
+    assert prediction_interval(Sample(0.01, 0.02, 5), 5, limits=(0, 1))[0][0] == 0
+    assert prediction_interval(Sample(0.01, 0.02, 1), 5) == (None, 0)
+    assert prediction_interval(Sample(0.01, math.nan, 5), 5) == (None, 0)
+    assert prediction_interval(Sample(0.01, 0.0, 5), 5) == ((0.01, 0.01), 0)
+
+
+def test_errors_of_an_intervals_ends_are_those_of_many_runs():
+    runs = np.random.default_rng(1).normal(0.3, 0.05, (2000, 10))
+    found = [prediction_interval(Sample(x.mean(), x.std(ddof=1), 10), 10) for x in runs]
+    ends = np.array([interval for interval, _ in found])
+    errors = [error for _, error in found]
+    assert ends.std(axis=0) == pytest.approx(2 * [np.sqrt(np.mean(np.square(errors)))], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("ours", "spreads", "protocol"),
+    [
+        ((1, 5, 20), (0.0, 0.05, 0.0), Protocol(5, 1)),  # folds alone
+        ((1, 5, 20), (0.0, 0.01, 0.05), Protocol(5, 1)),
+        ((10, 5, 20), (0.02, 0.05, 0.05), Protocol(5, 1, shared=True)),  # divisions, and draws
+        ((20, 5, 10), (0.02, 0.02, 0.02), Protocol(5, 200)),
+    ],
+)
+def test_so_are_those_of_predictions_and_of_their_standard_deviations(ours, spreads, protocol):
+    rng, found = np.random.default_rng(2), []
+    for _ in range(120):
+        parts = (rng.normal(size=(*ours[: k + 1], *[1] * (2 - k))) for k in range(3))
+        draws = 0.3 + sum(a * part for a, part in zip(spreads, parts, strict=True))
+        found.append(predict(draws, protocol, rng))
+    ends, errors = (np.array([getattr(f, key) for f in found]) for key in ("interval", "error"))
+    assert ends.std(axis=0) == pytest.approx(2 * [np.sqrt(np.mean(errors**2))], rel=0.25)
+    sds, errors = (np.array([getattr(f, key) for f in found]) for key in ("sd", "sd_error"))
+    assert sds.std() / sds.mean() == pytest.approx(np.sqrt(np.mean(errors**2)), rel=0.4)
+
+
+def test_a_count_has_no_narrower_interval_than_a_row():
+    # of 500 rows 195 were wrong, whichever way they were divided; 0.391 is half a row more
+    interval = counted((0.39, 0.39), 500, (0, 1))
+    assert interval == pytest.approx((0.389, 0.391))
+    assert distance(0.391, 0.39, interval, half=0.0005)[0] == INSIDE
+    assert distance(0.392, 0.39, interval, half=0.0005)[0] == CLOSE  # the next count
+    assert distance(0.391, 0.39, (0.39, 0.39), half=0.0005)[0] == CLOSE
+    assert counted((0.0, 1.0), 10, (0, 1)) == (0.0, 1.0)
+    assert counted(None, 10) is None and counted((0.1, 0.2), None) == (0.1, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("published", "error", "options", "expected"),
+    [
+        (0.338, 0.005, {}, EDGE),  # 0.4 standard errors within
+        (0.342, 0.005, {}, EDGE),
+        (0.338, 0.001, {}, INSIDE),
+        (0.342, 0.001, {"absolute": 0.1}, CLOSE),
+        (0.342, 0.001, {"half": 0.0005}, EDGE),  # a number that may have been 0.3415
+        (0.342, 0.0, {"half": 0.002}, INSIDE),
+        (0.305, 0.04, {}, EDGE),  # all is near an end where the ends are hardly known
+        (0.3, 0.04, {"half": 0.0005}, EQUAL),
+        (0.262, 0.01, {"limits": (0.26, 1)}, INSIDE),  # where nothing can be, there is no end
+    ],
+)
+def test_what_is_near_an_end_is_neither_inside_nor_outside(published, error, options, expected):
+    found = distance(published, 0.3, (0.26, 0.34), errors=(error, error), **options)
+    assert found[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -138,7 +199,7 @@ def test_predictions_cover_another_run_as_often_as_they_say(ours, theirs, spread
 def test_a_prediction_without_draws_is_students():
     means = np.random.default_rng(6).normal(0.3, 0.02, (400, 1))
     found = predict(means, Protocol(400, 1), np.random.default_rng(1)).interval
-    low, high = prediction_interval(Sample(means.mean(), means.std(ddof=1), 400), 400)
+    (low, high), _ = prediction_interval(Sample(means.mean(), means.std(ddof=1), 400), 400)
     assert found == pytest.approx((low, high), abs=2e-4)
 
 
@@ -156,14 +217,6 @@ def test_shared_draws_spread_a_mean_more_and_the_draws_sd_is_theirs():
     holes = draws.copy()
     holes[2, 3:] = math.nan
     assert predict(holes, Protocol(5, 1), rng).mean == pytest.approx(draws[:, :3].mean())
-
-
-def test_falling_agrees_with_isotonic_regression():
-    from sklearn.isotonic import IsotonicRegression
-
-    values = np.random.default_rng(2).normal(size=40) - np.arange(40) / 10
-    expected = IsotonicRegression(increasing=False).fit_transform(np.arange(40), values)
-    assert falling(values) == pytest.approx(expected)
 
 
 def test_crossing_interpolates_in_log_epsilon():

@@ -2,10 +2,11 @@
 
 import csv
 import io
+import re
 
 import pytest
 
-from project import TINY
+from project import ROOT, TINY
 
 MECHANISM = "scripts/dp/mechanisms/output_perturbation.py"
 SOUND = "        d = X.shape[1]\n"
@@ -36,8 +37,24 @@ def test_a_failed_cell_is_a_gap_and_the_report_is_made_anyway(fresh):
     costs = list(csv.DictReader(io.StringIO((project / "results/costs.csv").read_text())))
     assert {row["rule"]: row["jobs"] for row in costs if row["experiment"] == "cm08"}["run"] == "5"
 
-    project.snakemake(*TINY, "--report", "results/snakemake-report.zip", timeout=300)
-    assert (project / "results/snakemake-report.zip").stat().st_size > 100_000
+    # Snakemake's own report: with a description, and a caption and a category for every result.
+    project.snakemake(*TINY, "--report", "snakemake-report.html", timeout=300)
+    page = (project / "snakemake-report.html").read_text(encoding="utf-8")
+    assert "Methods that learn linear models with differential privacy" in page
+    assert "All cells of the experiment" in page and "on one self-contained page" in page
+    assert page.count('"caption": "<p>') == page.count('"caption": ') > 4
+    assert '"cm08"' in page and '"Everything"' in page
+    assert not project.plan(*TINY)  # it makes nothing again
+
+
+def test_all_that_reports_are_marked_with_has_a_caption():
+    marks = 0
+    for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
+        for mark in re.findall(r"(?<!\w)report\(\n(.*?)\n\s+\),", path.read_text(), re.DOTALL):
+            caption = re.search(r'caption="(.+?)"', mark)[1]
+            assert (path.parent / caption).exists() and "category=" in mark and "labels=" in mark
+            marks += 1
+    assert marks >= 10
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 "use strict";
 
-// The form. Recorded questions near the asked one vote for the methods that are not beaten there. A vote counts
-// 1 / (the factors between their rows, their columns and their epsilons, multiplied).
+// The form. Comparisons near the one asked for vote for the methods that are not beaten there. The weight of a vote
+// is 1 / (the factors between their rows, their columns and their epsilons, multiplied).
 const FAR = 4; // times as many rows, columns or epsilon, or as few: beyond this nothing was recorded
 const NEIGHBOURS = 3; // data sets that vote, each by its nearest question
 const MOST = 3; // methods that are named
@@ -94,20 +94,23 @@ function answer(form, output, questions) {
   }
   const { near, methods } = choose(questions, asked);
   if (!near.length) {
-    output.replaceChildren("Nothing was recorded for this task.");
+    output.replaceChildren("No comparison was recorded for this task and these neighbours.");
     return;
   }
   const parts = [];
   if (near[0].far) {
     const apart = ["rows", "columns", "epsilon"].filter((key) => factor(near[0][key], asked[key]) > FAR)
-      .map((key) => `${few(factor(near[0][key], asked[key]))} times ${near[0][key] > asked[key] ? "more" : "less"}`
-        + ` ${key === "epsilon" ? "epsilon" : `(${key})`}`);
-    parts.push(element("p", [element("strong", "Far from any recorded question. "),
-      `The nearest has ${apart.join(" and ")}: what follows is a guess.`], "notice"));
+      .map((key) => {
+        const more = near[0][key] > asked[key], times = `${few(factor(near[0][key], asked[key]))} times`;
+        return key === "epsilon" ? `an epsilon ${times} ${more ? "larger" : "smaller"}`
+          : `${times} ${more ? "more" : "fewer"} ${key}`;
+      });
+    parts.push(element("p", [element("strong", "Far from every recorded comparison. "),
+      `The nearest has ${apart.join(" and ")}. What follows is a guess.`], "notice"));
   }
   const list = methods.map((m) => element("li", [element("b", m.title),
     ` keeps about ${share(m.kept)} of what can be learnt without privacy (${share(m.low)} to ${share(m.high)});`
-    + ` not beaten in ${m.wins} of ${m.of} recorded questions near yours`]));
+    + ` not beaten in ${m.wins} of ${m.of} comparisons near yours`]));
   parts.push(methods.length ? element("ol", list) : element("p", "No method competes there."));
   const table = document.createElement("table");
   const head = document.createElement("thead");
@@ -116,9 +119,9 @@ function answer(form, output, questions) {
   table.append(head, element("tbody", near.map((q) => row([q.data, q.rows.toLocaleString("en"), String(q.columns),
     String(q.epsilon), q.methods.filter((m) => m.best).map((m) => `${m.title} ${share(m.kept)}`).join("; ")]))));
   const scroll = element("div", table, "scroll");
-  Object.assign(scroll, { tabIndex: 0, role: "group", ariaLabel: "Recorded questions near yours" });
+  Object.assign(scroll, { tabIndex: 0, role: "group", ariaLabel: "Comparisons near yours" });
   const kept = methods.length && RELEASED[methods[0].mechanism];
-  const note = kept ? "" : " The first method above has no release yet: this one is the release with intervals.";
+  const note = kept ? "" : " The first method above cannot be released yet; this one can, with intervals.";
   const code = element("pre", lines(asked, methods.length ? methods[0].mechanism : ""));
   code.tabIndex = 0;
   parts.push(scroll, element("details", [element("summary", "The lines that make a model of it"),

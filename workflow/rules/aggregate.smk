@@ -28,7 +28,7 @@ rule guarantees:
 rule aggregate:
     input:
         runs=lambda wildcards: map(
-            experiment_of(wildcards).run_path, experiment_of(wildcards).cells()
+            experiment_of(wildcards).run_path, cells_of(experiment_of(wildcards))
         ),
         guarantees=paths.GUARANTEES(),
     output:

@@ -62,7 +62,12 @@ rule ledger:
     input:
         [paths.ATTACKS(mechanism=mechanism) for mechanism in AUDITS.mechanisms],
     output:
-        paths.LEDGER(),
+        report(
+            paths.LEDGER(),
+            caption="../report/ledger.rst",
+            category="Everything",
+            labels={"page": "privacy ledger"},
+        ),
     log:
         paths.LEDGER.log(),
     conda:
@@ -183,7 +188,15 @@ rule ledger_figure:
     input:
         paths.LEDGER(),
     output:
-        ledger=[paths.LEDGER("png"), paths.LEDGER("pdf")],
+        ledger=[
+            report(
+                paths.LEDGER("png"),
+                caption="../report/ledger.rst",
+                category="Everything",
+                labels={"page": "privacy ledger, as a figure"},
+            ),
+            paths.LEDGER("pdf"),
+        ],
         profiles=[paths.PROFILES(), paths.PROFILES("pdf")],
     log:
         paths.LEDGER.log("png"),

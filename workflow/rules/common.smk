@@ -20,7 +20,15 @@ sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 
 from study import asked, canonical, paths
 from reporting import record, stale
-from study.configuration import audits, kinds, needs, publications, release_files, verdict_inputs
+from study.configuration import (
+    audits,
+    kinds,
+    needs,
+    publications,
+    release_files,
+    sizes,
+    verdict_inputs,
+)
 from study.configuration.config import ConfigError, check_own_files, listed, load
 from study.configuration.experiment import data_path
 from study.configuration import sources as source_files
@@ -125,6 +133,12 @@ def experiment_of(wildcards):
     return FOLDERS[wildcards.experiment]
 
 
+@cache
+def cells_of(experiment):
+    """Its cells, for which several rules ask again and again."""
+    return experiment.cells()
+
+
 # For several rules.
 
 
@@ -161,10 +175,10 @@ def all_stand_ins():
     return json.dumps(found, sort_keys=True)
 
 
-def stale_digests():
-    """`reporting.stale.digests`, which take two seconds. A page of toy sizes shows nothing recorded."""
-    toy = all(EXPERIMENTS[name].values.get("smaller") for name in LISTED)
-    return [] if toy else stale.digests()
+def stale_words(names):
+    """The words that have the report of these experiments show what is recorded, and what of it is stale:
+    none if all of them ran at smaller sizes."""
+    return [] if sizes.toy(EXPERIMENTS[name] for name in names) else ["--stale", *stale.digests()]
 
 
 # data.smk: files, rows.
@@ -275,7 +289,7 @@ def cells_configuration(wildcards):
 
 def lambda_files(experiment):
     """The files with the lambdas of an experiment's cells, if the run chooses them."""
-    found = map(experiment.lambda_of, experiment.cells())
+    found = map(experiment.lambda_of, cells_of(experiment))
     return sorted({lam.file for lam in found if lam.file})
 
 
@@ -316,23 +330,6 @@ def entry_facts(wildcards, section):
     entry, kind = entry_of(wildcards, section)
     shown = kind.shows_printed(entry["options"])
     return facts(experiment_of(wildcards)) if shown else ""
-
-
-def entry_configuration(wildcards, section):
-    """The part of an experiment's configuration that one entry depends on."""
-    entry, _ = entry_of(wildcards, section)
-    values = experiment_of(wildcards).values
-    keys = (
-        *("source", "datasets", "methods", "families", "folds", "simulations", "restarts"),
-        *("divisions", "searches", "lambda_published", "tune"),
-    )
-    part = {key: values[key] for key in keys if key in values}
-    part[section] = {wildcards.name: entry}
-    for key, other in (("sweep", "sweeps"), ("analysis", "analyses"), ("published", "published")):
-        named = entry.get(key) or entry["options"].get(key) or []
-        for name in [named] if isinstance(named, str) else named:
-            part.setdefault(other, {})[name] = values[other][name]
-    return json.dumps(experiment_of(wildcards).named() | part)
 
 
 def entry_library(wildcards, section, script):
@@ -445,7 +442,7 @@ def results_of(name):
     experiment = EXPERIMENTS[name]
     if "reading" in experiment.values:
         # The verdicts of the main experiment show what its cells give.
-        return [paths.CELLS(experiment=experiment.folder)] if experiment.cells() else []
+        return [paths.CELLS(experiment=experiment.folder)] if cells_of(experiment) else []
     return [
         *([paths.CELLS(experiment=name)] if experiment.sweeps else []),
         paths.TIMING(experiment=name),
@@ -481,16 +478,22 @@ def readings_path(experiment):
 
 
 def readings_inputs(wildcards):
-    experiment = experiment_of(wildcards)
+    return inputs_of_readings(experiment_of(wildcards))
+
+
+@cache
+def inputs_of_readings(experiment):
     readings = readings_of(experiment)
     return {
         "results": [
-            paths.CELLS(experiment=each.folder) for each in (experiment, *readings) if each.cells()
+            paths.CELLS(experiment=each.folder)
+            for each in (experiment, *readings)
+            if cells_of(each)
         ],
         "runs": [
             each.run_path(cell)
             for each in (experiment, *readings)
-            for cell in sorted(needs.cells(each.plain()).intersection(each.cells()))
+            for cell in sorted(needs.cells(each.plain()).intersection(cells_of(each)))
         ],
         "made": verdict_inputs.of_readings(experiment, readings),
         "configurations": [paths.CONFIGURATION(experiment=each.folder) for each in readings],

@@ -16,7 +16,7 @@ rule analyse:
         mem_mb=memory(230),
         runtime=minutes(5),
     params:
-        experiment=lambda wildcards: entry_configuration(wildcards, "analyses"),
+        experiment=lambda wildcards: experiment_of(wildcards).entry_json("analyses", wildcards.name),
         facts=lambda wildcards: entry_facts(wildcards, "analyses"),
         seed=CONFIG["seed"],
         library=lambda wildcards: entry_library(wildcards, "analyses", "analyse.py"),
@@ -45,7 +45,7 @@ rule table:
         mem_mb=memory(95),
         runtime=minutes(),
     params:
-        experiment=lambda wildcards: entry_configuration(wildcards, "tables"),
+        experiment=lambda wildcards: experiment_of(wildcards).entry_json("tables", wildcards.name),
         facts=lambda wildcards: entry_facts(wildcards, "tables"),
         library=lambda wildcards: entry_library(wildcards, "tables", "table.py"),
     shell:
@@ -74,7 +74,7 @@ rule figure:
         mem_mb=memory(300),
         runtime=minutes(),
     params:
-        experiment=lambda wildcards: entry_configuration(wildcards, "figures"),
+        experiment=lambda wildcards: experiment_of(wildcards).entry_json("figures", wildcards.name),
         facts=lambda wildcards: entry_facts(wildcards, "figures"),
         library=lambda wildcards: entry_library(wildcards, "figures", "figure.py"),
     shell:

@@ -272,7 +272,7 @@ def report_what_there_is(names):
         path.write_text(EXPERIMENTS[name].to_json())
         words.append(str(path))
     words = ["--configuration", *words, "--seed", str(CONFIG["seed"]), f"--of={CONFIGURATION}"]
-    words += ["--stand-ins", all_stand_ins(), "--stale", *stale_digests(), "--partial"]
+    words += ["--stand-ins", all_stand_ins(), *stale_words(names), "--partial"]
     words += ["--out-html", paths.REPORT(), "--out-costs", paths.COSTS()]
     script = str(paths.HOME / "scripts/report.py")
     done = subprocess.run([sys.executable, script, *words], check=False, text=True, stdout=-1)

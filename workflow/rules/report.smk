@@ -82,7 +82,7 @@ rule report:
         stand_ins=all_stand_ins(),
         seed=CONFIG["seed"],
         record=origins.content(record.files()),
-        stale=lambda wildcards: stale_digests(),
+        stale=lambda wildcards: stale_words(LISTED),
         of=CONFIGURATION,
         facts=[facts(EXPERIMENTS[name]) for name in LISTED if "source" in EXPERIMENTS[name].values],
         releases=origins.content(sorted(Path("config/releases").glob("*.yaml"))),
@@ -99,7 +99,7 @@ rule report:
         ),
     shell:
         'python "$DP_HOME/scripts/report.py" --configuration {input.configuration} --seed {params.seed}'
-        " --of={params.of:q} --stand-ins {params.stand_ins:q} --stale {params.stale} --out-html {output.html} --out-costs {output.costs} 2> {log}"
+        " --of={params.of:q} --stand-ins {params.stand_ins:q} {params.stale} --out-html {output.html} --out-costs {output.costs} 2> {log}"
 
 
 # `snakemake --cores 1 -- partial_report` makes the report of all existing results at any time, including

@@ -6,6 +6,9 @@ rule compare:
     input:
         lambda wildcards: verdict_inputs.of_comparisons(experiment_of(wildcards)),
         unpack(readings_inputs),
+        prepared=lambda wildcards: verdict_inputs.prepared(
+            [experiment_of(wildcards), *readings_of(experiment_of(wildcards))]
+        ),
     output:
         paths.COMPARED(),
     log:
@@ -72,7 +75,12 @@ rule by_source:
             path for each in of_source(wildcards.source) for path in verdict_paths(each)
         ],
     output:
-        paths.BY_SOURCE(),
+        report(
+            paths.BY_SOURCE(),
+            caption="../report/by_source.rst",
+            category="Everything",
+            labels={"page": "what {source} says"},
+        ),
     log:
         paths.BY_SOURCE.log(),
     wildcard_constraints:

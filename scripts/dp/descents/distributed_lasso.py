@@ -10,6 +10,8 @@ import numpy as np
 
 from dp.errors import Refused
 
+LOOKED_AT = 50  # iterations, at most, whose costs are found together
+HELD = 1 << 17  # numbers of their points, at most: 1 MB
 STOPPED = ("iterations", "cost difference", "loss threshold", "diverged")
 
 
@@ -33,36 +35,35 @@ class Centre:
     """A data centre: it keeps its rows to itself and returns the gradient of its *summed* loss.
 
     The gradient X'X w - X'y is formed from the rows, or from X'X if that is less work. X: (n, d). y: (n,).
+    count: how many centres of one size it stands for. Their gradients are only ever added, and the sum is
+    computed at once.
     """
 
-    def __init__(self, X: np.ndarray, y: np.ndarray) -> None:
+    def __init__(self, X: np.ndarray, y: np.ndarray, count: int = 1) -> None:
         self.rows, columns = np.shape(X)
+        self.count = count
         self._moment = y @ X
         self._X = X if 2 * self.rows < columns else None
         self._gram = None if self._X is not None else X.T @ X
 
     def gradient(self, w: np.ndarray) -> np.ndarray:
         """sum_i (w.x_i - y_i) x_i at each of the points w (values, d)."""
-        if self._X is not None:
-            return (w @ self._X.T) @ self._X - self._moment
-        return w @ self._gram - self._moment
+        found = w @ self._gram if self._X is None else (w @ self._X.T) @ self._X
+        found -= self._moment
+        return found
 
 
-def _mean(gradients, centres):
-    return sum(gradients) / sum(centre.rows for centre in centres)
+def _mean(centres):
+    return [1 / sum(centre.rows for centre in centres)] * len(centres)
 
 
-def _added_means(gradients, centres):
-    return sum(g / centre.rows for g, centre in zip(gradients, centres, strict=True))
-
-
-# How gradients of centres are combined: the mean over all rows; the sum over all rows, as E18 prints it; or
-# the sum of the centres' own means, as E18's program computes it. If m centres have equal sizes, that is m
-# times the mean, so a step is m times as long as its rate says.
+# By what each centre's gradient is multiplied before they are added: for the mean over all rows; for the
+# sum over all rows, as E18 prints it; for the sum of the centres' own means, as E18's program computes it.
+# If m centres have equal sizes, that is m times the mean, so a step is m times as long as its rate says.
 GRADIENTS = {
     "mean": _mean,
-    "sum": lambda gradients, centres: sum(gradients),
-    "added_means": _added_means,
+    "sum": lambda centres: [1.0] * len(centres),
+    "added_means": lambda centres: [centre.count / centre.rows for centre in centres],
 }
 
 
@@ -89,12 +90,12 @@ def proximal_gradient(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Iterative shrinkage: w <- shrink(w - rate * gradient), for many (lam, rate) at once.
 
-    centres: objects with `rows` and `gradient(w)`, and nothing else. gradients: how their gradients are
-    combined, see `GRADIENTS`. lam, rate: (values,). Iteration begins at zero. It ends when the cost changes
-    by at most `cost_difference`, when the cost falls below `loss_threshold`, after `max_iterations`, or
-    when the cost is no longer finite (or has grown 1e12 times). The start matters: with a small step,
-    `max_iterations` ends the iteration far from the minimiser, and the step size regularises. So no value
-    of lambda starts from the result of another.
+    centres: objects with `rows`, `count` and `gradient(w)`, and nothing else. gradients: how their
+    gradients are combined, see `GRADIENTS`. lam, rate: (values,). Iteration begins at zero. It ends when
+    the cost changes by at most `cost_difference`, when the cost falls below `loss_threshold`, after
+    `max_iterations`, or when the cost is no longer finite (or has grown 1e12 times). The start matters:
+    with a small step, `max_iterations` ends the iteration far from the minimiser, and the step size
+    regularises. So no value of lambda starts from the result of another.
 
     The coordinator needs no loss from the centres. The loss is quadratic, and y_i^2 is 1 for every label,
     so gradients are enough: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For targets that are
@@ -103,43 +104,55 @@ def proximal_gradient(
 
     Returns weights (values, d), iterations (values,) and the rule that stopped each, one of `STOPPED`.
     """
-    lam, rate = (np.asarray(a, dtype=float) for a in np.broadcast_arrays(lam, rate))
+    lam, rate = (np.array(a, dtype=float) for a in np.broadcast_arrays(lam, rate))
     shrink = SHRINKAGES[shrinkage]
     n = sum(centre.rows for centre in centres)
+    first, *others = shares = GRADIENTS[gradients](centres)
+    alike = all(share == first for share in others)
+    at_zero = sum(centre.gradient(np.zeros((1, dimension))) for centre in centres)[0]
     weights = np.zeros((len(lam), dimension))
     iterations = np.full(len(lam), max_iterations)
     stopped = np.full(len(lam), "iterations", dtype=object)
-    at_zero = sum(centre.gradient(np.zeros((1, dimension))) for centre in centres)[0]
 
-    join = GRADIENTS[gradients]
-
-    def evaluate(w, lam):
+    def at(w):
+        """The sum of all rows' gradients at w, and what a step of length 1 goes along."""
         found = [centre.gradient(w) for centre in centres]
-        gradient = sum(found)
-        loss = (np.einsum("ij,ij->i", w, gradient) + w @ at_zero + n) / 2
-        return join(found, centres), loss / n + lam * np.abs(w).sum(axis=1)
+        total = sum(found)
+        if alike:
+            return total, total
+        return total, sum(share * each for share, each in zip(shares, found, strict=True))
 
-    active, w = np.arange(len(lam)), weights.copy()
+    active, w, done = np.arange(len(lam)), weights, 0
+    cost = np.full(len(lam), 0.5)  # that of zero weights
+    limit = 1e12 * (1 + cost[0])
     with np.errstate(over="ignore", invalid="ignore"):
-        gradient, cost = evaluate(w, lam)
-        limit = 1e12 * (1 + cost)
-        for iteration in range(1, max_iterations + 1):
-            w = shrink(w - rate[active, None] * gradient, lam[active, None], rate[active, None])
-            gradient, new = evaluate(w, lam[active])
-            diverged = ~(new <= limit[active])
-            small = new < loss_threshold
-            still = np.abs(new - cost) <= cost_difference
-            done = diverged | small | still
-            cost = new
-            if done.any():
-                stopped[active[still]] = "cost difference"
-                stopped[active[small]] = "loss threshold"
-                stopped[active[diverged]] = "diverged"
-                iterations[active[done]] = iteration
-                weights[active[done]] = w[done]
-                active, w, gradient, cost = (a[~done] for a in (active, w, gradient, cost))
-            if not len(active):
-                break
+        _, along = at(w)
+        while len(active) and done < max_iterations:
+            # Costs of several iterations are found at once, and then where the first of them ends.
+            size = min(max_iterations - done, LOOKED_AT, max(1, HELD // max(1, w.size)))
+            points, totals = np.empty((2, size, *w.shape))
+            lam_, rate_ = lam[active, None], rate[active, None]
+            pace = rate_ * first if alike else rate_
+            for k in range(size):
+                w = points[k] = shrink(w - pace * along, lam_, rate_)
+                totals[k], along = at(w)
+            costs = np.einsum("tij,tij->ti", points, totals) + points @ at_zero + n
+            costs = costs / (2 * n) + lam[active] * np.abs(points).sum(axis=2)
+            reasons = {
+                "cost difference": np.abs(np.diff(costs, axis=0, prepend=cost[None]))
+                <= cost_difference,
+                "loss threshold": costs < loss_threshold,
+                "diverged": ~(costs <= limit),
+            }
+            ends = np.logical_or.reduce(list(reasons.values()))
+            ended = ends.any(axis=0)
+            where = ends.argmax(axis=0)[ended], np.flatnonzero(ended)
+            iterations[active[ended]] = done + where[0] + 1
+            weights[active[ended]] = points[where]
+            for reason, found in reasons.items():  # of several reasons, the last one
+                stopped[active[ended][found[where]]] = reason
+            active, w, along, cost = (a[~ended] for a in (active, w, along, costs[-1]))
+            done += size
     weights[active] = w
     return weights, iterations, stopped
 

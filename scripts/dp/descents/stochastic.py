@@ -8,11 +8,12 @@ of array operations, whatever the number of simulations is.
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy import special
 
 from dp import losses
+from dp.data.examples import slices
 from dp.errors import Refused
 
+CACHED = 1 << 15  # numbers that are worked on at a time: 256 kB
 SCHEDULES = ("inverse_sqrt", "inverse_lambda", "constant")
 
 
@@ -52,11 +53,20 @@ def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.nda
     -x_j/(1 + exp(w_j x_j)), with its own product w_j x_j in place of w.x. This is the gradient of d
     logistic regressions on one feature each. The whole vector is then clipped to Euclidean norm `clip`.
     """
-    total = np.empty_like(w)
-    for k in range(w.shape[1]):
-        slope = -examples * special.expit(-w[:, k, None] * examples)
-        length = np.sqrt(np.einsum("rij,rij->ri", slope, slope))
-        total[:, k] = np.einsum("rij,ri->rj", slope, clip / np.maximum(length, clip))
+    runs, values, d = w.shape
+    total = np.zeros_like(w)
+    for rows in slices(examples.shape[1], max(1, CACHED // d)):
+        fit = max(1, CACHED // (d * (rows.stop - rows.start)))  # pairs of a run and a lambda
+        for run in slices(runs, max(1, fit // values)):
+            x = examples[run, None, rows]
+            for value in slices(values, fit):
+                slope = w[run, value, None] * x
+                np.exp(slope, out=slope)
+                slope += 1
+                np.divide(x, slope, out=slope)
+                length = np.sqrt(np.einsum("rvij,rvij->rvi", slope, slope))
+                scale = clip / np.maximum(length, clip)
+                total[run, value] -= np.einsum("rvij,rvi->rvj", slope, scale)
     return np.nan_to_num(total, copy=False)
 
 

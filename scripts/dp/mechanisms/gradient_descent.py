@@ -163,7 +163,7 @@ class DPGradientDescent(Descent):
             )
 
     def _by_rule(self, n, d, p):
-        settings = n, d, p.epsilon, p.delta, p.bound, p.loss
+        settings = n, d, p.epsilon, p.delta, p.bound, p.loss, p.classes
         return self.rule_steps(*settings) if p.steps == "rule" else {}
 
     def rule_steps(
@@ -174,17 +174,27 @@ class DPGradientDescent(Descent):
         delta: float,
         bound: float = 1.0,
         loss: str = "logistic",
+        classes: int | None = None,
     ) -> dict:
-        """Options from public numbers alone: T = min(1000, n mu/sqrt(d)), 1/curvature, no clipping."""
+        """Options from public numbers alone; no gradient is clipped.
+
+        One slope per record: T = min(1000, n mu/sqrt(d)) steps at a rate of 1/curvature. Softmax: a rate
+        of K/R^2, because at W = 0 the curvature is at most R^2/K, and steps until the noise on the score
+        of a row of norm R has a standard deviation of 1. The noise of T steps at rate e is e T 2 sqrt(2)
+        R/(n mu) on every weight, so T = n mu/(2 sqrt(2) K), at most 1000. Below one step, the rate is
+        reduced.
+        """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)
         if not math.isfinite(largest):
             raise Refused(f"dp_gd has no rule for its steps with the {loss} loss: state them")
-        return {
-            "iterations": last_iterate.rule_steps(n, d, mu),
-            "learning_rate": 1 / smoothness,
-            "clip": largest / 2,
-        }
+        steps, rate = last_iterate.rule_steps(n, d, mu), 1 / smoothness
+        if loss == "softmax":
+            K = full_batch.classes_of(loss, classes)
+            wanted = n * mu / (2 * math.sqrt(2) * K)
+            steps = min(1000, math.ceil(wanted))
+            rate = K / bound**2 * min(1.0, wanted / steps)
+        return {"iterations": steps, "learning_rate": rate, "clip": largest / 2}
 
     def _unit(self, n, p):
         """(mu at a standard deviation of 1; how it was found, "" if by composition)."""

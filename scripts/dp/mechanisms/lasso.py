@@ -95,8 +95,12 @@ class DistributedLasso(_OverCentres):
             if None in rates:
                 automatic = 1 / (distributed_lasso.largest_curvature(Z) or 1.0)
                 rates = [automatic if rate is None else rate for rate in rates]
+            # Where only the sum of the centres' gradients counts, that of all rows is it.
+            alike = len({part.stop - part.start for part in parts}) == 1
+            joined = alike or p.gradients != "added_means"
+            shares = [(slice(None), len(parts))] if joined else [(part, 1) for part in parts]
             w, iterations, stopped = distributed_lasso.proximal_gradient(
-                [distributed_lasso.Centre(Z[part], y[part]) for part in parts],
+                [distributed_lasso.Centre(Z[k], y[rows][k], count) for k, count in shares],
                 Z.shape[1],
                 [settings[k].lam for k in chosen],
                 rates,

@@ -12,7 +12,7 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positive, Whole
 from dp.noise import l2_laplace
 
-CHUNK_BYTES = 1 << 29  # rows and noise held at a time
+CHUNK_BYTES = 1 << 28  # rows and noise held at a time
 EXAMPLES_BYTES = 1 << 22  # one step's batches, over all runs that descend together: the L3 cache
 OPTIONS = {
     "batch": Whole(50),

@@ -387,7 +387,7 @@ def calibrate(
         if free and (loss == "logistic" or adjacency == ADD_REMOVE):
             return sigma
     r = bound**2 / n_lambda
-    m = _largest(
+    m = largest_parameter(
         lambda m: float(profile(m, r, adjacency, loss).delta(epsilon)),
         delta,
         # no tilt does better than the Gaussian mechanism
@@ -396,7 +396,7 @@ def calibrate(
     return slope * bound / m
 
 
-def _largest(delta_at, delta, start):
+def largest_parameter(delta_at, delta, start):
     """The largest mu <= start with delta_at(mu) <= delta, to a relative 1e-8, and checked to be private."""
 
     def over(mu):
@@ -520,7 +520,7 @@ def with_output_noise(
     def split(mu):
         return mu * math.sqrt(1 - output**2) / parts, mu * output
 
-    mu = _largest(
+    mu = largest_parameter(
         lambda mu: composed_delta(epsilon, *split(mu), r, adjacency, loss),
         delta,
         start * (1 - 1e-9),

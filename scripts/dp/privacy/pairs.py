@@ -712,6 +712,19 @@ def opposite_class() -> Pair:
     )
 
 
+@pair
+def pulled_class() -> Pair:
+    """One record of the first of three classes, at 1 or at 0, beside 60 that pull it to the other two."""
+    X = np.full((61, 1), -0.5)
+    X[0] = 1
+    return Pair(
+        sides=_replace(X, np.zeros(61), 0, row=[0.0]),
+        arguments={"lam": 2 / 61, "bound": 1.0, "classes": 3},
+        reason="the others keep the probability of the record's class near 0, so that the tilt alone decides "
+        "which of two other classes it is taken for: both directions shift the tilt by nearly sqrt(2) R",
+    )
+
+
 def _unpenalised():
     """One record at 1, whose label flips, beside 399 at 0 with labels of both signs."""
     X = np.zeros((400, 1))

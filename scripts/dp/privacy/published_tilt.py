@@ -5,6 +5,7 @@ record's gradient, and `curvature` is sup l'' R^2.
 """
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -133,6 +134,7 @@ def redberg_sigma(
     )
 
 
+@cache
 def redberg(
     epsilon: float,
     delta: float,

@@ -62,7 +62,7 @@ class InverseHessians:
 
     def learn(self, active: np.ndarray, step: np.ndarray, change: np.ndarray) -> None:
         """Learn from the changes of gradients along steps (d, active) of these restarts."""
-        steps, changes = np.zeros((2, len(self.directions), len(self.common)))
+        steps, changes = np.zeros((2, len(step), len(self.common)))
         both = np.full(len(self.common), np.inf)
         steps[:, active], changes[:, active] = step, change
         both[active] = (step * change).sum(axis=0)
@@ -76,12 +76,17 @@ class InverseHessians:
         for step, change, both in reversed(pairs):
             shares.append((step * product).sum(axis=0) / both)
             product -= shares[-1] * change
-        along = self.weights[:, part] * (self.directions.T @ product)
-        product *= self.common[part]
-        product += self.directions @ along
+        product = self.first(product, part)
         for (step, change, both), share in zip(pairs, reversed(shares), strict=True):
             product += (share - (change * product).sum(axis=0) / both) * step
         return product
+
+    def first(self, gradient: np.ndarray, part: slice | np.ndarray) -> np.ndarray:
+        """The first approximation of the inverse Hessians times gradients (d, active), overwritten."""
+        along = self.weights[:, part] * (self.directions.T @ gradient)
+        gradient *= self.common[part]
+        gradient += self.directions @ along
+        return gradient
 
 
 def full_steps(

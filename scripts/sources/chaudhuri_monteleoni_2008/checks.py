@@ -28,9 +28,9 @@ def bound_ratio(results, *, first, second, lambdas, at_least, at_most):
     """
     at = {"n": 14000, "d": 10, "epsilon": 0.1, "delta": 0.1}
     bounds = [excess_risk.BOUNDS[name] for name in (first, second)]
-    found = {lam: bounds[0](lam=lam, **at) / bounds[1](lam=lam, **at) for lam in lambdas}
-    values = ", ".join(f"{ratio:.4g} at lambda = {lam:g}" for lam, ratio in found.items())
-    low, high = min(found.values()), max(found.values())
+    ratios = {lam: bounds[0](lam=lam, **at) / bounds[1](lam=lam, **at) for lam in lambdas}
+    values = ", ".join(f"{ratio:.4g} at lambda = {lam:g}" for lam, ratio in ratios.items())
+    low, high = min(ratios.values()), max(ratios.values())
     threshold = at_least if math.isfinite(at_least) else at_most
     number = low if math.isfinite(at_least) else high
     return Outcome(

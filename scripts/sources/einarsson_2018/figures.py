@@ -256,8 +256,8 @@ def explained_variance(experiment, spec, path):
     labels = ("number of principal components", "share of the variance explained")
     frame = frame.assign(curve=frame["dataset"])
     curves = Curves("explained", band=None, together=len(LINES))
-    fig = relation(spec, frame, looks, "components", curves, Scales(labels))
-    fig.axes[0].set(xlim=(0, None), ylim=(0, 1.02))
+    fig = relation(spec, frame, looks, "components", curves, Scales(labels, within=(0, 1.02)))
+    fig.axes[0].set_xlim(left=0)
     return fig
 
 

@@ -54,10 +54,9 @@ def pretraining(experiment, spec, draws):
         looks,
         "epsilon",
         Curves("mean", ("low", "high"), noiseless),
-        Scales((rf"{name} $\varepsilon$", "training accuracy, percent"), log="x"),
+        Scales((rf"{name} $\varepsilon$", "training accuracy, percent"), log="x", within=(0, 100)),
         note + (",\nhollow: published" if some else ""),
     )
-    fig.axes[0].set_ylim(0, 100)
     for side, colour, marker, _ in sides if some else ():
         theirs = {epsilon: value for epsilon, value in printed[side].items() if epsilon < np.inf}
         look = {"linestyle": "", "marker": marker, "markersize": 7, "markerfacecolor": "none"}
@@ -104,14 +103,14 @@ def decision_regions(experiment, spec, path):
     options["published"]: the accuracies that the source printed, beside ours.
     """
     with np.load(path) as arrays:
-        found = {name: arrays[name] for name in arrays.files}
-    methods, epsilons, weights = found["methods"], found["epsilons"], found["weights"]
-    ran = pd.DataFrame({"method": [*experiment.methods], "train_size": len(found["X"])})
+        result = {name: arrays[name] for name in arrays.files}
+    methods, epsilons, weights = result["methods"], result["epsilons"], result["weights"]
+    ran = pd.DataFrame({"method": [*experiment.methods], "train_size": len(result["X"])})
     printed = by_column(experiment, spec["options"]["published"], ran)
     rows, columns = len(methods), len(epsilons)
     shape = {"nrows": rows, "ncols": columns, "sharex": True, "sharey": True, "squeeze": False}
     fig, grid = style.figure(3.1 * columns, 3.1 * rows, **shape)
-    X, y = found["X"], found["y"]
+    X, y = result["X"], result["y"]
     limits = _limits(X)
     for row, method in enumerate(methods):
         for column, epsilon in enumerate(epsilons):
@@ -120,11 +119,11 @@ def decision_regions(experiment, spec, path):
             axes.contourf(
                 *points,
                 regions,
-                levels=np.arange(len(found["classes"]) + 1) - 0.5,
-                colors=CLASSES[: len(found["classes"])],
+                levels=np.arange(len(result["classes"]) + 1) - 0.5,
+                colors=CLASSES[: len(result["classes"])],
                 alpha=0.25,
             )
-            _scatter(axes, X, y, found["classes"], size=5)
+            _scatter(axes, X, y, result["classes"], size=5)
             accuracy = 100 * ((X @ W).argmax(axis=1) == y).mean()
             started = experiment.methods[str(method)]["options"].get("pretrain")
             theirs = printed["pretrained" if started else "plain"].get(epsilon)
@@ -146,8 +145,8 @@ def decision_regions(experiment, spec, path):
 def moved_boundaries(experiment, spec, path):
     """The boundary of all points, and those after single points were replaced; the largest move bold."""
     with np.load(path) as arrays:
-        found = {name: arrays[name] for name in arrays.files}
-    X, y, full, moved = (found[name] for name in ("X", "y", "full", "moved"))
+        result = {name: arrays[name] for name in arrays.files}
+    X, y, full, moved = (result[name] for name in ("X", "y", "full", "moved"))
     limits = _limits(X)
     before = _regions(full, limits)[1]
     after = [_regions(W, limits)[1] for W in moved]
@@ -160,7 +159,7 @@ def moved_boundaries(experiment, spec, path):
         (full, "#000000", 1.8, 1.0),
     ):
         _outline(axes, W, limits, colour, width, alpha)
-    _scatter(axes, X, y, found["classes"], size=22)
+    _scatter(axes, X, y, result["classes"], size=22)
     axes.annotate(
         "",
         xy=-X[worst, :2],

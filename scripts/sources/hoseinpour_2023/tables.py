@@ -19,12 +19,12 @@ COLUMNS = (
 def by_column(experiment, name, ran):
     """plain, pretrained -> epsilon (infinite: without privacy) -> the printed percentage. ran: a frame of
     methods and training sizes."""
-    found = {"plain": {}, "pretrained": {}}
+    columns = {"plain": {}, "pretrained": {}}
     for value in printed_values.values(experiment, name, ran):
         started = experiment.methods[value.method]["options"].get("pretrain")
         epsilon = math.inf if value.epsilon is None else value.epsilon
-        found["pretrained" if started else "plain"][epsilon] = value.value
-    return found
+        columns["pretrained" if started else "plain"][epsilon] = value.value
+    return columns
 
 
 class Columns(Options):

@@ -12,6 +12,7 @@ from study.configuration.options import Comparison, Method, Options
 from study.jobs.files import read_json
 
 MAJORITY = "#777777"
+SHORT = 27  # characters of names of which two stand side by side below a panel
 
 
 class AccuracyPanels(Options):
@@ -38,7 +39,7 @@ def accuracy_panels(experiment, spec, frame):
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     fig, grid = style.figure(
-        5.2 * columns, 3.9 * rows, nrows=rows, ncols=columns, sharey=True, squeeze=False
+        5.2 * columns, 4.3 * rows + 0.5, nrows=rows, ncols=columns, sharey=True, squeeze=False
     )
     printed = {}  # method -> where it stands -> value
     for value in printed_values.values(experiment, spec["options"]["published"], frame):
@@ -56,16 +57,37 @@ def accuracy_panels(experiment, spec, frame):
                 drawn |= new
                 _printed(axes, experiment, method, [own[path] for path in sorted(new)])
         axes.set_title(title, loc="left", fontsize="medium")
-        axes.legend(fontsize="small", loc="lower right")
     for axes in list(grid.flat)[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[-1]:
         axes.set_xlabel(r"privacy parameter $\varepsilon$ (smaller is more private)")
     for axes in grid[:, 0]:
         axes.set_ylabel("test accuracy")
+    _explain(fig, [axes for axes in grid.flat if axes.get_visible()], grid[-1])
     note = style.replicates(experiment, frame).replace("\n", " ")
     fig.suptitle(f"{spec['title']}\n{note}", fontsize="large")
     return fig
+
+
+def _explain(fig, panels, last):
+    """A legend below each panel, of what it alone has, and one for what several have.
+
+    last: axes with a label below them.
+    """
+    found = [dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True)) for axes in panels]
+    common = {}
+    for k, own in enumerate(found):
+        others = {label for each in found[:k] + found[k + 1 :] for label in each}
+        common |= {label: handle for label, handle in own.items() if label in others}
+    look = {"fontsize": "small", "borderaxespad": 0}
+    for axes, own in zip(panels, found, strict=True):
+        alone = [label for label in own if label not in common]
+        below = (0, -0.2 if axes in last else -0.12)
+        handles = [own[label] for label in alone]
+        two = max(map(len, alone), default=0) <= SHORT
+        place = {"loc": "upper left", "bbox_to_anchor": below, "ncols": 1 + two}
+        axes.legend(handles, alone, **place, **look)
+    fig.legend(common.values(), common, loc="outside lower left", ncols=3, fontsize="small")
 
 
 def _panel(axes, experiment, frame, methods, baseline, majority):

@@ -1,5 +1,4 @@
-"""The audit's configuration: attacks and their paths. What is wrong with it is refused before anything
-runs."""
+"""The audit's configuration: attacks and their paths. It is checked before anything runs."""
 
 import math
 from typing import NamedTuple
@@ -67,9 +66,8 @@ class Audits:
 def load(config, experiments=None):
     """`Audits` of config/audit.yaml with the changes of the `audit` section of `config`.
 
-    experiments: if given, only these mechanisms are attacked: those that the experiments run, a study's
-    own, and those that the study's config/audit.yaml names. Every name, option and epsilon is checked.
-    Raises ConfigError.
+    experiments: if given, only mechanisms that these experiments run, a study's own, and those that the
+    study's config/audit.yaml names are attacked. Raises ConfigError.
     """
     changes, files = config.get("audit") or {}, paths.configuration("audit.yaml")
     where = " and ".join(map(str, files))
@@ -107,7 +105,7 @@ def load(config, experiments=None):
             if attack["pair"] not in pairs.PAIRS:
                 near = nearest(attack["pair"], list(pairs.PAIRS))
                 raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")
-            # An audit that is not made is not checked; its jobs, asked for by name, check themselves.
+            # The attacks of a disabled audit are checked by their jobs.
             for epsilon in attack["epsilons"] if values["enabled"] else ():
                 try:
                     check(
@@ -120,7 +118,7 @@ def load(config, experiments=None):
 
 
 def _without(change, left_out):
-    """A change without what it says of attacks that are left out, such as an overlay's fewer trials."""
+    """A change without its values for attacks that are left out, such as an overlay's fewer trials."""
     mechanisms = change.get("mechanisms")
     if not isinstance(mechanisms, dict):
         return change  # the schema will say what is wrong
@@ -128,16 +126,16 @@ def _without(change, left_out):
     def whole(name, label, attack):
         return label not in left_out[name] or "epsilons" in (attack or ())
 
-    kept = {
+    left = {
         name: attacks
         for name, attacks in mechanisms.items()
         if name not in left_out or any(whole(name, *each) for each in (attacks or {}).items())
     }
-    return change | {"mechanisms": kept}
+    return change | {"mechanisms": left}
 
 
 def _default(name, values):
-    """{name: its attacks} for a mechanism without an entry: the default pairs that fit its options."""
+    """{name: its attacks} for a mechanism without an entry: on the default pairs that it takes."""
     delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
     attacks = {}
     for pair, epsilons in values["default"].items():

@@ -1,4 +1,4 @@
-"""Which modules a job loads by name, and the digest of the code that makes a table, figure or analysis."""
+"""Modules that a job loads by name, and digests of the code of tables, figures and analyses."""
 
 from dp.mechanisms import MECHANISMS
 from study.configuration import kinds
@@ -6,7 +6,7 @@ from study.dependencies import digest, looks_up_mechanisms
 
 
 def modules_of(method):
-    """Modules of a method's mechanism, and of the mechanism that this one runs, if any."""
+    """Modules of a method's mechanism, and of another mechanism that it runs."""
     name = method["mechanism"]
     taken = MECHANISMS[name].defaults() | method["options"]
     return [MECHANISMS.module(each) for each in (name, taken.get("of")) if each]

@@ -31,26 +31,25 @@ __all__ = ["ConfigError", "check_own_files", "load", "merge", "nearest", "read_y
 SHIPPED = paths.HOME / "config"
 RULES = paths.HOME / "workflow/rules"
 
-# The keys that each kind of simulation needs. A key that a simulation would ignore is refused.
+# Keys that each kind of simulation needs.
 SIMULATIONS = {
     "separable": ("rows", "columns", "margin"),
     "unseparable": ("rows", "columns", "band", "flip_probability"),
     "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
     "linear": ("rows", "columns", "condition", "noise"),
 }
-# The keys that each kind may have too, beside "holdout".
+# Keys that each kind may have too, beside "holdout". Others are refused.
 OPTIONAL = dict.fromkeys(SIMULATIONS, ("data_replicates",))
 OPTIONAL["linear"] += ("outliers", "degrees")
 
 
 def load(config, files=(), other="--config", only=None):
-    """Experiments by name and data sets by name, from Snakemake's merged config.
+    """(config, experiments by name, data sets by name) from Snakemake's merged config.
 
-    What that leaves out is taken from the shipped configuration; but a study with experiments of its own
-    runs those, unless it lists others. files: the configuration files that were merged
-    (`workflow.configfiles`), for messages. other: in messages, the place of keys that are in none of
-    the files. only: the experiments to read and to validate, as `sources.experiments` gives them, if not
-    all. Raises ConfigError.
+    Missing keys are those of the shipped configuration, but a study with experiments of its own runs those
+    unless it lists others. files, other: for messages, the configuration files that were merged
+    (`workflow.configfiles`), and the place of keys that are in none of them. only: the experiments to read,
+    as `sources.experiments` gives them, None for all. Raises ConfigError.
     """
     # The files are read again because Snakemake's merge hides a duplicate key.
     files = {file: read_yaml(file) for file in files}
@@ -119,21 +118,22 @@ def _own(available):
 
 
 def listed(config, available):
-    """Names of the experiments that a run without targets reads; None if the lists need validation.
+    """Names of the experiments that a run without targets reads, None if the lists need validation.
 
-    Those are the experiments that it makes, and those that have settings. config: Snakemake's merged
-    config. available: the file of every experiment.
+    It reads those that it makes and those with settings. config: Snakemake's merged config. available: the
+    file of every experiment.
     """
     names = config.get("experiments", _own(available))
     settings = config.get("settings", {})
     if not isinstance(names, list) or not names or not isinstance(settings, dict):
         return None
-    found = {*map(str, [*names, *settings])}
-    return found if found <= available.keys() else None
+    wanted = {*map(str, [*names, *settings])}
+    return wanted if wanted <= available.keys() else None
 
 
 def _last(layers):
-    """Where a key comes from: the last of the layers (where, changes) that have the most of its parts."""
+    """Where a key comes from: the layer (where, changes) with the most of its parts, the last of
+    several."""
 
     def where(path=()):
         depths = [(follow(changes, path)[1], k) for k, (_, changes) in enumerate(layers)]
@@ -143,7 +143,7 @@ def _last(layers):
 
 
 def _check_together(files, where):
-    """Refuse overlays that do not combine. Merged, they would fail with an error about some sweep."""
+    """Refuse overlays that do not combine, since errors after merging would name some sweep."""
     for values in files.values():
         excluded = values.get("not_with")
         for other in files:
@@ -153,7 +153,7 @@ def _check_together(files, where):
 
 
 def _over(defaults, values):
-    """Merge as Snakemake does: mappings are merged, other values replaced, and null is a value."""
+    """Merge as Snakemake does: mappings are merged, other values are replaced, and null is a value."""
     both = {**defaults, **values}
     for key in defaults.keys() & values.keys():
         if isinstance(defaults[key], dict) and isinstance(values[key], dict):
@@ -186,9 +186,9 @@ def _datasets():
     for path in paths.configuration("files.yaml"):
         files |= validate(read_yaml(path), "files", path)
     for path in paths.configuration("datasets.yaml"):
-        found = validate(read_yaml(path), "datasets", path)
-        datasets |= found
-        places |= dict.fromkeys(found, path)
+        own = validate(read_yaml(path), "datasets", path)
+        datasets |= own
+        places |= dict.fromkeys(own, path)
     for name, entry in datasets.items():
         file = places[name]
         source = entry["source"]
@@ -231,7 +231,7 @@ def _datasets():
 
 
 def _in_entry(name, error):
-    """The ConfigError for an error in a data set's entry; its text may begin with the key at fault."""
+    """The ConfigError for an error in a data set's entry, whose text may begin with the key."""
     file = next(f for f in reversed(paths.configuration("datasets.yaml")) if name in read_yaml(f))
     key, colon, text = str(error).partition(": ")
     if colon and " " not in key:
@@ -240,7 +240,7 @@ def _in_entry(name, error):
 
 
 def check_own_files(experiments, datasets, files):
-    """Raise ConfigError unless every data file of the user's own that an experiment uses exists."""
+    """Raise ConfigError unless all of the experiments' data files that are not downloaded exist."""
     used = {name for experiment in experiments.values() for name in experiment.all_datasets()}
     for name in sorted(used):
         try:

@@ -17,10 +17,17 @@ def data_path(dataset, suffix="npz"):
 
 
 def data_name(dataset):
-    """A prepared data set's name for readers: its title, or its key in words."""
+    """A prepared data set's title, or its key in words."""
     path = Path(data_path(dataset, "json"))
     title = read_json(path).get("title") if path.exists() else None
     return title or dataset.replace("_", " ")
+
+
+# Keys on which every table, figure and analysis depends.
+SHARED = (
+    *("source", "datasets", "methods", "families", "folds", "simulations", "restarts"),
+    *("divisions", "searches", "lambda_published", "tune"),
+)
 
 
 class Cell(NamedTuple):
@@ -35,7 +42,7 @@ class Cell(NamedTuple):
 class Experiment:
     """A resolved experiment. The keys of its configuration are read-only attributes.
 
-    folder: where its results are, below the root of all results; its name, unless it is a reading.
+    folder: of its results, below the root of all results. It is the name, unless it is a reading.
     """
 
     def __init__(self, name, values, folder=None):
@@ -55,19 +62,29 @@ class Experiment:
         return cls(values.pop("name"), values, values.pop("folder", None))
 
     def to_json(self, *keys):
-        """The named keys, as far as it has them, as one line for a job's command line; without names,
-        all keys."""
+        """These keys, as far as it has them, or all keys, as JSON on one line."""
         keys = [key for key in keys if key in self.values] or self.values
         return json.dumps(self.named() | {key: self.values[key] for key in keys})
 
+    def entry_json(self, section, name):
+        """The part of it that one table, figure or analysis depends on, as one line."""
+        entry = self.values[section][name]
+        part = {key: self.values[key] for key in SHARED if key in self.values}
+        part[section] = {name: entry}
+        for key, other in (("sweep", "sweeps"), ("analysis", "analyses"), ("published",) * 2):
+            named = entry.get(key) or entry["options"].get(key) or []
+            for each in [named] if isinstance(named, str) else named:
+                part.setdefault(other, {})[each] = self.values[other][each]
+        return json.dumps(self.named() | part)
+
     def named(self):
-        """What its JSON has beside keys of its configuration."""
+        """Its name, and its folder if that is another."""
         return {"name": self.name} | ({"folder": self.folder} if self.folder != self.name else {})
 
     def cells(self, sweep=None, datasets=None, methods=None):
-        """Cells of one sweep, of a list of sweeps, or of all sweeps: each once, in the configuration's
-        order. A reading has only the cells that it runs itself."""
-        found = {}
+        """Distinct cells of one sweep, of a list of sweeps, or of all sweeps, in the configuration's order.
+        A reading has only those that it runs itself."""
+        cells = {}
         names = [sweep] if isinstance(sweep, str) else sweep or self.sweeps
         for each in (self.sweeps[name] for name in names):
             for dataset in self.datasets:
@@ -83,11 +100,11 @@ class Experiment:
                     private = self.methods[method]["private"]
                     for size in each["train_sizes"]:
                         for epsilon in each["epsilons"] if private else [math.inf]:
-                            found[Cell(dataset, method, size, epsilon)] = None
+                            cells[Cell(dataset, method, size, epsilon)] = None
         if "reading" in self.values:
-            found = self._own(found)
+            cells = self._own(cells)
         order = {name: k for k, name in enumerate([*self.datasets, *self.methods])}
-        return sorted(found, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
+        return sorted(cells, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
     def _own(self, cells):
         """The cells that a reading runs itself: they are needed, and differ from its experiment's."""
@@ -105,11 +122,11 @@ class Experiment:
         ]
 
     def axis(self):
-        """The experiment whose draws and searches it has: itself, or the one that a reading reads."""
+        """The experiment whose draws and searches it uses: itself, or the main one of a reading."""
         return self.values.get("reading", {}).get("of", self.name)
 
     def repeated(self, count):
-        """What a cell has `count` of, if not one: data sets that are simulated alike, or divisions."""
+        """The name of the replicates if there are `count` of them: divisions or data sets."""
         return "divisions" if count == self.values.get("divisions") else "data sets"
 
     def trained_rows(self, cell):
@@ -119,17 +136,17 @@ class Experiment:
         return cell.train_size - -(-cell.train_size // self.folds)
 
     def plain(self):
-        """The same experiment as no reading: with all its cells, whichever experiment runs them."""
+        """The same experiment with all cells of a reading, including those that the main one runs."""
         values = {key: value for key, value in self.values.items() if key != "reading"}
         return Experiment(self.name, values, self.folder)
 
     def varied(self):
-        """Names of the options that its families of methods vary; lambda may be one of them."""
+        """Names of the options that its families of methods vary, perhaps with lambda."""
         families = self.values.get("families", {}).values()
         return list(dict.fromkeys(name for family in families for name in family["vary"]))
 
     def all_datasets(self):
-        """Names of its data sets, including those that only a figure or an analysis shows."""
+        """Names of its data sets, including those that only a figure or an analysis has."""
         entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
         return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
 
@@ -139,19 +156,19 @@ class Experiment:
         return self.cells(sweeps if isinstance(sweeps, list) else None) if sweeps else []
 
     def entry_cells(self, spec):
-        """Cells that a table or figure shows. A reading's table shows all of them, run by the reading."""
+        """Cells that a table or figure shows, also those of a reading that the main experiment runs."""
         return self.plain().cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
 
     def trained_paths(self, cells):
         """The files that training these cells needs: see `study.configuration.inputs`."""
-        found = {}
+        files = {}
         for cell in cells:
-            found["data", cell.dataset] = data_path(cell.dataset)
-            found["meta", cell.dataset] = data_path(cell.dataset, "json")
+            files["data", cell.dataset] = data_path(cell.dataset)
+            files["meta", cell.dataset] = data_path(cell.dataset, "json")
             lam = self.lambda_of(cell)
             if lam.file:
-                found["settings", cell] = lam.file
-        return found
+                files["settings", cell] = lam.file
+        return files
 
     def run_path(self, cell):
         return self._at(paths.RUN, cell)
@@ -165,23 +182,22 @@ class Experiment:
         return place(experiment=self.folder, epsilon=canonical.epsilon(epsilon), **where)
 
     def tuned_path(self, dataset, suffix="csv"):
-        """The tuning's errors (csv), or the tuned lambda with its ties (json). A reading that tunes
-        differently has its own."""
+        """The tuning's errors (csv), or the tuned lambda with its ties (json)."""
         own = self.values.get("reading", {}).get("changed", {}).get("tune")
         folder = self.folder if own else self._chosen_in()
         return paths.TUNED(suffix, experiment=folder, dataset=dataset)
 
     def _chosen_in(self):
-        """The folder of what tuning and searches chose, which a reading shares with its experiment."""
+        """The folder of tuning and searches, which a reading shares with its experiment."""
         return self.values.get("reading", {}).get("of", self.folder)
 
     def delta(self, label, size):
-        """delta of a method at one training size: the number that is given, the rule's, or 1/n^2."""
+        """delta of a method at one training size: a number, the rule's, or 1/n^2."""
         delta = self.methods[label]["delta"]
         return {"rule": rule_delta(size), "squared": size**-2.0}.get(delta, delta)
 
     def regularisation(self, settings, dataset, size, epsilon=math.inf):
-        """How lambda of a method or fit is found at one training size: a kind of `study.lambdas`."""
+        """How lambda of a method or fit is chosen at one training size: a kind of `study.lambdas`."""
         lam = settings["lambda"]
         if lam == "rule":
             return lambdas.ByRule()
@@ -219,12 +235,12 @@ class Experiment:
 
     @property
     def repetitions(self):
-        """The key that says how often rows are divided: folds of one data set, or simulations."""
+        """The key of the number of folds or simulations."""
         return "folds" if "folds" in self.values else "simulations"
 
     def split(self, method=None):
-        """Arguments that tell a job how rows are divided (--folds F or --simulations S), how labels enter
-        the loss, and which experiment's draws it uses."""
+        """A job's arguments for the division of rows (--folds F or --simulations S), the labels in the
+        loss, and the experiment whose draws it uses."""
         key = self.repetitions
         words = [f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"]
         if "divisions" in self.values:
@@ -243,7 +259,7 @@ class Experiment:
         return paths.ANALYSIS(suffix, experiment=self.folder, name=name)
 
     def fit_label(self, label):
-        """The folder of a method's fit, equal for methods that share the fit; None if it has no fit."""
+        """The folder of a method's fit, which methods may share; None if it has no fit."""
         fit = self.methods[label]["fit"]
         if fit is None:
             return None

@@ -1,6 +1,6 @@
-"""Checks of a resolved experiment as a whole: whether its cells, data sets and mechanisms fit together.
+"""Checks whether the cells, data sets and mechanisms of a resolved experiment fit together.
 
-Every function raises what `fail(key, text)` returns. key: what is wrong; text: why.
+Every function raises the error `fail(key, text)`.
 """
 
 from dp import losses
@@ -10,11 +10,13 @@ from study import arguments, lambdas
 from study.configuration import kinds
 from study.data import origins, units
 
-_ACCEPTED = set()  # what mechanisms were asked before: readings have most cells of their experiment
+_ACCEPTED = (
+    set()
+)  # settings that mechanisms accepted, since readings share most cells of their experiment
 
 
 def check(experiment, fail, datasets):
-    """All of them. datasets: every data set's configuration by name."""
+    """Raise unless all checks pass. datasets: every data set's configuration by name."""
     if experiment.values.get("subsets") == "whole" and "folds" not in experiment.values:
         raise fail("subsets", "'whole' is for folds, not for simulations")
     divisions = experiment.values.get("divisions")
@@ -60,7 +62,7 @@ def _check_targets(experiment, fail, datasets):
 
 
 def _check_public(experiment, fail, datasets):
-    """A method that starts from public rows, or whose settings are searched on them, needs such rows."""
+    """A method that starts from public rows, or that is searched on them, needs such rows."""
     for cell in experiment.cells():
         has = origins.has_public_rows(datasets[cell.dataset])
         search = experiment.methods[cell.method].get("search")
@@ -114,7 +116,7 @@ def _check_sizes(experiment, fail, datasets):
 
 
 def _check_entries(experiment, fail):
-    """Refuse a table or figure that names data sets or methods which its sweep does not run."""
+    """Refuse a table or figure without a cell in its sweep."""
     for section in kinds.SECTIONS:
         for name, entry in experiment.values[section].items():
             if "sweep" in entry and not experiment.entry_cells(entry):
@@ -123,7 +125,7 @@ def _check_entries(experiment, fail):
 
 
 def _check_units(experiment, fail, datasets):
-    """Refuse a regression table of data whose coefficients would have no units, and say how to get them."""
+    """Refuse a regression table whose coefficients would have no units."""
     for name, entry in experiment.analyses.items():
         if entry["kind"] != "regression":
             continue
@@ -139,7 +141,7 @@ def _check_units(experiment, fail, datasets):
 
 
 def _check_mechanisms(experiment, fail, datasets):
-    """Ask every mechanism for its guarantee at every cell's parameters, because that checks them."""
+    """Refuse parameters of a cell that its mechanism does not take."""
     facts = {name: origins.public_facts(datasets[name]) for name in experiment.datasets}
     known = {name: repr(fact) for name, fact in facts.items()}
     for cell in experiment.cells():
@@ -149,12 +151,12 @@ def _check_mechanisms(experiment, fail, datasets):
             meta, options, size = facts[cell.dataset], method["options"], cell.train_size
             settings = {"epsilon": cell.epsilon, "delta": experiment.delta(cell.method, size)}
             lam = experiment.regularisation(method, cell.dataset, size, cell.epsilon)
-            asked = (mechanism, repr(options), size, *settings.values(), lam, known[cell.dataset])
-            if asked in _ACCEPTED:
+            key = (mechanism, repr(options), size, *settings.values(), lam, known[cell.dataset])
+            if key in _ACCEPTED:
                 continue
-            lam = lambdas.Stated(1.0) if lam.file else lam  # which is not chosen yet
+            lam = lambdas.Stated(1.0) if lam.file else lam  # a job will choose it
             lam, options = arguments.chosen(lam, mechanism, meta, size, options, **settings)
             arguments.check(mechanism, meta, size, options, **settings, lam=lam)
-            _ACCEPTED.add(asked)
+            _ACCEPTED.add(key)
         except ValueError as error:
             raise fail(f"methods.{cell.method}", str(error)) from None

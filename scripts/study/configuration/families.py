@@ -27,20 +27,20 @@ def shown(value):
 
 
 def spelled(value):
-    """An option's value in a label: numbers have `p` for the point and `m` for a minus: 0p5, 1em05."""
+    """An option's value in a label: `p` for a number's point, `m` for a minus, as in 0p5 and 1em05."""
     text = shown(value)
     return text if isinstance(value, str) else text.replace(".", "p").replace("-", "m")
 
 
 def labels(name, method):
-    """(label, varied values) of every method that an entry of `methods` stands for."""
+    """(label, varied values) of every method of an entry of `methods`."""
     vary = method.get("vary", {})
     template = method.get("label", name + "".join(f"_{each}{{{each}}}" for each in vary))
-    found = []
+    members = []
     for lam, options in expand(vary):
         values = {each: lam if each == "lambda" else options[each] for each in vary}
-        found.append((_filled(template, values, spelled), values))
-    return found
+        members.append((_filled(template, values, spelled), values))
+    return members
 
 
 def _filled(template, values, write):
@@ -50,11 +50,10 @@ def _filled(template, values, write):
 
 
 def resolve(value, without, fail):
-    """Replace the names of an experiment's families by their members, wherever its configuration has them.
+    """Replace the names of families in an experiment's configuration by their members.
 
-    value: the validated configuration, in which the values of every `vary` are checked. without: labels
-    of members that an overlay removes. The families are kept in value["families"], where
-    `study.configuration.publications` looks them up for claims and defects.
+    value: the validated configuration, with every `vary` checked. without: labels of members that an
+    overlay removes. value["families"] then has the families, for `study.configuration.publications`.
     """
     methods, members, families = value["methods"], {}, {}
     for name, method in methods.items():
@@ -71,8 +70,8 @@ def resolve(value, without, fail):
         return
     value["families"] = {
         name: {"vary": list(methods[name]["vary"]), "title": methods[name].get("title")}
-        | {"members": found}
-        for name, found in families.items()
+        | {"members": own}
+        for name, own in families.items()
     }
     value["methods"] = members
     _searches(value, families)
@@ -94,7 +93,7 @@ def resolve(value, without, fail):
 
 
 def named(methods, families):
-    """A list of methods in which families are replaced by their members, each once."""
+    """A list of methods with families replaced by their members, without duplicates."""
     if not isinstance(methods, list) or not all(isinstance(each, str) for each in methods):
         return methods
     return list(dict.fromkeys(one for each in methods for one in families.get(each, [each])))
@@ -119,22 +118,22 @@ def _check_label(name, label, method, members, methods, fail):
 
 def _member(method, name, given):
     """One method of a family."""
-    kept = {key: each for key, each in method.items() if key not in ("vary", "label", "title")}
+    settings = {key: each for key, each in method.items() if key not in ("vary", "label", "title")}
     title = method.get("title", "")
     if any(f"{{{each}}}" in title for each in given):
-        kept["title"] = _filled(title, given, shown)
+        settings["title"] = _filled(title, given, shown)
     lam = {key: each for key, each in given.items() if key == "lambda"}
     varied = {key: each for key, each in given.items() if key != "lambda"}
-    return {"mechanism": name} | kept | lam | {"options": varied | method["options"]}
+    return {"mechanism": name} | settings | lam | {"options": varied | method["options"]}
 
 
 def _searches(value, families):
     """Give each member of a family that a search names its own search."""
-    found = {}
+    searches = {}
     for name, search in value["searches"].items():
         for label in families.get(search["method"], [None]):
             own = f"{name}_{label}" if label else name
-            found[own] = search | ({"method": label} if label else {})
+            searches[own] = search | ({"method": label} if label else {})
             if label and value["methods"][label].get("search") == name:
                 value["methods"][label]["search"] = own
-    value["searches"] = found
+    value["searches"] = searches

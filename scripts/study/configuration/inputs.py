@@ -1,5 +1,5 @@
-"""What tables, figures, analyses and checks are made from: what an entry must name, which files are
-read, and how. `study.configuration.kinds` names one of these for every kind."""
+"""Inputs of tables, figures, analyses and checks: what an entry must name, which files are read, and
+how."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +9,13 @@ from study import paths
 
 
 class Inputs(NamedTuple):
-    """needs: the key by which an entry says what it is made from: a sweep, an analysis (a check may name a
-    table instead), data sets (the experiment's if it names none), or nothing.
+    """needs: the key by which an entry names its input: sweep, analysis (a check may name a table instead),
+    datasets (by default the experiment's), or None.
 
     paths(experiment, entry): name -> path of each file; the name is "" if there is only one file.
-    frame: the function of `study.jobs.summary` that reads the entry's cells from these files. Without
-    one, the kind's function is given the paths, or the one path of an analysis. choice: whether the .json
-    beside each file, which says what its job chose, is read too.
+    frame: the function of `study.jobs.summary` that reads the entry's cells. Without one, the kind's
+    function gets the paths, or the one path of an analysis. choice: whether the .json beside each file,
+    with what its job chose, is read too.
     """
 
     needs: str | None
@@ -25,8 +25,8 @@ class Inputs(NamedTuple):
 
     def files(self, experiment, entry):
         """Paths of all files that are read."""
-        found = [*self.paths(experiment, entry).values()]
-        return [*found, *(str(Path(path).with_suffix(".json")) for path in found if self.choice)]
+        paths = [*self.paths(experiment, entry).values()]
+        return [*paths, *(str(Path(path).with_suffix(".json")) for path in paths if self.choice)]
 
 
 def _runs(experiment, entry):
@@ -38,7 +38,7 @@ def _results(experiment, entry):
 
 
 def _analysis(experiment, entry):
-    """No file if a check names an analysis or a table that this run does not have."""
+    """The file of an analysis or table, none if the run does not have it."""
     if entry.get("analysis") in experiment.analyses:
         return {"": experiment.analysis_path(entry["analysis"])}
     if entry.get("table") in experiment.tables:

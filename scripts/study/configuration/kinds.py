@@ -1,14 +1,13 @@
-"""Kinds of tables, figures, analyses and checks: which function makes them, from what, with which
-options.
+"""Kinds of tables, figures, analyses and checks: their functions, inputs and options.
 
-A function declares its kind, whose name is the function's:
+A function declares its kind, which has the function's name:
 
     @figure(CELLS, EpsilonCurve, describes_data=True)
     def epsilon_curve(experiment, spec, frame): ...
 
-Declarations are read from the syntax trees of `plots`, `tables`, `analyses`, `checks` and `sources/<key>`,
-without importing these modules, which need matplotlib. So a job imports only its own kind's module, and
-depends on no other kind's source. A study may have a folder `scripts/sources`, too.
+Declarations are read from syntax trees, without importing the modules, which need matplotlib. So a job
+imports only its own kind's module, and depends on no other kind's code. A study may have a folder
+`scripts/sources`, too.
 """
 
 import ast
@@ -35,12 +34,11 @@ class Kind(NamedTuple):
     """What a function declares.
 
     A table or figure is called as function(experiment, spec, inputs), an analysis as function(experiment,
-    spec, inputs, seed, out), and writes the file `out`. A check is called as function(results, **options).
+    spec, inputs, seed, out), which writes the file `out`, and a check as function(results, **options).
 
-    inputs: what it is made from. options: a class of options. suffix: of an analysis' file. exclusive: the
-    job has a small machine to itself, because it measures time. describes_data: it also reads the .json of
-    its prepared data sets, for their names or sizes. printed: it reads the source's facts whatever its
-    options are. module, function: where it is.
+    suffix: of an analysis' file. exclusive: the job has a small machine to itself, because it measures
+    time. describes_data: it also reads the .json of its data sets, for names or sizes. printed: it reads
+    the source's facts whatever its options are. module, function: where it is.
     """
 
     inputs: Inputs = CELLS
@@ -57,7 +55,7 @@ class Kind(NamedTuple):
         return getattr(importlib.import_module(self.module), self.function)
 
     def shows_printed(self, given):
-        """Whether it reads the source's facts with these options."""
+        """Whether it reads the source's facts if it has these options."""
         return self.printed or bool(named(self.options, given, Comparison, PrintedAxis))
 
 
@@ -96,39 +94,44 @@ def analysis(*what, **flags):
 
 
 def check(*what, **flags):
-    """The same for a kind of check, which is called with the defaults of options that are not given."""
+    """The same for a kind of check. The function is called with defaults for missing options."""
     return _Check("checks", Kind(*what, **flags))
 
 
 DECORATORS = {each.__name__: each for each in (figure, table, analysis, check)}
-# What a declaration may name.
+# Names that a declaration may use.
 WORDS = {name: each for name, each in (vars(options) | vars(inputs)).items() if name[0] != "_"}
 WORDS |= {**DECORATORS, "math": math, "__name__": __name__}
 
 
 def roots():
     """scripts/, and that of a study."""
-    own = Path("scripts").resolve()
-    return [SCRIPTS, *([own] if paths.in_study() and own != SCRIPTS else [])]
+    return _roots(Path.cwd(), paths.in_study())
+
+
+@cache
+def _roots(folder, in_study):
+    own = (folder / "scripts").resolve()
+    return [SCRIPTS, *([own] if in_study and own != SCRIPTS else [])]
 
 
 @cache
 def _index(folders):
-    """(decorator, function) -> file of every kind, from the lines of the files alone."""
-    found = {}
+    """(decorator, function) -> file of every kind, without parsing the files."""
+    files = {}
     for root in folders:
         for file in sorted(file for name in FOLDERS for file in root.glob(f"{name}/*.py")):
             text = file.read_text(encoding="utf-8")
             for section, name in re.findall(r"^@(\w+)\((?:.*\n)+?def (\w+)\(", text, re.MULTILINE):
                 if section not in DECORATORS:
                     continue
-                if (section, name) in found:
-                    other = found[section, name]
+                if (section, name) in files:
+                    other = files[section, name]
                     raise ValueError(
                         f"{file}: another file has a {section} of the kind {name!r}: {other}"
                     )
-                found[section, name] = file
-    return found
+                files[section, name] = file
+    return files
 
 
 @cache
@@ -136,19 +139,19 @@ def _declared(file):
     """(section, name) -> `Kind` of everything that a file declares."""
     root = next(root for root in roots() if file.is_relative_to(root))
     module = ".".join(file.relative_to(root).with_suffix("").parts)
-    words, found = _words(file), {}
+    words, declared = _words(file), {}
     for node in _tree(file).body:
         for decorator in getattr(node, "decorator_list", ()):
             if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") in DECORATORS:
                 section, kind = eval(_compiled(ast.Expression(decorator), "eval"), words)
                 kind = kind._replace(module=module, function=node.name)
-                found[section, node.name] = kind
-    return found
+                declared[section, node.name] = kind
+    return declared
 
 
 @cache
 def _words(file):
-    """WORDS and the classes of options that a file defines, or imports from another file of kinds."""
+    """WORDS, and the classes of options that a file defines or imports from another file of kinds."""
     words = dict(WORDS)
     for node in _tree(file).body:
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -157,15 +160,11 @@ def _words(file):
                 if parts[0] in {name.partition("/")[0] for name in FOLDERS} and path.is_file():
                     there = _words(path)
                     words |= {n.name: there[n.name] for n in node.names if n.name in there}
-        if isinstance(node, ast.ClassDef) and any(
-            isinstance(base, ast.Name) and _is_options(words.get(base.id)) for base in node.bases
-        ):
-            exec(_compiled(ast.Module([node], []), "exec"), words)
+        if isinstance(node, ast.ClassDef):
+            bases = [words.get(base.id) for base in node.bases if isinstance(base, ast.Name)]
+            if any(isinstance(base, type) and issubclass(base, Options) for base in bases):
+                exec(_compiled(ast.Module([node], []), "exec"), words)
     return words
-
-
-def _is_options(value):
-    return isinstance(value, type) and issubclass(value, Options)
 
 
 def _compiled(node, mode):
@@ -178,26 +177,26 @@ def _tree(file):
 
 
 class _Kinds(Mapping):
-    """Name -> `Kind` of one section, read when it is asked for."""
+    """Name -> `Kind` of one section, read when it is first used."""
 
     def __init__(self, section):
         self.section = section
         (self.decorator,) = (name for name, each in DECORATORS.items() if each().section == section)
 
     def _files(self):
-        found = _index(tuple(roots()))
+        files = _index(tuple(roots()))
         return {
-            name: file for (decorator, name), file in found.items() if decorator == self.decorator
+            name: file for (decorator, name), file in files.items() if decorator == self.decorator
         }
 
     def __getitem__(self, name):
-        file = self._files()[name]
+        file = _index(tuple(roots()))[self.decorator, name]
         if not file.is_relative_to(SCRIPTS) and str(Path("scripts").resolve()) not in sys.path:
             sys.path.append(str(Path("scripts").resolve()))
         return _declared(file)[self.section, name]
 
     def __contains__(self, name):
-        return name in self._files()
+        return (self.decorator, name) in _index(tuple(roots()))
 
     def __iter__(self):
         return iter(self._files())

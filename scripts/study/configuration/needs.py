@@ -7,7 +7,7 @@ from study.configuration.printed_values import expand
 
 
 def comparisons(experiment):
-    """Names of the experiment's comparisons with cells, not with an analysis or a table."""
+    """Names of the experiment's comparisons with cells, in contrast to analyses and tables."""
     return [
         name
         for name, spec in experiment.published.items()
@@ -30,13 +30,15 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """Names of the comparisons and of the claims that are decided under the readings too: those that cells
-    decide, and those that a table or analysis decides which a reading makes."""
-    found = []
+    """Names of the comparisons and of the claims that are decided under readings too.
+
+    Cells decide them, or a table or analysis that a reading makes.
+    """
+    names = []
     for section, by_cells in (("published", comparisons), ("claims", claims)):
         known = {*by_cells(experiment), *(name for r in readings for name in r.values[section])}
-        found.append([name for name in experiment.values[section] if name in known])
-    return found
+        names.append([name for name in experiment.values[section] if name in known])
+    return names
 
 
 def made(experiment, published, claims):
@@ -44,53 +46,42 @@ def made(experiment, published, claims):
     specs = [experiment.published[name] for name in published]
     for name in claims:
         specs += experiment.claims[name].get("checks", ())
-    found = {"tables": {}, "analyses": {}}
+    chosen = {"tables": {}, "analyses": {}}
     for spec in specs:
         if spec.get("table") in experiment.tables:
-            found["tables"][spec["table"]] = None
+            chosen["tables"][spec["table"]] = None
             spec = experiment.tables[spec["table"]]
         if spec.get("analysis") in experiment.analyses:
-            found["analyses"][spec["analysis"]] = None
-    return {section: list(names) for section, names in found.items()}
+            chosen["analyses"][spec["analysis"]] = None
+    return {section: list(names) for section, names in chosen.items()}
 
 
 def cells(experiment):
     """The cells that decide the experiment's comparisons and claims."""
-    found = set()
-    for name in comparisons(experiment):
-        found |= of_comparison(experiment, name)
-    for entry in experiment.claims.values():
-        found |= of_checks(experiment, entry.get("checks", ()))
-    return found
-
-
-def of_comparison(experiment, name):
-    return set(items(experiment, name)) & set(experiment.cells())
+    compared = {cell for name in comparisons(experiment) for cell in items(experiment, name)}
+    checks = [c for entry in experiment.claims.values() for c in entry.get("checks", ())]
+    return compared & set(experiment.cells()) | of_checks(experiment, checks)
 
 
 def items(experiment, name):
-    """The `Cell` that each printed value is compared with, whether or not that cell is run."""
+    """The `Cell` that each printed value is compared with, even if it is not run."""
     from study.configuration.experiment import Cell  # which needs this module
 
-    found = []
+    compared = []
     for item in expand(experiment.published[name]):
         private = experiment.methods.get(item["method"], {"private": True})["private"]
         epsilon = item["epsilon"] if private else math.inf
-        found.append(Cell(item["dataset"], item["method"], item["train_size"], epsilon))
-    return found
-
-
-def of_claim(experiment, name):
-    return of_checks(experiment, experiment.claims[name]["checks"])
+        compared.append(Cell(item["dataset"], item["method"], item["train_size"], epsilon))
+    return compared
 
 
 def of_checks(experiment, checks):
-    """The cells that decide these checks, as far as they are checks of results."""
-    found = set()
+    """The cells that decide those checks that read results."""
+    cells = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs is inputs.RESULTS:
-            found |= _of_check(experiment, check)
-    return found
+            cells |= _of_check(experiment, check)
+    return cells
 
 
 def _of_check(experiment, check):
@@ -106,11 +97,11 @@ def _of_check(experiment, check):
         chosen[section] = [name for name in experiment.values[section] if name in named]
         if named and not chosen[section] and section != "methods":
             return set()
-    found = experiment.cells(*(names or None for names in chosen.values()))
+    cells = experiment.cells(*(names or None for names in chosen.values()))
     for field in ("train_size", "epsilon"):
         if given.get(field) is not None:
-            found = _at(field, given[field], found)
-    return set(found)
+            cells = _at(field, given[field], cells)
+    return set(cells)
 
 
 def _listed(value):
@@ -118,17 +109,19 @@ def _listed(value):
 
 
 def _at(field, wanted, cells):
-    """Cells at a number, at one of several numbers, or at the smallest or largest of each data set. Cells
-    without privacy are kept at every epsilon."""
+    """Cells at one of these numbers, or at the smallest or largest one of each data set. Cells without
+    privacy are at every epsilon."""
 
     def place(cell):
         return getattr(cell, field)
 
-    kept = [cell for cell in cells if math.isinf(place(cell))]
+    without_privacy = [cell for cell in cells if math.isinf(place(cell))]
     cells = [cell for cell in cells if math.isfinite(place(cell))]
     if wanted in ("smallest", "largest"):
         end = min if wanted == "smallest" else max
         ends = {c.dataset: end(place(o) for o in cells if o.dataset == c.dataset) for c in cells}
-        return kept + [cell for cell in cells if place(cell) == ends[cell.dataset]]
+        return without_privacy + [cell for cell in cells if place(cell) == ends[cell.dataset]]
     numbers = [float(number) for number in _listed(wanted)]
-    return kept + [c for c in cells if any(math.isclose(place(c), number) for number in numbers)]
+    return without_privacy + [
+        c for c in cells if any(math.isclose(place(c), number) for number in numbers)
+    ]

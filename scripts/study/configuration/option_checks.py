@@ -8,24 +8,24 @@ from study.configuration.validation import kind_of, nearest, wrong_type
 
 
 def check(options, given, known, fail):
-    """Refuse options that a class does not have, values of a wrong type, and names that do not exist.
+    """Refuse options that a class does not have, values of a wrong type, and unknown names.
 
-    known: type -> (valid names, what they are). fail: a function of an option's place below the options,
-    such as ".panels.first", and of a text; returns the error to be raised.
+    known: type -> (valid names, what they are). fail: a function from an option's place, such as
+    ".panels.first", and a text to the error to be raised.
     """
-    found = fields(options)
+    valid = fields(options)
     for name in given:
-        if name not in found:
-            raise fail("", f"no option {name!r}{nearest(name, list(found))}")
-    for name, each in found.items():
+        if name not in valid:
+            raise fail("", f"no option {name!r}{nearest(name, list(valid))}")
+    for name, each in valid.items():
         if each.default is REQUIRED and name not in given:
             raise fail("", f"the option {name!r} is missing")
     for name, value in given.items():
-        _fits(value, found[name].type, known, lambda text, at="": fail(at, text), f".{name}")
+        _fits(value, valid[name].type, known, lambda text, at="": fail(at, text), f".{name}")
 
 
 def _fits(value, kind, known, fail, place):
-    """Raise unless a value has a type and, if that names things, is `known`."""
+    """Raise unless a value has a type and, if the type is of names, is `known`."""
     expected = []
     for part in get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,):
         example = {Rows: {}}.get(part, "") if isinstance(part, NewType) else _origin(part)()

@@ -1,12 +1,13 @@
-"""Options of kinds: classes whose fields have types that say what an option names, and their defaults.
+"""Options of kinds: classes whose fields have defaults, and types that say what an option names.
 
     class LowerThan(Options):
         lower: Method          # must be given, and names a method of the experiment
         share: float = 1.0
 
-A field whose name is a word of Python's has a `_` after it.
+A field with the name of a Python keyword ends with `_`.
 """
 
+from functools import cache
 from types import UnionType
 from typing import NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
 
@@ -33,11 +34,11 @@ REQUIRED = object()
 
 
 class Options:
-    """Base of the classes: a kind's options are the fields of its class and of that class's bases."""
+    """Base of all classes of options."""
 
 
 class Place(Options):
-    """Options that a check hands on to `Results.cells`, if it chooses the other options itself."""
+    """Options for `Results.cells`, of a check that chooses the others itself."""
 
     sweep: Sweeps | None = None
     datasets: DataSets | None = None
@@ -59,6 +60,7 @@ class Field(NamedTuple):
     default: object = REQUIRED
 
 
+@cache
 def fields(options):
     """Name -> `Field` of a class of options, those of its bases first."""
     types = get_type_hints(options)
@@ -74,11 +76,11 @@ def defaults(options):
 
 
 def named(options, given, *what):
-    """The names that `given` has in the fields of one of these types, at any depth and each once."""
-    found = {}
+    """The distinct names that `given` has in fields of these types, at any depth."""
+    names = {}
     for option, each in fields(options).items():
-        found |= dict.fromkeys(_names(given.get(option), each.type, what))
-    return list(found)
+        names |= dict.fromkeys(_names(given.get(option), each.type, what))
+    return list(names)
 
 
 def _names(value, kind, what):

@@ -1,7 +1,7 @@
-"""Values that a source printed, mapped to what regenerates them.
+"""Values that a source printed, and the cells that regenerate them.
 
-An experiment's `published` section has entries that map printed values to its data sets, methods,
-training sizes and epsilons; tables and figures show the values of one by its name:
+Entries of an experiment's section `published` map printed values to data sets, methods, training sizes and
+epsilons. Tables and figures name such an entry:
 
     published:
       table_2:
@@ -29,8 +29,8 @@ QUANTITIES = {
 
 
 class Printed(NamedTuple):
-    """One value as printed. sd: the standard deviation printed with it, or None. path: where it is printed.
-    dataset, method, train_size, epsilon: the cell that it is compared with, None if none is named."""
+    """One value as printed. sd: its printed standard deviation, or None. path: in the source.
+    dataset, method, train_size, epsilon: of the cell that it is compared with, or None."""
 
     value: float
     sd: float | None
@@ -43,9 +43,9 @@ class Printed(NamedTuple):
 
 
 def expand(spec):
-    """The single values of one comparison: dictionaries with path, dataset, method, train_size and epsilon.
+    """The values of one comparison: dictionaries with path, dataset, method, train_size and epsilon.
 
-    A list of sizes or epsilons gives one value for each, with its number filled into the path."""
+    A list of sizes or epsilons gives a value for each, with the number filled into the path."""
     for row in spec["rows"]:
         at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}
         sizes, epsilons = (v if isinstance(v, list) else [v] for v in at.values())
@@ -70,10 +70,10 @@ def expand(spec):
 
 def look_up(source, path, layout):
     """(value, standard deviation or None) as printed at a path of a `study.facts.Source`."""
-    found = source.look_up(path)
-    if layout == "mean_sd" and not (isinstance(found, list) and len(found) == 2):
+    entry = source.look_up(path)
+    if layout == "mean_sd" and not (isinstance(entry, list) and len(entry) == 2):
         raise ValueError(f"{path} is not a mean with its standard deviation")
-    printed = found if layout == "mean_sd" else [found]
+    printed = entry if layout == "mean_sd" else [entry]
     for value in printed:
         if type(value) not in (int, float) or not abs(value) < 1e300:
             raise ValueError(f"{path} is not a number")
@@ -84,14 +84,13 @@ def look_up(source, path, layout):
 def values(experiment, name, ran=None):
     """The `Printed` values of one entry of the experiment's `published` section, [] if `name` is None.
 
-    ran: a frame of cells, whose printed values alone are wanted: those of a method at a training size that
-    it has, so that no value stands beside results of another size.
+    ran: a frame of cells. Values of a method at a training size that it does not have are left out.
     """
     if name is None:
         return []
     spec = experiment.published[name]
     source = source_file.read(experiment.source)
-    found = []
+    printed = []
     sizes = None if ran is None else set(zip(ran["method"], ran["train_size"], strict=True))
     for item in expand(spec):
         at = item["method"], item["train_size"]
@@ -99,5 +98,5 @@ def values(experiment, name, ran=None):
             continue
         value, sd = look_up(source, item["path"], spec["layout"])
         keys = ("path", "dataset", "method", "train_size", "epsilon", "column")
-        found.append(Printed(value, sd, *(item[key] for key in keys)))
-    return found
+        printed.append(Printed(value, sd, *(item[key] for key in keys)))
+    return printed

@@ -17,13 +17,12 @@ from study.configuration.validation import (
 
 
 def check(experiments, sources, datasets):
-    """Raise ConfigError unless the `published`, `claims` and `defects` of every experiment name what
-    exists: printed values, data sets, methods, analyses, kinds of checks and their options.
+    """Raise ConfigError unless all names in `published`, `claims` and `defects` exist: printed values, data
+    sets, methods, analyses, kinds of checks and their options.
 
-    An overlay may add or remove a method or a sweep that they name. If a run lacks it, they are reported as
-    not run or not tested. So the names in the experiment's own file, at all its sizes, and in the overlays
-    in config/, and all data sets, are valid too. A check that names a family of methods becomes one check
-    per member.
+    An overlay may add or remove a method or a sweep. What a run lacks is reported as not run or not tested.
+    So all data sets, and all names in the experiment's file and in overlays in config/, are valid. A check
+    that names a family of methods becomes one check per member.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
@@ -44,9 +43,7 @@ def check(experiments, sources, datasets):
         valid = names[name] | {"datasets": datasets}
         read = experiments[experiment.axis()].published if "reading" in experiment.values else {}
         for key, spec in experiment.published.items():
-            if (
-                read.get(key) != spec
-            ):  # a reading's are mostly those of its experiment, checked there
+            if read.get(key) != spec:  # otherwise it is checked with the main experiment
                 _comparison(spec, f"{where()}: published.{key}", sources[source], valid)
         for key, entry in experiment.figures.items():
             taken = kinds.FIGURES[entry["kind"]].options
@@ -67,17 +64,18 @@ def check(experiments, sources, datasets):
 
 
 def _names(experiments, files):
-    """Experiment -> section -> valid names: its own, those in its file and in the overlays in config/."""
+    """Experiment -> section -> valid names: its own, those in its file, and those in overlays in
+    config/."""
     overlays = [read_yaml(path) for path in paths.configuration("*.yaml")]
     names = {}
     for name, experiment in experiments.items():
-        if "reading" in experiment.values:  # its overlay may leave out what its experiment has
+        if "reading" in experiment.values:
             continue
         own, sizes, _ = files.get(name, ({}, {}, None))
         changed = [*sizes.values(), *(_below(overlay, "settings", name) for overlay in overlays)]
-        found = [experiment.values, own, *changed]
+        layers = [experiment.values, own, *changed]
         names[name] = {
-            key: list(dict.fromkeys(label for values in found for label in _below(values, key)))
+            key: list(dict.fromkeys(label for values in layers for label in _below(values, key)))
             for key in ("methods", "sweeps", "analyses", "tables", "published")
         }
         for changes in changed:
@@ -89,21 +87,21 @@ def _names(experiments, files):
 
 
 def _members(methods):
-    """Labels of the members of all families in a file that is not validated."""
-    found = []
+    """Labels of the members of all families in a file that is not validated yet."""
+    labels = []
     for name, method in methods.items():
         vary = _below(method, "vary")
         if vary and all(isinstance(values, list) for values in vary.values()):
             method = {"vary": vary} | ({"label": str(method["label"])} if "label" in method else {})
-            found += [label for label, _ in families.labels(str(name), method)]
-    return found
+            labels += [label for label, _ in families.labels(str(name), method)]
+    return labels
 
 
 def _of_members(check, name, members):
-    """The checks that a check with names of families stands for.
+    """The checks of a check that names families. members: experiment -> family -> its members.
 
-    In a list of methods, a family stands for all its members together; in place of a single method, for
-    each member in turn, in a check of its own. members: experiment -> family -> its members."""
+    In a list of methods, a family means all its members. In place of a single method, it means a check for
+    each member."""
     fields, given, single = options.fields(kinds.CHECKS[check["kind"]].options), {}, {}
     for option, value in check["options"].items():
         what = fields[option].type
@@ -123,7 +121,7 @@ def _of_members(check, name, members):
 
 
 def _below(value, *keys):
-    """The mapping below these keys in a file that is not validated, {} if there is none."""
+    """The mapping below these keys in a file that is not validated yet, {} if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -172,7 +170,7 @@ def _statement(entry, where, valid, names, source):
 
 
 def _options(given, kind, where, valid, names, source):
-    """Refuse options that a check does not take, values of a wrong type, and names that do not exist."""
+    """Refuse options that a check does not take, values of a wrong type, and unknown names."""
     file, _, key = where.partition(": ")
     check_text_numbers(given, file, key)
     other = names.get(str(given.get("experiment")), {"methods": []})

@@ -1,10 +1,9 @@
-"""Readings: for every way to read what a source leaves open, an experiment beside the main one.
+"""Readings: an experiment beside the main one for every way to read what a source leaves open.
 
 An experiment's section `readings` names choices that its source does not state. Every value except the
-main one is an overlay, merged as `settings` are. The resulting experiment runs only the cells that printed
-values and claims need and that differ from the main experiment's. It uses the same draws
-(`Experiment.cells`), so that the two are compared pair by pair. `checks.readings` compares both with what
-is printed.
+main one is an overlay, merged as `settings` are. The resulting experiment runs only cells that decide
+printed values and claims and differ from the main experiment's. Both use the same draws, so that they are
+compared pair by pair. `checks.readings` compares both with the printed values.
 """
 
 import re
@@ -14,8 +13,7 @@ from study.configuration import needs
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, nearest, problem
 
-# Sections that a reading does not have, because the main experiment shows what its cells become. A reading
-# does have the tables and analyses that decide an entry which `decides` names.
+# Sections of the main experiment alone, but a reading has the tables and analyses that decide its entries.
 WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
 INSTEAD = ("datasets", "sweeps", "published", "claims")
 
@@ -23,14 +21,14 @@ INSTEAD = ("datasets", "sweeps", "published", "claims")
 def derived(base, value, where, datasets):
     """Name -> `Experiment` for every reading of an experiment, in the configuration's order.
 
-    base: the resolved experiment. value: its configuration as given, with overlays merged. where: as for
+    base: the resolved experiment. value: its configuration before that, with overlays merged. where: as for
     `study.configuration.resolve.experiment`. Raises ConfigError.
     """
 
     def fail(key, text):
         return problem(where(key.split(".")), key, text)
 
-    overlays, found = {}, {}
+    overlays, readings = {}, {}
     for name, reading in base.readings.items():
         if reading["main"] in reading["others"]:
             raise fail(f"readings.{name}.others", f"has the main value {reading['main']!r} too")
@@ -54,11 +52,11 @@ def derived(base, value, where, datasets):
         sets.append(labels)
     for labels in sets:
         name = "__".join([base.name, *(label.replace(".", "_") for label in labels)])
-        if name in found:
+        if name in readings:
             raise fail("readings", f"two of them would be called {name!r}")
-        found[name] = _reading(name, base, value, labels, overlays, where, datasets)
-        found[name].folder = paths.reading(base.name, name.removeprefix(f"{base.name}__"))
-    return found
+        readings[name] = _reading(name, base, value, labels, overlays, where, datasets)
+        readings[name].folder = paths.reading(base.name, name.removeprefix(f"{base.name}__"))
+    return readings
 
 
 def _reading(name, base, value, labels, overlays, where, datasets):
@@ -110,31 +108,31 @@ def _reading(name, base, value, labels, overlays, where, datasets):
 
 
 def _spelled(label):
-    """A reading's label in words: 0p05 becomes 0.05."""
+    """A reading's label for readers: 0p05 becomes 0.05."""
     words = label.replace("_", " ").replace(".", ": ")
     return re.sub(r"(\d)p(\d)", r"\1.\2", words)
 
 
 def _replaced(value, instead):
-    """A copy of `value` in which `instead` replaces names and numbers, but not keys."""
+    """A copy of `value` with names and numbers, but not keys, replaced by those of `instead`."""
     if isinstance(value, dict):
         return {key: _replaced(item, instead) for key, item in value.items()}
     if isinstance(value, list):
-        found = []
+        items = []
         for item in (_replaced(item, instead) for item in value):
-            if item not in found or item in value:  # two names may have become one
-                found.append(item)
-        return found
+            if item not in items or item in value:  # two names may have become one
+                items.append(item)
+        return items
     return instead.get(str(value), value)
 
 
 def changed(base, reading):
-    """What differs from the main experiment: {datasets, methods}, single cells, tuning."""
+    """Differences from the main experiment: {datasets, methods, cells, tune}."""
 
     def settings(experiment, method):
         return experiment.methods[method], experiment.split(method), experiment.restarts
 
-    found = {
+    differs = {
         "datasets": [name for name in reading.datasets if name not in base.datasets],
         "methods": [
             name
@@ -144,11 +142,11 @@ def changed(base, reading):
         "tune": reading.values.get("tune") != base.values.get("tune"),
     }
     known = {*base.cells()}
-    found["cells"] = [
+    differs["cells"] = [
         list(cell)
         for cell in reading.cells()
-        if cell.dataset not in found["datasets"]
-        and cell.method not in found["methods"]
+        if cell.dataset not in differs["datasets"]
+        and cell.method not in differs["methods"]
         and cell not in known
     ]
-    return found
+    return differs

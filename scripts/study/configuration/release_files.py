@@ -5,7 +5,7 @@ from study.configuration.validation import ConfigError, nearest, problem, read_y
 
 
 def files():
-    """Release -> its file; a study's own take the place of shipped ones."""
+    """Release -> its file. A study's file replaces a shipped one."""
     return {path.stem: path for path in paths.configuration("releases/*.yaml")}
 
 
@@ -19,17 +19,17 @@ def read(name):
 
 
 def entry(name, where):
-    """(file, a data set's entry), with `steps` only if they are written. where: what names it."""
-    found = {}
+    """(file, a data set's entry), with `steps` only if the file has them. where: the file that names it."""
+    entries = {}
     for path in paths.configuration("datasets.yaml"):
         raw = read_yaml(path)
         for key, each in validate(raw, "datasets", path).items():
             if "steps" not in raw[key]:
                 del each["steps"]
-            found[key] = path, each
-    if name not in found:
-        raise problem(where, "data", f"no data set {name!r}{nearest(name, found)}")
-    return found[name]
+            entries[key] = path, each
+    if name not in entries:
+        raise problem(where, "data", f"no data set {name!r}{nearest(name, entries)}")
+    return entries[name]
 
 
 def downloads():
@@ -38,10 +38,10 @@ def downloads():
 
 
 def download(name):
-    """The path of a release's rows in a list, if they are downloaded, since a job must do that first."""
+    """[the path of a release's rows] if a job must download them, else []."""
     try:
         file, values = read(name)
         rows = entry(values["data"], file)[1]["source"].get("csv")
-    except ConfigError:  # the release's own job says what is wrong
+    except ConfigError:  # the release's job reports it
         return []
     return [f"{paths.RAW}/{rows}"] if isinstance(rows, str) and rows in downloads() else []

@@ -1,7 +1,7 @@
-"""Releases, config/releases/<name>.yaml: what is asked for, and what is refused before a row is read.
+"""Releases, config/releases/<name>.yaml: reads and checks a request before a row is read.
 
-A release's columns are those of its data set in datasets.yaml. The file's header line is read for their
-order, and nothing behind it.
+The columns are those of the data set in datasets.yaml, in the order of the file's header line. The rest of
+the file is not read.
 """
 
 import gzip
@@ -26,7 +26,7 @@ SUFFIXES = (".parquet", ".pkl", ".pickle", ".zip", ".xz", ".bz2", ".tgz", ".tar.
 
 
 class Asked(NamedTuple):
-    """request: what is asked for. book: its book. path: the file of rows; header: whether it has one."""
+    """A request, its book, the file of rows, and whether the file has a header line."""
 
     request: Request
     book: Book
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
 
 
 def load(name):
-    """What a release asks for: `Asked`. Raises ConfigError, or `Refused`, in one sentence."""
+    """The `Asked` of a release. Raises ConfigError, or `Refused`, in one sentence."""
     file, values = read(name)
     place, entry = data_set(values["data"], file)
     try:
@@ -61,22 +61,22 @@ def load(name):
 
 
 def check(name):
-    """Raises `load`'s errors and `Refused` if a release cannot be made. Downloads may be missing yet.
+    """Raises `load`'s errors and `Refused` if a release cannot be made, but not for missing downloads.
 
-    With how many threads its job will sum is not known here, so the job checks its arithmetic.
+    The job checks its arithmetic itself, since the number of threads is not known here.
     """
     if any(not Path(path).exists() for path in download(name)):
         return
-    asked = load(name)
-    check_place(asked, f"releases/{name}")
-    with asked.book.locked() as book:
+    release = load(name)
+    check_place(release, f"releases/{name}")
+    with release.book.locked() as book:
         known = {key: value for key, value in making.made_by().items() if key != "arithmetic"}
-        if book.stored(asked.request, known) is None:
-            making.planned(asked.request)
+        if book.stored(release.request, known) is None:
+            making.planned(release.request)
 
 
 def check_place(asked, folder):
-    """Raises `Refused` if a folder has a model that the book does not have: two draws were published."""
+    """Raises `Refused` if a folder has a model that is not in the book: two draws would be published."""
     there = Path(folder) / MODEL
     own = asked.book.path / asked.request.name / MODEL
     if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):
@@ -107,7 +107,7 @@ def _path(entry):
 
 
 def _local(file):
-    """Where a file that an entry names is."""
+    """The path of a file that an entry names."""
     return Path(f"{paths.RAW}/{file}" if file in downloads() else file).expanduser()
 
 
@@ -122,7 +122,7 @@ def _header(path, separator):
 
 
 def _schema(entry, names, separator, values):
-    """`rows.Schema` of an entry. names: of the file's columns, in order; None for one that is not used."""
+    """`rows.Schema` of an entry. names: of the file's columns, in order; None for unused ones."""
     _check_entry(entry)
     if entry["source"].get("rows", values["rows"]) != values["rows"]:
         raise Refused(f"source.rows: is not the {values['rows']} of the release")
@@ -174,7 +174,7 @@ def _target(entry, values, missing):
 
 
 def _check_entry(entry):
-    """Refuses what other private rows, or more classes, would decide."""
+    """Refuses entries that are not for releases, such as those with steps that look at private rows."""
     if "target" in entry and entry["target"].get("log"):
         raise Refused("target.log: a release takes numbers as they are: write the logarithms first")
     if "target" not in entry and "positive" not in entry:
@@ -199,7 +199,7 @@ def _check_entry(entry):
 
 
 def _radius(entry, count):
-    """The share of the longest row's norm to which rows are clipped. count: of columns of a table."""
+    """The share of the longest row's norm to which rows are clipped. count: of columns."""
     longest = math.sqrt(count)
     taken = [
         (name, options or {}) for step in entry.get("steps", ()) for name, options in step.items()
@@ -217,23 +217,23 @@ def _radius(entry, count):
 
 
 def _group(entry):
-    """What the data set says of its unit, if a row is less than what one would protect."""
+    """The data set's words for its unit, if a row is less than what one would protect."""
     unit = entry.get("unit")
     return f" ({unit['row']}; {unit['group']} has at most {unit['rows']} rows)" if unit else ""
 
 
 def _check_benchmarks(values, path):
-    """Results on the same rows could have chosen the settings, which nothing would pay for."""
+    """Refuses settings that results on the same rows may have chosen, which no budget would pay for."""
     if values["premise"] != CHOSEN_WITHOUT:
         return
     known = {}
     for file in paths.configuration("datasets.yaml"):
         known |= read_yaml(file)
     same = {name for name, entry in known.items() if _reads(entry, path)}
-    for found in _benchmarked() if same else ():
-        if found.stem in same:
+    for result in _benchmarked() if same else ():
+        if result.stem in same:
             raise Refused(
-                f"{found.parent.parent}/ has results of a benchmark on the same rows ({found.stem}): if "
+                f"{result.parent.parent}/ has results of a benchmark on the same rows ({result.stem}): if "
                 f"nothing was chosen by them, say so: `premise: {BENCHMARKED}` (or `{PUBLIC_EXAMPLE}`)"
             )
 
@@ -249,7 +249,7 @@ def _reads(entry, path):
 
 
 def _benchmarked():
-    """Files <results>/data/<name>.json, wherever results are in this folder, and where they are now."""
+    """Files <results>/data/<name>.json, wherever results are in this folder, and in `paths.results()`."""
     seen = set()
     for top in (".", paths.results()):
         for folder, inside, files in os.walk(top, followlinks=True):

@@ -30,8 +30,8 @@ SELECTION = "private_selection"
 def experiment(name, value, where, datasets, without=()):
     """The validated and resolved `Experiment`. Raises ConfigError.
 
-    where: a function from a key's parts to the name of the file that the key comes from. datasets: every
-    data set's configuration by name. without: methods that an overlay removes.
+    where: a function from a key's parts to the name of its file. datasets: every data set's configuration
+    by name. without: methods that an overlay removes.
     """
     value = validate(value, "experiment", where)
     scope = _Scope(value, where)
@@ -63,7 +63,7 @@ def experiment(name, value, where, datasets, without=()):
 
 
 class _Scope:
-    """The experiment's values, and the file that each comes from."""
+    """The experiment's values, and the file of each."""
 
     def __init__(self, value, where):
         self.value, self.where = value, where
@@ -90,7 +90,7 @@ def _published_lambdas(scope):
 
 
 def _method(scope, label, method):
-    """Resolve one method: its mechanism, whether that is private, its shared fit, and its lambda."""
+    """Resolve a method: its mechanism, whether that is private, its shared fit, and its lambda."""
     value, key = scope.value, f"methods.{label}"
     method.setdefault("mechanism", label)
     scope.known(key, [method["mechanism"]], MECHANISMS, "mechanism")
@@ -103,9 +103,9 @@ def _method(scope, label, method):
     except ValueError as error:
         raise scope.fail(key, f"{error}") from None
     lam, lambdas = method.setdefault("lambda", value["lambda"]), value.get("lambda_published")
-    if lam == "rule":  # which has another lambda at every epsilon
+    if lam == "rule":  # lambda differs between epsilons
         fit = None
-    # The shared non-private fit: its name, and those of the options that concern it.
+    # The shared non-private fit, and the options that concern it.
     method["fit"] = fit and {"name": fit, "options": fit_options(fit, method["options"])}
     if "simulations" in method and ("folds" in value or fit):
         reason = "the experiment has folds" if "folds" in value else "it shares its fit"
@@ -128,7 +128,7 @@ def _method(scope, label, method):
 
 
 def _selected(scope, key, method):
-    """Replace a mechanism by the one that selects among its runs with the settings of the search's grid."""
+    """Replace a mechanism by private selection among its runs with the settings of the search's grid."""
     if not method["private"]:
         text = f"{method['mechanism']} has no privacy to pay with: give it 'lambda: searched'"
         raise scope.fail(f"{key}.lambda", text)
@@ -147,7 +147,7 @@ def _selected(scope, key, method):
 
 
 def _family(scope, label, method):
-    """Check a family's values, each against the kind of its option."""
+    """Check a family's values against the kinds of their options."""
     key, mechanism = f"methods.{label}", method.get("mechanism", label)
     scope.known(key, [mechanism], MECHANISMS, "mechanism")
     _values(scope, f"{key}.vary", method["vary"], MECHANISMS[mechanism])
@@ -164,7 +164,7 @@ def _family(scope, label, method):
 
 
 def _values(scope, key, grid, mechanism):
-    """Refuse options that a mechanism does not have, and values that an option does not take."""
+    """Refuse unknown options of a mechanism, and values that an option does not take."""
     scope.known(key, grid, ["lambda", *mechanism.options], "option")
     for name, values in grid.items():
         check_text_numbers({name: values}, scope.where(key.split(".")), key)
@@ -179,7 +179,7 @@ def _values(scope, key, grid, mechanism):
 
 
 def _published_grids(scope):
-    """Check where the source states grids of searches, and give its own to a search that asks for it."""
+    """Check the source's grids of searches, and fill in those that a search takes."""
     searches, name = scope.value["searches"], scope.value.get("source")
     stated = {label for label, search in searches.items() if search["published"]}
     if stated and name not in facts.files():
@@ -217,7 +217,7 @@ def _search(scope, label, search, datasets):
         scope, f"{key}.grid", search["grid"], MECHANISMS[methods[search["method"]]["mechanism"]]
     )
     for user in methods.values():
-        # These settings are chosen anew at every epsilon, so that no fit can be shared by all epsilons.
+        # These settings are chosen anew at every epsilon, so epsilons cannot share a fit.
         if user.get("search") == label and methods[search["method"]]["private"]:
             user["fit"] = None
 
@@ -274,7 +274,7 @@ def _entry(scope, key, entry, available, datasets):
 
 
 def _titles(scope, resolved, datasets):
-    """Fill numbers of the cells into titles, so that an overlay with other sizes changes both."""
+    """Fill numbers of the cells into titles, so that they follow an overlay's sizes."""
     for section in kinds.SECTIONS:
         for label, entry in scope.value[section].items():
             try:
@@ -284,7 +284,7 @@ def _titles(scope, resolved, datasets):
 
 
 def _option_axes(scope, key, given):
-    """Check the axis and the rows of a figure of options: each is a varied option, or another axis."""
+    """Check the axis and the rows of a figure of options."""
     varied = Experiment("", scope.value).varied()
     scope.known(f"{key}.along", [given["along"]], [*varied, "train_size"], "varied option")
     rows = [given["rows"]] if given["rows"] is not None else []

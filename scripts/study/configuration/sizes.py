@@ -1,8 +1,9 @@
-"""Whether an experiment runs at smaller sizes than its file states: then its results are no findings."""
+"""Finds whether an experiment runs at smaller sizes than its file states. Its results are then no
+findings."""
 
 import math
 
-# Options of analyses that are sizes: a smaller number, or a list with less in it, computes less.
+# Options of analyses that are sizes: a smaller number or a shorter list computes less.
 OPTIONS = (
     *("train_size", "train_sizes", "epsilons", "restarts", "replicates", "draws", "resamples"),
     *("simulations", "trials", "repeats", "points", "epochs", "iterations"),
@@ -10,35 +11,42 @@ OPTIONS = (
 REPEATED = ("folds", "simulations")
 
 
+def toy(experiments):
+    """Whether all of these experiments, of which there must be one, run at smaller sizes. Nothing recorded
+    stands beside such results."""
+    found = [bool(experiment.values.get("smaller")) for experiment in experiments]
+    return bool(found) and all(found)
+
+
 def smaller(ours, file):
-    """In words, what is smaller in an experiment than in its own file: [] where nothing is.
+    """What is smaller in an experiment than in its file, in words; [] if nothing is.
 
     ours, file: resolved `study.configuration.experiment.Experiment`s, with and without overlays. Other data
-    sets and methods are not smaller. Neither are more simulations of fewer draws, since intervals are over
+    sets and methods are not smaller, nor are more simulations of fewer draws, since intervals are over
     simulations.
     """
     (count, what), (of, _) = map(_repeated, (ours, file))
-    found = _less(what, count, of)
+    reductions = _less(what, count, of)
     if count <= of:
-        found += _less("draws of the noise in a cell", count * _draws(ours), of * _draws(file))
+        reductions += _less("draws of the noise in a cell", count * _draws(ours), of * _draws(file))
     for name, sweep in file.sweeps.items():
         own = ours.sweeps.get(name)
         if own is None:
-            found.append(f"no sweep {name}")
+            reductions.append(f"no sweep {name}")
             continue
         largest = [max(each["train_sizes"]) for each in (own, sweep)]
-        found += _less(f"training rows at most in the sweep {name}", *largest)
+        reductions += _less(f"training rows at most in the sweep {name}", *largest)
         for key, what in (("train_sizes", "training sizes"), ("epsilons", "epsilons")):
-            found += _less(f"{what} in the sweep {name}", len(own[key]), len(sweep[key]))
+            reductions += _less(f"{what} in the sweep {name}", len(own[key]), len(sweep[key]))
     for name, search in file.searches.items():
         own = ours.searches.get(name)
         if own:
-            found += _less(f"fits in the search {name}", *map(_fits, (own, search)))
+            reductions += _less(f"fits in the search {name}", *map(_fits, (own, search)))
     for name, analysis in file.analyses.items():
         own = ours.analyses.get(name)
         if own:
-            found += _options(f"of the analysis {name}", own["options"], analysis["options"])
-    return found
+            reductions += _options(f"of the analysis {name}", own["options"], analysis["options"])
+    return reductions
 
 
 def _repeated(experiment):
@@ -53,7 +61,7 @@ def _draws(experiment):
 
 
 def _fits(search):
-    """How many fits a search makes for one cell: of every candidate, in every fold and simulation."""
+    """The number of fits of a search for one cell: every candidate in every fold and simulation."""
     parts = math.prod(search.get(name) or 1 for name in REPEATED)
     return parts * math.prod(map(len, search["grid"].values()))
 
@@ -63,16 +71,16 @@ def _less(what, ours, file):
 
 
 def _options(where, ours, file):
-    found = []
+    reductions = []
     for key, value in file.items():
         own = ours.get(key)
         if isinstance(value, dict) and isinstance(own, dict):
-            found += _options(f"{where}, {key}", own, value)
+            reductions += _options(f"{where}, {key}", own, value)
         elif key not in OPTIONS or own is None:
             continue
         elif isinstance(value, list):
-            found += _less(f"values of {key} {where}", len(own), len(value))
-            found += _less(f"as the largest of {key} {where}", max(own), max(value))
+            reductions += _less(f"values of {key} {where}", len(own), len(value))
+            reductions += _less(f"as the largest of {key} {where}", max(own), max(value))
         else:
-            found += _less(f"as {key} {where}", own, value)
-    return found
+            reductions += _less(f"as {key} {where}", own, value)
+    return reductions

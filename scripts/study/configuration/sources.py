@@ -1,7 +1,7 @@
-"""Sources and experiments: which files hold them, and what a source's file says of its experiments.
+"""Files of sources and experiments, and what a source's file adds to its experiments.
 
-config/sources/<key>/ holds source.yaml, printed.yaml and, in all other files, experiments. Experiments of
-no source are in config/experiments/. A study has the same folders.
+config/sources/<key>/ has source.yaml, printed.yaml and experiments. Experiments of no source are in
+config/experiments/. A study has the same folders.
 """
 
 from pathlib import Path
@@ -16,27 +16,26 @@ from study.configuration.validation import (
     wrong_type,
 )
 
-OTHERS = ("source", "printed")  # files of a source's folder that are no experiments
+OTHERS = ("source", "printed")  # files in a source's folder that are no experiments
 
 
 def experiment_files():
-    """Name -> file of every experiment, except templates: those whose names begin with a dot or _.
+    """Name -> file of every experiment, except templates, whose names begin with a dot or _.
 
-    A study's own file takes the place of a shipped one with the same name. Raises ConfigError if two others
-    have the same name.
+    A study's file replaces a shipped one. Raises ConfigError if two others have the same name.
     """
-    found = {}
+    files = {}
     for path in paths.configuration("experiments/*.yaml", "sources/*/*.yaml"):
         of_source = paths.source_of(path)
         if path.name[0] in "._" or (of_source and (path.stem in OTHERS or of_source[0] in "._")):
             continue
-        other = found.get(path.stem)
+        other = files.get(path.stem)
         if other and _root(other) == _root(path):
             raise problem(
                 path, "", f"the name {path.stem!r} is taken by {other}: rename one of them"
             )
-        found[path.stem] = path
-    return dict(sorted(found.items(), key=lambda each: (_root(each[1]) == Path("config"), each[0])))
+        files[path.stem] = path
+    return dict(sorted(files.items(), key=lambda each: (_root(each[1]) == Path("config"), each[0])))
 
 
 def _root(path):
@@ -44,8 +43,8 @@ def _root(path):
 
 
 def load(experiments=None):
-    """Key -> `study.facts.Source` of every source, or of those that these experiments name (the result of
-    `experiments`). Raises ConfigError."""
+    """Key -> `study.facts.Source` of every source, or of those that the result of `experiments` names.
+    Raises ConfigError."""
     sources, files = {}, facts.files()
     if experiments is not None:
         named = [value.get("source") for value, *_ in experiments.values()]
@@ -74,11 +73,10 @@ def load(experiments=None):
 
 
 def experiments(names=None):
-    """Name -> (configuration, sizes, where) of every experiment, or of these: its file's, with what its
-    source's file adds.
+    """Name -> (configuration, sizes, where) of every experiment, or of these, with its source's additions.
 
     sizes: name -> changes of the configuration, merged as `settings` are. where: a function from a key's
-    parts to the name of the file that the key comes from. Raises ConfigError.
+    parts to the name of its file. Raises ConfigError.
     """
     available, found = experiment_files(), {}
     names = [name for name in available if names is None or name in names]
@@ -107,17 +105,17 @@ def experiments(names=None):
 
 
 def concerned(names):
-    """These experiments, and those whose results decide their claims and defects."""
-    found, waiting = {}, {*names}
+    """`experiments` of these names, and of those whose results decide their claims and defects."""
+    read, waiting = {}, {*names}
     available = experiment_files()
     while waiting:
         added = experiments(waiting)
-        found |= added
+        read |= added
         words = [
             _words([value.get("claims"), value.get("defects")]) for value, *_ in added.values()
         ]
-        waiting = set().union(*words) & available.keys() - found.keys()
-    return found
+        waiting = set().union(*words) & available.keys() - read.keys()
+    return read
 
 
 def _words(value):
@@ -130,7 +128,7 @@ def _words(value):
 
 
 def _with(value, sections):
-    """An experiment's configuration with the sections that its source's file adds."""
+    """An experiment's configuration with the additions of its source's file."""
     value = dict(value)
     for section, entries in sections.items():
         own = value.get(section, type(entries)())
@@ -140,7 +138,7 @@ def _with(value, sections):
 
 
 def _where(path, file, sections):
-    """Where a key comes from: the experiment's own file, or that of its source."""
+    """A function from a key's parts to its file: the experiment's, or that of its source."""
 
     def where(parts=()):
         below = sections.get(parts[0]) if parts else None
@@ -155,7 +153,7 @@ def _given(available, files):
 
     available: every experiment's file. files: the file of every source that is read.
     """
-    found = {}
+    additions = {}
     for key, path in files.items():
         values = read_yaml(path)
         own = [name for name, file in available.items() if paths.source_of(file) == key]
@@ -170,10 +168,10 @@ def _given(available, files):
             if experiment not in available:
                 near = nearest(experiment, list(available))
                 raise problem(path, place, f"no experiment {experiment!r}{near}")
-            sections = found.setdefault((key, experiment), (path, {}))[1]
+            sections = additions.setdefault((key, experiment), (path, {}))[1]
             sections.setdefault(section, {})[name] = content
 
-        # What has a wrong type is refused by `load`.
+        # `load` refuses values of a wrong type.
         for section in ("claims", "defects"):
             for entry in _listed(values.get(section)):
                 if isinstance(entry, dict) and {"experiment", *facts.DECIDES} & entry.keys():
@@ -187,10 +185,10 @@ def _given(available, files):
                 add(entry, f"readings.{name}", "readings", name, content)
         for labels in _listed(values.get("together")):
             first = str(next(iter(_listed(labels)), "")).partition(".")[0]
-            for (source, _), (_, sections) in found.items():
+            for (source, _), (_, sections) in additions.items():
                 if source == key and first in sections.get("readings", ()):
                     sections.setdefault("together", []).append(labels)
-    return found
+    return additions
 
 
 def _listed(value):

@@ -1,8 +1,8 @@
-"""Numbers in the titles of tables, figures and analyses: they come from the cells, as overlays have them.
+"""Fills numbers into the titles of tables, figures and analyses, so that they follow overlays.
 
-`{train_size}` and `{epsilon}` in a title stand for the training sizes and finite epsilons of the entry's
-cells, `{data}` for the names of its data sets as far as their first comma, and any other name for the
-entry's own option, or that of the analysis it shows.
+In a title, `{train_size}` and `{epsilon}` stand for the training sizes and finite epsilons of the entry's
+cells, and `{data}` for the names of its data sets up to their first comma. Any other name is an option of
+the entry, or of the analysis that it shows.
 """
 
 import re
@@ -15,7 +15,7 @@ FIELD = re.compile(r"(?<![\w\\^}])\{(\w+)\}")
 
 
 def filled(experiment, entry, datasets):
-    """The entry's title with its fields filled in. Raises ValueError for a field that it does not have.
+    """The entry's title with its fields filled in. Raises ValueError for an unknown field.
 
     experiment: `study.configuration.experiment.Experiment`. entry: one of its tables, figures, analyses.
     datasets: name -> configuration of every data set.
@@ -32,7 +32,7 @@ def filled(experiment, entry, datasets):
 
 
 def _values(experiment, entry):
-    """Name -> text of every field of an entry's title."""
+    """Name -> text of the fields that a title may have."""
     shown = experiment.analyses.get(entry.get("analysis"), {}).get("options", {}) | entry["options"]
     values = {}
     for name, value in shown.items():
@@ -59,8 +59,8 @@ def _data(experiment, entry, datasets):
 
 def _spelled(numbers):
     """One number, two numbers, or the ends of several: "14,000", "0.1 and 1", "100 to 4,000"."""
-    found = sorted(set(numbers))
-    texts = [f"{n:,}" if isinstance(n, int) else canonical.epsilon(n) for n in found]
+    distinct = sorted(set(numbers))
+    texts = [f"{n:,}" if isinstance(n, int) else canonical.epsilon(n) for n in distinct]
     if len(texts) < 3:
         return " and ".join(texts) or "none"
     return f"{texts[0]} to {texts[-1]}"

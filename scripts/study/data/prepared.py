@@ -1,4 +1,4 @@
-"""Prepared rows as jobs read them: integers remain integers until floats are asked for."""
+"""Prepared rows for jobs. Integers stay integers until a job reads them as floats."""
 
 import json
 import zipfile
@@ -9,25 +9,25 @@ import numpy as np
 from dp.data.examples import Rows
 from dp.data.preparation import PutOff
 
-# bytes: larger arrays are mapped into memory, and larger parts read in blocks where possible
+# bytes; larger arrays are mapped into memory, and larger parts are read in blocks if possible
 LARGE = 1 << 28
 
 
 def read_arrays(path):
     """The arrays of an .npz by name. Large ones are mapped into memory, read-only."""
-    found = {}
+    content = {}
     with np.load(path) as arrays, path.open("rb") as file:
         for entry in arrays.zip.infolist():
             name = entry.filename.removesuffix(".npy")
             if entry.file_size > LARGE and entry.compress_type == zipfile.ZIP_STORED:
-                found[name] = _map(path, file, entry.header_offset)
+                content[name] = _map(path, file, entry.header_offset)
             else:
-                found[name] = arrays[name]
-    return found
+                content[name] = arrays[name]
+    return content
 
 
 def _map(path, file, offset):
-    """The array of a .npy that is stored uncompressed in a zip file, behind the header at the offset."""
+    """The array of an uncompressed .npy in a zip file. offset: of its header there."""
     file.seek(offset + 26)  # lengths of the name and of the extra field, which end the header
     file.seek(sum(np.frombuffer(file.read(4), "<u2").tolist()), 1)
     version = np.lib.format.read_magic(file)
@@ -40,9 +40,9 @@ def _map(path, file, offset):
 class Prepared:
     """The content of a prepared data set's .npz.
 
-    X, y: training rows as they are stored; labels are -1 and 1, or class numbers. X_test, y_test: the
-    official test part, empty if there is none. `floats` gives rows after the steps that were deferred.
-    Further data sets drawn from the same distribution are the parts "replicate1" and so on.
+    X, y: training rows as they are stored; labels are -1 and 1, or class numbers. `floats` gives rows after
+    the deferred steps. Further data sets drawn from the same distribution are the parts "replicate1" and so
+    on.
     """
 
     def __init__(self, path):
@@ -64,16 +64,8 @@ class Prepared:
         return self.arrays["y"]
 
     @property
-    def X_test(self):
-        return self.arrays.get("X_test", self.X[:0])
-
-    @property
-    def y_test(self):
-        return self.arrays.get("y_test", self.y[:0])
-
-    @property
     def replicates(self):
-        """Names of the parts that are data sets drawn from one distribution: only "" if there is one."""
+        """Names of the parts that are data sets drawn from one distribution, [""] if there is one."""
         count = sum(name.startswith("X_replicate") for name in self.arrays)
         return ["", *(f"replicate{k + 1}" for k in range(count))]
 
@@ -85,14 +77,14 @@ class Prepared:
     def floats(self, rows=None, part="", in_blocks=False):
         """X (n, d) floats and y (n,) of the rows (None for all) of a part: "", "test", "holdout".
 
-        in_blocks: whether the caller slices X and does nothing else with it. If so, a large X is
-        `dp.data.examples.Rows`, and `rows` is sorted, so that it is in the order of the file.
+        in_blocks: whether the caller only slices X. If so, a large X is `dp.data.examples.Rows`, and `rows`
+        is sorted into the file's order.
         """
         suffix = f"_{part}" if part else ""
         X, y = self.arrays[f"X{suffix}"], self.arrays[f"y{suffix}"]
         if in_blocks and self.large(rows, part):
             rows = np.arange(len(X)) if rows is None else rows
-            rows.sort()  # in place: of very many rows a copy takes more memory than all that is computed
+            rows.sort()  # in place, because a copy of very many numbers takes much memory
             return Rows(X, rows, self.later.apply), y[rows]
         if rows is not None:
             X, y = X[rows], y[rows]

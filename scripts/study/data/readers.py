@@ -1,4 +1,4 @@
-"""Reads data sets from files and from scikit-learn, with messages that name file, column and row."""
+"""Reads data sets from files and from scikit-learn. Messages name file, column and row."""
 
 import json
 import math
@@ -21,24 +21,21 @@ BUNDLED_CLASSES = {
     "iris": ("setosa", "versicolor", "virginica"),
     "wine": ("class_0", "class_1", "class_2"),
 }
-# Options of scikit-learn's loaders: measurements as they were taken.
+# Options of scikit-learn's loaders, for unscaled measurements.
 BUNDLED_OPTIONS = {"diabetes": {"scaled": False}}
 
 FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a table's source
 
 MISSING = ("", "nan", "na", "n/a", "null")  # texts that are not labels
 DROPPED = "rows dropped"
-# What a guarantee takes as public if rows are dropped.
+# Premises of guarantees.
 BOTH = "that rows of both labels occur (data with one label are refused)"
 COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
-EMPTY = (*MISSING, "?")  # cells that are missing, if the configuration says what becomes of those
+EMPTY = (*MISSING, "?")  # missing cells, if the configuration says what replaces them
 
 
 def read(entry, dataset, counts=None):
-    """The `dp.data.preparation.Table` of a data set's entry, with labels as the entry says.
-
-    counts: a Counter of missing cells, see `read_csv`.
-    """
+    """The `dp.data.preparation.Table` of a data set's entry. counts: as for `read_csv`."""
     source = entry["source"]
     counts = Counter() if counts is None else counts
     train_rows = None
@@ -83,14 +80,14 @@ def read(entry, dataset, counts=None):
 
 
 def label_column(entry):
-    """The column that holds the label, or the target that is a number; None if no key names one."""
+    """The column of the label or of the target, None if no key names one."""
     return entry["target"]["column"] if "target" in entry else entry.get("label")
 
 
 def target(values, spec):
-    """`Table`'s y and target: numbers, or their logarithms, clipped to public bounds, mapped to [-1, 1].
+    """y and target of a `Table`: numbers or their logarithms, clipped to public bounds, mapped to [-1, 1].
 
-    Every number is treated by itself, so this costs no privacy.
+    It costs no privacy, because every number is treated by itself.
     """
     low, high = spec["bounds"]
     values = np.asarray(values, dtype=float)
@@ -132,10 +129,10 @@ def label_pair(positive):
 
 
 def two_classes(labels, positive, where):
-    """+1 for labels that are `positive`, -1 for others. Both must occur: `BOTH` is a premise of guarantees.
+    """+1 for labels that are `positive`, -1 for others. Both must occur, so `BOTH` is a premise.
 
     Text is compared as text, true and false in any case, numbers by value: 1 is 1.0. If `positive` is a
-    list, all labels in it are positive; if it is {"above": number}, all larger numbers.
+    list, all labels in it are positive. If it is {"above": number}, all larger numbers are.
     """
     labels = list(map(str, labels))
     try:
@@ -179,7 +176,7 @@ def _format(source):
 
 
 def check_columns(entry):
-    """Raise ValueError unless the first lines of an entry's tables hold the columns that it names."""
+    """Raise ValueError unless an entry's tables have rows and the columns that it names."""
     source = entry["source"]
     named = label_column(entry), entry.get("bounds"), entry.get("categories")
     names = source.get("names")
@@ -217,19 +214,16 @@ def read_csv(
     counts=None,
     **format,
 ):
-    """X, labels and feature names of a table, or of several tables (a sequence of paths) in a row.
+    """X, labels and feature names of a table, or of several tables (a sequence of paths).
 
-    label: the label's column. numbers: whether it holds numbers. columns: the numeric features to read;
-    if not given, all columns without another role. categories: categorical features, column name -> its
-    public list of categories, each of which becomes a feature "name=category" of zeros and ones. missing:
-    column name (or "*" for every other) -> what its missing cells become: a number, a category, a label,
-    or "drop" to leave the row out. counts: a Counter of such cells by column, and of "rows dropped".
-    format: see
-    `study.data.readers_table`.
+    label: the label's column. numbers: whether it holds numbers. columns: the numeric features; by default
+    all columns without another role. categories: column name -> its public list of categories, each of
+    which becomes a feature "name=category" of zeros and ones. missing: column name (or "*" for every other)
+    -> the value of its missing cells, or "drop" to leave the row out. counts: a Counter of such cells by
+    column, and of "rows dropped". format: see `study.data.readers_table`.
 
-    Raises ValueError with file, column and row (the first line is row 1, as in a spreadsheet) for a
-    missing column, a repeated name, a short or long row, an empty or non-numeric cell, an unknown
-    category, and a value that is not finite.
+    Raises ValueError with file, column and row (the first line is row 1) for a missing column, a repeated
+    name, a short or long row, an empty cell, an unknown category, or a cell that is no finite number.
     """
     paths = [path] if isinstance(path, str | Path) else path
     categories = {name: list(map(str, known)) for name, known in (categories or {}).items()}
@@ -237,10 +231,7 @@ def read_csv(
     counts = Counter() if counts is None else counts
     first = None  # the first file's columns
     blocks, labels = [], []
-    problem, empty = (
-        "",
-        {},
-    )  # the first problem; the columns with empty cells of which nothing is said
+    problem, empty = "", {}  # the first problem, and columns with unexplained empty cells
     for path in paths:
 
         def choose(known, path=path):
@@ -264,7 +255,7 @@ def read_csv(
             for name, known in categories.items():
                 X[np.arange(len(rows)), place + block.take(name, _category(known), int)] = 1.0
                 place += len(known)
-            found = block.take(label, *((_number, float) if numbers else (_label, object)))
+            block_labels = block.take(label, *((_number, float) if numbers else (_label, object)))
             if block.problems and not problem:
                 problem = f"{path}: {min(block.problems)[1]}"
                 if not min(block.problems)[2]:
@@ -273,10 +264,10 @@ def read_csv(
             counts.update(block.counts)
             counts[DROPPED] += len(rows) - int(block.kept.sum())
             blocks.append(X if block.kept.all() else X[block.kept])
-            labels.extend(found[block.kept].tolist())
+            labels.extend(block_labels[block.kept].tolist())
         _check_rows(path, read, format.get("names"))
     if problem:
-        # all at once, so that the entry needs one edit
+        # all columns, so that the entry needs one edit
         rules = ", ".join(f"{name}: drop" for name in empty)
         raise ValueError(
             f"{problem}; `missing: {{{rules}}}` leaves out the rows without a value, and another value "
@@ -314,7 +305,7 @@ def _check_names(path, known, label, columns, categories, delimiter, names):
 
 
 def other_delimiter(known, delimiter, name):
-    """What separates a column's name from others in a header line, as YAML writes it; None if nothing."""
+    """The character that separates a column's name from others in a header line, as YAML; None if none."""
     for other in ",;\t|".replace(delimiter, ""):
         if name in [part.strip(' "') for part in delimiter.join(known).split(other)]:
             return json.dumps(other)
@@ -322,7 +313,7 @@ def other_delimiter(known, delimiter, name):
 
 
 def _joined(blocks):
-    """Blocks of rows as one array; the memory of each is freed as soon as it is copied."""
+    """Blocks of rows as one array. The memory of each is freed when it is copied."""
     if len(blocks) == 1:
         return blocks[0]
     X = np.empty((sum(map(len, blocks)), blocks[0].shape[1]))
@@ -342,10 +333,11 @@ class _Block:
         self.kept = np.ones(len(rows), bool)
         self.counts = Counter()  # missing cells by column
         self.problems = []  # (row, what is wrong with its cell, whether it is empty)
-        self.empty = {}  # columns with empty cells that no rule is about, in order
+        self.empty = {}  # columns with empty cells and no rule, in order
 
     def take(self, name, convert, dtype=float):
-        """Convert a column's cells. `convert` is called once per distinct text; it raises ValueError."""
+        """Convert a column's cells. `convert` is called once per distinct text, and may raise
+        ValueError."""
         cells, rule = self.columns[name], self.missing.get(name, self.missing.get("*"))
         if not isinstance(cells, tuple):
             if np.isfinite(cells).all():
@@ -412,7 +404,7 @@ def _label(text):
 
 
 def read_sklearn(name, features=None):
-    """X, class names (or a target's numbers) and feature names of data that come with scikit-learn.
+    """X, class names (or a target's numbers) and feature names of scikit-learn's data.
 
     features: those to keep, in this order; None for all.
     """

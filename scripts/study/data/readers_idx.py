@@ -15,8 +15,8 @@ UNSIGNED_BYTE = 0x08  # the only type of the four MNIST files
 def read_idx(path, dimensions):
     """An array of unsigned bytes with `dimensions` axes.
 
-    The format is: two zero bytes, the type, the number of axes, each axis' length as four bytes with the
-    most significant first, then the values. Raises ValueError for a damaged or foreign file.
+    The format is two zero bytes, the type, the number of axes, the length of each axis as four bytes with
+    the most significant first, and the values. Raises ValueError for other files.
     """
     path = Path(path)
     try:

@@ -50,10 +50,10 @@ def fold(numbers, columns):
 
 def _documents(path, topic):
     """The documents that have the topic."""
-    found = {document for _, name, document, *_ in _lines(path, least=2) if name == topic}
-    if not found:
+    documents = {document for _, name, document, *_ in _lines(path, least=2) if name == topic}
+    if not documents:
         raise ValueError(f"{path}: no document has the topic {topic!r}")
-    return found
+    return documents
 
 
 def _lines(path, least=1):

@@ -1,8 +1,8 @@
 """Reads tables in blocks of rows: CSV text, Parquet, and pandas' pickles with known content.
 
-A block has the numbers of its rows (the first line of a file is row 1, as in a spreadsheet) and its
-columns by name. A column is an array of finite or missing (NaN) floats if all cells are plain numbers, and
-otherwise a pair (codes, texts): its cells are texts[codes].
+A block has the numbers of its rows (the first line of a file is row 1) and its columns by name. A column is
+an array of finite or missing (NaN) floats if all cells are numbers, and otherwise a pair (codes, texts)
+with the cells texts[codes].
 """
 
 import csv
@@ -35,9 +35,9 @@ def is_parquet(path):
 def read_blocks(path, choose, *, sha256=None, **csv_options):
     """Blocks (row numbers, columns) of a file.
 
-    choose: a function from the names of all columns to (names of those that hold numbers, names of those
-    that hold text); if it names none, rows are only counted.
-    sha256: that of a pickle's content. csv_options: member, delimiter, names and comment.
+    choose: a function from the names of all columns to (names of numeric columns, names of text columns).
+    If it names none, rows are only counted. sha256: of a pickle. csv_options: member, delimiter, names and
+    comment.
     """
     if is_pickle(path):
         return _pickle_blocks(path, choose, sha256)
@@ -100,11 +100,10 @@ def _whole_lines(handle):
 
 
 def _parts(lines, delimiter):
-    """(bytes, where rows end, where other cells end, which of the rows are not empty) of whole rows.
+    """(bytes, ends of rows, ends of other cells, which rows are not empty) of whole rows.
 
-    Empty rows are left out here, because pandas would skip lines of blanks together with them. Returns
-    None if pandas and the csv module may differ: if quotes are not around whole cells, or a cell continues
-    in the next block.
+    Empty rows are left out, because pandas would skip lines of blanks too. Returns None if pandas and the
+    csv module may differ: if quotes are not around whole cells, or a cell continues in the next block.
     """
     if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
         return None
@@ -129,7 +128,7 @@ def _parts(lines, delimiter):
 
 
 def _check_widths(path, numbers, ends, delimiters, width):
-    """Refuse short and long rows: pandas would fill up the former, and cut the latter."""
+    """Refuse short and long rows, which pandas would fill up or cut."""
     widths = 1 + np.diff(np.searchsorted(delimiters, ends), prepend=0)
     if (widths != width).any():
         bad = int(np.argmax(widths != width))
@@ -148,8 +147,7 @@ def _parsed(content, delimiter, width, where, text):
             names=range(width),
             usecols=list(dtypes),
             dtype=dtypes | {where[name]: float for name in floats},
-            # Text stays as it is: the type "category" would make numbers of categories. And no text
-            # means "missing" by itself: "NA", "null" and an empty cell are text like any other.
+            # "NA", "null" and an empty cell are text like any other.
             na_filter=False,
             skip_blank_lines=False,
             low_memory=False,
@@ -165,7 +163,7 @@ def _parsed(content, delimiter, width, where, text):
 
     numeric = [name for name in where if name not in text]
     columns = fits(numeric)
-    if columns is None:  # some cell is not a number; its column's texts will say which
+    if columns is None:  # columns with a cell that is no number are read as text
         columns = parse([name for name in numeric if fits([name], [name])])
     return {name: _values(column, name not in text) for name, column in columns.items()}
 
@@ -202,7 +200,7 @@ def _floats(cells):
 
 
 def _values(series, numeric):
-    """A block's column, from a pandas Series; missing cells of text become empty."""
+    """A block's column from a pandas Series. Missing cells of text become empty."""
     import pandas as pd
 
     kind = series.dtype
@@ -240,7 +238,7 @@ def _parquet_blocks(path, choose):
 
 
 def _pickle_blocks(path, choose, sha256):
-    """Blocks of a pickle. A pickle is a program: it runs only if its content is known by its checksum."""
+    """Blocks of a pickle, which is a program, and is run only if it has the known checksum."""
     import pandas as pd
 
     try:
@@ -249,10 +247,10 @@ def _pickle_blocks(path, choose, sha256):
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
     if sha256 is None:
         raise ValueError(f"{path}: is a pickle, which is read only where its SHA-256 is configured")
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
+    checksum = hashlib.sha256(content).hexdigest()
+    if checksum != sha256:
         raise ValueError(
-            f"{path}: wrong checksum: expected SHA-256 {sha256}, found {found}; {AGAIN}"
+            f"{path}: wrong checksum: expected SHA-256 {sha256}, found {checksum}; {AGAIN}"
         )
     kind = next((kind for magic, kind in MAGIC.items() if content.startswith(magic)), None)
     frame = pd.read_pickle(io.BytesIO(content), compression=kind)

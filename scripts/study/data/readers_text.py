@@ -1,4 +1,4 @@
-"""Reads text from plain, compressed or archived files, with messages for files that are something else."""
+"""Reads text from plain, compressed or archived files."""
 
 import gzip
 import io
@@ -67,13 +67,13 @@ def _content(raw, start, path, member):
 
 
 def listed(names, most):
-    """The first of some names from a file, on one line whatever they contain."""
+    """The first names from a file, on one line."""
     return ", ".join(
         brief(name) if name.isprintable() else repr(brief(name)) for name in names[:most]
     )
 
 
 def brief(text, most=80):
-    """The beginning of a text that may be very long, such as a cell of a damaged file."""
+    """The beginning of a text that may be very long."""
     text = str(text)
     return text if len(text) <= most else f"{text[:most]}..."

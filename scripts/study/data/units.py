@@ -1,4 +1,4 @@
-"""The units of regression tables: coefficients of a table's own columns from those of prepared rows."""
+"""Units of regression tables: converts coefficients of prepared rows to those of a table's own columns."""
 
 import math
 from typing import NamedTuple
@@ -9,9 +9,9 @@ STEPS = ("scale_to_bounds", "constant_feature", "clip")
 
 
 class Units(NamedTuple):
-    """names of the coefficients; matrix T (k, k): they are T times those of the prepared columns `kept`.
+    """names of the coefficients. matrix T (k, k): they are T times those of the prepared columns `kept`.
 
-    kept: numbers of the prepared columns, all except the categories' reference levels.
+    kept: numbers of the prepared columns except the categories' reference levels.
     """
 
     names: list
@@ -73,20 +73,20 @@ def of_entry(entry: dict) -> str | None:
 
 
 def lost(steps: list, radius: float | None, numbers: int, categories: int) -> str | None:
-    """Why coefficients have no units after these steps, and the steps that keep them; None if they have.
+    """Why coefficients have no units after these steps, with a remedy; None if they have units.
 
-    numbers, categories: how many columns of each kind there are. The longest row has one level of each
-    category, every number at a bound, and the constant.
+    numbers, categories: counts of columns. The longest row has one level of each category, every number at
+    a bound, and the constant.
     """
     longest = math.sqrt(numbers + categories + 1)
     if steps == list(STEPS) and radius >= longest * (1 - 1e-12):
         return None
     if steps == list(STEPS):
-        found = f"`clip` to the radius {radius:g} shortens rows"
+        reason = f"`clip` to the radius {radius:g} shortens rows"
     else:
-        found = f"its steps are {', '.join(steps[1:]) or 'none'}"
+        reason = f"its steps are {', '.join(steps[1:]) or 'none'}"
     return (
-        f"coefficients have units only if numbers are scaled and no row is shortened, and {found}. Write "
+        f"coefficients have units only if numbers are scaled and no row is shortened, and {reason}. Write "
         f"`steps: [{{constant_feature: {{}}}}, {{clip: {{radius: {_up(longest)}}}}}]`"
     )
 

@@ -1,4 +1,7 @@
-"""Finds which runs of this folder are alive, on this machine or on another that shares the folder."""
+"""Finds live runs of this folder, on this machine or on another that shares the folder.
+
+Every run renews a heartbeat file.
+"""
 
 import os
 import socket
@@ -7,13 +10,13 @@ import time
 from pathlib import Path
 
 SIGNS = Path(".snakemake/alive")
-BEAT = 10  # seconds between two renewals of a run's sign
+BEAT = 10  # seconds between heartbeats
 
 _ended = threading.Event()
 
 
 def begin():
-    """Leave a sign that is renewed until `end`, or until this process ends for any reason."""
+    """Renew this run's heartbeat file until `end`, or until this process ends for any reason."""
     threading.Thread(target=_renew, daemon=True).start()
 
 
@@ -23,7 +26,7 @@ def _renew():
             SIGNS.mkdir(parents=True, exist_ok=True)
             _sign().write_text(str(time.time_ns()))
         except OSError:
-            pass  # a full disk, for example: the run itself will report it
+            pass  # such as a full disk, which the run itself reports
         _ended.wait(BEAT)
 
 
@@ -37,8 +40,8 @@ def _sign():
 
 
 def here(folder):
-    """Ids of this machine's Snakemake processes that work in a folder, except those of single jobs."""
-    found = []
+    """Ids of Snakemake processes on this machine that work in a folder, without those of single jobs."""
+    processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if (process / "cwd").readlink() != Path(folder):
@@ -47,14 +50,14 @@ def here(folder):
         except OSError:  # it has ended, or is another user's
             continue
         if "snakemake" in {Path(word).name for word in argv[:4]} and "--mode" not in argv:
-            found.append(int(process.name))
-    return sorted(found)
+            processes.append(int(process.name))
+    return sorted(processes)
 
 
 def elsewhere(say=lambda text: None):
-    """Names of the signs that are renewed while this function waits: of runs that `here` cannot see.
+    """Names of heartbeat files, of other machines, that are renewed while this function waits.
 
-    It compares contents, not times: clocks of machines differ, and file systems report times late.
+    It compares contents, not times: clocks differ, and file systems report times late.
     """
     own = f"{socket.gethostname()}-" if Path("/proc/self").exists() else "\0"
     signs = [sign for sign in SIGNS.glob("*") if not sign.name.startswith(own)]
@@ -72,7 +75,7 @@ def elsewhere(say=lambda text: None):
 
 
 def forget():
-    """Remove the signs of runs that have ended."""
+    """Remove the heartbeat files of runs that have ended."""
     for sign in SIGNS.glob("*"):
         sign.unlink(missing_ok=True)
 

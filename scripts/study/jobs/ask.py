@@ -1,8 +1,8 @@
-"""Ask a process of `study.jobs.fork` for a job, wait, and end as it ends.
+"""Ask a server of `study.jobs.fork` to run a job, and exit with the job's status.
 
     python -IS ask.py <folder of its socket> <script> [arguments ...]
 
-Imports next to nothing, since each of thousands of jobs pays for it.
+It imports as little as possible, because thousands of jobs start it.
 """
 
 import _signal
@@ -10,13 +10,13 @@ import _socket
 import os
 import sys
 
-# A fork of much memory takes longer: scripts with pandas and more have a process of their own.
+# A fork of much memory takes longer, so scripts that import pandas or matplotlib have their own server.
 TABLES_AND_FIGURES = (
     *("aggregate", "check", "figure", "ledger_figure", "readings", "recommend", "report"),
     "table",
 )
 SOCKETS = ("jobs", "figures")
-KILLED = 137  # what a shell says of a process that was killed
+KILLED = 137  # a shell's exit status of a killed process
 
 
 def main():
@@ -24,20 +24,20 @@ def main():
     folder, *words = sys.argv[1:]
     script = words[0].rpartition("/")[2].removesuffix(".py")
     path = f"{folder}/{SOCKETS[script in TABLES_AND_FIGURES]}"
-    asked = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        asked.connect(path)
-    except OSError:  # the process has ended
+        connection.connect(path)
+    except OSError:  # the server has ended
         os.execvp("python", ["python", *words])
     environment = (f"{key}={value}" for key, value in os.environ.items())
     body = os.fsencode("\0".join([os.getcwd(), *words, *environment]))  # noqa: PTH109 (no pathlib)
     head = len(body).to_bytes(8, sys.byteorder) + len(words).to_bytes(4, sys.byteorder)
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
-    asked.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+    connection.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     sent = 0
     while sent < len(body):
-        sent += asked.send(body[sent:])
-    status = asked.recv(1)
+        sent += connection.send(body[sent:])
+    status = connection.recv(1)
     os._exit(status[0] if status else KILLED)
 
 

@@ -1,7 +1,7 @@
-"""What a job took: the last line of its log, which costs nothing to measure.
+"""What a job took, which is the last line of its log.
 
-Snakemake's `benchmark:` samples from outside: a thread and a file for each job, a quarter of the time of
-short jobs on many cores, and no processor seconds of those that end before the first sample.
+Snakemake's `benchmark:` needs a thread and a file for each job. That takes a quarter of the time of short
+jobs on many cores, and misses jobs that end before the first sample.
 """
 
 import os
@@ -19,8 +19,8 @@ MAXRSS_MB = 1024**2 if sys.platform == "darwin" else 1024  # bytes there, kiloby
 
 
 class Cost(NamedTuple):
-    """script: its name without .py. Seconds of a processor and by the clock, peak memory in MB, which
-    counts what a fork shares (see `study.jobs.fork`)."""
+    """script: its name without .py. cpu, wall: seconds. peak_mb: memory, which includes what a fork shares
+    (see `study.jobs.fork`)."""
 
     script: str
     cpu: float
@@ -29,7 +29,7 @@ class Cost(NamedTuple):
 
 
 def line():
-    """What this process and those that it waited for took until now."""
+    """What this process and its finished children took until now."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(one.ru_utime + one.ru_stime for one in used)
     peak = max(one.ru_maxrss for one in used) / MAXRSS_MB
@@ -40,14 +40,14 @@ def line():
 def read(log):
     """`Cost` of the job that wrote a log. None if the job did not end well, or if there is no log."""
     try:
-        found = LINE.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
+        lines = LINE.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
-    return Cost(found[-1][0], *map(float, found[-1][1:])) if found else None
+    return Cost(lines[-1][0], *map(float, lines[-1][1:])) if lines else None
 
 
 def _age():
-    """Seconds since this process was started or forked; without /proc, its processor seconds."""
+    """Seconds since this process was started or forked. Without /proc, its processor seconds."""
     try:
         ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
         now = time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -5,7 +5,7 @@ from study.configuration.experiment import Experiment
 
 
 class Entry:
-    """One entry of a section of an experiment's configuration."""
+    """An entry of a section of an experiment's configuration."""
 
     def __init__(self, section, arguments):
         self.experiment = arguments.experiment
@@ -17,12 +17,8 @@ class Entry:
         parser.add_argument("--experiment", type=Experiment.from_json, required=True, help="JSON")
         parser.add_argument("--name", required=True, help="the entry's name")
 
-    def function(self):
-        """The function that makes this kind of entry, from its own module."""
-        return self.kind.load()
-
     def inputs(self):
-        """The argument that the function is given: see `study.configuration.inputs`."""
+        """The inputs of the kind's function: see `study.configuration.inputs`."""
         made_of = self.kind.inputs
         if made_of.frame:
             from study.jobs import summary  # imports pandas and scipy: only if cells are read

@@ -1,4 +1,4 @@
-"""Writes files that are either complete or absent, and tables with one spelling of numbers."""
+"""Writes files atomically, and tables with one spelling of numbers."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from study.canonical import number
 
 @contextmanager
 def atomic(path, mode="w"):
-    """Open a temporary file beside `path` that is renamed to it if the block ends without an error."""
+    """Open a temporary file, which is renamed to `path` if the block ends without an error."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -15,19 +15,19 @@ from study.data.prepared import Prepared
 
 
 def training_folds(arguments, *, first=None, in_blocks=False):
-    """(X, y) of `train_size` training rows and of the test rows, for every fold or simulation. If several
-    data sets were drawn, or the rows are divided several times, this is for each of these in turn.
+    """(X, y) of `train_size` training rows, and of the test rows, for every fold or simulation.
 
-    first: only this many of them, None for all. in_blocks: whether the caller reads rows in blocks: see
-    `Prepared.floats`.
+    If there are several data sets or divisions, they follow each other.
+
+    first: only this many of them, None for all. in_blocks: as for `Prepared.floats`.
     """
     data = Prepared(arguments.data)
     size = arguments.train_size
     whole_folds, zero = (vars(arguments).get(key) for key in ("whole", "zero"))
     has_test = _has_test(arguments, data)
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
-    # Deferred steps treat every row by itself. They are done once for all rows if the splits together ask
-    # for more rows than there are, unless the rows are read in blocks.
+    # Deferred steps treat every row by itself. They are done once for all rows if the splits need more rows
+    # than there are, unless the rows are read in blocks.
     count = min(first or math.inf, per_data_set(arguments))
     again = size * count > len(data.y) and not (in_blocks and data.large())
 
@@ -60,9 +60,9 @@ def per_data_set(arguments):
 
 
 def all_training_rows(arguments):
-    """X of all training rows of every fold or simulation; `training_folds` gives the first of them.
+    """X of all training rows of every fold or simulation, of which `training_folds` gives the first.
 
-    If all splits train on all rows, this is the same array each time.
+    If all splits train on all rows, it is the same array each time.
     """
     data = Prepared(arguments.data)
     for part, splits in itertools.groupby(_splits(arguments, data), key=lambda split: split[0]):
@@ -78,22 +78,21 @@ def _has_test(arguments, data):
 
 def _splits(arguments, data):
     """(part, train, test) of every fold or simulation: a part of `Prepared`, and row numbers."""
-    found = _simulations if arguments.simulations else _folds
+    split = _simulations if arguments.simulations else _folds
     for part, division in _repetitions(arguments, data.replicates):
         again = [f"division {division}"] * (division > 0) + [part] * bool(part)  # axes of the seed
-        for train, test in found(arguments, data, *again):
+        for train, test in split(arguments, data, *again):
             yield part, train, test
 
 
 def _repetitions(arguments, parts):
-    """(part, number of the division): data sets that were drawn alike are divided once each, other rows as
-    often as the experiment's `divisions` says."""
+    """(part, number of the division). If there are several data sets, each is divided once."""
     divisions = vars(arguments).get("divisions") or 1
     return [(part, 0) for part in parts] if len(parts) > 1 else [*product(parts, range(divisions))]
 
 
 def _folds(arguments, data, *again):
-    # The split has no axis for the method: all methods see the same folds and nested subsets.
+    # The seed has no axis for the method, so all methods have the same folds and nested subsets.
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds", *again)
     rows = len(data.y)
     if vars(arguments).get("whole"):
@@ -105,38 +104,39 @@ def _folds(arguments, data, *again):
 
 def _simulations(arguments, data, *again):
     for simulation in range(arguments.simulations):
-        # One generator each: simulation k is the same whatever the number of simulations.
+        # Each has its own generator, so that simulation k does not depend on their number.
         axes = (arguments.experiment, arguments.dataset, simulation, "simulation", *again)
         rng = generator(arguments.seed, *axes)
         yield reshuffle(len(data.y), rng, has_test="X_test" in data)
 
 
 def noise_axes(fresh, train_size, epsilon):
-    """Axes that the seed of a cell's noise has beside data set, method and fold.
+    """Axes of the seed of a cell's noise beside data set, method and fold.
 
-    As a rule there are none. A curve then has the same unit draws everywhere, which makes it smooth, but
-    its points are no independent evidence. fresh: every point has new draws.
+    By default there are none: all points of a curve have the same unit draws. This makes it smooth, but its
+    points are no independent evidence. fresh: every point has new draws.
     """
     return (f"n={train_size}", f"eps={canonical.epsilon(epsilon)}") if fresh else ()
 
 
 def draws_on_each(arguments, meta):
-    """How many draws of the noise each fold has: `restarts` shared among the data sets, or the divisions of
-    one, rounded up."""
+    """Draws of the noise on each fold: `restarts` over the number of data sets or divisions, rounded up."""
     parts = range(meta.get("data_replicates", 1))
     return -(-arguments.restarts // len(_repetitions(arguments, parts)))
 
 
 def measure(meta, by="error"):
-    """What tuning and searches compare: the error for classes, the mean squared error for numbers. With
-    by="bounded_loss" it is what private selection compares."""
+    """The metric of tuning and searches: the error for classes, the mean squared error for numbers.
+
+    by: "bounded_loss" for the metric of private selection.
+    """
     if by == "bounded_loss":
         return partial(bounded_loss, numbers="target" in meta)
     return mean_squared_error if "target" in meta else error_rate
 
 
 def public_rows(path, parts=("public",)):
-    """(X, y) of a prepared data set's public rows, or of the first of `parts` that it has; None if none."""
+    """(X, y) of the first of `parts` that a prepared data set has, None if it has none."""
     data = Prepared(path)
-    found = [part for part in parts if f"X_{part}" in data]
-    return data.floats(part=found[0]) if found else None
+    there = [part for part in parts if f"X_{part}" in data]
+    return data.floats(part=there[0]) if there else None

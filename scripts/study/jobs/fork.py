@@ -1,9 +1,9 @@
-"""Starts job scripts as forks of one process that has imported what they import, for a run on one machine.
+"""Servers that start job scripts as forks of a process with all imports, for a run on one machine.
 
 An interpreter with numpy takes 0.13 s of a processor to start, one with seaborn 1.2 s, a fork some
-hundredths. `begin` starts the processes, `study/jobs/ask.py` asks one of them for a job: its arguments,
-environment, folder and standard streams become the fork's. They end when the run does, killed or not, and
-without them jobs start as they do by hand.
+hundredths. `begin` starts the servers. `study/jobs/ask.py` asks one of them for a job: its own arguments,
+environment, folder and standard streams become the fork's. Servers end when the run does, killed or not.
+Without them, jobs start as they do by hand.
 """
 
 import gc
@@ -27,16 +27,16 @@ if __name__ == "__main__":
 from dp.mechanisms import MECHANISMS
 from study.jobs import ask
 
-# What jobs of a script import later than at its top.
+# Modules that jobs of a script import inside functions.
 LATER = dict.fromkeys(ask.TABLES_AND_FIGURES, ("seaborn", "study.jobs.summary"))
 LATER |= {"attack": ("scipy.special",)}
 PATIENCE = 10  # seconds that a request may take to arrive
 
 
 def begin(folder):
-    """Start the processes, each with a socket in a folder, which is theirs to remove.
+    """Start the servers, each with a socket in a folder, which they remove.
 
-    Returns them: they end when their standard input is closed, as this process's own end does.
+    Returns them. They end when their standard input is closed, at the latest when this process ends.
     """
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     servers = []
@@ -58,7 +58,7 @@ def begin(folder):
 
 def serve(listener):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the jobs
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # jobs answer for themselves
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # jobs report their own status
     while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
         connection, _ = listener.accept()
         with connection, suppress(OSError, EOFError, struct.error):
@@ -89,7 +89,7 @@ def _ended():
 
 
 def load(name):
-    """What a script imports at its top, for its jobs to share; a fault is for the job to report."""
+    """Import a script and what it imports, for its jobs to share. The job reports errors."""
     if name in sys.modules:
         return
     for module in (name, "numpy.random", *LATER.get(name, ())):
@@ -102,7 +102,10 @@ def load(name):
 
 
 def become(connection, streams, folder, environment, script, words):
-    """Be the job, tell its exit status, and end. It is killed with the process that asked for it."""
+    """Run the job in this process, send its exit status, and exit.
+
+    The job is killed if the process that asked for it ends.
+    """
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)

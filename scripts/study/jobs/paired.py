@@ -1,4 +1,4 @@
-"""Differences between methods, paired by replicate: on one fold or data set, methods have the same rows."""
+"""Differences between methods, paired by fold or data set, on which they have the same rows."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ AT = ["dataset", "train_size", "epsilon"]
 
 
 def fold_means(draws, metric):
-    """A mean per cell and replicate over the draws that did not fail: columns AT, method, fold, value.
+    """The mean per cell and replicate over the draws that did not fail: columns AT, method, fold, value.
 
-    draws: `study.jobs.summary.draws_frame`. fold: the replicate's number, which is that of its data set
-    if several were drawn from one distribution.
+    draws: `study.jobs.summary.draws_frame`. fold: the number of the fold, or of the data set if there are
+    several.
     """
     ok = draws[draws["status"] == "ok"]
     ok = ok.assign(fold=ok["replicate"]) if "replicate" in ok else ok
@@ -22,9 +22,9 @@ def fold_means(draws, metric):
 def differences(means, other):
     """One row per cell: its mean minus that of the method `other` on the same rows, with a 95 % interval.
 
-    means: `fold_means`. other: a method's label; a method without privacy is the same at every epsilon.
-    Columns are AT, method, mean, low, high, folds. Intervals are Student's t over folds, and NaN for a
-    single fold. A fold that one of the two methods lacks is left out.
+    means: `fold_means`. other: a label; without privacy, it is the same at every epsilon. Columns are AT,
+    method, mean, low, high, folds. Intervals are Student's t over folds, NaN for a single fold. Folds that
+    one of the two methods lacks are left out.
     """
     theirs = means[means["method"] == other].drop(columns="method")
     keys = [*AT, "fold"]

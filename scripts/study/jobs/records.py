@@ -1,7 +1,7 @@
 """Records which configuration made the results in a folder, and what its report shows.
 
-A configuration is named by the words that give it to Snakemake, such as "--configfile config/real.yaml";
-"" is config/config.yaml alone.
+Snakemake's arguments name a configuration, such as "--configfile config/real.yaml"; "" is
+config/config.yaml alone.
 """
 
 import hashlib
@@ -15,13 +15,13 @@ from pathlib import Path
 from study import lambdas, paths
 from study.jobs.files import read_json, write_json
 
-# A page says in its head what it shows. The rest of it may be many megabytes.
+# The head of a report says what it shows. The rest may be many megabytes.
 HEAD = re.compile(r'<meta name="shows" content="([^"]*)">')
 HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
 
 
 def words(files, values):
-    """The words that name a configuration. files: its overlays. values: what --config gave."""
+    """The arguments that name a configuration. files: its overlays. values: of --config."""
     files = [_called(Path(file)) for file in files]
     given = [f"{key}={v if isinstance(v, str) else json.dumps(v)}" for key, v in values.items()]
     given = [shlex.quote(word) for word in given]
@@ -31,7 +31,7 @@ def words(files, values):
 
 
 def _called(file):
-    """A configuration file as seen from here; the workflow's own, by a name that survives a move."""
+    """A configuration file relative to this folder; the workflow's own, relative to $DP_HOME."""
     home = paths.HOME.resolve()
     if file.is_relative_to(Path.cwd()):
         return shlex.quote(str(file.relative_to(Path.cwd())))
@@ -41,7 +41,7 @@ def _called(file):
 
 
 def of_experiment(experiment, seed):
-    """Run file -> digest of all settings that decide its content, for every cell (not of code and data)."""
+    """Run file -> digest of all settings that decide its content, without code and data, for every cell."""
     digests = {}
     for name, method in experiment.methods.items():
         choice = experiment.values.get(lambdas.WORDS.get(method["lambda"]))
@@ -65,11 +65,10 @@ def _digest(*settings):
 
 
 def refusal(folder, configuration, made):
-    """Why a configuration may not make these files in a folder of results: because it would replace
-    another's files, made with other settings. None if it may.
+    """Why a configuration may not make these files in a folder of results, None if it may.
 
-    If both configurations made a file with the same settings, an edit of these settings is taken to
-    concern both, and is no conflict.
+    It may not replace files that another configuration made with other settings. If both made a file with
+    the same settings, an edit of these is taken to concern both.
     """
     known = _read(folder)
     mine = known.get(configuration, {})
@@ -108,14 +107,13 @@ def called(configuration):
 
 
 def page(path):
-    """{configuration, experiments: name -> number of its cells that are shown} of a report; None without
-    a report."""
+    """{configuration, experiments: name -> number of shown cells} of a report, None without one."""
     try:
         with Path(path).open(encoding="utf-8") as handle:
-            found = HEAD.search(handle.read(100_000))
+            head = HEAD.search(handle.read(100_000))
     except FileNotFoundError:
         return None
-    return json.loads(html.unescape(found[1])) if found else None
+    return json.loads(html.unescape(head[1])) if head else None
 
 
 def shows_less(new, old):
@@ -127,7 +125,7 @@ def shows_less(new, old):
 
 
 def refused_page(path, configuration, names):
-    """Why a report of these experiments may not replace the existing page. None if it may."""
+    """Why a report of these experiments may not replace the existing page, None if it may."""
     old = page(path)
     if old is None or old["configuration"] == configuration:
         return None
@@ -140,7 +138,7 @@ def refused_page(path, configuration, names):
 
 
 def mark_stale(path):
-    """Show the notice in a report that its results have changed since it was made."""
+    """Show a notice in a report that results have changed since it was made."""
     path = Path(path)
     times, text = path.stat(), path.read_bytes()
     temporary = path.with_name(f".{path.name}.stale")

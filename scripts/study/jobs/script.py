@@ -1,5 +1,6 @@
-"""How a job script starts and ends: its arguments, its errors as one sentence, and what it took."""
+"""The common parts of job scripts: arguments, errors in one sentence, and what a job took."""
 
+import argparse
 import errno
 import json
 import sys
@@ -11,7 +12,7 @@ from study.jobs import cost
 def run(main, job=True):
     """Run a main function. An error that a user can repair becomes one sentence, with exit status 1.
 
-    job: whether it is a job's, which writes its cost to its log.
+    job: whether to write what it took to the log.
     """
     try:
         main()
@@ -29,15 +30,22 @@ def run(main, job=True):
             f"error: the disk is full ({error}): free some space and repeat the command; "
             f"finished jobs stay"
         )
-        print(message)  # the log, which standard error goes to, is on the same disk
+        print(message)  # standard error is a log on the same disk
         sys.exit(message)
     except ValueError as error:
         sys.exit(f"error: {error}")
 
 
+def parser(description, seed=False):
+    """A parser of a job's arguments. seed: whether it has that one, as many jobs do."""
+    arguments = argparse.ArgumentParser(description=description)
+    if seed:
+        arguments.add_argument("--seed", type=int, required=True)
+    return arguments
+
+
 def add_data_arguments(parser, lam=True):
-    """Arguments of every job that trains: data, folds, training size, seed; and lambda, unless the job
-    chooses it (`lam=False`)."""
+    """Arguments of every job that trains: data, folds, training size, seed. lam: also lambda."""
     parser.add_argument("--data", required=True, help="prepared rows, .npz")
     parser.add_argument("--meta", required=True, help="what was done to them, .json")
     parser.add_argument("--experiment", required=True)

@@ -10,7 +10,7 @@ from study import paths
 
 
 def read_cell(path):
-    """The draws of one run file: a data frame with the columns that `scripts/run.py` writes.
+    """The draws of a run file: a frame of the columns that `scripts/run.py` writes.
 
     Raises ValueError if it has no draws.
     """
@@ -21,13 +21,13 @@ def read_cell(path):
 
 
 def replicate_of(draws):
-    """For each draw the number of its data set, or division; of its fold, if there is only one of these."""
+    """Each draw's number of its data set or division, or of its fold if there is only one of these."""
     several = "data_set" in draws and draws["data_set"].nunique() > 1
     return draws["data_set" if several else "fold"].to_numpy()
 
 
 def interval_over(experiment, data_sets):
-    """What the replicates of an interval are, in a word."""
+    """The name of an interval's replicates."""
     if data_sets > 1:
         return experiment.repeated(data_sets)
     return experiment.repetitions
@@ -36,12 +36,12 @@ def interval_over(experiment, data_sets):
 def summarise(draws):
     """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell, NaN if its data have none.
 
-    The same for the training error, if the mechanism reports it. For the error, its spread too.
+    The training error is included if the mechanism reports it. The error has its spread too.
 
-    The data set is the replicate if there are several, and else the fold. Draws of the noise on one fold
-    share its training and test rows, so they are not independent data; and neither are folds of a data
-    set that was itself drawn. The interval is Student's t over the replicates' means, limited to values
-    that the metric can have. Failed draws are counted in `status` and enter no mean.
+    Replicates are the data sets if there are several, else the folds. Draws of the noise on one fold share
+    its rows, so they are not independent data; nor are folds of a data set that was itself drawn. The
+    interval is Student's t over the replicates' means, limited to values that the metric can have. Failed
+    draws are counted in `status` and enter no mean.
     """
     # Arrays are faster than pandas' own means: an experiment may have tens of thousands of cells.
     status = draws["status"].to_numpy(dtype=str)
@@ -53,7 +53,7 @@ def summarise(draws):
         _where(ok, draws[column]) if column in draws else np.full(len(ok), math.nan)
         for column in ("error", "excess_risk")
     )
-    found = {"error_sd": _sd(_numbers(error)), "error_sd_folds": over_folds(error, each)[1]}
+    summary = {"error_sd": _sd(_numbers(error)), "error_sd_folds": over_folds(error, each)[1]}
     for name, ends in (metrics.ALL | {"train_error": (0, 1)}).items():
         values = [math.nan] * 3
         if name in draws:
@@ -61,8 +61,8 @@ def summarise(draws):
             values = values[0], *values[2:]
         elif name == "train_error":  # of mechanisms that report it
             continue
-        found |= dict(zip((name + end for end in metrics.ENDS), values, strict=True))
-    return found | {
+        summary |= dict(zip((name + end for end in metrics.ENDS), values, strict=True))
+    return summary | {
         "folds": len(np.unique(fold)),
         "restarts": int(draws["restart"].max()) + 1,
         "data_sets": data_sets,
@@ -89,8 +89,7 @@ def _sd(values):
 
 
 def over_folds(values, fold, least=-math.inf, most=math.inf):
-    """(mean, standard deviation, low, high) of the means of folds or other replicates. NaN values are
-    left out."""
+    """(mean, standard deviation, low, high) of the means of folds or other replicates, without NaN."""
     there = ~np.isnan(values)
     counts = np.bincount(fold[there])
     sums = np.bincount(fold[there], weights=values[there])
@@ -115,7 +114,7 @@ def cells_frame(experiment, cells):
 
 
 def results_frame(experiment, cells):
-    """The cells' rows of results.csv. The column of a varied option has text, NaN if a method lacks it."""
+    """The cells' rows of results.csv. Columns of varied options are text, NaN if a method lacks them."""
     text = {name: str for name in experiment.varied() if name != "lambda"}
     path = paths.CELLS(experiment=experiment.folder)
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=text)

@@ -1,0 +1,200 @@
+"""Linear classifiers from private tables of counts: the data are levels of few variables."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dp.data.examples import slices
+from dp.errors import Refused
+from dp.mechanisms import Mechanism, register
+from dp.mechanisms.options import Between, Option, Optional, Whole
+from dp.noise import gaussian
+from dp.privacy import quadratics
+from dp.privacy.profiles import Gaussian
+
+LEVELS = 5  # of a column that is no part of a group
+RIDGE = 0.03  # least, beside covariances of zeros and ones
+KEPT = 1 << 20  # most cells of noisy tables that are held together
+SURE = 4.0  # standard deviations by which a table must differ from what is known without it
+
+
+class Sizes(Option):
+    """A list of whole numbers, each at least 1."""
+
+    what = "a list of whole numbers, each at least 1"
+
+    def takes(self, value: object) -> bool:
+        return isinstance(value, list | tuple) and bool(value) and all(map(Whole().takes, value))
+
+
+class Variables(NamedTuple):
+    """How rows are read as levels of k variables, K levels in all.
+
+    sizes: (k,) number of levels. part: (K, k) zeros and ones, which variable a level is of. columns: (K, d)
+    what a level is in the columns, where a one stands for `unit`. grouped: columns that are in groups.
+    """
+
+    sizes: np.ndarray
+    part: np.ndarray
+    columns: np.ndarray
+    unit: float
+    grouped: int
+
+    def levels(self, X: np.ndarray) -> np.ndarray:
+        """Which levels rows have, (n, K) zeros and ones: exactly one of every variable, for any numbers."""
+        X, first, found = np.asarray(X, dtype=float), 0, np.zeros((len(X), len(self.part)))
+        for variable, size in enumerate(self.sizes):
+            if self.grouped:
+                chosen = X[:, first : first + size].argmax(axis=1)
+            else:
+                place = (X[:, variable] / self.unit + 1) / 2 * (size - 1)
+                chosen = np.clip(np.rint(place), 0, size - 1).astype(int)
+            found[np.arange(len(X)), first + chosen] = 1.0
+            first += size
+        return found
+
+
+def variables(d: int, bound: float, groups: tuple | None = None) -> Variables:
+    """The `Variables` of rows of norm at most `bound` in d columns; groups as in `PrivateMarginals`."""
+    sizes = np.array(groups or [LEVELS] * d)
+    grouped = int(sizes.sum()) if groups else 0
+    part = np.repeat(np.eye(len(sizes)), sizes, axis=0)
+    if groups:
+        ones = len(sizes) + d - grouped
+        return Variables(sizes, part, np.eye(grouped, d), bound / math.sqrt(ones), grouped)
+    values = part * np.tile(np.linspace(-1, 1, LEVELS), d)[:, None]
+    return Variables(sizes, part, values, bound / math.sqrt(d), 0)
+
+
+@register("private_marginals")
+class PrivateMarginals(Mechanism):
+    """Linear discriminants from noisy tables: of every variable with the class, and of every two variables.
+
+    A row has one level of each of k variables, whatever numbers it holds (`Variables.levels`). So a record
+    is in one cell of every table. To replace it moves a table by at most sqrt(2), and all tables by that at
+    once if every level and the class change. There are k tables with the class and m = k (k - 1)/2 others,
+    with noise of standard deviations s and t. The squared distance of neighbours in units of the noise is
+    at most 2 k/s^2 + 2 m/t^2, of which the first term is `share` mu^2 and the second the rest. So the
+    release is mu-Gaussian DP, exactly (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7), where n is public.
+
+    These are the tables of which Ferrando and Sheldon (TMLR 2025) form sufficient statistics. There AIM
+    chooses some and fits a graphical model; here all are measured, and what follows is in closed form.
+
+    All that follows is of released numbers. Sizes of classes are the mean of the class tables' sums that
+    has the least variance; a variable's counts are the nearest that are possible. A class table is what
+    independence says plus f times the rest. A table of two variables is what independence within classes
+    says plus f times the rest. Here f = max(0, 1 - e/|rest|^2) is James and Stein's factor, where e is four
+    standard deviations above what noise alone has in |rest|^2 on average. So where noise hides everything,
+    naive Bayes remains, and then the class rate. The weights are the inverse of the covariance within
+    classes with a ridge of max(0.03, 2 k/(n mu)), times the difference of the class means. The intercept is
+    that of normal rows with this covariance.
+
+    groups: sizes of one-hot variables, in the order of their columns, which come first. Other columns, such
+    as a constant, get a weight of 0. A one is taken to be bound/sqrt(k + number of other columns), as where
+    rows are divided by the largest norm. Without groups, every column is a variable, rounded to one of five
+    values between -bound/sqrt(d) and bound/sqrt(d).
+    """
+
+    delta = "needed"
+    needs_lambda = False
+    options = {"groups": Optional(Sizes()), "share": Between(0.7, low=0, high=1)}
+
+    def _check_together(self, n, d, p):
+        if p.groups and sum(p.groups) > d:
+            raise Refused(f"groups: {sum(p.groups)} levels in {d} columns: each level is a column")
+
+    def _scales(self, d, p):
+        """Standard deviations on tables with the class, and on tables of two variables."""
+        k = len(p.groups or range(d))
+        others = k * (k - 1) / 2
+        share = p.share if others else 1.0
+        return math.sqrt(2 * k / share) / p.mu, math.sqrt(2 * others / (1 - p.share)) / p.mu
+
+    def _guarantee(self, n, d, p):
+        """(epsilon, delta)-DP: mu-Gaussian DP, exactly (Dong, Roth, Su, theorem 2.7)."""
+        own, other = self._scales(d, p)
+        reason = (
+            f"noise of standard deviation {own:.6g} on the counts of every variable with the class, and "
+            f"{other:.6g} on those of every two variables, in each of which a record is in one cell: "
+            f"together Gaussian DP with mu = {p.mu:.6g}"
+        )
+        return p.proven(reason, profile=Gaussian(p.mu))
+
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        read, (own, other) = variables(d, p.bound, p.groups), self._scales(d, p)
+        K, t = len(read.part), np.asarray(y) > 0
+        counts, pairs = np.zeros((K, 2)), np.zeros((K, K))
+        for rows in slices(n):
+            found = read.levels(X[rows])
+            counts += found.T @ np.stack([~t[rows], t[rows]], axis=1)
+            pairs += found.T @ found
+        at = np.nonzero(np.triu(read.part @ read.part.T == 0))
+        # A table of a variable with itself is not released.
+        tables = np.concatenate([counts.ravel() / own, pairs[at] / (other or 1.0)])
+        released = np.asarray(tables + gaussian(len(tables), 1.0, draws, rng))
+        ridge = max(RIDGE, 2 * len(read.sizes) / (n * p.mu))
+        weights, intercept = np.zeros((draws, d)), np.zeros(draws)
+        for some in slices(draws, max(1, KEPT // K**2)):
+            own_part = own * released[some, : 2 * K].reshape(-1, K, 2)
+            noisy = np.zeros((len(own_part), K, K))
+            noisy[:, *at] = other * released[some, 2 * K :]
+            given = own_part, noisy + noisy.transpose(0, 2, 1)
+            weights[some], intercept[some] = discriminants(*given, n, (own, other), read, ridge)
+        return weights / read.unit, {"intercept": intercept, "scale": own}
+
+
+def discriminants(
+    counts: np.ndarray,
+    pairs: np.ndarray,
+    n: int,
+    scales: tuple[float, float],
+    read: Variables,
+    ridge: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (draws, d) of columns of zeros and ones, and intercepts (draws,): see `PrivateMarginals`.
+
+    counts: (draws, K, 2) noisy, of levels in the classes. pairs: (draws, K, K) noisy, of two levels, 0 for
+    those of one variable. scales: standard deviations of the noise on both.
+    """
+    part, sizes, columns = read.part, read.sizes, read.columns
+    centre = np.eye(len(part)) - (part / sizes) @ part.T
+    total = (1 / sizes).sum()
+    sums = part.T @ counts  # of every variable: the sizes of the classes
+    least = min(n / 2, max(1.0, 2 * scales[0] / math.sqrt(total)))
+    classes = (sums / sizes[:, None]).sum(axis=1) / total
+    second = np.clip((n + classes[:, 1] - classes[:, 0]) / 2, least, n - least)
+    classes = np.stack([n - second, second], axis=1)[:, None]
+    found = (counts - (part / sizes) @ (sums - classes)).sum(axis=2)
+    levels = np.concatenate([_possible(found[:, own > 0], n) for own in part.T], axis=1)[:, :, None]
+
+    known = levels * classes / n
+    rest = centre @ (counts - known) @ (np.eye(2) - 0.5)
+    kept = _kept((part.T @ rest**2).sum(axis=2), sizes - 1.0, scales[0])
+    table = known + rest * (part @ kept[:, :, None])
+    means = columns.T @ (table / classes)
+
+    known = (table / classes) @ table.transpose(0, 2, 1)
+    rest = centre @ (pairs - known) @ centre
+    kept = _kept(part.T @ rest**2 @ part, np.outer(sizes - 1.0, sizes - 1.0), scales[1])
+    same = part @ part.T > 0
+    within = np.where(same, levels * np.eye(len(part)) - known, rest * (part @ kept @ part.T)) / n
+    inverse = quadratics.inverse(columns.T @ within @ columns, ridge)
+    weights = (inverse @ (means[:, :, 1] - means[:, :, 0])[:, :, None])[:, :, 0]
+    middle = (weights * means.mean(axis=2)).sum(axis=1)
+    return weights, np.log(second / (n - second)) - middle
+
+
+def _kept(squares, freedom, scale):
+    """James and Stein's factors for tables with these sums of squares, of noise with this freedom."""
+    expected = (freedom + SURE * np.sqrt(2 * freedom)) * scale**2
+    return np.maximum(0.0, 1 - expected / np.maximum(squares, 1e-300))
+
+
+def _possible(counts, n):
+    """The nearest counts (draws, levels) that are not negative and have the sum n."""
+    ordered = np.sort(counts, axis=1)[:, ::-1]
+    over = (np.cumsum(ordered, axis=1) - n) / np.arange(1, counts.shape[1] + 1)
+    last = (ordered > over).sum(axis=1) - 1
+    return np.maximum(counts - np.take_along_axis(over, last[:, None], axis=1), 0.0)

@@ -1,0 +1,141 @@
+"""Objective perturbation for many classes: softmax loss with a Gaussian tilt.
+
+`dp.privacy.softmax_tilt` proves what an exact minimiser costs. Output noise pays for the solver's, as in
+`dp.mechanisms.gaussian_objective_perturbation`, whose first lines bound how far its point moves.
+"""
+
+import numpy as np
+
+from dp.errors import Refused
+from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE, Plan, moved
+from dp.mechanisms.options import (
+    ADJACENCY,
+    PUBLIC_N,
+    TOLERANCE,
+    Between,
+    Ordinary,
+    public_size,
+)
+from dp.noise import gaussian, gaussian_reach
+from dp.privacy import softmax_tilt
+from dp.privacy.profiles import Curve, symmetric
+from dp.privacy.sensitivities import vector_sum
+from dp.solvers import softmax
+from dp.solvers.newton import check_certifiable
+
+
+@register("softmax_objective_perturbation")
+class SoftmaxObjectivePerturbation(Mechanism):
+    """W + Z, W near argmin of mean softmax loss + lam/2 ||W||^2 + <b, W>/n, b and Z Gaussian.
+
+    Labels are 0, .., K - 1. The tilt has about the noise of a Gaussian release of the sum of gradients at
+    delta/(K-1). The Jacobian costs nothing if n lambda is at least twice the tilt's variance. Otherwise
+    it costs about R^2/(n lambda) of epsilon.
+
+    output: share of the Gaussian parameter mu that the output noise takes.
+    radius: used only by the rule for lambda, with which the tilt moves the score of a row of norm R by a
+    standard deviation of about `radius` at most. A larger radius gives a smaller lambda.
+    """
+
+    delta = "needed"
+    least_delta = 1e-20  # tilts with a probability of e^-60 = 9e-27 are neglected
+    facts = ("classes",)
+    options = ADJACENCY | PUBLIC_N | TOLERANCE
+    options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(1.0)}
+
+    def rule_lambda(self, n, d, epsilon, delta, bound=1.0, *, classes=None, **options):
+        """lambda from public numbers alone: see `dp.privacy.softmax_tilt.rule_lambda`."""
+        p = self.defaults() | options
+        kept = {name: p[name] for name in ("adjacency", "radius")}
+        n = p.get("public_n") or n
+        return softmax_tilt.rule_lambda(n, self._known(classes), epsilon, delta, bound, **kept)
+
+    @staticmethod
+    def _known(classes):
+        if classes is None:
+            raise Refused("softmax loss needs the public number of classes: labels 0, 1, ..")
+        return classes
+
+    def _classes(self, p):
+        return self._known(p.classes)
+
+    def _check_together(self, n, d, p):
+        self._plan(n, d, p)
+
+    def _plan(self, n, d, p):
+        """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified."""
+        K, n_lambda, adjacency = self._known(p.classes), n * p.lam, p.adjacency
+        constants = softmax.Constants(K)
+        check_certifiable(n, d, p.lam, p.bound, constants, p.tolerance)
+        of = p.epsilon, p.delta, n_lambda, K, p.bound, adjacency, p.output
+        try:
+            sigma, mu_output = softmax_tilt.with_output_noise(*of)
+        except ValueError as error:
+            raise Refused(
+                f"at n lambda = {n_lambda:.3g} the Jacobian leaves nothing of epsilon: give a larger "
+                f"lambda, such as that of the rule"
+            ) from error
+        if sigma > MOST_NOISE * softmax_tilt.sigma_where_free(
+            p.epsilon, p.delta, K, p.bound, adjacency
+        ):
+            raise Refused(
+                f"at n lambda = {n_lambda:.3g} the Jacobian needs more than {MOST_NOISE} times the "
+                f"Gaussian mechanism's noise: give a larger lambda, such as that of the rule"
+            )
+        reach = sigma * gaussian_reach(d * K)
+        check_certifiable(n, d, p.lam, p.bound, constants, p.tolerance, tilt=reach)
+        stated = p.public_n is not None
+        scale = moved(n, p.lam, p.tolerance, adjacency, stated) / mu_output
+        return Plan(sigma, scale, mu_output, 0.0, p.tolerance, adjacency)
+
+    def _guarantee(self, n, d, p):
+        """(epsilon, delta)-DP: `softmax_tilt`'s profile composed with the output noise's."""
+        plan, K = self._plan(n, d, p), p.classes
+        m, r = np.sqrt(2) * p.bound / plan.scale, p.bound**2 / (n * p.lam)
+
+        def delta(epsilon):
+            parts = m, plan.mu_output, r, K, plan.adjacency
+            return np.vectorize(lambda e: softmax_tilt.composed_delta(e, *parts), otypes=[float])(
+                epsilon
+            )
+
+        extra = min(extra for extra, _ in softmax_tilt.jacobian(m, r, K))
+        every = "every data set" if p.public_n is None else f"every data set of at most {n} records"
+        reason = (
+            f"{K - 1} times the profile of Gaussian DP with mu = {vector_sum(m, plan.adjacency):.6g}, "
+            f"tilt of standard deviation {plan.scale:.6g} beside the sum of the losses; the Jacobian costs "
+            f"{extra:.3g} of epsilon at n lambda = {n * p.lam:.6g}; a point of gradient norm at most tau = "
+            f"{plan.tolerance:g} is found on {every} (a premise: settings in which rounding or passes "
+            f"could prevent it are refused), and noise of standard deviation {plan.output_scale:.6g} on "
+            f"it is a Gaussian release with mu = {plan.mu_output:.6g}{public_size(p)}"
+        )
+        return p.proven(reason, profile=Curve(symmetric(delta)))
+
+    def _release(self, X, y, p, draws, rng):
+        """The solver is asked for half of the tolerance, and rounding stays below the other half."""
+        n, (rows, d), K = p.public_n or len(X), X.shape, p.classes
+        if rows > n:
+            raise Refused(
+                f"{self.name}: there are {rows} records, and public_n is {n}: it must be at least their "
+                f"number, since nothing is certified for more"
+            )
+        plan, per_record = self._plan(n, d, p), n / rows
+
+        def noise(scale):
+            return gaussian(d * K, scale, draws, rng).reshape(draws, d, K)
+
+        weights, info = softmax.minimise(
+            X, y, K, p.lam * per_record, noise(plan.scale), plan.tolerance / 2 * per_record
+        )
+        weights += noise(plan.output_scale)
+        ok = info["status"] == "ok"
+        return Release(
+            np.where(ok[:, None, None], weights, 0.0),
+            info["status"],
+            {
+                "gradient_norm": info["gradient_norm"],
+                "scale": plan.scale,
+                "output_scale": plan.output_scale,
+            },
+        )

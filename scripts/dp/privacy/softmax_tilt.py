@@ -1,0 +1,172 @@
+"""Objective perturbation for softmax loss with Gaussian noise: what the minimiser of K classes costs.
+
+The release is the W (d, K) that minimises F(W) + Lambda/2 ||W||^2 + <b, W>, where F is the *sum* of the
+losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent
+N(0, sigma^2). The proof extends that of `dp.privacy.gaussian_tilt` for one slope per record, which is its
+case K = 2 (own derivation). Everything is for exact minimisers; `composed_delta` adds the output noise that
+pays for others.
+
+A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W'x) has the gradient x a' with a = p
+- e_y = sum over j != y of p_j (e_j - e_y), and the Hessian S (x) x x' with S = diag(p) - p p'. Notation:
+
+    s = 1 - p_y,  v = ||a||,  v^2 = s^2 + sum over j != y of p_j^2,  so  q s^2 <= v^2 <= 2 s^2, q = K/(K-1)
+    tr S = 1 - ||p||^2 = 2 s - v^2
+    M = sqrt(2) R/sigma,  r = R^2/Lambda,  c = max(r - M^2/4, 0),  G(M)(e): the Gaussian profile
+
+ONE RECORD. D' = D + record. The tilt that makes W the minimiser on D is b(W) = -(grad F + Lambda W), a
+smooth bijection, and on D' it is b' = b - x a'. So W has the density phi_sigma(b) det H on D, H >= Lambda
+I, and on D' it has phi_sigma(b') det H' with
+
+    1 <= det H'/det H <= det(I + (rho^2/Lambda) S) <= exp(r tr S),
+
+because H' = H + S (x) x x' and (I (x) x') H^-1 (I (x) x) <= (rho^2/Lambda) I. For a row x let B =
++-b'x/(sigma rho), K independent standard normals under the data set that the tilt is drawn on, and U_j =
+(B_j - B_y)/sqrt(2). Each U_j is N(0, 1). U is the largest of the K-1 of them. For either sign of B, <B,
+a> = sqrt(2) sum p_j U_j <= sqrt(2) s U.
+
+*Adding* (P = D, Q = D'). With the sign that makes it so, and a record of norm R,
+
+    log p/q <= (||b'||^2 - ||b||^2)/(2 sigma^2) = M^2 v^2/4 + (M/sqrt(2)) <B, a>.
+
+The right side is convex in a, so its maximum over p is at a corner of the simplex: 0, or t_j = M U_j +
+M^2/2, the Gaussian mechanism's loss. With P(max > .) <= the sum, for every e >= 0 and *every* Lambda,
+
+    delta(e) <= E max_j (1 - e^(e - t_j))_+ <= (K-1) G(M)(e).
+
+*Removing* (P = D', Q = D). The same first part, plus log det H'/det H <= r (2 s - v^2). So
+
+    loss <= M s U + (M^2/4 - r) v^2 + 2 r s.
+
+If r <= M^2/4, it increases in v^2 <= 2 s^2. At 2 s^2 it is M s U + M^2 s^2/2 + 2 r s (1-s), convex in s,
+and so at most max(0, M U + M^2/2): **removing is free if Lambda >= 2 sigma^2**. Otherwise v^2 >= q s^2.
+With t = M U + M^2/2 (the largest t_j) the loss is at most
+
+    h(t) = max over s in [0, 1] of s t + 2 c s - c q s^2.
+
+h increases, and h(t) - max(t, 0) falls from h(0) = c/q to c (2 - q) = c (K-2)/(K-1), which it is from t =
+2 c/(K-1) on, where h = c q. And, since M s U + M^2 v^2/4 is at most max(0, t) as above, the loss is at
+most max(0, t) + log det(I + r S), of which the second part is at most (K-1) log(1 + r/K) (K-1 eigenvalues
+of S, of sum at most 1 - 1/K). So
+
+    delta(e) <= (K-1) G(M)(e - J)  for e >= e0, where (J, e0) may be any of
+        (c (K-2)/(K-1), c q),  (c (K-1)/K, same),  ((K-1) log(1 + r/K), same).
+
+With two classes the first is free for e >= 2 c, which is the threshold of logistic loss. With more classes,
+J is what remains where several p_j share s. Records that are shorter than R have smaller M, r and c.
+
+REPLACING v by v'. As in `gaussian_tilt`: put D0 + v + v' between D0 + v and D0 + v'. An addition at e1 =
+(e - J)/2 - M^2/2 >= 0 and a removal at e2 = e - e1 give, since the Gaussian profiles at this split are
+exact,
+
+    delta(e) <= (K-1) (G(M)(e1) + e^e1 G(M)(e2 - J)) = (K-1) G(2M)(e - J)  for e >= J + M^2 and e2 >= e0.
+
+The factor K-1 is real where the tilt alone decides which class's probability is near 1: see the exact
+densities for three classes in `tests/unit/test_softmax_tilt.py`.
+"""
+
+import math
+from functools import lru_cache
+
+from dp.accounting import REPLACE_ONE, gaussian_mu
+from dp.privacy.gaussian_tilt import largest_parameter
+from dp.privacy.profiles import gaussian_profile
+from dp.privacy.sensitivities import vector_sum
+
+
+def free_regularisation(sigma: float) -> float:
+    """The least Lambda for which the Jacobian is free at every epsilon, whatever R is: 2 sigma^2."""
+    return 2 * sigma**2
+
+
+def jacobian(m: float, r: float, classes: int) -> tuple[tuple[float, float], ...]:
+    """Pairs (J, e0) of the module's docstring, for M = m and r: a removal costs J more from e0 on."""
+    c, K = max(r - m * m / 4, 0.0), classes
+    everywhere = min(c * (K - 1) / K, (K - 1) * math.log1p(r / K))
+    return (everywhere, everywhere), (c * (K - 2) / (K - 1), c * K / (K - 1))
+
+
+def composed_delta(
+    epsilon: float,
+    m: float,
+    mu_output: float,
+    r: float,
+    classes: int,
+    adjacency: str = REPLACE_ONE,
+) -> float:
+    """delta >= 0 at epsilon >= 0 of the tilt's release together with a Gaussian one of parameter mu_output.
+
+    It is at most E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2), and delta there is at most
+    (K-1) G(mu)(epsilon - L - J) from a least argument on, and 1 below it. The integral of the first over
+    all L is (K-1) G(hypot(mu, mu_output))(epsilon - J).
+    """
+    from scipy.special import ndtr
+
+    mu = vector_sum(m, adjacency)
+    found = 1.0
+    for extra, least in jacobian(m, r, classes):
+        if adjacency == REPLACE_ONE:
+            # e2 = (e + J)/2 + M^2/2 is at least `least`, and e1 = (e - J)/2 - M^2/2 is at least 0
+            least = max(2 * least - extra - m * m, extra + m * m)
+        if epsilon < least:
+            continue
+        delta = (classes - 1) * gaussian_profile(math.hypot(mu, mu_output), epsilon - extra)
+        if mu_output > 0:
+            delta += ndtr(-(epsilon - least - mu_output**2 / 2) / mu_output)
+        found = min(found, float(delta))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def sigma_where_free(
+    epsilon: float, delta: float, classes: int, bound: float = 1.0, adjacency: str = REPLACE_ONE
+) -> float:
+    """sigma of the tilt if J is 0: a Gaussian release's of the sum of gradients at delta/(K-1)."""
+    mu = gaussian_mu(epsilon, delta / (classes - 1))
+    return vector_sum(math.sqrt(2) * bound, adjacency) / mu
+
+
+@lru_cache(maxsize=4096)
+def with_output_noise(
+    epsilon: float,
+    delta: float,
+    n_lambda: float,
+    classes: int,
+    bound: float = 1.0,
+    adjacency: str = REPLACE_ONE,
+    output: float = 0.03,
+) -> tuple[float, float]:
+    """(sigma, mu_output): the tilt and output noise that are together (epsilon, delta)-DP.
+
+    mu_output: `output` times the Gaussian parameter of both. Raises ValueError if n_lambda is too small.
+    """
+    parts, r = vector_sum(1.0, adjacency), bound**2 / n_lambda
+
+    def split(mu):
+        return mu * math.sqrt(1 - output**2) / parts, mu * output
+
+    mu = largest_parameter(
+        lambda mu: composed_delta(epsilon, *split(mu), r, classes, adjacency),
+        delta,
+        gaussian_mu(epsilon, delta / (classes - 1)) * (1 - 1e-9),
+    )
+    m, mu_output = split(mu)
+    return math.sqrt(2) * bound / m, mu_output
+
+
+def rule_lambda(
+    n: int,
+    classes: int,
+    epsilon: float,
+    delta: float,
+    bound: float = 1.0,
+    adjacency: str = REPLACE_ONE,
+    radius: float = 1.0,
+) -> float:
+    """lambda beside the *mean* loss from public numbers: max(10 R^2/epsilon, sigma R/radius)/n.
+
+    sigma is that of a free Jacobian. The first term keeps J below a tenth of epsilon. With the second, the
+    tilt moves the score of a row of norm R by a standard deviation of `radius` at most, whatever d is:
+    the size of noise at which `dp_gd` with its rule stops.
+    """
+    sigma = sigma_where_free(epsilon, delta, classes, bound, adjacency)
+    return max(10 * bound**2 / epsilon, sigma * bound / radius) / n

@@ -1,0 +1,125 @@
+"""Minimisers of tilted softmax objectives, certified by the norm of the gradient.
+
+All restarts share passes over the rows (`dp.descents.full_batch.mean_gradient`). Steps are quasi-Newton,
+which mostly end after 20 to 60 passes. Where they stall, accelerated descent continues, which ends on any
+data.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dp.descents.full_batch import mean_gradient
+from dp.solvers import accelerated, quasi_newton
+from dp.solvers.newton import Info
+
+SLOW = 0.5  # if twenty quasi-Newton steps leave more than this share of the norm, they have stalled
+SAMPLE = 1 << 12  # rows in which main directions are looked for
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What `dp.solvers.newton.check_certifiable` must know of softmax loss with this many classes.
+
+    kappa: the norm of a gradient is at most sqrt(2) R. It is doubled, since `mean_gradient` has blocks of
+    up to 8192 rows, where `rounding` counts 4096. c: curvature is at most R^2/2, and an error of the
+    scores moves p by at most half of its norm, beside the few roundings of each p_j. (d counts the
+    products in a score.)
+    """
+
+    classes: int
+    name = "softmax"
+    kappa = 2 * math.sqrt(2)
+    c = 0.5
+
+    def at_zero(self) -> float:
+        """The loss at W = 0."""
+        return math.log(self.classes)
+
+
+class _InverseHessians(quasi_newton.InverseHessians):
+    """At first, the rows' main directions for each class. Weights are columns (d K,) of restarts."""
+
+    def first(self, gradient, part):
+        """The same inverse for each class: reshaped, it multiplies all classes at once."""
+        count = gradient.shape[1]
+        shaped = gradient.reshape(len(self.directions), -1, count)
+        along = np.einsum("dk,dcr->kcr", self.directions, shaped, optimize=True)
+        along *= self.weights[:, part][:, None]
+        shaped = shaped * self.common[part] + np.einsum(
+            "dk,kcr->dcr", self.directions, along, optimize=True
+        )
+        return shaped.reshape(-1, count)
+
+
+class _Rows:
+    """Mean gradients at weights, both (d K, restarts), for `quasi_newton.full_steps`."""
+
+    def __init__(self, X, y, classes):
+        self.X, self.y, self.classes = X, y, classes
+
+    def gradient(self, W):
+        shape = self.X.shape[1], self.classes, W.shape[1]
+        stacked = np.ascontiguousarray(W.reshape(shape).transpose(2, 0, 1))
+        _, gradient = mean_gradient(self.X, self.y, stacked, "softmax", valued=False)
+        return gradient.transpose(1, 2, 0).reshape(-1, W.shape[1])
+
+
+def minimise(
+    X: np.ndarray,
+    y: np.ndarray,
+    classes: int,
+    lam: float,
+    linear: np.ndarray,
+    tolerance: float = 1e-9,
+) -> tuple[np.ndarray, Info]:
+    """Minimise mean_i loss_i(W) + lam/2 ||W||^2 + <linear_j, W>/n for every restart j.
+
+    X: (n, d) floats. y: (n,) classes 0, .., K - 1. linear: (restarts, d, K). Returns weights (restarts,
+    d, K) and `Info` with `gradient_norm`, `status` and `iterations` (passes), as
+    `dp.solvers.newton.minimise`.
+    """
+    X, y = np.asarray(X, dtype=float), np.asarray(y).astype(int)
+    (n, d), restarts = X.shape, len(linear)
+    rows = _Rows(X, y, classes)
+    tilt = linear.transpose(1, 2, 0).reshape(d * classes, restarts) / n
+    main = quasi_newton.main_directions(X[:: -(-n // SAMPLE)], np.random.default_rng(0))
+    # at W = 0 curvature is at most R^2/K
+    inverse = _InverseHessians(main, np.full(restarts, 1 / classes), np.full(restarts, lam))
+    W, norm = np.zeros_like(tilt), np.full(restarts, np.inf)
+    passes, stalled = np.zeros(restarts, dtype=int), False
+    while not (stalled or (norm <= tolerance).all()):
+        before, settings = norm, (np.full(restarts, lam), tilt, W, tolerance, inverse)
+        W, norm, more = quasi_newton.full_steps(rows, *settings)
+        passes += more
+        stalled = not (norm[before > tolerance] < SLOW * before[before > tolerance]).all()
+    for j in np.flatnonzero(~(norm <= tolerance)):
+        W[:, j], norm[j], more = _descend(rows, lam, tilt[:, j : j + 1], tolerance)
+        passes[j] += more
+    status = np.where(norm <= tolerance, "ok", "not_converged")
+    info = Info(iterations=passes, gradient_norm=norm, status=status)
+    return np.ascontiguousarray(W.reshape(d, classes, restarts).transpose(2, 0, 1)), info
+
+
+def _descend(rows, lam, tilt, tolerance):
+    """(weights, gradient norm, passes) of one restart, by accelerated descent from 0."""
+    best, passes = [None, np.inf], 0
+
+    def gradient(W):
+        nonlocal passes
+        passes += 1
+        return rows.gradient(W) + lam * W + tilt
+
+    def attempt(W):
+        norm = float(np.linalg.norm(gradient(W)))
+        if norm < best[1]:
+            best[:] = W[:, 0].copy(), norm
+        return norm <= tolerance
+
+    start = np.zeros_like(tilt)
+    smooth = lam + Constants.c * np.einsum("nd,nd->n", rows.X, rows.X).mean()
+    attempt(start)
+    limit = accelerated.steps(smooth, lam, best[1], tolerance)
+    accelerated.proximal_descent(gradient, smooth, lam, start, limit, attempt)
+    return *best, passes

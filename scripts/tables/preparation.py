@@ -1,0 +1,58 @@
+"""What the preparation of rows keeps and costs: one data set, prepared in several ways."""
+
+import math
+
+from study.canonical import epsilon
+from study.configuration.inputs import DRAWS
+from study.configuration.kinds import table
+from study.configuration.options import DataSet, Options
+from study.jobs.paired import fold_means
+from study.jobs.summary import over_folds
+
+
+class PreparationPrice(Options):
+    groups: dict[str, list[DataSet]]
+    without: str = "nonprivate"
+
+
+@table(DRAWS, PreparationPrice)
+def preparation_price(experiment, spec, draws):
+    """One row per data set of a group, private method and epsilon: what is left of the gain.
+
+    options: groups, name -> data sets that are the same rows prepared in several ways, and without, the
+    method without privacy. The gain is log 2 minus the log loss, and its whole is what `without` gains
+    with the first data set's preparation. can_keep: the share that `without` has with the row's own
+    preparation; keeps: what the private method has, with its 95 % interval over folds; price: what the
+    private method has less than with the first preparation.
+    """
+    means = fold_means(draws, "log_loss")
+    means["gain"] = math.log(2) - means["log_loss"]
+    rows = []
+    for group, datasets in spec["options"]["groups"].items():
+        whole = {}  # training size -> gain
+        first = {}
+        for dataset in datasets:
+            own = means[means["dataset"] == dataset]
+            plain = own[own["method"] == spec["options"]["without"]]
+            plain = plain.groupby("train_size")["gain"].mean()
+            private = own[own["method"] != spec["options"]["without"]]
+            for at, found in private.groupby(["method", "train_size", "epsilon"], sort=False):
+                total = whole.setdefault(at[1], plain[at[1]])
+                shares = found["gain"].to_numpy() / total
+                keeps, _, low, high = over_folds(shares, found["fold"].to_numpy())
+                price = first.setdefault(at, keeps) - keeps
+                rows.append(
+                    (
+                        group,
+                        dataset,
+                        *at[:2],
+                        epsilon(at[2]),
+                        plain[at[1]] / total,
+                        keeps,
+                        low,
+                        high,
+                        price,
+                    )
+                )
+    columns = ("group", "dataset", "method", "train_size", "epsilon")
+    return (*columns, "can_keep", "keeps", "keeps_low", "keeps_high", "price"), rows

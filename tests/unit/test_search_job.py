@@ -1,0 +1,64 @@
+"""The job that searches settings: simulations that are computed together are those computed one by one."""
+
+import csv
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import search
+from dp.data.examples import reshuffle, split_folds
+from dp.evaluation import error_rate
+from dp.mechanisms import MECHANISMS
+from dp.seeds import generator
+
+SEED, SIZE, SIMULATIONS, FOLDS = 5, 41, 3, 4
+GRID = {"batch": [9, 4], "lambda": [0.1, 0.001]}
+
+
+@pytest.mark.parametrize("mechanism", ["dp_sgd", "dp_sgd_as_run", "distributed_lasso"])
+def test_errors_are_those_of_single_releases(mechanism, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5)) / 10
+    y = np.where(X[:, 0] + X[:, 1] > 0, 1, -1)
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    (tmp_path / "data.json").write_text(json.dumps({"bound": 1.0, "columns": list("abcde")}))
+    lasso = mechanism == "distributed_lasso"
+    grid = {"rate": [0.5, 0.01], "lambda": GRID["lambda"]} if lasso else GRID
+    epsilon, private = ("inf", {}) if lasso else ("2", {"epsilon": 2.0})
+    entry = {"grid": grid, "folds": FOLDS, "rows": "private", "by": "error", "simulations": 2}
+    words = {
+        "data": tmp_path / "data.npz", "meta": tmp_path / "data.json", "experiment": "e",
+        "dataset": "d", "search": "s", "grid": json.dumps(entry), "simulations": SIMULATIONS,
+        "train-size": SIZE, "mechanism": mechanism, "epsilon": epsilon, "seed": SEED,
+        "out-json": tmp_path / "out.json", "out-csv": tmp_path / "out.csv",
+    }  # fmt: skip
+    argv = ["search", *(str(w) for k, v in words.items() for w in (f"--{k}", v))]
+    monkeypatch.setattr(sys, "argv", argv)
+    search.main()
+    with (tmp_path / "out.csv").open(newline="") as handle:
+        found = list(csv.DictReader(handle))
+    assert len(found) == 4
+    for row in found:
+        option = "rate" if lasso else "batch"
+        options = {option: float(row[option]) if lasso else int(row[option])}
+        errors = []
+        for k in range(2):
+            draws = generator(SEED, "e", "d", k, "simulation")
+            train, _ = reshuffle(len(y), draws, has_test=False)
+            rows, X_ = train[:SIZE], X[train]
+            folds = split_folds(SIZE, FOLDS, generator(SEED, "e", "d", "s", k, "search folds"))
+            noise = generator(SEED, "e", "d", "s", k, "search noise").spawn(FOLDS)
+            size = min(len(fit) for fit, _ in folds)
+            for (fit, part), of_part in zip(folds, noise, strict=True):
+                given = {"all_rows": X_} if lasso else {}
+                release = MECHANISMS[mechanism].release(
+                    X[rows][fit[:size]], y[rows][fit[:size]], lam=float(row["lambda"]),
+                    rng=of_part, **options, **private, **given,
+                )  # fmt: skip
+                intercept = release.info.get("intercept", 0.0)
+                errors.append(error_rate(release.weights, X[rows][part], y[rows][part], intercept))
+        assert float(row["error_mean"]) == pytest.approx(
+            np.mean(errors), abs=1e-8
+        )  # nine digits are written

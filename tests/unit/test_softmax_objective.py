@@ -1,0 +1,145 @@
+"""Objective perturbation with softmax loss: its solver, its noise, its rule and what it refuses."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dp.accounting import ADD_REMOVE
+from dp.mechanisms import MECHANISMS
+from dp.mechanisms.gaussian_objective_perturbation import moved
+from dp.privacy import softmax_tilt
+from dp.seeds import generator
+from dp.solvers import newton, softmax
+
+MECHANISM = MECHANISMS["softmax_objective_perturbation"]
+ASKED = {"epsilon": 2.0, "delta": 1e-6, "classes": 4}
+
+
+def rows(n=300, d=5, classes=4, seed=1):
+    rng = generator(seed)
+    y = np.arange(n) % classes
+    X = rng.standard_normal((classes, d))[y] + rng.standard_normal((n, d))
+    return X / np.maximum(np.linalg.norm(X, axis=1), 1)[:, None] / (1 + 1e-12), y
+
+
+def objective(W, X, y, lam, linear):
+    scores = X @ W
+    top = scores.max(axis=1)
+    p = np.exp(scores - top[:, None])
+    total = p.sum(axis=1)
+    value = np.log(total) + top - scores[np.arange(len(y)), y]
+    p = p / total[:, None] - np.eye(W.shape[1])[y]
+    value = value.mean() + lam / 2 * (W * W).sum() + (linear * W).sum() / len(y)
+    return value, X.T @ p / len(y) + lam * W + linear / len(y)
+
+
+@pytest.mark.parametrize(("n", "d", "lam"), [(300, 5, 0.01), (40, 60, 1e-4), (3000, 30, 1e-5)])
+def test_minimisers_are_those_of_scipy_and_are_certified(n, d, lam):
+    X, y = rows(n, d)
+    linear = generator(2).standard_normal((3, d, 4)) * 2
+    W, info = softmax.minimise(X, y, 4, lam, linear, 1e-10)
+    assert (info.status == "ok").all() and (info.gradient_norm <= 1e-10).all()
+    for w, tilt in zip(W, linear, strict=True):
+        value, gradient = objective(w, X, y, lam, tilt)
+        assert np.linalg.norm(gradient) <= 1.1e-10
+
+        def flat(v, tilt=tilt):
+            value, gradient = objective(v.reshape(d, 4), X, y, lam, tilt)
+            return value, gradient.ravel()
+
+        found = minimize(flat, np.zeros(4 * d), jac=True, method="L-BFGS-B")
+        assert value <= found.fun + 1e-12
+        apart = np.linalg.norm(w.ravel() - found.x)  # by strong convexity
+        assert apart <= np.linalg.norm(flat(found.x)[1]) / lam + 1e-9 / lam
+
+
+def test_descent_ends_where_quasi_newton_steps_stall(monkeypatch):
+    """Separable rows with hardly any penalty; then quasi-Newton steps that end at once."""
+    X = np.repeat(np.eye(4)[:, :3], 25, axis=0)
+    y = np.repeat(np.arange(4), 25)
+    for lam in (1e-6, 1e-3):
+        _, info = softmax.minimise(X, y, 4, lam, np.zeros((1, 3, 4)), 1e-9)
+        assert info.status[0] == "ok"
+    monkeypatch.setattr(softmax.quasi_newton, "LIMIT", 1)
+    _, info = softmax.minimise(X, y, 4, 1e-2, np.zeros((1, 3, 4)), 1e-9)
+    assert info.status[0] == "ok" and info.iterations[0] > 20
+
+
+def test_two_classes_are_logistic_regression():
+    X, y = rows(classes=2)
+    tilt = generator(3).standard_normal((1, 5))
+    W, _ = softmax.minimise(X, y, 2, 0.02, np.stack([-tilt, tilt], axis=2), 1e-11)
+    # with w_1 = -w_0 = w/2, the penalty is lambda/4 ||w||^2
+    w, _ = newton.minimise(X, 2 * y - 1, 0.01, tilt, tolerance=1e-11)
+    np.testing.assert_allclose(W[0, :, 1] - W[0, :, 0], w[0], atol=1e-7)
+
+
+def test_the_tilt_and_the_output_noise_have_the_planned_sizes():
+    """With a large lambda the minimiser is nearly linear in the tilt."""
+    X, y = rows(60, 2)
+    lam = 500.0
+    release = MECHANISM.release(X, y, rng=generator(4), restarts=4000, lam=lam, **ASKED)
+    sigma, mu = softmax_tilt.with_output_noise(2.0, 1e-6, 60 * lam, 4)
+    assert release.info["scale"] == sigma
+    assert release.info["output_scale"] == pytest.approx(moved(60, lam, 1e-9, "replace-one") / mu)
+    spread = release.weights.std(axis=0) * 60 * lam
+    np.testing.assert_allclose(spread, sigma, rtol=0.05)
+    assert sigma >= 2 * math.sqrt(2) / MECHANISM.parameters(60, 2, lam=lam, **ASKED).mu
+
+
+def test_the_guarantee_holds_what_is_asked_and_no_more():
+    for options in ({}, {"adjacency": ADD_REMOVE}, {"adjacency": ADD_REMOVE, "public_n": 3000}):
+        lam = MECHANISM.rule_lambda(2000, 7, **ASKED, **options)
+        found = MECHANISM.guarantee(2000, 7, lam=lam, **ASKED, **options)
+        assert found.epsilon == 2.0 and found.adjacency == options.get("adjacency", "replace-one")
+        assert found.profile.delta(2.0) <= 1e-6 < found.profile.delta(1.98)
+        assert "3 times the profile" in found.reason
+    assert "3000, a number that was stated" in found.reason
+
+
+def test_the_rule_is_of_public_numbers():
+    n, classes = 48_000, 10
+    given = {"epsilon": 1.0, "delta": 1 / n**2, "classes": classes}
+    lam = MECHANISM.rule_lambda(n, 784, **given)
+    assert lam == MECHANISM.rule_lambda(n, 5, **given)
+    sigma = softmax_tilt.sigma_where_free(1.0, 1 / n**2, classes)
+    assert lam * n == pytest.approx(sigma) and 16.8 < sigma < 17.0
+    assert MECHANISM.rule_lambda(n, 5, bound=2.0, **given) == pytest.approx(4 * lam)
+
+
+def test_what_is_refused():
+    X, y = rows()
+    with pytest.raises(ValueError, match="public number of classes"):
+        MECHANISM.release(X, y, rng=generator(1), lam=0.1, epsilon=1.0, delta=1e-6)
+    with pytest.raises(ValueError, match="leaves nothing of epsilon"):
+        MECHANISM.guarantee(300, 5, lam=1e-5, **ASKED)
+    with pytest.raises(ValueError, match="certifies"):
+        MECHANISM.guarantee(300, 5, lam=0.1, tolerance=1e-16, **ASKED)
+    with pytest.raises(ValueError, match="at least their number"):
+        stated = {"adjacency": ADD_REMOVE, "public_n": 200}
+        MECHANISM.release(X, y, rng=generator(1), lam=0.1, **stated, **ASKED)
+    with pytest.raises(ValueError, match="label"):
+        MECHANISM.release(X, y + 1, rng=generator(1), lam=0.1, **ASKED)
+
+
+def test_rounding_of_softmax_gradients_is_within_its_bound():
+    """Against 40 digits, at weights as long as a minimiser may be."""
+    X, y = rows(200, 6)
+    lam, constants = 0.01, softmax.Constants(4)
+    W = generator(5).standard_normal((6, 4))
+    W *= math.sqrt(2 * lam * constants.at_zero()) / lam / np.linalg.norm(W)
+    found = softmax.mean_gradient(X, y, W[None], "softmax")[1][0]
+    with mpmath.workdps(40):
+        exact = mpmath.zeros(6, 4)
+        for x, label in zip(mpmath.matrix(X).tolist(), y, strict=True):
+            scores = (mpmath.matrix([x]) * mpmath.matrix(W)).tolist()[0]
+            powers = [mpmath.exp(s) for s in scores]
+            for k in range(4):
+                share = (powers[k] / mpmath.fsum(powers) - int(k == label)) / 200
+                for j in range(6):
+                    exact[j, k] += share * x[j]
+        error = mpmath.norm(exact - mpmath.matrix(found), 2)
+    assert 0 < error <= newton.rounding(200, 6, lam, 1.0, constants)

@@ -1,6 +1,6 @@
 """Differentially private learning of linear models: arrays in, arrays out.
 
-The public interface is `__all__` of the modules below, and of the packages' own modules:
+The public interface is `__all__` of these modules and packages:
 
     mechanisms    what is released: `MECHANISMS[name].guarantee(..)` and `.release(..)`
     estimators    private models with scikit-learn's conventions, on raw frames
@@ -11,8 +11,8 @@ The public interface is `__all__` of the modules below, and of the packages' own
     inference     intervals that count the noise
     audit, replay, branches, low_bits    what attacks and deterministic runs find of a mechanism
 
-Other names serve these, and may change at any time: `solvers` (certified minima), `descents` (iterations
-with noise), `data` (rows), losses, evaluation and tuning.
+Other modules may change at any time: `solvers` (certified minima), `descents` (iterations with noise),
+`data` (rows), losses, evaluation and tuning.
 """
 
 __all__ = [

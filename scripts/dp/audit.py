@@ -187,12 +187,11 @@ def epsilon_lower_bound(
 ) -> float:
     """A lower bound on epsilon that holds with probability `confidence`, computed only from releases.
 
-    The mechanism makes every release in full dimension. Only test statistics are kept. On the first half
-    of the releases, the attack chooses an event (a statistic, a threshold and its side) and an order of
-    the data sets. The second half gives Clopper-Pearson bounds on the event's probabilities p and q, each
-    at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), and at least 0, because p <=
-    e^epsilon q + delta for any event of an (epsilon, delta)-DP mechanism. Scores get noise of 1e-9 of
-    their range. Otherwise the last bits of floating-point sums would give any mechanism away.
+    On the first half of the releases, the attack chooses an event (a statistic, a threshold and its side)
+    and an order of the data sets. The second half gives Clopper-Pearson bounds on the event's
+    probabilities p and q, each at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), at
+    least 0, because (epsilon, delta)-DP means p <= e^epsilon q + delta. Scores get noise of 1e-9 of their
+    range. Otherwise the last bits of floating-point sums would give any mechanism away.
 
     Parameters
     ----------

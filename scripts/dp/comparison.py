@@ -40,10 +40,9 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
     """(p (methods,), by (methods,)) from losses (methods, folds) on the same folds.
 
     Each method is tested against every other, one-sided, with Holm's adjustment. p is its least p value,
-    and `by` is the method that it belongs to (-1 if there is no other). The best method in expectation has
-    p <= alpha with probability at most alpha, so the methods with p > alpha are a confidence set for it.
-    Folds are treated as independent; those of a cross-validation are only nearly so, because they share
-    training rows.
+    and `by` is the method that it belongs to (-1 if there is no other). The methods with p > alpha are a
+    confidence set for the truly best one, at level 1 - alpha. Folds are treated as independent; those of a
+    cross-validation are only nearly so, because they share training rows.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)

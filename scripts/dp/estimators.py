@@ -7,10 +7,10 @@
 Frames are read as in a release: numbers are clipped to public bounds, and categories looked up in public
 lists. No scaling, encoding or imputation is needed before.
 
-`fit` makes a release. It spends from a budget book (`dp.releasing.book`), and needs a name in the book,
-the public number of rows, public bounds or categories of every column, and how all this was chosen
-(`premise`). Its cost is spent before anything is drawn, and an interrupted run resumes with the same draw
-if `fit` is called again.
+`fit` makes a release. It spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
+public number of rows, public bounds or categories of every column, and the `premise` of these choices. Its
+cost is spent before anything is drawn, and an interrupted run resumes with the same draw if `fit` is
+called again.
 
 A new name is spent only with `spend=True`; without it, `fit` says what it would cost. With a finished
 name, `fit` gives the stored model, and spends nothing. For other rows than its own, it raises an error.
@@ -147,8 +147,8 @@ class _Private(BaseEstimator):
         Raises
         ------
         dp.errors.Refused
-            For what is not stated or cannot be proven, for a name that may not be spent, and for parts or
-            copies of rows, in one sentence.
+            For missing parameters, what cannot be proven, a name that may not be spent, and parts or
+            copies of rows.
         """
         _check_caller()
         for name in _STATED:
@@ -197,7 +197,7 @@ class _Private(BaseEstimator):
             if not book.same_rows(request.name, data):
                 raise Refused(
                     f"the release {self.release!r} is done, and was made of other rows: load its model, or "
-                    f"give these a name and a share of the budget of their own"
+                    f"release these rows under another name"
                 )
         return self._with(files.parse(content))
 

@@ -30,9 +30,9 @@ def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 def cm08_theorem_4(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
     """Objective perturbation: the number of rows from which its loss is near that of a good classifier.
 
-    With that many rows times a constant C, which the source does not give, its loss is at most `loss` above
-    that of a classifier of this norm, with probability 1 - delta. The number is
-    max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (the same, theorem 4).
+    With C times that many rows (the source does not give C), its loss exceeds that of a classifier of this
+    norm by at most `loss`, with probability 1 - delta. The number is max(norm^2/loss^2, d log(d/delta)
+    norm/(loss epsilon)) (the same, theorem 4).
     """
     return max((norm / loss) ** 2, d * math.log(d / delta) * norm / (loss * epsilon))
 

@@ -85,9 +85,9 @@ def wald(
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     """Which coefficients get an interval: the rule, which is post-processing.
 
-    A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance, and no
-    coefficient gets one if the Hessian may be another one at the truth (`linearise`). Both matrices, and
-    so the rule, are functions of released and public numbers.
+    A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance. None gets
+    one if the Hessian at the truth may be very different (`linearise`). Both matrices, and so the rule,
+    are functions of released and public numbers.
 
     It does not select by estimates, which would reduce coverage. But it prefers small eigenvalues with
     positive noise, which `unselected` undoes. `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on half of
@@ -484,8 +484,7 @@ def bootstrap(
     draw : Callable
         (scores, rng) -> labels (n,).
     rounds : int
-        How often the centre is moved by the estimate minus the replicates' mean, for an indirect estimate
-        of the coefficients [2]_.
+        Moves of the centre by the estimate minus the replicates' mean, for an indirect estimate [2]_.
 
     Returns
     -------

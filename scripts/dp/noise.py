@@ -30,10 +30,9 @@ def law(function: Callable) -> Callable:
 def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Noise with density proportional to exp(-||z||_2 / scale).
 
-    In polar coordinates the density of r = ||z|| is proportional to r^(d-1) exp(-r/scale), a
-    Gamma(d, scale) density, independent of the direction, which is uniform on the sphere [1]_.
-    A function of L2 sensitivity D is released with epsilon-DP at scale D/epsilon, by the triangle
-    inequality.
+    In polar coordinates, r = ||z|| is Gamma(d, scale), with density proportional to r^(d-1) exp(-r/scale),
+    and the direction is uniform and independent [1]_. A function of L2 sensitivity D is released with
+    epsilon-DP at scale D/epsilon, by the triangle inequality.
 
     Parameters
     ----------
@@ -82,7 +81,7 @@ def laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -
     """Independent Laplace coordinates, each with density exp(-|z| / scale) / (2 scale).
 
     A function of **L1** sensitivity D is released with epsilon-DP at scale D/epsilon [2]_. An L2 bound
-    is not enough: it must be multiplied by sqrt(d).
+    must be multiplied by sqrt(d).
 
     Parameters
     ----------
@@ -145,7 +144,7 @@ def gaussian_reach(dimension: int) -> float:
 
 
 def numbers(noise: np.ndarray) -> np.ndarray:
-    """The noise alone, for statistics of it that are not released."""
+    """The noise alone, for unreleased statistics."""
     return noise.alone() if hasattr(noise, "alone") else noise
 
 

@@ -8,8 +8,8 @@ differ only by the record's own effect. Two things then show, more sharply than 
   mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for noise by the
   norm). If it exceeds the statement, its sensitivity is wrong.
 - Whatever reaches the release without noise. What follows from the same noisy values and public numbers is
-equal bit for bit. If releases, scales of noise, or numbers of draws differ, they contain something else of
-the rows.
+  equal bit for bit. If releases, scales of noise, or numbers of draws differ, they contain something else
+  of the rows.
 
 It takes milliseconds and is deterministic (Cebere, Erb, Desfontaines, Bellet, Fitzsimons, "Privacy in
 Theory, Bugs in Practice", PETS 2026, arXiv 2602.17454).

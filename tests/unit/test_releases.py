@@ -129,7 +129,7 @@ def test_labels(asked, positive, cell, labels):
 @pytest.mark.parametrize("positive", [True, ["maybe", False]])
 def test_labels_without_quotes_are_refused(asked, positive):
     """YAML reads `positive: yes` as true, which no cell `yes` is: all rows would be of one class."""
-    with pytest.raises(ConfigError, match=r"YAML also makes of yes, .* write quotes"):
+    with pytest.raises(ConfigError, match=r"YAML also makes of yes, .* quote it"):
         asked({"positive": positive})
 
 

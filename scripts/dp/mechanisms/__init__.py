@@ -460,8 +460,8 @@ class Mechanism:
             )
         if self.private and 0 < delta < self.least_delta:
             raise Refused(
-                f"{name} needs a delta of at least {self.least_delta:g}, below which its noise cannot be "
-                f"computed reliably, not {delta:g}"
+                f"{name} needs a delta of at least {self.least_delta:g}, not {delta:g}: for a smaller one, "
+                f"its noise cannot be computed reliably"
             )
         facts = {fact: options.pop(fact, None) for fact in self.facts}
         for fact, value in facts.items():

@@ -3,10 +3,10 @@
 Losses are logistic, and log-cosh for numbers. `dp.privacy.gaussian_tilt` proves what an exact minimiser
 costs. Gaussian output noise covers the solver's error, by the argument in
 `dp.mechanisms.objective_perturbation`: given the exact minimiser, the point w moves by at most 2
-tau/lambda between neighbours of one size. Under add-remove, the gradient of the larger sum has norm at
-most (n + 1) tau, and both sums have the same Lambda = n lambda beside them, so the point moves by at most
-2 tau/lambda + tau/(n lambda). With `public_n`, both gradients have norm at most `public_n` tau, and the
-point moves by at most 2 tau/lambda.
+tau/lambda between neighbours of one size. Under add-remove, the larger sum's gradient has norm at most (n
++ 1) tau. Both sums have the same Lambda = n lambda, so the point moves by at most 2 tau/lambda + tau/(n
+lambda). With `public_n`, both gradients have norm at most `public_n` tau, and the point moves by at most 2
+tau/lambda.
 """
 
 from types import SimpleNamespace

@@ -110,9 +110,8 @@ class Guarded(GaussianObjectivePerturbation):
     nothing, and each branch has its own proof.
 
     guard: 60 was chosen on simulated data, RAND HIE, Fair's survey, breast cancer, digits, MAGIC and law
-    data, after a guard of 10 d had failed on the last four. It is a compromise: with a weak signal,
-    objective perturbation loses to the class rate up to n mu of about 150; with a strong one, it wins from
-    15 on.
+    data. A guard of 10 d had failed on the last four. It is a compromise: with a weak signal, objective
+    perturbation loses to the class rate up to n mu of about 150; with a strong one, it wins from 15 on.
     """
 
     numbers = False

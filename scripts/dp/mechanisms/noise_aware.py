@@ -139,9 +139,9 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
 
     Without `robust`, only the slopes' mean square v in [0, tau^2] is released beside the Hessian; one
     record moves it by at most tau^2/n (either adjacency). If errors are independent of x, the mean of l'^2
-    x x' is v times that of x x', and the Hessian is 1 - v/tau^2 times it, because l'' = 1 - l'^2/tau^2. So
-    the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. It is too vague if v's noise exceeds a
-    quarter of v or of tau^2 - v.
+    x x' is v times that of x x', and the Hessian 1 - v/tau^2 times, because l'' = 1 - l'^2/tau^2. So the
+    mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. It is too vague if v's noise exceeds a quarter
+    of v or of tau^2 - v.
     """
 
     numbers = True

@@ -44,12 +44,12 @@ class PrivateSelection(Mechanism):
     """The best of K runs of the mechanism `of`, each with settings drawn at random from `grid`.
 
     K follows a public `law` with mean `runs`. K and running times stay secret. A run's score is its
-    `dp.evaluation.bounded_loss` on the same rows, which one record moves by at most 1 (either adjacency),
-    plus Gaussian noise of standard deviation 1/mu. So it is a release with Gaussian parameter mu, composed
-    with that of the weights. Setting, weights and noisy score together are Q of `dp.privacy.selection`,
-    with the largest of the settings' profiles. By its theorems, the run with the least score may be
-    released. A run gets the largest epsilon whose total, by the better of the profile bound and the Rényi
-    bound, is at most the requested one. Under the Poisson law, K may be 0, which releases weights of 0.
+    `dp.evaluation.bounded_loss` on the same rows plus Gaussian noise of standard deviation 1/mu. One
+    record moves that loss by at most 1 (either adjacency), so the score is a release with Gaussian
+    parameter mu. Setting, weights and noisy score together are Q of `dp.privacy.selection`, with the
+    largest of the settings' profiles. By its theorems, the run with the least score may be released. A run
+    gets the largest epsilon whose total, by the better of the profile bound and the Rényi bound, is at
+    most the requested one. Under the Poisson law, K may be 0, which releases weights of 0.
 
     score: "exact" has no noise, and costs more: see `selection.cost_of_exact_score`.
 
@@ -229,8 +229,8 @@ def _plan(n, d, text):
         if inner < 1e-9 * p.epsilon:  # what is proven does not fall with the epsilon asked for
             break
     raise Refused(
-        f"private_selection finds no epsilon for runs of {p.of} that costs {p.epsilon:g} in all: give a "
-        f"larger epsilon, or another mechanism"
+        f"private_selection finds no runs of {p.of} with a total epsilon of {p.epsilon:g}: give a larger "
+        f"epsilon, or another mechanism"
     )
 
 

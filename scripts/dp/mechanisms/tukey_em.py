@@ -91,8 +91,7 @@ def _shortest_fits(gram, moment):
     """The shortest w with gram w = moment of each part, (m, d, 1), from (m, d, d) and (m, d, 1).
 
     All matrices take the same steps, singular or not. If one could raise an error or change the algorithm
-    for all, its record would move every fit, by rounding far above the 1e-10 that separates them. NumPy
-    calls LAPACK once per matrix, on a copy.
+    for all, its record would move every fit. NumPy calls LAPACK once per matrix, on a copy.
     """
     values, vectors = np.linalg.eigh(gram)
     # The smallest normal float is a limit too, so that no reciprocal overflows.

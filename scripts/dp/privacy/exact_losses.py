@@ -24,13 +24,12 @@ OBJECTIVE = ("objective_perturbation_cm08", "objective_perturbation")
 def redrawn_functional_loss(epsilon: float) -> float:
     """Privacy loss of the functional mechanism in one dimension when unbounded draws are discarded.
 
-    For one record with |x| <= 1 and squared loss, the coefficients x^2 and -2 y x get Laplace noise of
-    scale s = 4/epsilon each (their exact L1 sensitivity over epsilon). Both are redrawn, unseen, until the
-    noisy x^2 is positive, which has probability A(x) = 1 - e^(-x^2/s)/2. The released density is the
-    Laplace density over A(x). So (x, y) against (1, -y) has the loss (1 - x^2 + 2 (1 + x))/s +
-    log(A(1)/A(x)), at small coefficients. The first term, the loss without redrawing, has its maximum
-    epsilon at x = 1. There it is flat while the second term falls, so the supremum exceeds epsilon. It is
-    at most 2 epsilon.
+    There is one record, |x| <= 1. The coefficients x^2 and -2 y x get Laplace noise of scale s = 4/epsilon
+    each (their exact L1 sensitivity over epsilon). Both are redrawn, unseen, until the noisy x^2 is
+    positive, which has probability A(x) = 1 - e^(-x^2/s)/2. The released density is the Laplace density
+    over A(x). So (x, y) against (1, -y) has the loss (1 - x^2 + 2 (1 + x))/s + log(A(1)/A(x)), at small
+    coefficients. The first term, the loss without redrawing, has its maximum epsilon at x = 1. There it is
+    flat while the second term falls, so the supremum exceeds epsilon. It is at most 2 epsilon.
     """
     import numpy as np
 

@@ -29,7 +29,7 @@ def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> f
     """About the largest mean number of proposals per draw, over all data sets; reach = rho R.
 
     For a Gaussian cut by the ball, `truncated_draws` accepts with a probability of the order of 1/sqrt(d +
-    gamma n reach), where gamma n reach bounds rho times the gradient at 0.
+    gamma n reach). gamma n reach bounds rho times the gradient at 0.
 
     For logistic loss this is multiplied by the ratio of the integrals over the ball of exp(-gamma F) and
     of its envelope exp(-gamma Q). The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c =

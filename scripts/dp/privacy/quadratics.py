@@ -46,8 +46,8 @@ def isotropic(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Unit normals as a vector and a symmetric matrix that is isotropic in the Frobenius norm.
 
     Diagonal entries have variance 1, and the others 1/2. So <E, S>_F is standard normal for every
-    symmetric S of unit norm, and Gaussian noise sigma E protects a Frobenius sensitivity exactly as
-    independent noise protects a Euclidean one. values: (restarts, d + d(d+1)/2).
+    symmetric S of unit norm. Gaussian noise sigma E is to Frobenius sensitivities what independent noise
+    is to Euclidean ones. values: (restarts, d + d(d+1)/2).
     """
     unit = np.where(np.eye(d) > 0, 1.0, np.sqrt(0.5))
     return values[:, _positions(d)] * unit, values[:, :d]

@@ -1,7 +1,7 @@
 """Private selection: run one mechanism a random number of times, and release the best run.
 
-Draw K from a public distribution, run the base mechanism Q K times independently (settings drawn from a
-grid are part of Q), and release the best run, without K. See Liu, Talwar (STOC 2019); Papernot, Steinke
+Draw K from a public distribution, run the base mechanism Q K times independently, and release the best
+run, without K. Settings drawn from a grid are part of Q. See Liu, Talwar (STOC 2019); Papernot, Steinke
 (ICLR 2022); Koskela, Redberg, Wang (ICML 2024).
 
 **What "best" may depend on.** Q's release must contain what runs are compared by, under Q's guarantee. A

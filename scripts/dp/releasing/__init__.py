@@ -2,15 +2,15 @@
 
     draws       discrete Gaussian noise in integers, from a key
     lattice     what a Gaussian release costs if centre and noise lie on a lattice (lemmas 1 and 2)
-    rows        one line of a file as a row of integers, whose norm is bounded exactly
-    tilt        a minimiser whose gradient is certified on every data set, and theorem 1
+    rows        one line of a file as a row of integers of bounded norm
+    tilt        a minimiser with a certified gradient, and theorem 1
     statistics  Hessians and second moments of slopes
     models      the plans and releases of whole models
     holdout     errors on rows that are held out, at the maximum of both costs (theorem 2)
     request     what is asked for; book, disk and making: what it costs, and one draw per name
     files       model.json; card: what readers are told; using: predictions
-    meaning     what a guarantee means: the best attack; forecast: what to expect, without rows
-    preview     what a release would make of a file, for its owner alone
+    meaning     the best attack; forecast: accuracy and widths, without rows
+    preview     how a release reads a file, for its owner alone
 
 Published are integers with public exponents, so low-order bits tell nothing. The guarantee is for
 replace-one adjacency, on these premises:

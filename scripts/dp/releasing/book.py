@@ -224,8 +224,8 @@ class Book:
             files = [file for file in (KEY, MODEL) if os.path.lexists(folder / file)]
             if files and folder.name not in named:
                 raise Refused(
-                    f"{folder / files[0]} is there, and no line of the book tells of {folder.name!r}: "
-                    f"lines were taken out at its end, or the file is of another book"
+                    f"{folder / files[0]} is there, and no line of the book names {folder.name!r}: lines "
+                    f"were removed from its end, or the file is of another book"
                 )
 
     def _own_key(self, size):
@@ -339,8 +339,8 @@ class Book:
             return None
         if begun["request"] != request.digest():
             raise Refused(
-                f"the book has another release named {name!r}: nothing of a release can be changed; "
-                f"a further one needs another name, and its own share of the budget"
+                f"the book has another release named {name!r}, and a release cannot change: give this one "
+                f"another name and its own share of the budget"
             )
         _, done = self._of("done", name)
         if done is None and (folder / MODEL).exists():
@@ -358,8 +358,7 @@ class Book:
             if other == ["arithmetic"]:
                 what = "processor, BLAS, number of threads or environment of numerical libraries"
             raise Refused(
-                f"{name!r} was begun by another {what}, and goes on with that one only; what it costs is "
-                f"spent"
+                f"{name!r} was begun by another {what}, and resumes only with that one: its cost is spent"
             )
         self._resumed(begun)
         return None
@@ -395,7 +394,7 @@ class Book:
         ):
             raise Refused(
                 f"the budget is {_said(spent.budget)}, and {_said(spent)} of it is spent: "
-                f"{_said(Budget(epsilon, delta))} more cannot be"
+                f"{_said(Budget(epsilon, delta))} more cannot be spent"
             )
 
     def _resumed(self, begun):
@@ -409,7 +408,7 @@ class Book:
                         disk.settle(path)
                     return key
         raise Refused(
-            f"the key of {begun['name']!r} is lost, so it cannot go on; what it costs is spent, and "
+            f"the key of {begun['name']!r} is lost, so the release cannot resume: its cost is spent, and "
             f"another release needs another name"
         )
 
@@ -423,8 +422,8 @@ class Book:
         if begun is not None:
             if not hmac.compare_digest(begun["rows"], digest):
                 raise Refused(
-                    f"the rows are not those with which {name!r} was begun, so it cannot go on; what it "
-                    f"costs is spent"
+                    f"the rows are not those with which {name!r} was begun, so it cannot resume: its cost "
+                    f"is spent"
                 )
             return Begun(self._resumed(begun), _summary(self.spent(k + 1)))
         self._admit(request)

@@ -1,7 +1,7 @@
 """Exact draws of discrete Gaussian noise: integers only, from a key.
 
-The rejection sampler of Canonne, Kamath, Steinke (NeurIPS 2020, algorithms 1 to 3) compares integers with
-uniform integers, so its law is exact if the bits are uniform.
+The rejection sampler of Canonne, Kamath, Steinke (NeurIPS 2020, algorithms 1 to 3), in integers alone, is
+exact if the bits are uniform.
 
 The bits are HMAC-SHA512(key, part, counter) for counter = 0, 1, .. One key of 256 bits from the operating
 system serves one release, whose parts (tilt, output noise, ..) have streams of their own. The same key and

@@ -11,12 +11,13 @@ the multiset of rows in S, given A's result a. For every epsilon let A's diverge
 delta_A(epsilon) on multisets that differ in one record, and B's at most delta_B(epsilon) for every a. Let
 S be a uniform set of `held` positions. Then A and B together have at most the *maximum* of both
 divergences on replace-one neighbours, also if the neighbour's records come in another order (as in a
-sorted file). Proof. A neighbour D' is D with record i replaced, and its records at other positions, by a
-permutation p. S is uniform, and so is p(S). So the law on D' is that of D with record i replaced in its
-place, since the parts are multisets. Given S, only record i differs, in exactly one part. Outside S, B is
-post-processing, and the divergence is at most delta_A. In S, A's law is the same, and given every a the
-divergence of B is at most delta_B. A hockey-stick divergence is jointly convex, so that of the mixture
-over S is at most the maximum.
+sorted file).
+Proof. A neighbour D' is D with record i replaced, and its records at other positions, by a permutation p.
+S is uniform, and so is p(S). So the law on D' is that of D with record i replaced in its place, since the
+parts are multisets. Given S, only record i differs, in exactly one part. Outside S, B is post-processing,
+and the divergence is at most delta_A. In S, A's law is the same, and given every a the divergence of B is
+at most delta_B. A hockey-stick divergence is jointly convex, so that of the mixture over S is at most the
+maximum.
 
 A takes its rows sorted, and B's sums of integers are exact, so that order is no input.
 
@@ -251,11 +252,11 @@ def between(
     classes, this is Wilson's interval. The rest is the noise of both sums: (sum + count) cap/2 - count m
     has the factors cap/2 and cap/4 - m/2 <= cap/4.
 
-    The normal mean is an approximation. At a nominal 95 %, measured coverage over 20,000 draws of 100 and
-    of 2000 records, with and without noise, was at least 94.6 % for normal, exponential and lognormal
-    errors (99 % and more without noise), and with 2 % of errors at the cap. With 0.5 % of 100 records at
-    the cap and no noise it was 90.6 %, and only lower ends missed. Intervals are wide for errors that are
-    alike, because their variance is not released.
+    The normal mean is an approximation. Coverage at a nominal 95 % was measured over 20,000 draws of 100
+    and of 2000 records, with and without noise. It was at least 94.6 % for normal, exponential and
+    lognormal errors (99 % and more without noise), and with 2 % of errors at the cap. With 0.5 % of 100
+    records at the cap and no noise it was 90.6 %, and only lower ends missed. Intervals are wide for
+    errors that are alike, because their variance is not released.
     """
     from scipy.special import ndtri
 

@@ -439,7 +439,7 @@ def _label(column):
         if isinstance(value, bool):
             raise Refused(
                 f"a label of {column.name!r} is {str(value).lower()}, which YAML also makes of yes, no, on "
-                f"and off: write quotes around it, and all between them as it stands in the file"
+                f"and off: quote it exactly as it is in the file"
             )
     if column.above is None:
         values = (*column.negative, *column.positive)

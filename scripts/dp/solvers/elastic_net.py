@@ -78,10 +78,9 @@ def minimise_elastic_net(
 def _newton_and_descent(X, y, l1, l2, tolerance):
     """(subgradient norm, weights, passes over the rows).
 
-    Newton's method for the fixed point of a proximal gradient step solves for the weights that such a step
-    leaves different from zero, and takes a handful of passes near the minimiser. Between its attempts,
-    accelerated descent moves closer, which reaches the minimiser on any data if l2 > 0. Without l2 it gets
-    `TRIED` steps.
+    Newton's method solves for the weights that a proximal gradient step leaves different from zero, in a
+    handful of passes near the minimiser. Between its attempts, accelerated descent moves closer, which
+    reaches the minimiser on any data if l2 > 0. Without l2 it gets `TRIED` steps.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2

@@ -71,10 +71,9 @@ def sum_intercept_path(
 ) -> Iterator[tuple[np.ndarray, dict]]:
     """`sum_intercept` for every lambda in turn, each starting from the minimiser for the one before.
 
-    The starting point of Newton's method changes the time that it takes, not what is certified. The
-    method is damped. The Hessian is positive definite (with a free intercept, if both classes are present).
-    Hessians are formed in single precision as long as that resolves the ridge and steps succeed. Gradients
-    are always computed in double precision.
+    The starting point of the damped Newton's method changes only its time. The Hessian is positive
+    definite (with a free intercept, if both classes are present). Hessians are in single precision as long
+    as that resolves the ridge and steps succeed; gradients always in double precision.
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape

@@ -68,8 +68,8 @@ def minimise(
     None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: (d,) or (restarts, d), a
     starting point, which changes the time that is taken, not what is certified. max_iterations: None for
     as many as it takes, if double precision can certify the result. near: the `Info` of an earlier call
-    with the same lam, loss and number of restarts on similar rows, for the starting point and, for wide
-    rows, for approximate Hessians.
+    with the same lam, loss and number of restarts on similar rows. It gives a starting point and, for wide
+    rows, approximate Hessians.
 
     Returns weights (restarts, d) and `Info`:
 

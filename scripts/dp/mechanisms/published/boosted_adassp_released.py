@@ -16,11 +16,10 @@ from dp.privacy import quadratics, sensitivities
 class BoostedAdaSSPReleased(Mechanism):
     """Boosted AdaSSP as in its authors' program, reimplemented from a description.
 
-    The program uses the Gaussian-DP parameter mu of (epsilon, delta) as the noise *multiplier*, in place
-    of 1/mu, for each of the T + 2 releases that share one budget. The standard deviations are mu R^2 on
-    the eigenvalue and on the upper triangle of X'X, and mu R Y on every X' residual. With the smallest
-    eigenvalue of X'X, these would compose to Gaussian DP with the parameter sqrt(T + 2)/mu under
-    add-remove.
+    The program takes the Gaussian-DP parameter mu of (epsilon, delta), in place of 1/mu, as the noise
+    *multiplier* of each of T + 2 releases. The standard deviations are mu R^2 on the eigenvalue and on the
+    upper triangle of X'X, and mu R Y on every X' residual. With the smallest eigenvalue of X'X, these
+    would compose to Gaussian DP with the parameter sqrt(T + 2)/mu under add-remove.
 
     But the program takes the smallest *positive* eigenvalue, whose change R^2 does not bound: for n - 1
     equal records of norm R it is (n - 1) R^2, and one tiny record along another axis makes it tiny.

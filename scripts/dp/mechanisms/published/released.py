@@ -54,7 +54,7 @@ class AdaSSPReleased(Mechanism):
     """The program of AdaSSP's experiments: its own scaling of the rows, then the algorithm.
 
     It centres the targets and divides them by their largest size, standardises columns, and normalises
-    rows. Then it releases the smallest eigenvalue of X'X + I, that matrix and X'y, with normal noise of
+    rows. Then it releases the smallest eigenvalue of X'X + I, that matrix and X'y. The normal noise has
     standard deviation sqrt(log(6/delta)) 3/epsilon, and half of the variance off the diagonal.
     """
 
@@ -114,8 +114,8 @@ class FunctionalReleased(Mechanism):
         n, d = X.shape
         count = quadratics.coefficients(d)
         noise = laplace(count, (1 + count) / p.epsilon, draws, rng)
-        # Sensitivities: 2R for x y, 0 for x^2, and R^2 for a product of two columns, which `unpack` halves
-        # because it stands on both sides of the diagonal.
+        # Sensitivities: 2R for x y, 0 for x^2, and R^2 for a product of two columns, which `unpack`
+        # halves.
         rows, columns = np.triu_indices(d)
         noise[:, :d] *= 2 * p.bound
         noise[:, d:] *= np.where(rows == columns, 0.0, 2 * p.bound**2)

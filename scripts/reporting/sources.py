@@ -65,7 +65,7 @@ def cards(gathered, experiments, stale=None):
                 "open": bool(own),
                 "recorded": recorded,
                 "data": data([part for part, _ in own]),
-                "rows": rows if own else [row | {"why": ""} for row in rows],
+                "rows": rows,
                 "defects": (sum(row["verdict"] == "shown" for row in defects), len(defects)),
                 "bars": [(what, _bar(r)) for what, r in judged.items() if r],
                 "privacy": privacy([part for part, _ in own]),

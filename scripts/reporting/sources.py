@@ -10,6 +10,8 @@ from study import facts as source_file
 SCALED = ("published", "ours", "prediction_low", "prediction_high")  # of published.csv
 LOOKED = " looked at the private rows"  # in reasons, after the names of such steps
 SECTIONS = ("claims", "defects")
+UNREASONED = (verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)  # verdicts that say why themselves
+ELSEWHERE = "No experiment of this report decides it."
 # Outcome: (its mark in a table, its look, what it says).
 OUTCOMES = {
     "as stated": ("✓", "good", "our number agrees with the printed one"),
@@ -287,7 +289,7 @@ def _statements(source, experiments):
             "where": entry.get("where", ""),
             "says": entry.get("says") or entry["what"],
             "size": entry.get("size", ""),
-            "why": because.get(name, "No experiment of this report decides it."),
+            "why": "" if verdict in UNREASONED else because.get(name, ELSEWHERE),
         }
         for section in SECTIONS
         for name, entry in source.statements(section).items()

@@ -43,7 +43,7 @@ def regret(rows):
         top = len(methods) - 0.45
         place = axes.get_yaxis_transform()
         axes.text(1.01, top, "not beaten", fontsize=8, transform=place, color="#555555")
-        axes.set_xlabel("points of the gain lost against the best")
+        axes.set_xlabel("share of the gain lost against the best, %")
         axes.grid(axis="y", visible=False)
     return fig
 

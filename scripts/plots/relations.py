@@ -235,22 +235,26 @@ def _explain(fig, spec, looks, panels, note, printed):
 
 
 def _name(axes, frame, looks, x, y):
-    """Name every curve at its right end, in its colour. Names that would touch move apart."""
+    """Name every curve at its right end, in its colour. Names that would touch move apart, each as little
+    as possible."""
+    from scipy.optimize import isotonic_regression
+
     ends = {}
     for name in looks:
         rows = frame[(frame["curve"] == name) & frame[y].notna()]
         if len(rows):
             last = rows.sort_values(x)[[x, y]].iloc[-1]
             ends[name] = axes.transAxes.inverted().transform(axes.transData.transform(last))[1]
-    order, places = sorted(ends, key=ends.get), []
-    for name in order:
-        places.append(max(min(max(ends[name], 0.0), 1.0), places[-1] + APART if places else 0.0))
-    for k in range(len(places) - 1, -1, -1):  # down again from the top
-        places[k] = min(places[k], 1.0 - APART * (len(places) - 1 - k))
+    axes.figure.set_size_inches(8.0, 4.2)
+    if not ends:
+        return
+    order = sorted(ends, key=ends.get)
+    apart = APART * np.arange(len(order))
+    nearest = isotonic_regression(np.clip([ends[name] for name in order], 0, 1) - apart).x
+    places = np.clip(nearest, 0, 1 - apart[-1]) + apart
     for name, place in zip(order, places, strict=True):
         look = {"transform": axes.transAxes, "va": "center", "fontsize": 8.5}
         axes.text(1.02, place, looks[name]["label"], color=style.ink(looks[name]["color"]), **look)
-    axes.figure.set_size_inches(8.0, 4.2)
 
 
 def _print(axes, mark, colour, share):

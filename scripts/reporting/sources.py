@@ -10,6 +10,8 @@ from study import facts as source_file
 SCALED = ("published", "ours", "prediction_low", "prediction_high")  # of published.csv
 LOOKED = " looked at the private rows"  # in reasons, after the names of such steps
 SECTIONS = ("claims", "defects")
+UNREASONED = (verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)  # verdicts that say why themselves
+ELSEWHERE = "No experiment of this report decides it."
 # Outcome: (its mark in a table, its look, what it says).
 OUTCOMES = {
     "as stated": ("✓", "good", "our number agrees with the printed one"),
@@ -65,7 +67,7 @@ def cards(gathered, experiments, stale=None):
                 "open": bool(own),
                 "recorded": recorded,
                 "data": data([part for part, _ in own]),
-                "rows": rows if own else [row | {"why": ""} for row in rows],
+                "rows": rows,
                 "defects": (sum(row["verdict"] == "shown" for row in defects), len(defects)),
                 "bars": [(what, _bar(r)) for what, r in judged.items() if r],
                 "privacy": privacy([part for part, _ in own]),
@@ -287,7 +289,7 @@ def _statements(source, experiments):
             "where": entry.get("where", ""),
             "says": entry.get("says") or entry["what"],
             "size": entry.get("size", ""),
-            "why": because.get(name, "No experiment of this report decides it."),
+            "why": "" if verdict in UNREASONED else because.get(name, ELSEWHERE),
         }
         for section in SECTIONS
         for name, entry in source.statements(section).items()

@@ -19,7 +19,7 @@ if not (HERE.parents[1] / "scripts").is_dir():
 sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 
 from study import asked, canonical, paths
-from reporting import record, stale
+from reporting import record
 from study.configuration import audits, kinds, needs, publications, release_files, verdict_inputs
 from study.configuration.config import ConfigError, check_own_files, listed, load
 from study.configuration.experiment import data_path
@@ -169,6 +169,8 @@ def all_stand_ins():
 
 def stale_digests():
     """`reporting.stale.digests`, which take two seconds. A page of toy sizes shows nothing recorded."""
+    from reporting import stale  # which imports what judges, and which few starts need
+
     toy = all(EXPERIMENTS[name].values.get("smaller") for name in LISTED)
     return [] if toy else stale.digests()
 

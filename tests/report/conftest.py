@@ -10,10 +10,10 @@ import pytest
 from checks import statements
 from checks.published import COLUMNS, compare, judged
 from checks.results import Results
+from configured import changed
 from reporting import recommendations
 from reporting.collect import Gathered
 from study import facts, paths
-from study.configuration.config import load
 from study.configuration.experiment import data_path
 from study.jobs.files import write_csv, write_json
 
@@ -55,8 +55,7 @@ def project(tmp_path, monkeypatch):
 @pytest.fixture
 def experiment(project):
     """cm08 at toy size, with every file that its report needs except results.csv."""
-    _, experiments, _ = load({"seed": 1, "experiments": ["cm08"], "settings": SETTINGS})
-    experiment = experiments["cm08"]
+    experiment = changed("cm08", **SETTINGS["cm08"])["cm08"]
     rng = np.random.default_rng(0)
     for cell in experiment.cells():
         write_cell(experiment, cell, rng)

@@ -6,17 +6,16 @@ import math
 import re
 import sys
 from functools import cache
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
 
+from configured import configured
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from guarantees import Guarantees
 from study import arguments
-from study.configuration.config import load, read_yaml
 from study.configuration.experiment import Cell, data_path
 from study.data import origins, readers
 from study.data.prepared import Prepared
@@ -31,14 +30,11 @@ STATES = {
 }
 STATES_NONE = {"laplace_coordinates_sum"}  # nothing is proven about its noise
 
-OVERLAYS = {"default": None, "real": "config/real.yaml"}
+OVERLAYS = {"default": (), "real": ("real",)}
 
 
-@cache
 def configuration(overlay):
-    values = read_yaml(Path("config/config.yaml"))
-    changes = OVERLAYS[overlay]
-    return load(values | read_yaml(Path(changes)) if changes else values)
+    return configured(*OVERLAYS[overlay])
 
 
 @cache

@@ -2,8 +2,8 @@
 
 import pytest
 import yaml
-from snakemake.utils import update_config
 
+from configured import configured
 from study import facts
 from study.configuration import config, sources
 from study.configuration.config import ConfigError, read_yaml
@@ -53,10 +53,7 @@ def test_training_sizes_are_checked_against_the_rows_of_two_classes(experiment):
 
 def downloads(*overlays):
     """Files that the experiments of a plain run need, by experiment."""
-    merged = {}
-    for name in ("config", *overlays):
-        update_config(merged, read_yaml(f"config/{name}.yaml"))
-    values, experiments, datasets = config.load(merged)
+    values, experiments, datasets = configured(*overlays)
     files = read_yaml("config/files.yaml")
     carried = {  # packages that are installed with the workflow have these files
         f"data/raw/{name}"

@@ -2,13 +2,13 @@
 
 import csv
 import math
-from functools import cache
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from study.configuration.config import ConfigError, load, read_yaml
+from configured import changed, configured
+from study.configuration.config import ConfigError, read_yaml
 from study.configuration.printed_values import expand
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,15 +19,9 @@ def _in_the_project(monkeypatch):
     monkeypatch.chdir(ROOT)
 
 
-@cache
 def resolved(*overlays):
     """Experiments by name, under the configuration files of these names."""
-    from snakemake.utils import update_config
-
-    config = read_yaml("config/config.yaml")
-    for name in overlays:
-        update_config(config, read_yaml(f"config/{name}.yaml"))
-    return load(config)[1]
+    return configured(*overlays)[1]
 
 
 def test_published_lambdas_are_those_of_the_noise_variances():
@@ -176,7 +170,5 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
     ],
 )
 def test_mistakes_are_told_in_a_sentence(changes, message):
-    config = read_yaml("config/config.yaml")
-    config["settings"] = {"einarsson_logistic": changes}
     with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
-        load(config)
+        changed("einarsson_logistic", **changes)

@@ -7,10 +7,11 @@ import json
 import pytest
 
 from aggregate import COLUMNS
+from configured import changed, configured
 from dp.mechanisms import MECHANISMS
 from project import ROOT
 from study import lambdas
-from study.configuration import config, families, publications, sources
+from study.configuration import families, publications, sources
 from study.configuration.config import ConfigError
 from study.configuration.resolve import experiment as resolved
 from study.configuration.validation import in_file, merge, read_yaml
@@ -31,8 +32,7 @@ MEMBERS = [
 @pytest.fixture(scope="module")
 def loaded():
     """(experiments, data sets) of the project's own configuration."""
-    _, experiments, datasets = config.load(read_yaml(ROOT / "config/config.yaml"))
-    return experiments, datasets
+    return configured()[1:]
 
 
 @pytest.fixture
@@ -265,15 +265,13 @@ def test_values_of_searches_are_checked_too(study):
 
 
 def test_overlays_change_a_family():
-    base = read_yaml(ROOT / "config/config.yaml")
     changes = {
         "methods": {
             "dp_sgd_dimensions": {"vary": {"dimensions": [4, 50, 9]}, "lambda": 0.5},
             "sgd_d15": None,
         }
     }
-    _, experiments, _ = config.load(base | {"settings": {"einarsson_sgd": changes}})
-    found = experiments["einarsson_sgd"]
+    found = changed("einarsson_sgd", **changes)["einarsson_sgd"]
     members = ["dp_sgd_d4", "dp_sgd_d50", "dp_sgd_d9"]
     assert [label for label in found.methods if label.startswith("dp_sgd_d")] == members
     assert all(found.methods[label]["lambda"] == 0.5 for label in members)

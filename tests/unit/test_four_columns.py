@@ -4,23 +4,18 @@ A source's own experiments may tune as the source did, on private rows at no cos
 such a cell guarantees (tests/unit/test_tuning.py).
 """
 
-from pathlib import Path
-
 import pytest
 
+from configured import configured
 from dp.mechanisms import MECHANISMS
-from study.configuration import config
-from study.configuration.validation import read_yaml
 
-OVERLAYS = {"default": None, "real": "config/real.yaml"}
+OVERLAYS = {"default": (), "real": ("real",)}
 WAYS = {"rule", "selected", "public", "void"}
 
 
 @pytest.fixture(scope="module", params=OVERLAYS)
 def experiments(request):
-    changes = OVERLAYS[request.param]
-    values = read_yaml(Path("config/config.yaml"))
-    return config.load(values | read_yaml(Path(changes)) if changes else values)[1]
+    return configured(*OVERLAYS[request.param])[1]
 
 
 def way(experiment, label):

@@ -4,12 +4,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from configured import configured
 from plots.options import option_curve
-from project import ROOT
 from study import paths
-from study.configuration import config
 from study.configuration.resolve import experiment as resolved
-from study.configuration.validation import ConfigError, in_file, read_yaml
+from study.configuration.validation import ConfigError, in_file
 from study.jobs.files import write_csv
 from study.jobs.summary import results_frame
 
@@ -20,7 +19,7 @@ NUMBERS = ("error_mean", "error_low", "error_high", "seconds")
 
 @pytest.fixture(scope="module")
 def datasets():
-    return config.load(read_yaml(ROOT / "config/config.yaml"))[2]
+    return configured()[2]
 
 
 @pytest.fixture

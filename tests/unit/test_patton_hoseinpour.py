@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from study.configuration.config import ConfigError, load
+from configured import changed
+from study.configuration.config import ConfigError
 
 
 def loaded(name, **settings):
-    config = {"seed": 1, "experiments": [name], "settings": {name: settings}}
-    return load(config)[1][name]
+    return changed(name, **settings)[name]
 
 
 def test_patton_is_the_published_protocol():

@@ -18,9 +18,9 @@ from collections import Counter
 import pytest
 import yaml
 
+from configured import configured
 from project import ROOT
 from study import canonical
-from study.configuration.config import load
 from study.configuration.printed_values import expand
 from study.configuration.sources import load as load_sources
 
@@ -34,7 +34,7 @@ def sources():
 
 @pytest.fixture(scope="module")
 def experiments():
-    return load({"seed": 1})[1]
+    return configured()[1]
 
 
 @pytest.fixture(params=FILES, ids=lambda path: path.parent.name)

@@ -13,11 +13,12 @@ from checks import readings as confronted
 from checks import statements
 from checks.published import compare
 from checks.results import Read, Results
+from configured import changed
 from dp.mechanisms import MECHANISMS
 from dp.solvers.lasso_scales import minimise_lasso
 from study import facts, paths
 from study.configuration import needs, verdict_inputs
-from study.configuration.config import ConfigError, load
+from study.configuration.config import ConfigError
 from study.configuration.experiment import Cell, Experiment
 from study.jobs import folds
 from study.jobs.files import write_json
@@ -27,8 +28,7 @@ LASSO = "lasso_output_perturbation"
 
 
 def loaded(**changes):
-    settings = {NAME: changes} if changes else {}
-    return load({"seed": 1, "experiments": [NAME], "settings": settings})[1]
+    return changed(NAME, **changes)
 
 
 @pytest.fixture(scope="module")

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from dp.data.preparation import STEPS
 from study import paths
+from study.configuration.validation import read_yaml
 from study.data import downloads, origins, readers
 from study.data.prepared import Prepared
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = [Path(os.environ.get("DP_DATA_MIRROR", ".")), ROOT / paths.RAW]
-FILES = yaml.safe_load((ROOT / "config/files.yaml").read_text())
-DATASETS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
+FILES = read_yaml(ROOT / "config/files.yaml")
+DATASETS = read_yaml(ROOT / "config/datasets.yaml")
 
 
 def place(name):
@@ -86,7 +86,7 @@ def mnist(folder):
 @pytest.fixture(scope="module")
 def published():
     path = ROOT / "config/sources/einarsson_2018/source.yaml"
-    return yaml.safe_load(path.read_text())["tables"]
+    return read_yaml(path)["tables"]
 
 
 def test_mnist_has_the_published_class_counts(mnist, published):

@@ -1,11 +1,9 @@
 """Which configuration may make which files of a folder."""
 
 import pytest
-from snakemake.utils import update_config
 
-from project import ROOT
+from configured import configured
 from study import paths
-from study.configuration.config import load, read_yaml
 from study.jobs import records
 
 A, B = "--configfile a.yaml", "--configfile b.yaml"
@@ -43,19 +41,14 @@ def test_an_edit_of_what_two_configurations_share_concerns_both(cells):
 
 def shipped(*overlays):
     """Run file -> digest of its settings, for every cell of a shipped configuration."""
-    files = ["config/config.yaml", *(f"config/{name}.yaml" for name in overlays)]
-    config = {}
-    for file in files:
-        update_config(config, read_yaml(file))
-    config, experiments, _ = load(config, files)
+    config, experiments, _ = configured(*overlays)
     found = {}
     for name in config["experiments"]:
         found |= records.of_experiment(experiments[name], config["seed"])
     return found
 
 
-def test_what_configurations_may_share_a_folder(monkeypatch):
-    monkeypatch.chdir(ROOT)
+def test_what_configurations_may_share_a_folder():
     plain = shipped()
     for overlays, shares in ((["real"], True), (["smoke"], False), (["real", "full"], True)):
         other = shipped(*overlays)

@@ -1,40 +1,31 @@
 """Toy sizes are told from a default run's; titles and printed values follow the sizes that were run."""
 
 import re
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+import configured
 from plots import curves
 from project import ROOT
 from study.configuration import printed_values
 from study.configuration.config import ConfigError, _over, load, read_yaml
 
 
-@cache
-def loaded(*overlays):
-    config = read_yaml(ROOT / "config/config.yaml")
-    for overlay in overlays:
-        config = _over(config, read_yaml(ROOT / "config" / overlay))
-    return load(config)[1]
-
-
 def changed(name, **settings):
-    return load({"seed": 1, "experiments": [name], "settings": {name: settings}})[1][name]
+    return configured.changed(name, **settings)[name]
 
 
-@pytest.mark.parametrize(
-    "overlays", [(), ("real.yaml",), ("full.yaml",), ("real.yaml", "full.yaml")]
-)
+@pytest.mark.parametrize("overlays", [(), ("real",), ("full",), ("real", "full")])
 def test_no_run_that_counts_is_smaller_than_the_default(overlays):
-    smaller = {name: e.values.get("smaller") for name, e in loaded(*overlays).items()}
+    experiments = configured.configured(*overlays)[1]
+    smaller = {name: e.values.get("smaller") for name, e in experiments.items()}
     assert not any(smaller.values()), {name: found for name, found in smaller.items() if found}
 
 
 def test_every_experiment_of_the_smoke_run_is_smaller_but_the_one_that_only_counts_digits():
-    found = loaded("smoke.yaml")
+    found = configured.configured("smoke")[1]
     names = read_yaml(ROOT / "config/smoke.yaml")["experiments"]
     assert [n for n in names if not found[n].values.get("smaller")] == ["einarsson_data"]
     assert "25 instead of 1,000 draws of the noise in a cell" in found["cm08"].smaller

@@ -8,17 +8,17 @@ import pandas as pd
 import pytest
 
 from analyses import timing as analysis
+from configured import changed
 from plots import style
 from sources.veldhuizen_2020.figures import folds, plane, printed_curve
-from study.configuration.config import ConfigError, load
+from study.configuration.config import ConfigError
 from study.configuration.experiment import Experiment
 
 MAPPING = {"table": "table_2", "rows": {"real": "v20_real"}, "columns": {}}
 
 
 def loaded(**settings):
-    config = {"seed": 1, "experiments": ["veldhuizen"], "settings": {"veldhuizen": settings}}
-    return load(config)[1]["veldhuizen"]
+    return changed("veldhuizen", **settings)["veldhuizen"]
 
 
 def test_the_published_protocol_is_the_default():
@@ -150,7 +150,7 @@ def test_every_method_of_the_experiment_looks_different():
 
 
 def test_printed_errors_are_crosses_beside_the_curve_of_a_method_without_privacy(monkeypatch):
-    experiment = load({"seed": 1, "experiments": ["veldhuizen_file"]})[1]["veldhuizen_file"]
+    experiment = changed("veldhuizen_file")["veldhuizen_file"]
     spec = experiment.figures["figure_6"]
     frame = pd.DataFrame(
         [

@@ -19,7 +19,8 @@ def read() -> dict:
     import yaml
 
     files = sorted(Path(__file__).parent.glob("*.yaml"))
-    return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in files}
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
+    return {path.stem: yaml.load(path.read_text(encoding="utf-8"), loader) for path in files}
 
 
 def value(module: str, case: dict) -> float:

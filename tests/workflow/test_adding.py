@@ -125,8 +125,22 @@ def can_notice(path):
     return any(id(node) not in looked_up for node in names)
 
 
-# They list no mechanisms and take long: runs of envs/setup.sh, changed configuration files, releases.
-LIST_NONE = ["test_setup_", "test_single_changes", "releasing"]
+# They list no mechanisms and take long: runs of envs/setup.sh, changed configuration files, releases, jobs.
+LIST_NONE = [
+    "test_setup_",
+    "test_single_changes",
+    "releasing",
+    "test_fork",
+    "downloads",
+    "replicates",
+]
+LIST_NONE += [
+    "test_planted",
+    "test_the_old_fits",
+    "test_the_attack",
+    "test_an_extreme",
+    "real_rows",
+]
 # What is tested of another mechanism alone does not depend on the new one.
 OF_ANOTHER = [part for name in MECHANISMS for part in (f"{name}]", f"[{name}")]
 

@@ -13,9 +13,11 @@ import jsonschema
 import pytest
 import yaml
 
+from configured import configured
 from dp.mechanisms import MECHANISMS
 from project import ROOT
 from study.configuration import audits, config, kinds, sources
+from study.configuration.code import of_entry
 from study.configuration.config import read_yaml
 from study.dependencies import digest, files_of_job
 
@@ -143,12 +145,21 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 
 def without_repetitions():
     """What is changed so that no second job executes what a first one did: an experiment's other readings,
-    and attacks of one pair at other epsilons."""
-    settings = {}
+    figures of the same code, and attacks of one pair at other epsilons."""
+    settings, drawn = {}, set()
+    listed, smoke, _ = configured("smoke")
     for name, (experiment, _, _) in sources.experiments().items():
         others = list(experiment.get("readings", ()))[1:]
         settings[name] = {"readings": dict.fromkeys(others)} if others else {}
         settings[name] |= {"together": []} if experiment.get("together") else {}
+        if name not in listed["experiments"]:
+            continue
+        for figure in smoke[name].figures:
+            kind = smoke[name].figures[figure]["kind"]
+            code = kind, of_entry(smoke[name], "figures", figure, "figure.py")
+            if code in drawn:
+                settings[name].setdefault("figures", {})[figure] = None
+            drawn.add(code)
     attacks = {}
     for each in audits.load(config.load(read_yaml("config/config.yaml"), [])[0]).attacks():
         if each.epsilon < math.inf:

@@ -99,7 +99,9 @@ class Study(Project):
 def commit(folder):
     """Make a folder a git repository with one commit, and return its hash."""
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=b"]
-    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
+    subprocess.run([*git, "init", "-q"], check=True)
+    Path(folder, ".git/info/exclude").write_text("__pycache__\n")
+    for words in (["add", "."], ["commit", "-qm", "all"]):
         subprocess.run([*git, *words], check=True)
     return subprocess.run(
         [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True

@@ -19,7 +19,7 @@ if not (HERE.parents[1] / "scripts").is_dir():
 sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 
 from study import asked, canonical, paths
-from reporting import record, stale
+from reporting import record
 from study.configuration import (
     audits,
     kinds,
@@ -178,6 +178,8 @@ def all_stand_ins():
 def stale_words(names):
     """The words that have the report of these experiments show what is recorded, and what of it is stale:
     none if all of them ran at smaller sizes."""
+    from reporting import stale  # which imports what judges, and which few starts need
+
     return [] if sizes.toy(EXPERIMENTS[name] for name in names) else ["--stale", *stale.digests()]
 
 

@@ -1,0 +1,24 @@
+"""The project's configuration as tests ask for it, loaded once in a process. They change none of it."""
+
+from functools import cache
+
+from snakemake.utils import update_config
+
+from project import ROOT
+from study.configuration import config, sources
+from study.configuration.config import read_yaml
+
+
+@cache
+def configured(*overlays):
+    """(configuration, experiments, data sets) with these overlays of config/."""
+    merged, files = {}, [ROOT / f"config/{name}.yaml" for name in ("config", *overlays)]
+    for file in files:
+        update_config(merged, read_yaml(file))
+    return config.load(merged, [*files[1:], files[0]])
+
+
+def changed(name, **settings):
+    """One experiment's (and its readings'), by name, with settings of its own."""
+    given = {"seed": 1, "experiments": [name], "settings": {name: settings} if settings else {}}
+    return config.load(given, only=sources.concerned({name}))[1]

@@ -117,7 +117,8 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
         shares = [part.reshape(SIZE, -1).var(axis=1, ddof=1).mean() for part in parts]
         # of a median over data sets, which varies by pi/2 times as much as a mean
         counts = data_sets * (folds - 1) / (math.pi / 2 if data_sets > 1 else 1), rest.size
-        sd_error = _error_of_sd((sum(shares), 0) if protocol.shared else shares, counts)
+        shares = (sum(shares), 0) if protocol.shared else shares
+        sd_error = _error_of_sd(shares, counts, removed=noise)
     interval = float(max(limits[0], ends[0])), float(min(limits[1], ends[1]))
     noise_of_run = rest.var() / (protocol.draws * (1 if protocol.shared else protocol.folds))
     shares = stretch**2 * (between + own.var()), noise_of_run
@@ -127,7 +128,7 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     return Prediction(float(means.mean()), interval, error, sd, sd_interval, sd_error)
 
 
-def _error_of_sd(shares, counts, z=None):
+def _error_of_sd(shares, counts, z=None, removed=0.0):
     """Standard error of s, as a share of it.
 
     s^2 is a sum of mean squares v, of which one with k degrees of freedom varies by 2 v^2/k, so that s
@@ -135,7 +136,8 @@ def _error_of_sd(shares, counts, z=None):
 
     shares: v of folds or data sets, and of draws. counts: k of each. z: for a quantile of the draws in
     place of a multiple of s. Few draws show little of their tails, so that it varies by p (1 - p)/(k f^2),
-    more than z^2/(2 k); f is the density of normal draws there.
+    more than z^2/(2 k); f is the density of normal draws there. removed: the chance of draws that was taken
+    out of the first v, which varies as it did with this.
     """
     total = sum(shares)
     if not total > 0:
@@ -144,6 +146,7 @@ def _error_of_sd(shares, counts, z=None):
     if z:
         tail = UPPER * (1 - UPPER) * 2 * math.pi * math.exp(z**2) / z**2
     (first, second), (k, n) = np.asarray(shares) / total, counts
+    first += removed / total
     return math.sqrt(first**2 / (2 * k) + (tail * second**2 / n if second > 0 else 0.0))
 
 

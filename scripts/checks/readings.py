@@ -5,6 +5,7 @@ from collections import Counter
 from checks import statements
 from checks.published import judged
 from checks.results import Read, Results
+from checks.verdicts import UNDECIDED
 from study.configuration import needs
 
 AS_STATED = "as stated"
@@ -54,7 +55,8 @@ def _rows(results, decided, source, label, left_open, main):
         left_out = _data_sets(checks).difference(experiment.datasets)
         if left_out:
             why = f"this reading is not about {', '.join(sorted(left_out))}"
-            outcome = statements.Outcome(None, why)
+            outcome = statements.Outcome(None, why, tested=False)
+        open_ = outcome.tested and not statements.another_model(results, entry)
         concerned = main is None or _concerns_claim(results, main, name)
         if "given" in entry and not concerned:
             concerned = _concerns_value(results, main, entry["given"])
@@ -63,6 +65,7 @@ def _rows(results, decided, source, label, left_open, main):
             "id": name,
             "concerned": _yes(concerned),
             "holds": {True: "yes", False: "no", None: ""}[outcome.holds],
+            "distance": UNDECIDED if open_ and outcome.holds is None else "",
             "reason": outcome.decided_by,
         }
 

@@ -113,7 +113,13 @@ def decide(results, source, section, stand_ins, readings=()):
             **_judged(
                 found,
                 section,
-                [o for o in readings if o["id"] == name and o["concerned"] == "yes" and o["holds"]],
+                [
+                    o
+                    for o in readings
+                    if o["id"] == name
+                    and o["concerned"] == "yes"
+                    and (o["holds"] or o["distance"] == UNDECIDED)
+                ],
                 another_model(results, entry),
             ),
         }
@@ -128,8 +134,9 @@ def decide(results, source, section, stand_ins, readings=()):
 
 
 def _judged(found, section, readings, another):
-    """The verdict, what decides it and, for a claim, the number of readings that do, with the stated one.
-    readings: rows of readings.csv. another: whether it is about another model as stated."""
+    """The verdict, what decides it and, for a claim, how many readings do, the stated one among them.
+    readings: rows of readings.csv of those and of readings that leave it open, under which no claim fails.
+    another: whether it is about another model as stated."""
     if not found.tested and found.holds is None:
         return {"verdict": NOT_TESTED}
     if section == "defects":
@@ -138,18 +145,23 @@ def _judged(found, section, readings, another):
     tried = [*([] if another else [stated]), *readings]
     verdict = verdicts.with_readings([(r["reading"], r["holds"]) for r in tried], UNDECIDED)
     if verdict == UNDECIDED:
-        return {"verdict": verdict}
+        still = [
+            f"{r['reading']}: {r['reason']}" for r in tried if r["holds"] == "" and r["reading"]
+        ]
+        said = f"{found.decided_by}; as read, {still[0]}" if still else found.decided_by
+        return {"verdict": verdict, "decided_by": said}
     said = found.decided_by
     if not found.holds and readings:
         named = [r for r in readings if verdict.endswith(f" if {r['reading']}")] or readings
         if another or verdict.startswith(verdicts.REPRODUCED):
             said = f"as stated it {said}; as read, {named[0]['reading']}: {named[0]['reason']}"
+    deciding = sum(r["holds"] != "" for r in tried)
     holding = sum(r["holds"] == "yes" for r in tried)
-    if holding and len(tried) > 1:
-        under = f"all {len(tried)}" if holding == len(tried) else f"{holding} of {len(tried)}"
+    if holding and deciding > 1:
+        under = f"all {deciding}" if holding == deciding else f"{holding} of {deciding}"
         model = " with the printed model without noise" if another else ""
         said += f"; it holds under {under} readings that decide it{model}"
-    return {"verdict": verdict, "decided_by": said, "readings": len(tried)}
+    return {"verdict": verdict, "decided_by": said, "readings": deciding}
 
 
 def _standing_in(experiment, checks, stand_ins):

@@ -219,6 +219,26 @@ def test_combining_checks():
     assert statements.join([]).holds is None
 
 
+def test_no_claim_fails_that_a_reading_leaves_open():
+    failed = statements.Outcome(False, "as stated")
+    said = {"reason": "r", "distance": ""}
+    fails, leaves, agrees = (
+        said | {"reading": name, "holds": holds}
+        for name, holds in (("a", "no"), ("b", ""), ("c", "yes"))
+    )
+    for readings, verdict, count in (
+        ([fails], "not reproduced by any of 2 readings", 2),
+        ([fails, leaves], "undecided", None),
+        ([leaves, agrees], "reproduced if c", 2),
+    ):
+        found = statements._judged(failed, "claims", readings, False)
+        assert (found["verdict"], found.get("readings")) == (verdict, count)
+    assert (
+        "as read, b: r"
+        in statements._judged(failed, "claims", [fails, leaves], False)["decided_by"]
+    )
+
+
 def test_a_missing_result_decides_nothing():
     check = {"kind": "table", "analysis": "absent", "options": {"column": "x", "at_least": 0}}
     outcome = statements.run(CURVES, check)

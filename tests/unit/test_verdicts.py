@@ -85,6 +85,17 @@ def test_so_are_those_of_predictions_and_of_their_standard_deviations(ours, spre
     assert sds.std() / sds.mean() == pytest.approx(np.sqrt(np.mean(errors**2)), rel=0.4)
 
 
+def test_what_little_is_left_of_a_spread_is_known_badly():
+    # two draws of 0.2 on each fold, which themselves differ by 0.01: what is left after the draws is chance
+    rng, protocol = np.random.default_rng(2), Protocol(5, 1, shared=True)
+    found = [
+        predict(normal(rng, 50, 2, 0.01, 0.2).reshape(10, 5, 2), protocol, rng) for _ in range(60)
+    ]
+    sds, errors = (np.array([getattr(f, key) for f in found]) for key in ("sd", "sd_error"))
+    assert sds.std() / sds.mean() > 0.3
+    assert np.median(errors) > sds.std() / sds.mean()
+
+
 def test_a_count_has_no_narrower_interval_than_a_row():
     # of 500 rows 195 were wrong, whichever way they were divided; 0.391 is half a row more
     interval = counted((0.39, 0.39), 500, (0, 1))

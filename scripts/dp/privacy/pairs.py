@@ -731,8 +731,8 @@ def pulled_class() -> Pair:
     return Pair(
         sides=_replace(X, np.zeros(61), 0, row=[0.0]),
         arguments={"lam": 2 / 61, "bound": 1.0, "classes": 3},
-        reason="the others keep the probability of the record's class near 0, so that the tilt alone decides "
-        "which of two other classes it is taken for: both directions shift the tilt by nearly sqrt(2) R",
+        reason="the others keep the probability of the record's class near 0, so the tilt alone decides "
+        "for which of two other classes it is taken: both directions shift the tilt by nearly sqrt(2) R",
     )
 
 

@@ -71,7 +71,7 @@ def _of_experiment(experiment):
             continue
         own = draws[(draws["dataset"] == dataset) & (draws["train_size"] == size)]
         task = "numbers" if there["error_mean"].isna().all() else "classes"
-        labels = read_json(data_path(dataset, "json")).get("labels", ())
+        labels = read_json(data_path(dataset, "json")).get("labels", (-1, 1))
         scores = _Scores(task, own, plain, len(labels))
         if scores.gain <= 0:  # nothing is learnt even without privacy: there is nothing to keep
             continue

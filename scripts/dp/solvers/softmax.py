@@ -14,7 +14,8 @@ from dp.descents.full_batch import mean_gradient
 from dp.solvers import accelerated, quasi_newton
 from dp.solvers.newton import Info
 
-SLOW = 0.5  # if twenty quasi-Newton steps leave more than this share of the norm, they have stalled
+LIMIT = 500  # most passes of quasi-Newton steps
+LEAST_STEP = 1e-6  # share of a step; if it is shorter, rounding decides
 SAMPLE = 1 << 12  # rows in which main directions are looked for
 
 
@@ -54,7 +55,7 @@ class _InverseHessians(quasi_newton.InverseHessians):
 
 
 class _Rows:
-    """Mean gradients at weights, both (d K, restarts), for `quasi_newton.full_steps`."""
+    """Mean gradients at weights, both (d K, restarts)."""
 
     def __init__(self, X, y, classes):
         self.X, self.y, self.classes = X, y, classes
@@ -87,19 +88,48 @@ def minimise(
     main = quasi_newton.main_directions(X[:: -(-n // SAMPLE)], np.random.default_rng(0))
     # at W = 0 curvature is at most R^2/K
     inverse = _InverseHessians(main, np.full(restarts, 1 / classes), np.full(restarts, lam))
-    W, norm = np.zeros_like(tilt), np.full(restarts, np.inf)
-    passes, stalled = np.zeros(restarts, dtype=int), False
-    while not (stalled or (norm <= tolerance).all()):
-        before, settings = norm, (np.full(restarts, lam), tilt, W, tolerance, inverse)
-        W, norm, more = quasi_newton.full_steps(rows, *settings)
-        passes += more
-        stalled = not (norm[before > tolerance] < SLOW * before[before > tolerance]).all()
+    W, norm, passes = _quasi_newton(rows, lam, tilt, inverse, tolerance)
     for j in np.flatnonzero(~(norm <= tolerance)):
         W[:, j], norm[j], more = _descend(rows, lam, tilt[:, j : j + 1], tolerance)
         passes[j] += more
     status = np.where(norm <= tolerance, "ok", "not_converged")
     info = Info(iterations=passes, gradient_norm=norm, status=status)
     return np.ascontiguousarray(W.reshape(d, classes, restarts).transpose(2, 0, 1)), info
+
+
+def _quasi_newton(rows, lam, tilt, inverse, tolerance):
+    """(weights, gradient norms, passes), by steps along which the slope falls to half of its size at least.
+
+    The slope of a convex function shows where its minimum along a direction is, and needs no value, whose
+    rounding hides the last half of the digits. Convexity also makes every pair of a step and a change
+    valid.
+    """
+    W, direction, gradient = np.zeros((3, *tilt.shape))
+    restarts = tilt.shape[1]
+    norm, slope = np.full(restarts, np.inf), np.full(restarts, -np.inf)
+    step, passes = np.ones(restarts), np.zeros(restarts, dtype=int)
+    active = np.arange(restarts)
+    for _ in range(LIMIT):
+        passes[active] += 1
+        trial = W[:, active] + step[active] * direction[:, active]
+        ascent = rows.gradient(trial) + lam * trial + tilt[:, active]
+        found = (ascent * direction[:, active]).sum(axis=0)
+        good = found <= -slope[active] / 2
+        with np.errstate(invalid="ignore"):
+            shorter = slope[active] / (slope[active] - found)  # the slope's zero if it were linear
+        step[active] = np.where(good, 1.0, step[active] * np.clip(np.nan_to_num(shorter), 0.1, 0.7))
+        taken = active[good]
+        if len(taken) and passes.max() > 1:
+            inverse.learn(taken, trial[:, good] - W[:, taken], ascent[:, good] - gradient[:, taken])
+        W[:, taken], gradient[:, taken] = trial[:, good], ascent[:, good]
+        norm[taken] = np.linalg.norm(ascent[:, good], axis=0)
+        if len(taken):
+            direction[:, taken] = -inverse.times(taken, gradient[:, taken])
+        slope[taken] = (gradient[:, taken] * direction[:, taken]).sum(axis=0)
+        active = active[(norm[active] > tolerance) & (step[active] > LEAST_STEP)]
+        if not len(active):
+            break
+    return W, norm, passes
 
 
 def _descend(rows, lam, tilt, tolerance):

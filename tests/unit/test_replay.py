@@ -35,7 +35,7 @@ ADDITIVE = {
     *("dp_sgd", "elastic_net_output_perturbation", "functional_gaussian", "functional_laplace"),
     *("functional_logistic", "laplace_coordinates", "laplace_l1", "lasso_output_perturbation"),
     *("noise_aware_boosted", "output_perturbation", "output_perturbation_gaussian", "output_sgd"),
-    *("guarded_objective_perturbation", "mean_direction"),
+    *("guarded_objective_perturbation", "mean_direction", "private_marginals"),
     *("preconditioned_gd", "subsample_aggregate", "sufficient_statistics"),
 }
 

@@ -324,7 +324,7 @@ def _stand_in(entry):
         named = tuple(f"x{k}" for k in range(number))
     if "sparse" in source:
         named = tuple(f"term_{k}" for k in range(source["sparse"]["columns"]))
-    if not named or "*" in named:
+    if not (named or "bounds" in entry) or "*" in named:
         return None
     groups = readers.one_hot_columns(entry)
     columns = (*named, *(column for group in groups for column in group))

@@ -263,7 +263,7 @@ def test_runs_whose_epsilon_does_not_fall_with_the_one_asked_for_are_refused(mon
         return Guarantee(settings["epsilon"], 5.0, DELTA, "replace-one", "5 is proven")
 
     monkeypatch.setattr(type(MECHANISMS["dp_gd"]), "guarantee", at_least_five)
-    with pytest.raises(Refused, match="no epsilon for runs of dp_gd"):
+    with pytest.raises(Refused, match="no runs of dp_gd with a total epsilon"):
         SELECTION.guarantee(100, 3, epsilon=1.0, delta=DELTA, of="dp_gd", grid={"clip": [1.0]})
 
 

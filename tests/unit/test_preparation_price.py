@@ -17,7 +17,8 @@ def test_shares_are_of_the_first_preparation():
     }
     draws = pd.DataFrame(
         {"dataset": dataset, "method": method, "train_size": 100, "fold": fold, "replicate": fold,
-         "epsilon": math.inf if method == "plain" else 1.0, "log_loss": loss + 0.01 * (fold - 0.5), "status": "ok"}
+         "epsilon": math.inf if method == "plain" else 1.0,
+         "log_loss": loss + 0.01 * (fold - 0.5), "status": "ok"}
         for (dataset, method), loss in losses.items()
         for fold in (0, 1)
     )  # fmt: skip

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from study.canonical import epsilon
 from study.configuration.inputs import DRAWS
 from study.configuration.kinds import table
@@ -26,7 +28,7 @@ def preparation_price(experiment, spec, draws):
     private method has less than with the first preparation.
     """
     means = fold_means(draws, "log_loss")
-    means["gain"] = math.log(2) - means["log_loss"]
+    means["gain"] = math.log(2) - means["value"]
     rows = []
     for group, datasets in spec["options"]["groups"].items():
         whole = {}  # training size -> gain
@@ -39,7 +41,7 @@ def preparation_price(experiment, spec, draws):
             for at, found in private.groupby(["method", "train_size", "epsilon"], sort=False):
                 total = whole.setdefault(at[1], plain[at[1]])
                 shares = found["gain"].to_numpy() / total
-                keeps, _, low, high = over_folds(shares, found["fold"].to_numpy())
+                keeps, _, low, high = over_folds(shares, np.arange(len(shares)))
                 price = first.setdefault(at, keeps) - keeps
                 rows.append(
                     (

@@ -24,6 +24,7 @@ TAKERS = {
     "gaussian_objective_perturbation": {"lam": 0.1},
     "mean_direction": {},
     "guarded_objective_perturbation": {"lam": 0.1},
+    "softmax_objective_perturbation": {"lam": 0.1, "classes": 2},
 }
 ASKED = {"epsilon": 1.0, "delta": 1e-6, "adjacency": ADD_REMOVE}
 
@@ -37,6 +38,7 @@ def rows(n=40, d=3):
 
 def release(name, X, y, **options):
     given = ASKED | TAKERS[name] | options
+    y = np.where(y > 0, 1, 0) if "classes" in given else y
     return MECHANISMS[name].release(X, y, restarts=4, rng=generator(2), **given).weights
 
 

@@ -78,7 +78,7 @@ Log-cosh: delta(e) <= 2 G(m)(e1) + e^e1 G(m)(e2) (two tails for the addition, on
 e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above this is at most 2 G(2m)(e).
 Records at all angles, lengths and labels are covered, and y needs no bound, because t bounds the slope.
 
-Several classes: one-vs-rest composes K times. Softmax has no scalar slope and is not covered. An
+Several classes: one-vs-rest composes K times. Softmax is in `softmax_tilt`. An
 intercept is a regularised constant feature and part of R. A free intercept voids the proof (Lambda = 0
 along it).
 """

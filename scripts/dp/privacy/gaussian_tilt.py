@@ -76,8 +76,8 @@ Log-cosh: delta(e) <= 2 G(m)(e1) + e^e1 G(m)(e2) (two tails for the addition, on
 e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above this is at most 2 G(2m)(e). This
 covers all records; y needs no bound, because t bounds the slope.
 
-Several classes: one-vs-rest composes K times; softmax has no scalar slope and is not covered. An intercept
-must be a regularised constant feature, part of R: a free one has Lambda = 0.
+Several classes: one-vs-rest composes K times; softmax is in `softmax_tilt`. An intercept must be a
+regularised constant feature, part of R: a free one has Lambda = 0.
 """
 
 import math

@@ -17,7 +17,7 @@ resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def pytest_configure(config):
-    """Tests name the project's files by paths from its top, wherever pytest was started."""
+    """Tests use paths relative to the project's folder, wherever pytest is started."""
     if "DP_MECHANISMS" in os.environ:  # a study's, which tests its mechanisms from its own folder
         os.environ["DP_MECHANISMS"] = str(Path(os.environ["DP_MECHANISMS"]).resolve())
     os.chdir(config.rootpath)

@@ -176,7 +176,7 @@ def _run(mechanism, side, settings, draws, files=()):
 
 def _excess(first, second, epsilon, delta):
     """Whether an event's counts in equally many draws contradict (epsilon, delta)-DP."""
-    epsilon = min(epsilon, 700.0)  # the largest with a float for e^epsilon
+    epsilon = min(epsilon, 700.0)  # the largest epsilon for which e^epsilon is finite
     level = 1 - (1 - CONFIDENCE) / 2
     (p, q), draws = (np.sum(first), np.sum(second)), len(first)
     return any(

@@ -9,7 +9,7 @@ from study.configuration.inputs import ANALYSIS
 from study.configuration.kinds import figure
 from study.configuration.options import Options
 
-FEW = 40  # intervals, of whose coverage a simulation tells something
+FEW = 40  # intervals whose coverage a simulation can measure
 NAMES = {
     "without_privacy": "without privacy",
     "noise_aware": "noise-aware",

@@ -99,7 +99,7 @@ def folder(tmp_path_factory):
 
 
 def rows(data, meta, size):
-    """Rows of the data set. If it needs a download, other rows within its bounds, with its classes."""
+    """Rows of the data set. If it needs a download, substitutes with the same bounds and classes."""
     if data.exists():
         prepared = Prepared(data)
         return prepared.floats(np.arange(size) % len(prepared.y))

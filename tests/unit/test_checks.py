@@ -499,7 +499,7 @@ def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):
     assert spread["verdict"] == "too wide to decide"
     wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
     mean, spread = compare(CURVES, wide, {"t": spec}, {})
-    # a printed spread does not put a mean inside
+    # a printed spread does not widen the interval of a mean
     assert mean["distance"] == spread["distance"] == "off"
 
 

@@ -238,7 +238,7 @@ def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
 
 
 def test_points_of_a_shell_are_uniform_in_it():
-    """Rejection sampling gives the same quantiles of coordinates, in R_i but not in R_{i+1}."""
+    """Their coordinates have the same quantiles as under rejection sampling from R_i without R_{i+1}."""
     points, i, draws = nested(), 3, 20_000
     found = tukey.shell_point(np.repeat(points, draws, axis=0), np.full(draws, i), generator(11))
     low, high, low_in, high_in = (

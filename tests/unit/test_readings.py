@@ -229,7 +229,11 @@ def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_prin
     assert compared in verdict_inputs.of_checks(base, "claims", [])
     printed = {"c": {"id": "c", "says": "a is below b"}}
     for value, holds, verdict in (
-        (0.4, ("no", ""), "not reproduced by any of 1 reading"),  # as stated a is 0.4, as read 0.2
+        (
+            0.4,
+            ("no", ""),
+            "not reproduced by any of 1 reading",
+        ),  # a is 0.4 as stated, and 0.2 under the reading
         (0.2, ("", "yes"), "reproduced if x: y"),
         (0.7, ("", ""), "undecided"),
     ):

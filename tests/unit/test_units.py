@@ -1,4 +1,4 @@
-"""What a row is, what a guarantee means for all rows of a person, and what reasons take as public."""
+"""What a row is, what a guarantee means for a person with several rows, and which facts are assumed public."""
 
 import json
 import math

@@ -150,7 +150,7 @@ def test_no_test_demands_an_entry_for_the_mechanism(extended):
     paths = filter(can_notice, sorted((ROOT / "tests/unit").glob("test_*.py")))
     names = [path.relative_to(ROOT) for path in paths]
     assert {"test_mechanisms.py", "test_explain.py", "test_envs.py"} < {path.name for path in names}
-    # A kind of figure is listed in config/README.md by its recipe's last step; this is about the mechanism.
+    # The recipe's last step lists figure kinds in config/README.md; this test is about the mechanism.
     (extended / "scripts/plots/spread.py").unlink()
     others = " and ".join(f"not {part}" for part in [*LIST_NONE, *OF_ANOTHER])
     output = extended.python("-m", "pytest", "-q", "-k", others, *names, timeout=1200)

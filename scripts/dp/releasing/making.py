@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy
-import scipy.linalg  # whose BLAS is then loaded
+import scipy.linalg  # this loads the BLAS whose build is recorded
 
 import dp
 from dp.errors import Refused

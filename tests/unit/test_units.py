@@ -1,4 +1,4 @@
-"""What a row is, what a guarantee means for a person with several rows, and which facts are assumed public."""
+"""What a row is, what a guarantee means for a person with several rows, and what is assumed public."""
 
 import json
 import math

@@ -209,7 +209,7 @@ def test_a_method_of_ones_own_is_refused_by_its_name(asked, tmp_path, monkeypatc
 
 
 def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch):
-    """It must be declared wherever results are and however the file is named. A similar name does not count."""
+    """It must be declared wherever results are, whatever the file is called; similar names do not count."""
     monkeypatch.chdir(tmp_path)
     found = tmp_path / "out/results/data/clinic.json"
     found.parent.mkdir(parents=True)

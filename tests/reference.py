@@ -3,6 +3,8 @@
 from vectors import check
 
 VECTORS = check.read()
+# Mechanisms whose labels are always 0, 1, .., never -1 and 1.
+OF_CLASSES = ("softmax_objective_perturbation",)
 
 
 def values(name, *inputs, function=None):

@@ -54,7 +54,7 @@ LOOKS = {
     "elastic_net_output_perturbation": ("elastic net output perturbation", "#CC79A7", ">", "-"),
     "gaussian_objective_perturbation": ("objective perturbation, Gaussian", "#D55E00", "*", "-"),
     "output_perturbation_gaussian": ("output perturbation, Gaussian", "#0072B2", "<", "-"),
-    "preconditioned_gd": ("preconditioned gradient descent", "#009E73", "p", "-"),
+    "preconditioned_gd": ("preconditioned gradient descent", "#009E73", "d", "-"),
     "dp_newton": ("private Newton", "#CC79A7", "h", "-"),
     "dp_sgd_poisson": ("SGD, Poisson batches", "#8C564B", "v", "-"),
     "amp": ("AMP, as published", "#E69F00", "H", "-"),

@@ -14,13 +14,13 @@ from dp.errors import Refused
 from dp.mechanisms import MECHANISMS, Mechanism, Release, tukey_em
 from dp.privacy import composition
 from dp.seeds import generator
+from reference import OF_CLASSES
 
 # Lines that may depend on the data: where they are, and why that is private.
 ALLOWED = {
     # It answers as the noisy test decides, and `differences` tests how often. Tied fits have no volume.
     "tukey_em": ("_release", "_draw"),
 }
-OF_CLASSES = ("softmax_objective_perturbation",)  # labels are 0, 1, .., never -1 and 1
 PRIVATE = sorted(name for name in MECHANISMS if MECHANISMS[name].private)
 
 

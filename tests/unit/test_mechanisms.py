@@ -48,12 +48,14 @@ ANSWERING = {
 }
 
 
-def rows(n=N, d=D):
+def rows(n=N, d=D, name=None):
+    """Rows and labels, such as the mechanism `name` takes."""
     rng = generator(5, "contract")
     X = rng.standard_normal((n, d))
     X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
     X[0] /= np.linalg.norm(X[0])
-    return X, np.where(X[:, 0] + 0.3 * rng.standard_normal(n) > 0, 1, -1).astype(np.int8)
+    first = X[:, 0] + 0.3 * rng.standard_normal(n) > 0
+    return X, np.where(first, 1, 0 if name in reference.OF_CLASSES else -1).astype(np.int8)
 
 
 def common(name, **changes):
@@ -63,6 +65,8 @@ def common(name, **changes):
     arguments = {"epsilon": epsilon, "lam": LAMBDA}
     if mechanism.delta == "needed":
         arguments["delta"] = 1e-5
+    if name in reference.OF_CLASSES:
+        arguments["classes"] = 2
     return arguments | changes
 
 
@@ -80,7 +84,7 @@ def refused(name, match, X=None, y=None, rng=SEEDED, **changes):
 
 
 def release(name, X=None, y=None, rng=SEEDED, **arguments):
-    X, y = rows() if X is None else (X, y)
+    X, y = rows(name=name) if X is None else (X, y)
     rng = generator(1) if rng is SEEDED else rng
     return MECHANISMS[name].release(X, y, rng=rng, **common(name) | arguments)
 
@@ -116,7 +120,7 @@ def test_a_replay_finds_no_more_than_is_stated(name):
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("restarts", [1, 4])
 def test_release_has_its_shapes(name, restarts):
-    X, y = rows()
+    X, y = rows(name=name)
     release = MECHANISMS[name].release(X, y, restarts=restarts, rng=generator(1), **common(name))
     assert isinstance(release, Release)
     assert release.weights.shape[:2] == (restarts, D)
@@ -132,7 +136,7 @@ def test_release_has_its_shapes(name, restarts):
 
 @pytest.mark.parametrize("name", ALL)
 def test_release_is_reproducible_and_leaves_its_input_alone(name):
-    X, y = rows()
+    X, y = rows(name=name)
     before = X.copy(), y.copy()
 
     def release(seed, **changes):
@@ -153,12 +157,14 @@ BROKEN = [(1.5, 1), (1 + 1e-6, 1), (math.nan, 1), (math.inf, 1), (1, 0), (1, 2),
 @pytest.mark.parametrize("name", ALL)
 def test_rows_beyond_the_bound_and_other_labels_are_refused(name):
     for break_row, break_label in BROKEN:
-        X, y = rows()
+        X, y = rows(name=name)
         X[0] *= break_row
         y = y.astype(float)
-        y[1] *= break_label
-        if break_label == 0 and MECHANISMS[name].takes_numbers({}):
-            continue  # 0 is one of the numbers that it takes
+        y[1] = y[1] if break_label == 1 else break_label
+        if break_label == 0 and (
+            MECHANISMS[name].takes_numbers({}) or name in reference.OF_CLASSES
+        ):
+            continue  # 0 is one of the numbers or classes that it takes
         with np.errstate(invalid="ignore"), pytest.raises(ValueError):
             # lambda such that so few rows are enough
             MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
@@ -180,13 +186,13 @@ def test_noise_is_never_calibrated_to_a_bound_that_the_data_break(name, n, d, bo
     X *= bound * rng.random((n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
     row = rng.integers(n)
     X[row] *= bound * (1 + excess) / np.linalg.norm(X[row])
-    y = np.where(np.arange(n) % 2, -1, 1)
+    y = np.where(np.arange(n) % 2, 0 if name in reference.OF_CLASSES else -1, 1)
     arguments = common(name, bound=bound, lam=bound**2)  # some mechanisms need n lambda above R^2
     with pytest.raises(ValueError, match=r"bound|norm"):
         MECHANISMS[name].release(X, y, rng=rng, **arguments)
     X[row] /= 2 * (1 + excess)
     with pytest.raises(ValueError, match="label"):
-        MECHANISMS[name].release(X, np.where(np.arange(n) == row, 0, y), rng=rng, **arguments)
+        MECHANISMS[name].release(X, np.where(np.arange(n) == row, 7, y), rng=rng, **arguments)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
@@ -222,8 +228,8 @@ def test_release_takes_every_option_that_guarantee_takes(name):
     mechanism = MECHANISMS[name]
     arguments = common(name)
     defaults = {key: value for key, value in mechanism.defaults().items() if key not in arguments}
-    a = mechanism.release(*rows(), restarts=2, rng=generator(1), **arguments)
-    b = mechanism.release(*rows(), restarts=2, rng=generator(1), **arguments, **defaults)
+    a = mechanism.release(*rows(name=name), restarts=2, rng=generator(1), **arguments)
+    b = mechanism.release(*rows(name=name), restarts=2, rng=generator(1), **arguments, **defaults)
     np.testing.assert_array_equal(a.weights, b.weights)
 
 
@@ -271,7 +277,7 @@ def test_a_delta_is_neither_ignored_nor_forgotten(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_lists_are_rows(name):
-    X, y = rows()
+    X, y = rows(name=name)
     first, second = (
         release(name, X, y, restarts=2),
         release(name, X.tolist(), y.tolist(), restarts=2),
@@ -351,7 +357,7 @@ def test_sizes_are_whole(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_many_releases_are_checked_alike(name):
-    X, y = rows()
+    X, y = rows(name=name)
     many = [((X, y),), ((X * 2, y),)]
     releases = MECHANISMS[name].release_many(
         many, rngs=[generator(1), generator(1)], restarts=2, **common(name)

@@ -218,8 +218,8 @@ def test_a_memory_of_cells_changes_nothing(monkeypatch):
         (((Unused("a"), Number("b", 0, 1)), "b", b",", 1, False), "no column is left"),
         (((Number("a", 0, 1), Number("b", 0, 1)), "b", b"5"), "separator"),
         (((Number("a", 0, 1), Number("b", 0, 1)), "b", b",", 2), "radius"),
-        (((Number("a", 0, 1), Label("b", (True,))), "b"), "is true, .* write quotes"),
-        (((Number("a", 0, 1), Label("b", ("y",), ("n", False))), "b"), "is false, .* write quotes"),
+        (((Number("a", 0, 1), Label("b", (True,))), "b"), "is true, .* quote it"),
+        (((Number("a", 0, 1), Label("b", ("y",), ("n", False))), "b"), "is false, .* quote it"),
     ],
 )
 def test_schemas_that_define_no_rows_are_refused(arguments, message):

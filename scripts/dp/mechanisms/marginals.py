@@ -98,7 +98,7 @@ class PrivateMarginals(Mechanism):
 
     delta = "needed"
     needs_lambda = False
-    options = {"groups": Optional(Sizes()), "share": Between(0.7, low=0, high=1)}
+    options = {"groups": Optional(Sizes()), "share": Between(0.7, low=1e-3, high=1)}
 
     def _check_together(self, n, d, p):
         if p.groups and sum(p.groups) > d:
@@ -126,20 +126,21 @@ class PrivateMarginals(Mechanism):
         read, (own, other) = variables(d, p.bound, p.groups), self._scales(d, p)
         K, t = len(read.part), np.asarray(y) > 0
         counts, pairs = np.zeros((K, 2)), np.zeros((K, K))
-        for rows in slices(n):
+        for rows in slices(n, max(1, KEPT // K)):
             found = read.levels(X[rows])
             counts += found.T @ np.stack([~t[rows], t[rows]], axis=1)
             pairs += found.T @ found
         at = np.nonzero(np.triu(read.part @ read.part.T == 0))
         # A table of a variable with itself is not released.
         tables = np.concatenate([counts.ravel() / own, pairs[at] / (other or 1.0)])
-        released = np.asarray(tables + gaussian(len(tables), 1.0, draws, rng))
         ridge = max(RIDGE, 2 * len(read.sizes) / (n * p.mu))
         weights, intercept = np.zeros((draws, d)), np.zeros(draws)
         for some in slices(draws, max(1, KEPT // K**2)):
-            own_part = own * released[some, : 2 * K].reshape(-1, K, 2)
+            noise = gaussian(len(tables), 1.0, some.stop - some.start, rng)
+            released = np.asarray(tables + noise)
+            own_part = own * released[:, : 2 * K].reshape(-1, K, 2)
             noisy = np.zeros((len(own_part), K, K))
-            noisy[:, *at] = other * released[some, 2 * K :]
+            noisy[:, *at] = other * released[:, 2 * K :]
             given = own_part, noisy + noisy.transpose(0, 2, 1)
             weights[some], intercept[some] = discriminants(*given, n, (own, other), read, ridge)
         return weights / read.unit, {"intercept": intercept, "scale": own}

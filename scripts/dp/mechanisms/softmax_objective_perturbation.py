@@ -44,7 +44,17 @@ class SoftmaxObjectivePerturbation(Mechanism):
     options = ADJACENCY | PUBLIC_N | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(1.0)}
 
-    def rule_lambda(self, n, d, epsilon, delta, bound=1.0, *, classes=None, **options):
+    def rule_lambda(
+        self,
+        n: int,
+        d: int,
+        epsilon: float,
+        delta: float,
+        bound: float = 1.0,
+        *,
+        classes: int | None = None,
+        **options,
+    ) -> float:
         """lambda from public numbers alone: see `dp.privacy.softmax_tilt.rule_lambda`."""
         p = self.defaults() | options
         kept = {name: p[name] for name in ("adjacency", "radius")}
@@ -53,8 +63,10 @@ class SoftmaxObjectivePerturbation(Mechanism):
 
     @staticmethod
     def _known(classes):
-        if classes is None:
-            raise Refused("softmax loss needs the public number of classes: labels 0, 1, ..")
+        if classes is None or classes < 2:
+            raise Refused(
+                "softmax loss needs the public number of classes, at least 2: labels 0, 1, .."
+            )
         return classes
 
     def _classes(self, p):

@@ -81,6 +81,7 @@ regularised constant feature, part of R: a free one has Lambda = 0.
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -396,7 +397,7 @@ def calibrate(
     return slope * bound / m
 
 
-def largest_parameter(delta_at, delta, start):
+def largest_parameter(delta_at: Callable[[float], float], delta: float, start: float) -> float:
     """The largest mu <= start with delta_at(mu) <= delta, to a relative 1e-8, and checked to be private."""
 
     def over(mu):

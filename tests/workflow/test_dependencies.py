@@ -177,7 +177,7 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
     overlays = ("--configfile", "config/smoke.yaml", "fewer.yaml")
     project.captured = tmp_path
     project.environment["DP_FORK"] = "1"  # packages are imported once, the project by each job
-    project.snakemake(*overlays, capture=tmp_path, timeout=1200)
+    project.snakemake(*overlays, capture=tmp_path, timeout=3000)
     assert check(project) == {path.name for path in SCRIPTS.glob("*.py")} - {"download.py"}
     # this is the only run of everything, so its snapshot is checked here, too
     schema = read_yaml(project / "workflow/schemas/frontier.schema.yaml")

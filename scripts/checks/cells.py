@@ -120,8 +120,7 @@ def lower_than(
             f"{end if worst[4] < worst[5] else ''} at "
             f"{_place(worst[6] if math.isfinite(worst[6]['epsilon']) else worst[7]).partition(', ')[2]})"
         )
-    holds = False if False in verdicts else (None if None in verdicts else True)
-    return Outcome(holds, "; ".join(texts), min(shares), share)
+    return Outcome(_all(verdicts), "; ".join(texts), min(shares), share)
 
 
 def _pairs(results, first, second, column, where):
@@ -224,6 +223,11 @@ def level(results, *, at_least, at_most, share, column, **where):
     return Outcome(holds, f"{what} {text}; wanted {limits}", number, threshold)
 
 
+def _all(holds):
+    """Whether all hold: False if one fails, else None if one is undecided."""
+    return False if False in holds else None if None in holds else True
+
+
 def _in_range(frame, column, least, most):
     """Which cells' means are surely in [least, most], and which may be: by their 95 % intervals, if there
     are any."""
@@ -269,8 +273,7 @@ def lower_across(results, *, method, epsilon, experiment, other_method, other_ep
             f"{other_method} at epsilon = {other_epsilon:g} {_spell(row['error_mean_other'])}, "
             f"difference {_spell(-gap)} +- {_spell(half)}"
         )
-    holds = False if False in found else None if None in found else True
-    return Outcome(holds, "; ".join(texts))
+    return Outcome(_all(found), "; ".join(texts))
 
 
 class OptionFalls(Options):

@@ -83,6 +83,16 @@ def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = F
     return (2 + (adjacency == ADD_REMOVE and not stated) / n) * tolerance / lam
 
 
+def certified(n: int, p: Parameters, plan: Plan) -> str:
+    """The part of a reason about the solver's point and the output noise on it."""
+    every = "every data set" if p.public_n is None else f"every data set of at most {n} records"
+    return (
+        f"a point of gradient norm at most tau = {plan.tolerance:g} is found on {every} (a premise: "
+        f"settings in which rounding or passes could prevent it are refused), and noise of standard "
+        f"deviation {plan.output_scale:.6g} on it is a Gaussian release with mu = {plan.mu_output:.6g}"
+    )
+
+
 class _GaussianTilt(Tilted):
     """w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, b and z Gaussian."""
 
@@ -129,13 +139,7 @@ class _GaussianTilt(Tilted):
         fixed += f", the same with or without a record{public_size(of)}" * (
             of.adjacency == ADD_REMOVE
         )
-        every = "every data set" if p.public_n is None else f"every data set of at most {n} records"
-        return (
-            f"tilt of standard deviation {plan.scale:.6g}, {fixed}; a point of gradient norm at most "
-            f"tau = {plan.tolerance:g} is found on {every} (a premise: settings in which rounding "
-            f"or passes could prevent it are refused), and noise of standard deviation "
-            f"{plan.output_scale:.6g} on it is a Gaussian release with mu = {plan.mu_output:.6g}"
-        )
+        return f"tilt of standard deviation {plan.scale:.6g}, {fixed}; {certified(n, p, plan)}"
 
 
 @register("gaussian_objective_perturbation")

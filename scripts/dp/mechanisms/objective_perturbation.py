@@ -16,7 +16,7 @@ import numpy as np
 from dp import losses
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import LOSS, TOLERANCE, Choice
+from dp.mechanisms.options import LOSS, TOLERANCE, Choice, stated_size
 from dp.noise import l2_laplace, l2_laplace_reach
 from dp.privacy.laplace_tilt import calibrate, margin_loss
 from dp.solvers.newton import check_certifiable, minimise
@@ -126,12 +126,7 @@ class Tilted(Mechanism):
         It gets half of the tolerance, and rounding stays below the other half. A restart without a
         certificate has weights of 0 and a status.
         """
-        n, d = p.public_n or len(X), X.shape[1]
-        if len(X) > n:
-            raise Refused(
-                f"{self.name}: there are {len(X)} records, and public_n is {n}: it must be at least their "
-                f"number, since nothing is certified for more"
-            )
+        n, d = stated_size(self.name, p, len(X)), X.shape[1]
         plan = self._plan(n, d, p)
         per_record = n / len(X)  # the solver's objective is a mean over the records
         weights, info = minimise(

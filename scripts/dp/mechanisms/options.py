@@ -172,6 +172,20 @@ def public_size(p: object) -> str:
     return "; n is the number of records, taken as public: the same with or without a record"
 
 
+def stated_size(name: str, p: object, records: int) -> int:
+    """n: `public_n`, or the number of records. Raises `Refused` if there are more records than that.
+
+    name, p: the mechanism's name and `Parameters`.
+    """
+    n = p.public_n or records
+    if records > n:
+        raise Refused(
+            f"{name}: there are {records} records, and public_n is {n}: it must be at least their "
+            f"number, since nothing is certified for more"
+        )
+    return n
+
+
 def unused_size(p: object) -> str:
     """The end of a reason: under add-remove, that n is not used."""
     return "; n is not used" if p.adjacency == ADD_REMOVE else ""

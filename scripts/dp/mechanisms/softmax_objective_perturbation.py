@@ -8,7 +8,7 @@ import numpy as np
 
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE, Plan, moved
+from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE, Plan, certified, moved
 from dp.mechanisms.options import (
     ADJACENCY,
     PUBLIC_N,
@@ -16,6 +16,7 @@ from dp.mechanisms.options import (
     Between,
     Ordinary,
     public_size,
+    stated_size,
 )
 from dp.noise import gaussian, gaussian_reach
 from dp.privacy import softmax_tilt
@@ -113,25 +114,17 @@ class SoftmaxObjectivePerturbation(Mechanism):
             )
 
         extra = min(extra for extra, _ in softmax_tilt.jacobian(m, r, K))
-        every = "every data set" if p.public_n is None else f"every data set of at most {n} records"
         reason = (
             f"{K - 1} times the profile of Gaussian DP with mu = {vector_sum(m, plan.adjacency):.6g}, "
             f"tilt of standard deviation {plan.scale:.6g} beside the sum of the losses; the Jacobian costs "
-            f"{extra:.3g} of epsilon at n lambda = {n * p.lam:.6g}; a point of gradient norm at most tau = "
-            f"{plan.tolerance:g} is found on {every} (a premise: settings in which rounding or passes "
-            f"could prevent it are refused), and noise of standard deviation {plan.output_scale:.6g} on "
-            f"it is a Gaussian release with mu = {plan.mu_output:.6g}{public_size(p)}"
+            f"{extra:.3g} of epsilon at n lambda = {n * p.lam:.6g}; {certified(n, p, plan)}{public_size(p)}"
         )
         return p.proven(reason, profile=Curve(symmetric(delta)))
 
     def _release(self, X, y, p, draws, rng):
         """The solver is asked for half of the tolerance, and rounding stays below the other half."""
-        n, (rows, d), K = p.public_n or len(X), X.shape, p.classes
-        if rows > n:
-            raise Refused(
-                f"{self.name}: there are {rows} records, and public_n is {n}: it must be at least their "
-                f"number, since nothing is certified for more"
-            )
+        (rows, d), K = X.shape, p.classes
+        n = stated_size(self.name, p, rows)
         plan, per_record = self._plan(n, d, p), n / rows
 
         def noise(scale):

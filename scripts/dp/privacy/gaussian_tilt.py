@@ -514,17 +514,28 @@ def with_output_noise(
     that the tilt's profile is not Gaussian.
     """
     _check(loss, adjacency)
+    start, r = gaussian_mu(epsilon, delta / SIGNS[loss]), bound**2 / n_lambda
+    m, mu_output = shared_parameter(
+        lambda m, mu_output: composed_delta(epsilon, m, mu_output, r, adjacency, loss),
+        *(delta, start * (1 - 1e-9), output, adjacency),
+    )
+    return slope * bound / m, mu_output
+
+
+def shared_parameter(
+    delta_at: Callable[[float, float], float],
+    delta: float,
+    start: float,
+    output: float,
+    adjacency: str,
+) -> tuple[float, float]:
+    """(m, mu_output) of the largest mu <= start with delta_at(m, mu_output) <= delta.
+
+    mu_output is the share `output` of mu, and m the tilt's parameter for one record, from the rest.
+    """
     parts = vector_sum(1.0, adjacency)
-    start = gaussian_mu(epsilon, delta / SIGNS[loss])
-    r = bound**2 / n_lambda
 
     def split(mu):
         return mu * math.sqrt(1 - output**2) / parts, mu * output
 
-    mu = largest_parameter(
-        lambda mu: composed_delta(epsilon, *split(mu), r, adjacency, loss),
-        delta,
-        start * (1 - 1e-9),
-    )
-    m, mu_output = split(mu)
-    return slope * bound / m, mu_output
+    return split(largest_parameter(lambda mu: delta_at(*split(mu)), delta, start))

@@ -68,7 +68,7 @@ import math
 from functools import lru_cache
 
 from dp.accounting import REPLACE_ONE, gaussian_mu
-from dp.privacy.gaussian_tilt import largest_parameter
+from dp.privacy.gaussian_tilt import shared_parameter
 from dp.privacy.profiles import gaussian_profile
 from dp.privacy.sensitivities import vector_sum
 
@@ -139,17 +139,11 @@ def with_output_noise(
 
     mu_output: `output` times the Gaussian parameter of both. Raises ValueError if n_lambda is too small.
     """
-    parts, r = vector_sum(1.0, adjacency), bound**2 / n_lambda
-
-    def split(mu):
-        return mu * math.sqrt(1 - output**2) / parts, mu * output
-
-    mu = largest_parameter(
-        lambda mu: composed_delta(epsilon, *split(mu), r, classes, adjacency),
-        delta,
-        gaussian_mu(epsilon, delta / (classes - 1)) * (1 - 1e-9),
+    start, r = gaussian_mu(epsilon, delta / (classes - 1)), bound**2 / n_lambda
+    m, mu_output = shared_parameter(
+        lambda m, mu_output: composed_delta(epsilon, m, mu_output, r, classes, adjacency),
+        *(delta, start * (1 - 1e-9), output, adjacency),
     )
-    m, mu_output = split(mu)
     return math.sqrt(2) * bound / m, mu_output
 
 

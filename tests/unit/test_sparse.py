@@ -1,5 +1,6 @@
 """L1 and elastic-net fits, their certificate, and the two mechanisms that perturb them."""
 
+import itertools
 import math
 
 import numpy as np
@@ -11,7 +12,7 @@ from dp.evaluation import regularised_risk
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.published.lasso_output_perturbation import lasso_sensitivity
 from dp.seeds import generator
-from dp.solvers.elastic_net import minimise_elastic_net, subgradient_norm
+from dp.solvers.elastic_net import _minimise_quadratic, minimise_elastic_net, subgradient_norm
 from dp.solvers.fits import FITS, fit_each, penalties
 
 LASSO, REPAIR = "lasso_output_perturbation", "elastic_net_output_perturbation"
@@ -55,6 +56,48 @@ def test_fits_one_after_the_other_are_those_of_each_alone(name):
         alone, _ = FITS[name](X, y, 0.5, tolerance=1e-10)
         assert info["status"].tolist() == ["ok"]
         np.testing.assert_allclose(weights, alone, atol=2e-6)
+
+
+def test_columns_far_from_zero_are_fitted_in_a_few_steps():
+    """First-order steps and undamped Newton steps both fail on such rows, as on standardised lengths."""
+    rng = generator(72)
+    X = rng.normal([0.0, 5.0, 150.0, -2000.0], size=(60, 4))
+    y = np.where(X @ [1.0, 1.0, 1.0, 0.1] + 45 > 0, 1, -1)
+    assert 10 < (y > 0).sum() < 50
+    for l1 in (1e-2, 1e-5, np.array([1e-4, 0.0, 1e-4, 1e-2])):
+        weights, info = minimise_elastic_net(X, y, l1, 0.0)
+        assert info["status"][0] == "ok" and info["iterations"][0] < 60
+        w = weights[0]
+        gradient = -(X * y[:, None]).T @ (1 / (1 + np.exp(y * (X @ w)))) / len(y)
+        rest = np.where(w != 0, gradient + l1 * np.sign(w), np.maximum(np.abs(gradient) - l1, 0))
+        assert np.linalg.norm(rest) <= 2e-9
+
+
+def test_quadratics_with_kinks_against_all_signs():
+    """One of the 27 combinations of signs has the minimiser."""
+    rng = generator(73)
+    zeros = 0
+    for _ in range(200):
+        root = rng.standard_normal((3, 3))
+        hessian, linear = root @ root.T + 1e-3 * np.eye(3), rng.standard_normal(3)
+        l1, start = (
+            rng.choice([0.0, 0.3, 1.0], 3),
+            rng.choice([0.0, 1.0], 3) * rng.standard_normal(3),
+        )
+
+        def value(v, hessian=hessian, linear=linear, l1=l1):
+            return v @ hessian @ v / 2 + linear @ v + l1 @ np.abs(v)
+
+        candidates = []
+        for signs in itertools.product([-1, 0, 1], repeat=3):
+            on, v = np.flatnonzero(signs), np.zeros(3)
+            shifted = linear[on] + l1[on] * np.array(signs)[on]
+            v[on] = -np.linalg.solve(hessian[np.ix_(on, on)], shifted)
+            candidates.append(value(v))
+        found = _minimise_quadratic(hessian, linear, l1, start)
+        assert value(found) <= min(candidates) + 1e-12 * (1 + abs(min(candidates)))
+        zeros += (found == 0).sum()
+    assert zeros > 50
 
 
 @pytest.mark.parametrize("l1", [0.2, 0.03, 1e-3])

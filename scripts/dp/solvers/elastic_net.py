@@ -99,6 +99,8 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
         return soft_threshold(w, l1, 1 / smooth)
 
     def newton(w):
+        # `steps` promises a certified point after a proximal step.
+        w = proximal(w - evaluate(w)[1] / smooth)
         value, gradient, curvature, norm = evaluate(w)
         for _ in range(NEWTON):
             if best[0] <= tolerance or not np.isfinite(gradient).all():

@@ -187,9 +187,9 @@ class DPGradientDescent(Descent):
 
         With lambda, curvatures are between lambda and c + lambda. A step at rate e changes a distance by
         at most max(|1 - e lambda|, |1 - e (c + lambda)|), which is least, c/(c + 2 lambda), at e = 2/(c +
-        2 lambda). So the rate is at most that, and lambda changes it from c/2 on. As e lambda < 1, no step
-        overshoots by lambda's part: gradients have norm at most G, so without noise |W| <= G/lambda. Softmax
-        has curvatures up to R^2/2 elsewhere; e (R^2/2 + lambda) <= 2 from lambda = R^2/2 - R^2/K on.
+        2 lambda). So the rate is at most that, and lambda changes it from c/2 on. As e lambda < 1
+        and gradients have norm at most G, |W| <= G/lambda without noise. Softmax has curvatures up to R^2/2
+        elsewhere; e (R^2/2 + lambda) <= 2 from lambda = R^2/2 - R^2/K on.
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)

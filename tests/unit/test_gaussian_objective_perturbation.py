@@ -78,6 +78,16 @@ def test_where_no_noise_helps_it_is_refused():
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("epsilon", [1e-20, 1e-13, 1e-9, 1e-5])
+@pytest.mark.parametrize("loss", ["logistic", {"log_cosh": {"tau": 0.25}}])
+def test_the_rules_lambda_that_a_refusal_names_is_never_refused(adjacency, epsilon, loss):
+    """Also with an epsilon far below delta."""
+    given = {"epsilon": epsilon, "delta": 1e-5, "adjacency": adjacency, "loss": loss}
+    lam = MECHANISM.rule_lambda(300, 5, **given)
+    MECHANISM.check(300, 5, lam=lam, **given)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_the_rules_lambda_makes_the_jacobian_free(adjacency, epsilon):
     for n, d, bound in ((1000, 3, 1.0), (36_177, 104, 1.0), (500, 30, 3.0)):

@@ -10,6 +10,7 @@ from dp.descents import full_batch
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from dp.solvers.softmax import minimise as minimise_softmax
 
 MECHANISM = MECHANISMS["dp_gd"]
 
@@ -405,6 +406,30 @@ def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
     }  # fmt: skip
     with pytest.raises(ValueError, match="public number of classes"):
         MECHANISM.rule_steps(100, 7, 1.0, 1e-6, loss="softmax")
+
+
+@pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 4)])
+@pytest.mark.parametrize("bound", [1.0, 2.0])
+def test_the_rule_of_steps_does_not_diverge_at_any_lambda(loss, classes, bound):
+    """With hardly any noise it ends at the minimiser. A small lambda changes no step."""
+    X, y = rows(200, classes=classes)
+    X, curvature = bound * X, bound**2 / 4
+    given = {"epsilon": 1e8, "delta": 1e-6, "bound": bound, "loss": loss, "classes": classes}
+    for lam in (curvature / 2, curvature, 2.5 * curvature, 30.0, 1e4):
+        found = MECHANISM.release(
+            X, y, rng=generator(1), restarts=2, lam=lam, steps="rule", **given
+        )
+        assert (found.status == "ok").all()
+        if loss == "logistic":
+            least, _ = minimise(X, y, lam)
+        else:
+            least, _ = minimise_softmax(X, y, 4, lam, np.zeros((1, 3, 4)))
+        expected = np.repeat(least, 2, axis=0)
+        np.testing.assert_allclose(found.weights, expected, atol=0.01 * np.abs(least).max())
+        p = MECHANISM.parameters(200, 3, lam=lam, steps="rule", **given)
+        assert p.learning_rate == pytest.approx(2 / (curvature + 2 * lam))
+    plain = MECHANISM.rule_steps(200, 3, **given)
+    assert plain == MECHANISM.rule_steps(200, 3, lam=1e-3, **given)
 
 
 def test_adding_a_record_needs_half_of_the_noise():

@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dp.accounting import ADD_REMOVE
+from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.gaussian_objective_perturbation import moved
 from dp.privacy import softmax_tilt
@@ -123,6 +124,25 @@ def test_what_is_refused():
         MECHANISM.release(X, y, rng=generator(1), lam=0.1, **stated, **ASKED)
     with pytest.raises(ValueError, match="label"):
         MECHANISM.release(X, y + 1, rng=generator(1), lam=0.1, **ASKED)
+
+
+def test_a_refusal_names_a_lambda_that_works():
+    """The rule's, a larger one, or none where epsilon is so far below delta that no tilt is proven."""
+
+    def refusal(**given):
+        with pytest.raises(Refused) as caught:
+            MECHANISM.guarantee(300, 5, **ASKED | given)
+        return str(caught.value)
+
+    said = refusal(lam=1e-5)
+    advice = float(said.rpartition(" ")[2])
+    assert "that of the rule" in said and MECHANISM.guarantee(300, 5, lam=advice, **ASKED)
+    low = {"epsilon": 1e-13, "delta": 1e-5}
+    rule = MECHANISM.rule_lambda(300, 5, **ASKED | low)
+    for lam in (1e-5, rule, 1e3 * rule):
+        said = refusal(lam=lam, **low)
+        assert "rule" not in said and "no lambda helps" in said and "larger epsilon" in said
+    assert MECHANISM.guarantee(300, 5, lam=rule, **ASKED | low | {"epsilon": 1e-6})
 
 
 def test_rounding_of_softmax_gradients_is_within_its_bound():

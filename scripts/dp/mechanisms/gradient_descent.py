@@ -163,7 +163,7 @@ class DPGradientDescent(Descent):
             )
 
     def _by_rule(self, n, d, p):
-        settings = n, d, p.epsilon, p.delta, p.bound, p.loss, p.classes
+        settings = n, d, p.epsilon, p.delta, p.bound, p.loss, p.classes, p.lam
         return self.rule_steps(*settings) if p.steps == "rule" else {}
 
     def rule_steps(
@@ -175,25 +175,33 @@ class DPGradientDescent(Descent):
         bound: float = 1.0,
         loss: str = "logistic",
         classes: int | None = None,
+        lam: float = 0.0,
     ) -> dict:
         """Options from public numbers alone; no gradient is clipped.
 
-        One slope per record: T = min(1000, n mu/sqrt(d)) steps at a rate of 1/curvature. Softmax: a rate
-        of K/R^2, because at W = 0 the curvature is at most R^2/K, and steps until the noise on the score
+        One slope per record: T = min(1000, n mu/sqrt(d)) steps at a rate of 1/c, where c = R^2/4 is the
+        largest curvature. Softmax: c = R^2/K, the largest at W = 0, and steps until the noise on the score
         of a row of norm R has a standard deviation of 1. The noise of T steps at rate e is e T 2 sqrt(2)
         R/(n mu) on every weight, so T = n mu/(2 sqrt(2) K), at most 1000. Below one step, the rate is
         reduced.
+
+        With lambda, curvatures are between lambda and c + lambda. A step at rate e changes a distance by
+        at most max(|1 - e lambda|, |1 - e (c + lambda)|), which is least, c/(c + 2 lambda), at e = 2/(c +
+        2 lambda). So the rate is at most that, and lambda changes it from c/2 on. As e lambda < 1
+        and gradients have norm at most G, |W| <= G/lambda without noise. Softmax has curvatures up to R^2/2
+        elsewhere; e (R^2/2 + lambda) <= 2 from lambda = R^2/2 - R^2/K on.
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)
         if not math.isfinite(largest):
             raise Refused(f"dp_gd has no rule for its steps with the {loss} loss: state them")
-        steps, rate = last_iterate.rule_steps(n, d, mu), 1 / smoothness
+        steps, rate, share = last_iterate.rule_steps(n, d, mu), 1 / smoothness, 1.0
         if loss == "softmax":
             K = full_batch.classes_of(loss, classes)
             wanted = n * mu / (2 * math.sqrt(2) * K)
             steps = min(1000, math.ceil(wanted))
-            rate = K / bound**2 * min(1.0, wanted / steps)
+            rate, share = K / bound**2, min(1.0, wanted / steps)
+        rate = min(rate, 2 / (1 / rate + 2 * lam)) * share
         return {"iterations": steps, "learning_rate": rate, "clip": largest / 2}
 
     def _unit(self, n, p):

@@ -7,7 +7,7 @@
 import numpy as np
 
 from dp.errors import Refused
-from dp.mechanisms import Mechanism, Release, register
+from dp.mechanisms import Mechanism, Parameters, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE, Plan, certified, moved
 from dp.mechanisms.options import (
     ADJACENCY,
@@ -24,6 +24,10 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers import softmax
 from dp.solvers.newton import check_certifiable
+
+
+class _NoTilt(Refused):
+    """No useful tilt is private at this lambda."""
 
 
 @register("softmax_objective_perturbation")
@@ -77,7 +81,40 @@ class SoftmaxObjectivePerturbation(Mechanism):
         self._plan(n, d, p)
 
     def _plan(self, n, d, p):
-        """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified."""
+        """The `Plan`. A refusal names a larger lambda that was tried and works, or says that none does."""
+        try:
+            return self._planned(n, d, p)
+        except _NoTilt as error:
+            raise Refused(f"{error}{self._remedy(n, d, p)}") from error
+
+    def _remedy(self, n, d, p):
+        """What helps where lambda is refused: the rule's, a larger one, or only another epsilon."""
+
+        def works(lam):
+            try:
+                self._planned(n, d, Parameters(**vars(p) | {"lam": lam}))
+            except Refused:
+                return False
+            return True
+
+        given = {name: getattr(p, name) for name in (*self.options, *self.facts)}
+        rule = self.rule_lambda(n, d, p.epsilon, p.delta, p.bound, **given)
+        if rule > p.lam and works(rule):
+            return f": give a larger lambda, such as that of the rule, {rule:.4g}"
+        for power in (1, 2, 3, 6):
+            lam = float(f"{10**power * max(rule, p.lam):.3g}")
+            if works(lam):
+                return f": give a larger lambda, such as {lam:g}"
+        return (
+            f", and no lambda helps at epsilon = {p.epsilon:g} and delta = {p.delta:g}: give a larger "
+            f"epsilon"
+        )
+
+    def _planned(self, n, d, p):
+        """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
+
+        That is `_NoTilt` if lambda is too small for a useful tilt.
+        """
         K, n_lambda, adjacency = self._known(p.classes), n * p.lam, p.adjacency
         constants = softmax.Constants(K)
         check_certifiable(n, d, p.lam, p.bound, constants, p.tolerance)
@@ -85,16 +122,15 @@ class SoftmaxObjectivePerturbation(Mechanism):
         try:
             sigma, mu_output = softmax_tilt.with_output_noise(*of)
         except ValueError as error:
-            raise Refused(
-                f"at n lambda = {n_lambda:.3g} the Jacobian leaves nothing of epsilon: give a larger "
-                f"lambda, such as that of the rule"
+            raise _NoTilt(
+                f"at n lambda = {n_lambda:.3g} the tilt leaves nothing of epsilon"
             ) from error
         if sigma > MOST_NOISE * softmax_tilt.sigma_where_free(
             p.epsilon, p.delta, K, p.bound, adjacency
         ):
-            raise Refused(
-                f"at n lambda = {n_lambda:.3g} the Jacobian needs more than {MOST_NOISE} times the "
-                f"Gaussian mechanism's noise: give a larger lambda, such as that of the rule"
+            raise _NoTilt(
+                f"at n lambda = {n_lambda:.3g} the tilt needs more than {MOST_NOISE} times the "
+                f"Gaussian mechanism's noise"
             )
         reach = sigma * gaussian_reach(d * K)
         check_certifiable(n, d, p.lam, p.bound, constants, p.tolerance, tilt=reach)

@@ -12,14 +12,14 @@
     meaning     the best attack; forecast: accuracy and widths, without rows
     preview     how a release reads a file, for its owner alone
 
-Published are integers with public exponents, so low-order bits tell nothing. The guarantee is for
+Releases are integers with public exponents, so low-order bits tell nothing. The guarantee is for
 replace-one adjacency, on these premises:
 
     key  nobody who sees the release can tell HMAC-SHA512 under a secret key from random bits
     P1   numbers are IEEE binary64, rounded to nearest, and matrix products sum plain products in some order
     P2   exp and tanh have a relative error of at most 4 ulp, and 1e-290 beside it
     P3   no number overflows: public numbers so large that one could are refused
-    P4   the rows that are evaluated are those that were prepared, and code that runs is this code
+    P4   the evaluated rows are the prepared ones, and the code that runs is this code
 """
 
 __all__ = [

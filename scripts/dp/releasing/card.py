@@ -19,7 +19,7 @@ __all__ = ["card", "table_csv"]
 
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
 GROUPS = (2, 3, 4, 5, 10)  # rows of one person
-# Largest gain of the best attack over a guess, and what that is in words.
+# Largest gain of the best attack over a guess, and words for it.
 LEARNT = (
     (0.1, ("nearly the same", "learns little")),
     (0.25, ("other, but similar,", "may learn something")),
@@ -104,7 +104,7 @@ def card(document: dict) -> str:
         measured = document["holdout"]
         held = measured | {
             "records": min(measured["records"], measured["rows"])
-        }  # noise may go beyond
+        }  # the noisy count may exceed the rows
         told = holdout.said(document | {"holdout": held})
         parts += ["## Measured on rows that were held out", told]
     parts += [
@@ -185,7 +185,7 @@ def _both(guarantee, between):
 
 
 def _exact(value):
-    """A number as it is, never rounded."""
+    """A number, never rounded."""
     short = f"{value:g}"
     return short if float(short) == value else repr(value)
 

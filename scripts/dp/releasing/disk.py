@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dp.errors import Refused
 
-NEW = ".new"  # the end of the name of a file that is being written
+NEW = ".new"  # ends the name of a file that is being written
 
 
 def sync(folder: Path) -> None:
@@ -83,7 +83,7 @@ def prepared(path: Path) -> Path:
 
 
 def destroy(path: Path) -> None:
-    """Overwrites and removes a key, and what was left of writing it.
+    """Overwrites and removes a key and any unfinished file of it.
 
     Disks and backups may keep it.
     """

@@ -67,16 +67,16 @@ KEYS = (
 
 
 class Model(NamedTuple):
-    """A model as it was published.
+    """A published model.
 
     Attributes
     ----------
     document : dict
         All of model.json.
     schema : dp.releasing.rows.Schema
-        For reading records.
+        Reads records.
     weights : numpy.ndarray, (d,)
-        For rows of that schema.
+        Weights for rows of that schema.
     coefficients : numpy.ndarray, (d,)
         In the columns' own units, the intercept last.
     classes : list[str] or None
@@ -165,7 +165,7 @@ def _no_number(word):
 
 
 def _check(model):
-    """Raises `Refused`, or `parse`'s other errors, for parts of a model that do not belong together."""
+    """Raises `Refused`, or another error that `parse` catches, for inconsistent parts of a model."""
     document, d = model.document, model.schema.d
     shapes = {"weights": (d,), "coefficients": (d,), "estimates": (d,), "covariance": (d, d)}
     for key, shape in shapes.items():
@@ -192,7 +192,7 @@ def _check(model):
 def content(
     request: Request, made: models.Release | holdout.Release, spent: dict, made_by: dict
 ) -> bytes:
-    """model.json. A function of the release, public numbers and the book's sums."""
+    """model.json, a function of the release, public numbers and the book's sums."""
     measured = isinstance(made, holdout.Release)
     release, paid = (made.model, made.package) if measured else (made, made.plan)
     plan, schema = release.plan, rows.from_facts(request.schema)
@@ -284,7 +284,7 @@ def table_of(
         return None, None, None
     described = models.described(found)
     estimates = T @ described.weights + shift
-    with np.errstate(over="ignore", invalid="ignore"):  # of bounds such as [0, 1e100]
+    with np.errstate(over="ignore", invalid="ignore"):  # for bounds such as [0, 1e100]
         covariance = T @ described.covariance @ T.T
         printed = answered(covariance[None], (T @ described.unresolved @ T.T)[None])
         some = np.diagonal(covariance) > 0

@@ -1,4 +1,4 @@
-"""Full-batch gradient descent of linear models, with clipping and noise if they are asked for.
+"""Full-batch gradient descent of linear models, with optional clipping and noise.
 
 All restarts descend at once. Logistic loss: labels in {-1, 1}, weights (restarts, d). Softmax loss:
 labels 0, .., K - 1, weights (restarts, d, K). Losses of residuals: targets that are numbers in [-1, 1],
@@ -17,7 +17,7 @@ from dp.errors import Refused
 
 BLOCK_ELEMENTS = 1 << 14  # scores at a time: 128 kB, for the cache
 GATHERED = 1 << 17  # numbers of gathered rows at a time: 1 MB
-LEAST_ROWS = 256  # fewest rows of a block, however many classes and restarts there are
+LEAST_ROWS = 256  # fewest rows of a block
 
 LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() if loss.residual))
 
@@ -158,7 +158,7 @@ def sampled_gradient(
         for pieces in _in_blocks(edges, size):
             start = pieces[0][1]
             chosen = batch[start : pieces[-1][2]]
-            # all numbers are in range; mode "clip" spares a second copy
+            # All indices are in range. The mode "clip" saves a copy.
             np.take(X, chosen, 0, gathered[: len(chosen)], mode="clip")
             scores = scored[: len(chosen)]
             examples = [gathered[first - start : last - start] for _, first, last in pieces]
@@ -174,7 +174,7 @@ def sampled_gradient(
             residual = residual[:, 0].T
             for k, (rows, (_, first, last)) in enumerate(zip(examples, pieces, strict=True)):
                 np.dot(residual[:, first - start : last - start], rows, out=sums[k])
-            total[draws] += sums[: len(pieces)]  # a draw has one piece of a block
+            total[draws] += sums[: len(pieces)]  # a draw has at most one piece in a block
     return total.transpose(0, 2, 1) / (sampling * n)
 
 
@@ -235,7 +235,7 @@ def descend(
             raise Refused(f"initial weights must have shape {shape}, not {np.shape(initial)}")
         W += np.reshape(initial, shape)
     if loss != "softmax" and not losses.get(loss).residual:
-        X, y = X * y[:, None], None  # a change of sign rounds nothing
+        X, y = X * y[:, None], None  # exact, because only signs change
     trace = np.full((restarts, iterations + 1), np.nan)
     limits = None if clip is None else residual_limits(X, loss, clip)
     for step in range(iterations):

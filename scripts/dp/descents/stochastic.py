@@ -2,7 +2,7 @@
 
 A *run* is one descent with its own rows, order of rows and noise. Runs of equal size advance together.
 Each run may have several values of lambda, which share its rows, order and noise. So a step is a handful
-of array operations, whatever the number of simulations is.
+of array operations for any number of simulations.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from dp import losses
 from dp.data.examples import slices
 from dp.errors import Refused
 
-CACHED = 1 << 15  # numbers that are worked on at a time: 256 kB
+CACHED = 1 << 15  # numbers worked on at a time: 256 kB
 SCHEDULES = ("inverse_sqrt", "inverse_lambda", "constant")
 
 
@@ -96,9 +96,9 @@ def descend(
     passes: an iterable, one item per epoch, of (order, noise): order (runs, n) the permutation of the
         rows, noise (runs, steps, d) or None. plan: `batch_plan` of n.
     clip: largest Euclidean norm of one example's loss gradient; longer ones are shortened to it.
-    checkpoints: steps (counted from 1, over all epochs) after which the weights are kept.
+    checkpoints: steps (counted from 1, over all epochs) after which weights are stored.
 
-    Returns weights (runs, values, d) and the kept weights (checkpoints, runs, values, d). Weights that
+    Returns weights (runs, values, d) and the stored weights (checkpoints, runs, values, d). Weights that
     overflow are not finite.
     """
     loss = losses.get(loss)
@@ -119,7 +119,7 @@ def descend(
             for k, (start, stop, divisor) in enumerate(zip(*plan, strict=True)):
                 step += 1
                 chosen = (first + order[:, start:stop]).ravel()
-                # all indices are in range; mode "clip" spares a second copy
+                # All indices are in range. The mode "clip" saves a copy.
                 examples = np.take(rows, chosen, 0, gathered[: len(chosen)], mode="clip")
                 examples = examples.reshape(runs, -1, d)
                 if as_run:
@@ -131,7 +131,7 @@ def descend(
                     slope = loss.derivative(scores)
                     length = np.abs(slope) * norms[chosen].reshape(runs, 1, -1)
                     slope *= clip / np.maximum(length, clip)
-                    # If its products overflow, a margin is not a number. Its share must stay bounded.
+                    # After overflow a margin may be NaN. The record's share must stay bounded.
                     np.nan_to_num(slope, copy=False)
                     total = slope @ examples
                 if noise is not None:

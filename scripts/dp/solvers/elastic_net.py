@@ -10,13 +10,13 @@ from dp.descents.distributed_lasso import soft_threshold
 from dp.solvers.accelerated import proximal_descent, steps
 from dp.solvers.newton import least_tolerance
 
-# (solver, share of the tolerance that it is asked for), in the order in which they are tried. LIBLINEAR is
-# fast, but on some data it never reaches the last digits.
+# (solver, its share of the tolerance), in the order of attempts. LIBLINEAR is fast, but on some data it
+# never reaches the last digits.
 ATTEMPTS = (("liblinear", 1.0), ("saga", 1e-2), ("liblinear", 1e-2))
 MAX_ITERATIONS = {"liblinear": 1_000, "saga": 20_000}  # passes over the rows
-NEWTON = 30  # most steps of Newton's method in one attempt: it ends after a dozen, or not at all
+NEWTON = 30  # most steps of Newton's method per attempt: it needs a dozen, or never ends
 UNCERTAIN = 1000  # most steps of descent if double precision may not certify the result
-TRIED = 100  # most steps of descent without l2, before the library is called
+TRIED = 100  # most steps of descent without l2 before the library is called
 BLOCK_ROWS = 4096  # rows of a block, as `dp.solvers.rounding` assumes
 
 
@@ -78,9 +78,9 @@ def minimise_elastic_net(
 def _newton_and_descent(X, y, l1, l2, tolerance):
     """(subgradient norm, weights, passes over the rows).
 
-    Newton's method solves for the weights that a proximal gradient step leaves different from zero, in a
-    handful of passes near the minimiser. Between its attempts, accelerated descent moves closer, which
-    reaches the minimiser on any data if l2 > 0. Without l2 it gets `TRIED` steps.
+    Newton's method solves for the weights that a proximal gradient step leaves nonzero, in a handful of
+    passes near the minimiser. Between its attempts, accelerated descent moves closer. If l2 > 0, that
+    reaches the minimiser on any data. Without l2 it gets `TRIED` steps.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2
@@ -117,7 +117,7 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
             w = np.where(alive, w, 0.0)
             try:
                 w[alive] += np.linalg.solve(hessian, residual)
-            except np.linalg.LinAlgError:  # this happens only without l2
+            except np.linalg.LinAlgError:  # only without l2
                 break
         return best[0] <= tolerance
 
@@ -136,11 +136,11 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
 def _library(X, y, l1, l2, tolerance):
     """(subgradient norm, weights, passes over the rows), for l2 = 0.
 
-    scikit-learn's LIBLINEAR or SAGA is called (ATTEMPTS) until our own `subgradient_norm` is at most
+    scikit-learn's LIBLINEAR and SAGA are called (ATTEMPTS) until `subgradient_norm` is at most
     `tolerance`. The best attempt is returned, or zeros if better. No error is raised, because failure
     depends on the data. The library is seeded.
     """
-    from sklearn.exceptions import ConvergenceWarning  # 1 s to import: only if it is needed
+    from sklearn.exceptions import ConvergenceWarning  # 1 s to import
     from sklearn.linear_model import LogisticRegression
 
     rows, labels = X, y

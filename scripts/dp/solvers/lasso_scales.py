@@ -16,12 +16,12 @@ from dp.descents.distributed_lasso import soft_threshold
 from dp.solvers.elastic_net import minimise_elastic_net
 
 SCALES = ("mean", "summed", "standardised", "lassoglm")
-# Attempts of Newton's method, proximal steps between two of them, and most Newton steps in one of them.
+# Attempts of Newton's method, proximal steps between two attempts, and most Newton steps in one.
 ATTEMPTS, STEPS, NEWTON = 100, 100, 30
 
 
 def weight_beside_mean(lam: float, n: int, scale: str) -> float:
-    """Weight of the L1 norm beside the mean loss. If columns are standardised, it is for their weights."""
+    """Weight of the L1 norm beside the mean loss, or of standardised columns' L1 norm."""
     return lam / {"summed": n, "lassoglm": 2}.get(scale, 1)
 
 
@@ -51,8 +51,8 @@ def minimise_lasso(
 def _with_intercept(X, y, l1, tolerance):
     """argmin of mean logistic loss + l1 ||w||_1 with a free intercept, the last of weights (1, d + 1).
 
-    Newton's method on the weights that a proximal step leaves different from zero, with proximal steps
-    between its attempts.
+    Newton's method solves for the weights that a proximal step leaves nonzero. Between its attempts are
+    proximal steps.
     """
     rows = np.column_stack([X, np.ones(len(X))])
     n, d = rows.shape

@@ -44,7 +44,7 @@ def boost(
         np.clip(np.subtract(y, residual, out=residual), -clip, clip, out=residual)
         moment = residual @ X
         if not np.isfinite(moment).all():
-            # After overflow a score may be NaN. The record's share must stay bounded.
+            # A score may be NaN after overflow. The record's share must stay bounded.
             moment = np.nan_to_num(residual) @ X
         moment = moment - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
         if steps is not None:
@@ -92,7 +92,7 @@ class BoostedAdaSSP(Mechanism):
         )
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: the parts compose to mu."""
+        """(epsilon, delta)-DP: all parts compose to mu."""
         eigenvalue, gram, moments = self._scales(p)
         reason = (
             f"Gaussian releases of the smallest eigenvalue (standard deviation {eigenvalue:.6g}), of X'X "

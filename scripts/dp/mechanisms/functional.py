@@ -29,7 +29,7 @@ from dp.noise import gaussian, laplace
 from dp.privacy import quadratics
 from dp.privacy.profiles import Gaussian
 
-# loss: (alpha, beta, by how much the polynomial's mean is a multiple of the mean loss of `dp.losses`)
+# loss: (alpha, beta, ratio of the polynomial's mean to the mean loss of `dp.losses`)
 POLYNOMIALS = {"squared": (1.0, 2.0, 2.0), "logistic": (0.125, 0.5, 1.0)}
 
 
@@ -222,7 +222,7 @@ class _Functional(Mechanism):
         return quadratics.descend(objectives(), (len(noise), d), p.learning_rate)
 
     def _composed(self, p):
-        """(number of releases that a record affects, None without privacy; the same in words).
+        """(number of releases that a record affects, None without privacy; that in words).
 
         The batches of an epoch are disjoint, so with new noise for each an epoch is one release (parallel
         composition), and epochs compose. Noise that all batches share cancels in differences.
@@ -237,7 +237,7 @@ class _Functional(Mechanism):
 def _times(p, n):
     """Factor of the noise in the sum of n records' polynomials.
 
-    Noise on their mean is n times as much in the sum.
+    Noise on their mean is n times as large in the sum.
     """
     return n if getattr(p, "objective", "sum") == "mean" else 1
 
@@ -251,7 +251,7 @@ class FunctionalLaplace(_Functional):
     ceil(n/batch_size) steps of Adam on the noisy polynomial from zero, which may end far from its minimum.
     batches: "all" takes each step on all rows; "shuffled" on a batch, with noise "once" for all batches
     (nothing is proven) or "per_batch". objective: the noise, calibrated for the "sum" over records, is
-    added to the coefficients of the "sum" or the "mean", where an n-th would do.
+    added to the coefficients of the "sum" or of the "mean", for which an n-th of it would do.
     """
 
     numbers = True
@@ -307,7 +307,7 @@ class TruncatedLogistic(_Functional):
 
 @register("noiseless_linear")
 class NoiselessLinear(TruncatedLogistic):
-    """Without privacy: linear regression itself, by the same solvers as the functional mechanism.
+    """Linear regression without privacy, by the functional mechanism's solvers.
 
     The solver "adam" shows how far the source's own optimiser gets without noise.
     """

@@ -36,7 +36,7 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-MOST_NOISE = 50  # times what a free Jacobian needs; a release with more noise would be useless
+MOST_NOISE = 50  # times the noise for a free Jacobian: beyond it, a release is useless
 
 
 class Plan(NamedTuple):
@@ -103,7 +103,7 @@ class _GaussianTilt(Tilted):
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Make the plan, which refuses impossible settings. The slower profile refuses none."""
+        """Make the plan, which refuses invalid settings. The slower profile refuses none."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -146,8 +146,8 @@ class _GaussianTilt(Tilted):
 class GaussianObjectivePerturbation(_GaussianTilt):
     """The tilt costs what Gaussian noise costs if n lambda is so large that the Jacobian is free.
 
-    If n lambda is at least R^2/(epsilon/2 + mu^2/4) (replace-one; add-remove: R^2/(epsilon + mu^2/2)), the
-    tilt has the Gaussian mechanism's standard deviation, 2R/mu (R/mu); otherwise what the profile needs.
+    If n lambda is at least R^2/(epsilon/2 + mu^2/4) (add-remove: R^2/(epsilon + mu^2/2)), the tilt has the
+    Gaussian mechanism's standard deviation, 2R/mu (R/mu). Otherwise it has what the profile needs.
     `dp.privacy.gaussian_tilt` has the proofs.
 
     loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau`. Its
@@ -155,7 +155,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     threshold is about twice as large.
 
     output: share s of mu for the output noise, which raises the tilt's standard deviation by about s^2/2.
-    radius: of the rule for lambda, with which the tilt moves the minimiser by at most about radius/R.
+    radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
     """
 
     numbers = True
@@ -241,7 +241,7 @@ class _Published(_GaussianTilt):
 
 @register("amp")
 class AMP(_Published):
-    """Approximate minima perturbation as published (Iyengar et al., IEEE S&P 2019). It needs no tuning."""
+    """Approximate minima perturbation as published (Iyengar et al., IEEE S&P 2019). It is untuned."""
 
     def _published(self, n, p):
         tilt = published_tilt.amp(p.epsilon, p.delta, n, p.bound)

@@ -71,7 +71,7 @@ class Classifier(Mechanism):
 
 
 class Descent(Classifier):
-    """If `initial` is given, it takes the place of pre-training.
+    """`initial`, if given, replaces pre-training.
 
     info["train_error"] and, with `traced`, info["loss"], the mean training loss of every iterate, are
     diagnostics without a guarantee.
@@ -99,7 +99,7 @@ class Descent(Classifier):
         noise = self._noise(p.public_n or len(X), p)
         start = self._start(p) if p.initial is None and p.pretrain else p.initial
         descents = draws if noise else 1  # without noise all draws are the same
-        # if only the last iterate is accounted for, nothing else may be released
+        # accounting of the last iterate alone forbids any other release
         traced = p.traced and getattr(p, "accounting", "composition") == "composition"
         weights, trace = self._descend(
             X, y, p, restarts=descents, rng=rng, initial=start, traced=traced, **noise
@@ -118,26 +118,26 @@ class DPGradientDescent(Descent):
 
     Replacing one record moves the mean by at most 2C/n. T such Gaussian releases compose exactly to mu =
     sqrt(T) 2C/(n sigma) (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3), tight if all iterates are seen.
-    Under add-remove, a record moves the sums by C, half of that, and n is public.
+    Under add-remove, n is public and a record moves sums by C, half as far.
 
     accounting:
       "composition"   as if all iterates were released
       "last_iterate"  for the last iterate alone, if `dp.privacy.last_iterate` proves less for it. This
-                      needs rows within R, a loss that is convex and smooth after clipping too,
-                      lambda > 0, and a learning rate below 2/(lambda + curvature); losses of earlier
-                      iterates are not reported. Under add-remove, its proof needs only the step on one
-                      of the data sets to contract: the one with n records.
+                      needs rows within R, a loss that is convex and smooth even after clipping,
+                      lambda > 0, and a learning rate below 2/(lambda + curvature). Losses of earlier
+                      iterates are not reported. Under add-remove, only the step on the data set with n
+                      records need contract.
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
-      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)). That epsilon is claimed. The epsilon
-                   that the exact curve gives is proven, and is larger unless the claim is small
+      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), which claims this epsilon. The exact
+                   curve proves another, which is larger unless the claim is small
 
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..; `classes` of the data), or a loss of
     residuals for targets in [-1, 1]. Clipping bounds an example's gradient for any of them.
     public_n: under add-remove, stands for n wherever the sums are divided and in the rule.
     steps: "rule" takes iterations, learning rate and clipping norm from `rule_steps`.
-    pretrain: start from the result of `public_iterations` steps of gradient descent, without noise or
-    clipping, on the data set's public rows. A function of public data costs nothing.
+    pretrain: start from `public_iterations` steps of gradient descent without noise or clipping on the
+    data set's public rows, which costs nothing.
     """
 
     delta = "needed"
@@ -178,11 +178,11 @@ class DPGradientDescent(Descent):
     ) -> dict:
         """Options from public numbers alone; no gradient is clipped.
 
-        One slope per record: T = min(1000, n mu/sqrt(d)) steps at a rate of 1/curvature. Softmax: a rate
-        of K/R^2, because at W = 0 the curvature is at most R^2/K, and steps until the noise on the score
-        of a row of norm R has a standard deviation of 1. The noise of T steps at rate e is e T 2 sqrt(2)
-        R/(n mu) on every weight, so T = n mu/(2 sqrt(2) K), at most 1000. Below one step, the rate is
-        reduced.
+        Losses with one slope per record take T = min(1000, n mu/sqrt(d)) steps at a rate of 1/curvature.
+        Softmax has a rate of K/R^2, because at W = 0 the curvature is at most R^2/K. It takes steps until
+        the noise on the score of a row of norm R has a standard deviation of 1. The noise of T steps at
+        rate e is e T 2 sqrt(2) R/(n mu) on every weight, so T = n mu/(2 sqrt(2) K), at most 1000. Below
+        one step, the rate is reduced.
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)
@@ -197,7 +197,7 @@ class DPGradientDescent(Descent):
         return {"iterations": steps, "learning_rate": rate, "clip": largest / 2}
 
     def _unit(self, n, p):
-        """(mu at a standard deviation of 1; how it was found, "" if by composition)."""
+        """(mu at a standard deviation of 1; its accounting in words, "" for composition)."""
         composed = math.sqrt(p.iterations) * vector_sum(p.clip, p.adjacency) / n
         if p.accounting == "composition":
             return composed, ""

@@ -44,12 +44,12 @@ class Perturbed(Mechanism):
     """w + z: the minimiser that `fit` names in `dp.solvers.fits`, plus noise of a subclass' scale.
 
     A minimiser without a certificate to `tolerance` is not released: weights are zeros, with the status
-    "not_converged". Under a finite guarantee no data can cause this. A free intercept is released without
+    "not_converged". Under a finite guarantee no data can cause that. A free intercept is released without
     noise.
     """
 
     in_blocks = True
-    # Whether the guarantee needs the fit's certificate. Then settings in which data could prevent it are
+    # Whether the guarantee needs the fit's certificate. If so, settings where data could prevent it are
     # refused.
     certified = True
     law = staticmethod(l2_laplace)  # distribution of the noise

@@ -1,7 +1,7 @@
 """Objective perturbation for many classes: softmax loss with a Gaussian tilt.
 
-`dp.privacy.softmax_tilt` proves what an exact minimiser costs. Output noise pays for the solver's, as in
-`dp.mechanisms.gaussian_objective_perturbation`, whose first lines bound how far its point moves.
+`dp.privacy.softmax_tilt` proves what an exact minimiser costs. Output noise pays for the solver's error,
+as in `dp.mechanisms.gaussian_objective_perturbation`.
 """
 
 import numpy as np
@@ -35,8 +35,8 @@ class SoftmaxObjectivePerturbation(Mechanism):
     it costs about R^2/(n lambda) of epsilon.
 
     output: share of the Gaussian parameter mu that the output noise takes.
-    radius: used only by the rule for lambda, with which the tilt moves the score of a row of norm R by a
-    standard deviation of about `radius` at most. A larger radius gives a smaller lambda.
+    radius: with the rule's lambda, the tilt moves the score of a row of norm R by a standard deviation of
+    about `radius` at most. A larger radius gives a smaller lambda.
     """
 
     delta = "needed"
@@ -122,7 +122,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         return p.proven(reason, profile=Curve(symmetric(delta)))
 
     def _release(self, X, y, p, draws, rng):
-        """The solver is asked for half of the tolerance, and rounding stays below the other half."""
+        """The solver gets half of the tolerance; rounding stays below the other half."""
         (rows, d), K = X.shape, p.classes
         n = stated_size(self.name, p, rows)
         plan, per_record = self._plan(n, d, p), n / rows

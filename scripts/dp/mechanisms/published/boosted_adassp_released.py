@@ -21,9 +21,9 @@ class BoostedAdaSSPReleased(Mechanism):
     upper triangle of X'X, and mu R Y on every X' residual. With the smallest eigenvalue of X'X, these
     would compose to Gaussian DP with the parameter sqrt(T + 2)/mu under add-remove.
 
-    But the program takes the smallest *positive* eigenvalue, whose change R^2 does not bound: for n - 1
+    But the program takes the smallest *positive* eigenvalue, whose change R^2 does not bound. For n - 1
     equal records of norm R it is (n - 1) R^2, and one tiny record along another axis makes it tiny.
-    Without a positive eigenvalue, as for rows of zeros, the program fails. So it has no finite epsilon.
+    Without a positive eigenvalue, as for rows of zeros, the program fails. So there is no finite epsilon.
 
     The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are clipped to Y
     = 1. Draws here are random; the program's default seed is fixed. A data set without a positive

@@ -22,7 +22,7 @@ class LaplaceCoordinates(Coordinates):
     fit = "l2"
 
     def _guarantee(self, n, d, p):
-        """sqrt(d) epsilon, because ||v||_1 <= sqrt(d) ||v||_2, and what a solver's tolerance adds."""
+        """sqrt(d) epsilon, because ||v||_1 <= sqrt(d) ||v||_2, plus the share of the solver's tolerance."""
         scale = self.scale(n, d, p)
         size = math.sqrt(d) * sensitivity(n, p.lam, p.bound, p.loss, p.tolerance)
         return p.proven(

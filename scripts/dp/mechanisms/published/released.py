@@ -1,7 +1,7 @@
 """Released programs, reimplemented from descriptions. Claims are the programs'.
 
 config/experiments/released_code.yaml names repositories and commits. `boosted_adassp_released.py` and
-`tukey_em_released.py` have two more. The papers' theorems are not concerned.
+`tukey_em_released.py` have two more. The papers' theorems are not affected.
 """
 
 import math
@@ -18,7 +18,7 @@ from dp.privacy.profiles import Gaussian
 
 
 class _SeededByAByte:
-    """Normal draws. Each row is from NumPy's legacy generator, with one of 256 seeds, drawn by `rng`."""
+    """Normal draws, each row by NumPy's legacy generator with one of 256 seeds that `rng` draws."""
 
     def __init__(self, rng: np.random.Generator, draws: int) -> None:
         seeds, self.which = np.unique(rng.integers(256, size=draws), return_inverse=True)
@@ -30,11 +30,11 @@ class _SeededByAByte:
 
 @register("amp_released")
 class AMPReleased(AMP):
-    """AMP as a program whose generator gets one random byte as its seed before it draws the noise.
+    """AMP as a program that seeds its generator with one random byte before it draws the noise.
 
-    So a data set has 256 possible releases, which whoever knows all other records can compute for every
+    So a data set has 256 possible releases. Whoever knows all other records can compute them for every
     candidate record. (Besides, if the solver stops early, the program doubles the bound on the gradient,
-    which depends on the data too.)
+    and that depends on the data too.)
     """
 
     def _guarantee(self, n, d, p):
@@ -169,7 +169,7 @@ class FunctionalCentredReleased(Mechanism):
         square[:, range(d), range(d)] = means**2
         local = (p.epsilon - share) / (1 + quadratics.coefficients(d))
         noise = laplace(quadratics.coefficients(d), 1 / local, draws, rng)
-        E, e = quadratics.unpack(noise, d)  # halves what stands on both sides of the diagonal
+        E, e = quadratics.unpack(noise, d)  # halves entries off the diagonal
         A = np.asarray(gram + E * square * np.where(np.eye(d) > 0, 1.0, 2.0))
         A[:, range(d), range(d)] = np.abs(A[:, range(d), range(d)])
         weights, unbounded = quadratics.solve(A, moment + e * product, repair="none")
@@ -216,13 +216,13 @@ class LeastSquaresReleased(Mechanism):
 class PoissonSGDReleased(Mechanism):
     """Opacus' DP-SGD, given a batch size and a target epsilon; logistic loss.
 
-    The number of batches is n/batch, rounded up. A record is in each with a probability of 1 over that
-    number. A noisy sum of clipped gradients is divided by n times that probability, rounded down.
-    dp_accounting finds the noise here, its own accountant in the program.
+    The number of batches is n/batch, rounded up. A record is in each with probability 1 over that number.
+    A noisy sum of clipped gradients is divided by n times that probability, rounded down. dp_accounting
+    finds the noise here, its own accountant in the program.
 
     The program's accounting is for add-remove, under which n is private. records:
-      "public"   n is the number of rows, taken as public: the same with or without a record. That is the
-                 premise of `dp_sgd_poisson` without `public_n`, and under it the claim is proven
+      "public"   n is the number of rows, taken as public: the same with or without a record. Under this
+                 premise, that of `dp_sgd_poisson` without `public_n`, the claim is proven
       "private"  neighbours have n and n + 1 rows, as the program counts them: there is no finite epsilon
     """
 
@@ -297,7 +297,7 @@ def zero_concentrated(epsilon: float, delta: float) -> float:
 
 @register("newton_released")
 class NewtonReleased(Mechanism):
-    """The damped private Newton method that is a baseline in DP-Newton's program; logistic loss.
+    """The damped private Newton method, a baseline in DP-Newton's program; logistic loss.
 
     It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of rho/T, and
     the Hessian for the rest. Eigenvalues are floored at 1e-5. The step is the noisy direction times

@@ -58,9 +58,9 @@ m^2 s^2/2 + (1-s^2) r <= max(m^2/2, r) <= e. So it exceeds e only for 0 < u <= u
 which is empty. Hence delta(e) <= E (1 - e^(e - f(u)))_+ 1(u > 0), half of the integral, which is G(m)(e)
 if removing is free.
 
-REPLACING v by v'. Put an intermediate data set with the same Lambda and sigma between P = D0+v and S =
-D0+v': M = D0+v+v' or M = D0. For every event E and e1 + e2 = e, P(E) <= e^e1 M(E) + delta_PM(e1) and M(E)
-<= e^e2 S(E) + delta_MS(e2), so
+REPLACING v by v'. Put an intermediate data set M = D0+v+v' or M = D0, with the same Lambda and sigma,
+between P = D0+v and S = D0+v'. For every event E and e1 + e2 = e, P(E) <= e^e1 M(E) + delta_PM(e1) and
+M(E) <= e^e2 S(E) + delta_MS(e2), so
 
     delta_PS(e) <= delta_PM(e1) + e^e1 delta_MS(e2), for every e1 and either M.
 
@@ -101,9 +101,9 @@ from dp.privacy.sensitivities import vector_sum
 
 # (c0, c1, c2) of g(s) = c0 + c1 s + c2 s^2
 CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber": (1.0, 0.0, 0.0)}
-BLOCK = 512  # integrals computed at a time, whose arrays have a few MB
+BLOCK = 512  # integrals computed at a time: arrays of a few MB
 SIGNS = {"logistic": 1, "log_cosh": 2, "huber": 2}  # how many signs a slope can have
-# Shifts of e1, in units of e, that are tried if Lambda is below the threshold.
+# Shifts of e1, in units of e, tried if Lambda is below the threshold.
 SHIFTS = np.linspace(-0.5, 0.5, 31)
 
 
@@ -181,8 +181,8 @@ def removal(
 
     It is also at most the total variation distance addition(0). From `switch` on, s = 1 gives the maximum
     f(u), and the integral has a closed form: g(s) r <= (1-s)(m u + (1+s) m^2/2) is linear in s after
-    division by 1-s, so s = 0 and s = 1 decide. (For the Huber loss, s = 1 is always the maximum.) From the
-    u at which f = epsilon up to `switch`, Gauss-Legendre quadrature is used. tails: 2, or 1 if proven; by
+    division by 1-s, so s = 0 and s = 1 decide. (For the Huber loss, s = 1 is always the maximum.)
+    Gauss-Legendre quadrature covers the u from f = epsilon up to `switch`. tails: 2, or 1 if proven; by
     default the fewest.
     """
     epsilon = np.asarray(epsilon, dtype=float)
@@ -246,7 +246,7 @@ def replacement(
     """delta(epsilon), epsilon >= 0, of replacing a record: the least over e1 and both intermediates.
 
     Every e1 gives a bound. The split that is exact for normals comes first. If it is not free, `SHIFTS`
-    around it are tried, then points around the best one; fewer for several epsilons.
+    around it are tried, and then points around the best one. For several epsilons, fewer are tried.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     add, remove = _both(m, r, loss)

@@ -96,7 +96,7 @@ def calibrate(
 
 
 def _largest_below(epsilon, n_lambda, bound, loss):
-    """Largest epsilon_b with exact_epsilon(epsilon_b) <= epsilon; it increases."""
+    """Largest epsilon_b with exact_epsilon(epsilon_b) <= epsilon, by monotonicity."""
 
     def holds(epsilon_b):
         return exact_epsilon(epsilon_b, n_lambda, bound, loss) <= epsilon

@@ -62,7 +62,7 @@ def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
     if c >= 1:
         return composition_mu(steps, ratio)
     power = c**steps
-    # 1 - c^T = -expm1(T log c): c near 1 loses no digits
+    # 1 - c^T = -expm1(T log c) loses no digits for c near 1
     lost = -math.expm1(steps * math.log(c)) if c > 0 else 1.0
     return ratio * math.sqrt(lost / (1 + power) * (1 + c) / (1 - c))
 
@@ -115,11 +115,11 @@ def dp_gd_mu(
 ) -> tuple[float, str]:
     """(mu, reason): the smaller of composition and last iterate for full-batch descent, replace-one.
 
-    sigma: that of the noise on the mean gradient. The theorem for the last iterate has five conditions.
-    Only w_T is released (no losses, no iterates, no early stopping). There is no momentum. Rows are within
-    R. lam's gradient is part of the step that contracts, and is not clipped. The objective is convex and
-    smooth. After norm clipping, it is so only if a record has a single derivative: a clipped softmax
-    gradient is no gradient of such an objective.
+    sigma: that of the noise on the mean gradient. The last iterate's theorem has five conditions. Only w_T
+    is released (no losses, no iterates, no early stopping). There is no momentum. Rows are within R. lam's
+    gradient is part of the step that contracts, and is not clipped. The objective is convex and smooth.
+    After norm clipping, it is so only if a record has a single derivative: a clipped softmax gradient is
+    no gradient of such an objective.
     """
     size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):

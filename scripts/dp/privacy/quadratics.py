@@ -1,6 +1,6 @@
 """Noisy quadratic objectives w'Aw/2 - b.w: symmetric noise, and minimisers of the noisy objective.
 
-What uses only the noisy coefficients and public numbers is post-processing.
+Whatever uses only the noisy coefficients and public numbers is post-processing.
 """
 
 import itertools
@@ -85,9 +85,9 @@ def solve(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimisers of w'Aw/2 - b.w for every restart, where the noisy A may have any eigenvalues.
 
-    A: (restarts, d, d) symmetric. b: (restarts, d). deviation: public, the standard deviation of
-    the noise on A's diagonal. Returns weights (restarts, d) and unbounded (restarts,), whether the
-    given quadratic has no minimum.
+    A: (restarts, d, d) symmetric. b: (restarts, d). deviation: public, the standard deviation of the noise
+    on A's diagonal. Returns weights (restarts, d) and unbounded (restarts,), whether the quadratic has no
+    minimum.
 
     repair:
       "ridge"  sqrt(d) deviation, the order of the noise's spectral norm, is added to every eigenvalue.

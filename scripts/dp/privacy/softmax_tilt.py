@@ -1,10 +1,9 @@
 """Objective perturbation for softmax loss with Gaussian noise: what the minimiser of K classes costs.
 
 The release is the W (d, K) that minimises F(W) + Lambda/2 ||W||^2 + <b, W>, where F is the *sum* of the
-losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent
-N(0, sigma^2). The proof extends that of `dp.privacy.gaussian_tilt` for one slope per record, which is its
-case K = 2 (own derivation). Everything is for exact minimisers; `composed_delta` adds the output noise that
-pays for others.
+losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent N(0,
+sigma^2). The proof extends that of `dp.privacy.gaussian_tilt` for one slope per record, which is its case
+K = 2 (own derivation). Minimisers are exact; `composed_delta` adds the output noise that pays for others.
 
 A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W'x) has the gradient x a' with a = p
 - e_y = sum over j != y of p_j (e_j - e_y), and the Hessian S (x) x x' with S = diag(p) - p p'. Notation:
@@ -74,7 +73,7 @@ from dp.privacy.sensitivities import vector_sum
 
 
 def free_regularisation(sigma: float) -> float:
-    """The least Lambda for which the Jacobian is free at every epsilon, whatever R is: 2 sigma^2."""
+    """The least Lambda for which the Jacobian is free at every epsilon, for any R: 2 sigma^2."""
     return 2 * sigma**2
 
 
@@ -120,7 +119,7 @@ def composed_delta(
 def sigma_where_free(
     epsilon: float, delta: float, classes: int, bound: float = 1.0, adjacency: str = REPLACE_ONE
 ) -> float:
-    """sigma of the tilt if J is 0: a Gaussian release's of the sum of gradients at delta/(K-1)."""
+    """sigma of the tilt if J is 0: that of a Gaussian release of the sum of gradients at delta/(K-1)."""
     mu = gaussian_mu(epsilon, delta / (classes - 1))
     return vector_sum(math.sqrt(2) * bound, adjacency) / mu
 
@@ -159,8 +158,8 @@ def rule_lambda(
     """lambda beside the *mean* loss from public numbers: max(10 R^2/epsilon, sigma R/radius)/n.
 
     sigma is that of a free Jacobian. The first term keeps J below a tenth of epsilon. With the second, the
-    tilt moves the score of a row of norm R by a standard deviation of `radius` at most, whatever d is:
-    the size of noise at which `dp_gd` with its rule stops.
+    tilt moves the score of a row of norm R by a standard deviation of `radius` at most, for any d. `dp_gd`
+    with its rule stops at this size of noise.
     """
     sigma = sigma_where_free(epsilon, delta, classes, bound, adjacency)
     return max(10 * bound**2 / epsilon, sigma * bound / radius) / n

@@ -29,4 +29,4 @@ __all__ = [
     "replay",
 ]
 
-__version__ = "0.1.0"  # of the package; its only place
+__version__ = "0.1.0"  # stated here alone

@@ -1,8 +1,8 @@
 """Guarantees of mechanisms, and the calibration of Gaussian noise.
 
-Unless it says otherwise, a guarantee is for *replace-one* adjacency: two data sets of the same public size
-n that differ in one record. Proofs are for real numbers, which floating-point samples only approximate
-(Mironov, CCS 2012).
+By default a guarantee is for *replace-one* adjacency: two data sets of the same public size n that differ
+in one record. Proofs are for real numbers, which floating-point samples only approximate (Mironov, CCS
+2012).
 """
 
 import math
@@ -104,7 +104,7 @@ def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -
 
 
 def given_that(guarantee: Guarantee, premises: list[str]) -> Guarantee:
-    """The guarantee, whose reason also names what is taken as public. premises: phrases."""
+    """The guarantee, with its public premises (phrases) added to the reason."""
     if not premises or math.isinf(guarantee.epsilon):
         return guarantee
     public = ", and ".join(dict.fromkeys(premises))
@@ -168,9 +168,9 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
 def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1, elementwise.
 
-    For so small a mu, the two terms nearly cancel. So the difference is computed as the integral of the
-    normal density between the two points, by Gauss-Legendre quadrature, minus (e^epsilon - 1) Phi(the
-    lower point). epsilon: any real number, or an array.
+    For small mu the two terms nearly cancel. So the normal density is integrated between the two points by
+    Gauss-Legendre quadrature, and (e^epsilon - 1) Phi(the lower point) is subtracted. epsilon: any real
+    number, or an array.
     """
     import numpy as np
     from scipy.special import log_ndtr
@@ -189,7 +189,7 @@ def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
 
 @cache
 def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
-    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], cached because computing them is slow."""
+    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], cached because they take long."""
     import numpy as np
 
     return np.polynomial.legendre.leggauss(order)

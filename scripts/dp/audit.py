@@ -2,9 +2,8 @@
 
 A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
 neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
-density, and shows any excess. A lower bound needs only releases, and sees only frequent events: with N
-evaluated releases of each side, it finds no loss above log(N / 3.7), and no event as rare as a delta of
-1e-5.
+density, and shows any excess. A lower bound needs only releases, and sees only frequent events. N
+evaluated releases of each side show no loss above log(N / 3.7), and no event as rare as a delta of 1e-5.
 """
 
 import math
@@ -48,7 +47,7 @@ def privacy_loss_1d(
     Parameters
     ----------
     mechanism : str or Mechanism
-        Of output perturbation, or of objective perturbation in any form.
+        One of output perturbation, or of objective perturbation in any form.
     epsilon : float
         The requested privacy.
     n_lambda : float
@@ -56,9 +55,9 @@ def privacy_loss_1d(
     bound : float
         R >= |x|.
     loss : str or dp.losses.Loss
-        A loss of classes.
+        A margin loss.
     **options
-        Of the mechanism, such as calibration.
+        The mechanism's options, such as calibration.
 
     Returns
     -------
@@ -177,9 +176,9 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
 
 # ---- lower bounds by attack
 
-BLOCK_ELEMENTS = 1 << 21  # numbers that are released at a time: 16 MB, and a few copies
-PILOT = 2000  # releases from which directions are learned if a pair states no statistic
-CANDIDATES = 400  # thresholds that are tried, densest in the tails
+BLOCK_ELEMENTS = 1 << 21  # numbers released at a time: 16 MB, and a few copies
+PILOT = 2000  # releases that directions are learned from if a pair states no statistic
+CANDIDATES = 400  # thresholds tried, densest in the tails
 
 
 def epsilon_lower_bound(
@@ -191,7 +190,7 @@ def epsilon_lower_bound(
     and an order of the data sets. The second half gives Clopper-Pearson bounds on the event's
     probabilities p and q, each at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), at
     least 0, because (epsilon, delta)-DP means p <= e^epsilon q + delta. Scores get noise of 1e-9 of their
-    range. Otherwise the last bits of floating-point sums would give any mechanism away.
+    range. Otherwise the last bits of floating-point sums would tell any two data sets apart.
 
     Parameters
     ----------
@@ -202,7 +201,7 @@ def epsilon_lower_bound(
     epsilon : float
         The requested privacy.
     *further, **named
-        The rest of `attack`, all but `deltas`.
+        The other parameters of `attack`, except `deltas`.
 
     Returns
     -------
@@ -222,8 +221,8 @@ def epsilon_lower_bound(
 def of_each(confidence: float, family: int) -> float:
     """The confidence that each of `family` bounds needs for all to hold with `confidence` (Bonferroni).
 
-    The largest of k bounds exceeds the truth only if one of them does. By the union bound, they may share
-    releases.
+    The largest of k bounds exceeds the truth only if one of them does. The union bound holds even if they
+    share releases.
     """
     return 1 - (1 - confidence) / family
 
@@ -239,7 +238,7 @@ def attack(
     deltas: Sequence[float] = (),
     **options,
 ) -> dict:
-    """`epsilon_lower_bound` and how it was found.
+    """`epsilon_lower_bound`, with the event that gives it.
 
     Parameters
     ----------
@@ -258,7 +257,7 @@ def attack(
     deltas : Sequence[float]
         Further deltas at which the same releases give bounds.
     **options
-        The mechanism's, and lam and bound if the pair does not state them.
+        The mechanism's options, and lam and bound if the pair does not state them.
 
     Returns
     -------
@@ -398,7 +397,7 @@ def _guarantee(mechanism, pair, settings):
 
 
 def _check_adjacency(pair, adjacency, public_n):
-    """Raise `Refused` if a guarantee for this adjacency is not about the pair."""
+    """Raise `Refused` if a guarantee for this adjacency does not cover the pair."""
     if pair.resized and public_n is None:
         raise Refused(
             "the data sets of this pair have different sizes, and the guarantee takes n as public: state "
@@ -483,7 +482,7 @@ def _choose(first, second, delta, level):
     level = 1 - (1 - level) / 100
     best = (-math.inf, math.inf, 1)
     size = len(first)
-    # Thresholds have 1, 2, ... of the pooled scores above them, and then geometrically more.
+    # The number of pooled scores above a threshold is 1, 2, ..., and then grows geometrically.
     ranks = np.unique(np.geomspace(1, 2 * size, CANDIDATES).astype(int)) - 1
     for sign in (1, -1):
         a, b = np.sort(sign * first), np.sort(sign * second)
@@ -505,7 +504,7 @@ def _choose(first, second, delta, level):
 
 
 class IgnoresData(Mechanism):
-    """Null control: only noise. An auditor that finds an epsilon here is broken."""
+    """Null control that releases only noise. An auditor that finds an epsilon here is broken."""
 
     name = "ignores_data"
     needs_lambda = False
@@ -521,7 +520,7 @@ CONTROLS = {"ignores_data": IgnoresData()}
 
 
 def find(mechanism: str | object) -> object:
-    """A mechanism or control by name; an object is returned as it is."""
+    """A mechanism or control by name; an object is returned unchanged."""
     if not isinstance(mechanism, str):
         return mechanism
     if mechanism in CONTROLS:

@@ -41,8 +41,8 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
 
     Each method is tested against every other, one-sided, with Holm's adjustment. p is its least p value,
     and `by` is the method that it belongs to (-1 if there is no other). The methods with p > alpha are a
-    confidence set for the truly best one, at level 1 - alpha. Folds are treated as independent; those of a
-    cross-validation are only nearly so, because they share training rows.
+    confidence set for the best one, at level 1 - alpha. Folds are treated as independent. Those of a
+    cross-validation share training rows, so they are only nearly so.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)

@@ -7,11 +7,11 @@ import numpy as np
 from dp import losses, metrics
 from dp.data.examples import Rows, slices
 
-BLOCK_ELEMENTS = 1 << 13  # scores computed at a time: 64 kB, so small that malloc reuses the memory
-KEPT = 1 << 23  # most scores that are held together: 64 MB
-CACHED = 1 << 14  # scores that fit the cache together with what is computed from them
-SORTED = 1 << 20  # most test rows whose scores an AUC sorts; for more, sorting takes longer per row
-BINS = 1 << 15  # number of bins for the scores of more rows
+BLOCK_ELEMENTS = 1 << 13  # scores computed at a time: 64 kB, so that malloc reuses memory
+KEPT = 1 << 23  # most scores held together: 64 MB
+CACHED = 1 << 14  # scores that fit the cache together with their results
+SORTED = 1 << 20  # most test rows whose scores an AUC sorts; beyond, sorting is slower per row
+BINS = 1 << 15  # bins for the scores of more rows
 
 
 def _blocks(rows, restarts):
@@ -136,14 +136,14 @@ def binned_auc(
 ) -> np.ndarray:
     """`auc` of the scores of weights (restarts, d) on the rows of X, in two passes and little memory.
 
-    The first pass finds each restart's range of scores, the second counts both classes in BINS equal bins.
+    The first pass finds each restart's range of scores. The second counts both classes in BINS equal bins.
     Pairs in one bin count half, like ties, so the error is at most half their share. look: as for
     `_scores`.
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
     largest = np.maximum(np.abs(weights).max(axis=1), np.abs(intercept))
-    # Divided by this power of 2, which changes no digit, weights are below 2, and scores cannot overflow.
+    # Division by this power of 2 is exact. Weights are then below 2, and scores cannot overflow.
     size = 2.0 ** (np.frexp(largest)[1] - 1)
     W, b = (weights / size[:, None]).T, intercept / size
     low, high = np.full(restarts, np.inf), np.full(restarts, -np.inf)
@@ -178,7 +178,7 @@ def regression(
 ) -> dict[str, np.ndarray]:
     """`metrics.TARGETS` for each of the weights (restarts, d), name -> (restarts,).
 
-    unit: one unit of y in the target's own units, in which mse and mae are. r2: 1 minus the mean squared
+    mse and mae are in the target's own units. unit: one unit of y in these. r2: 1 minus the mean squared
     error over the variance of the test targets, NaN if that is 0.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}

@@ -32,7 +32,7 @@ class MarginLoss:
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "slopes" in vars(cls):  # then a parent's shortcuts would belong to another loss
+        if "slopes" in vars(cls):  # a parent's shortcuts would belong to another loss
             for shortcut in ("slope", "total", "quadratic"):
                 if shortcut not in vars(cls):
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))

@@ -15,7 +15,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Decorator of a law, for generators that make the draw themselves (`dp.replay.Recorder`)."""
+    """Decorator of a law. A generator with a method `law`, such as `dp.replay.Recorder`, draws itself."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):
@@ -43,7 +43,7 @@ def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator
     size : int
         The number of independent vectors.
     rng : numpy.random.Generator
-        Where the unit draws are from.
+        The source of the unit draws.
 
     Returns
     -------

@@ -43,7 +43,7 @@ def simulate_separable(
         separator = uniform_sphere(1, columns, rng)[0]
     X, filled = np.empty((rows, columns)), 0
     while filled < rows:
-        for part in slices(rows):  # draws that follow depend on this number
+        for part in slices(rows):  # a change of this block size would change the draws
             points = uniform_sphere(part.stop - part.start, columns, rng)
             outside = points[np.abs(points @ separator) >= margin][: rows - filled]
             X[filled : filled + len(outside)] = outside
@@ -231,7 +231,7 @@ def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
     _check_bound(bound)
     scaled, norms, largest = _by_largest(X)
     with np.errstate(over="ignore"):
-        long = norms > bound / largest  # this limit may be infinite, and the norms are not
+        long = norms > bound / largest  # the limit may overflow to infinity; the norms do not
     clipped = np.where(long[:, None], scaled * (bound / norms)[:, None], X)
     return _at_most(clipped, bound)
 
@@ -242,7 +242,7 @@ def _check_bound(bound):
 
 
 def _by_largest(X):
-    """(rows divided by their largest absolute value, their norms, that value); 1 in place of 0.
+    """(rows divided by their largest absolute value, the norms of these, that value); 1 replaces zeros.
 
     Squares of the divided rows cannot underflow or overflow.
     """

@@ -37,7 +37,7 @@ class Table(NamedTuple):
     columns: d names.
     bound: the public bound on ||x||_2 that the steps so far ensure, infinite if there is none.
     train_rows: the number of training rows, which come first. Steps may be fitted on them. The other rows
-        are an official test part. None: all are training rows.
+        are an official test part. None: there is no test part.
     classes: names of the classes, () if the labels are -1 and 1.
     pair: names of the labels -1 and 1, if known.
     groups: for each one-hot categorical feature, its column names. Every row has a 1 in one of them and 0
@@ -295,14 +295,14 @@ def pca(table: Table, components: int) -> Table:
 
 
 def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
-    """The table with other rows, whose columns are no longer one-hot and have no bounds unless given."""
+    """The table with other rows. Columns are no longer one-hot, and have no bounds unless given."""
     return table._replace(X=X, bound=bound, coordinate_bound=coordinate_bound, groups=(), **other)
 
 
 def _finite(X, change):
     """change(X), where finite rows stay finite: overflow becomes the largest float, or 0.
 
-    Otherwise one extreme record could have the whole data set refused.
+    Otherwise one extreme record could make `check_rows` refuse the whole data set.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         changed = change(X)
@@ -381,7 +381,7 @@ def prepare(
     for number, (name, options) in enumerate(steps):
         rng = {"rng": rng_of(number, name)} if STEPS[name].random and rng_of else {}
         resolved.append((name, options | rng))
-    waiting = []  # row-wise steps that are not applied yet
+    waiting = []  # row-wise steps not yet applied
     for name, options in resolved:
         if STEPS[name].row_wise and not STEPS[name].random:
             waiting.append((name, options))

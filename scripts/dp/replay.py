@@ -1,4 +1,4 @@
-"""Deterministic replay: how far one record moves what gets noise, in units of that noise.
+"""Deterministic replay: how far one record moves values before noise, in units of that noise.
 
 A mechanism runs on a data set, and its noise is recorded. Then it runs on a neighbour with the same draws,
 and every use of a noisy value gets that of the first run. So both runs have the same transcript, and
@@ -57,7 +57,7 @@ Size = int | tuple | None
 
 
 class Step(NamedTuple):
-    """A noisy value that was used. All arrays have its shape.
+    """A used noisy value. All arrays have its shape.
 
     law: the noise's. draws: indices of the unit draws. value, scale: it is value + scale * draw. bare:
     whether the noise was added to no value. result: the noisy value.
@@ -96,7 +96,7 @@ class Replay(NamedTuple):
 
 
 class Tape:
-    """What one run drew and used. first: the tape of the first run, if this is the second."""
+    """The draws and uses of one run. first: the tape of the first run, if this is the second."""
 
     def __init__(self, first: "Tape | None" = None) -> None:
         self.first = first
@@ -373,7 +373,7 @@ for _name in dir(np.random.Generator):
         setattr(Recorder, _name, _noted(_name))
 
 
-# ---- two runs, and what they say
+# ---- two runs and their verdict
 
 
 def replay(
@@ -440,9 +440,9 @@ def judge(
     what = f"random choices ({', '.join(other)})" if other else "noise that is added to no value"
     if not same:
         if other or bare:
-            return Replay(CHOICE, f"{what}, after which the runs part")
-        told = next(filter(None, problems), "the runs draw other numbers, or use them otherwise")
-        return Replay(FLOW, f"one record decides on the way that is taken: {told}")
+            return Replay(CHOICE, f"{what}, after which the runs differ")
+        told = next(filter(None, problems), "the runs draw or use numbers differently")
+        return Replay(FLOW, f"one record decides which way the program takes: {told}")
     if other or bare:
         return Replay(CHOICE, what)
     distances = Distances(first, second)
@@ -463,8 +463,8 @@ class Distances:
     """Distances of two runs' values before noise, in units of the noise.
 
     mu: of all Gaussian noise. pure: the epsilon of all Laplace noise. problem: a sentence if a value has
-    no noise, a scale depends on the rows, or two values with one draw move differently, so that their
-    difference has no noise.
+    no noise, a scale depends on the rows, or two values with one draw move differently. The difference of
+    the latter has no noise.
     """
 
     def __init__(self, first: Tape, second: Tape) -> None:
@@ -577,7 +577,7 @@ def of_mechanism(
     seed: int = 0,
     **options,
 ) -> tuple[Replay, Guarantee]:
-    """`Replay` of a mechanism on a pair, against what it is proven to guarantee.
+    """`Replay` of a mechanism on a pair, against its proven guarantee.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The budget book: what releases about some people's rows have cost, and their stored models.
+"""The budget book: the costs of releases about some people's rows, and their stored models.
 
 A book is a private folder (0700) beside the rows, for all studies of the same people:
 
@@ -14,9 +14,9 @@ lines if they are previews or raises, or if their folders go with them. Events:
 
     open      budget (epsilon, delta), adjacency and unit
     begin     a release: name, cost, digests of the request, of the rows and of code, libraries and their
-              arithmetic, and a commitment to its key. The cost is spent here, whatever follows
+              arithmetic, and a commitment to its key. This spends the cost
     done      name and SHA-256 of model.json
-    preview   the owner looked at what the rows hold, under this name
+    preview   the owner looked at the rows, under this name
     raise     another budget, with the reason
 
 Epsilons and deltas add up: basic composition is a filter, so later settings may depend on earlier releases
@@ -303,7 +303,7 @@ class Book:
         return 0, None
 
     def spent(self, before: int | None = None) -> Spent:
-        """The budget that is spent.
+        """The spent budget.
 
         Parameters
         ----------
@@ -365,7 +365,7 @@ class Book:
         return None
 
     def _adopted(self, request):
-        """The event of a release that was killed between model.json and its line."""
+        """The event of a release killed between model.json and its line."""
         k, begun = self._of("begin", request.name)
         self._resumed(begun)  # the key is destroyed only after that line
         path = self.path / request.name / MODEL
@@ -399,7 +399,7 @@ class Book:
             )
 
     def _resumed(self, begun):
-        """The key of a release that was killed."""
+        """The key of a killed release."""
         path = self.path / begun["name"] / KEY
         for each in (path, disk.prepared(path)):
             with contextlib.suppress(FileNotFoundError):
@@ -430,7 +430,7 @@ class Book:
         self._admit(request)
         key, folder = new_key(), self.path / name
         disk.private_folder(folder)
-        disk.destroy(folder / KEY)  # left by a run that was killed before its line
+        disk.destroy(folder / KEY)  # left by a run killed before its line
         disk.prepare(folder / KEY, key, 0o600)  # it gets its name once a line names it
         epsilon, delta = request.cost
         self._append(

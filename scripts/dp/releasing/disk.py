@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dp.errors import Refused
 
-NEW = ".new"  # ends the name of a file that is being written
+NEW = ".new"  # ends the name of an unfinished file
 
 
 def sync(folder: Path) -> None:
@@ -72,13 +72,13 @@ def prepare(path: Path, content: bytes, mode: int) -> None:
 
 def settle(path: Path) -> None:
     """The second half of `place`: the file has its name."""
-    path.hardlink_to(prepared(path))  # a rename would replace what is there
+    path.hardlink_to(prepared(path))  # a rename would replace an existing file
     prepared(path).unlink()
     sync(path.parent)
 
 
 def prepared(path: Path) -> Path:
-    """The name of a file that is being written."""
+    """The name of an unfinished file."""
     return path.with_name(path.name + NEW)
 
 

@@ -233,9 +233,9 @@ class Study:
         if not left:
             return f"The forecast is for rows as they are expected.{end}"
         return (
-            f"Nothing is stated of {', '.join(left)}: numbers are taken to lie around the middle of their "
-            f"bounds, a sixth of them the standard deviation, and levels to be equally frequent. Widths "
-            f"depend on that: state what is known.{end}"
+            f"Nothing is stated of {', '.join(left)}: numbers are assumed to lie around the middle of "
+            f"their bounds, with a sixth of the bounds' distance as standard deviation, and levels to be "
+            f"equally frequent. Widths depend on that: state what is known.{end}"
         )
 
     def rows(self, n: int, draw: int) -> tuple[np.ndarray, np.ndarray]:

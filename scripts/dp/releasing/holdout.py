@@ -10,8 +10,8 @@ THEOREM 2. Let A be the model's release from the *multiset* of rows outside S, a
 the multiset of rows in S, given A's result a. For every epsilon let A's divergence be at most
 delta_A(epsilon) on multisets that differ in one record, and B's at most delta_B(epsilon) for every a. Let
 S be a uniform set of `held` positions. Then A and B together have at most the *maximum* of both
-divergences on replace-one neighbours, also if the neighbour's records come in another order (as in a
-sorted file).
+divergences on replace-one neighbours. The neighbour's records may come in another order (as in a sorted
+file).
 Proof. A neighbour D' is D with record i replaced, and its records at other positions, by a permutation p.
 S is uniform, and so is p(S). So the law on D' is that of D with record i replaced in its place, since the
 parts are multisets. Given S, only record i differs, in exactly one part. Outside S, B is post-processing,
@@ -21,8 +21,7 @@ maximum.
 
 A takes its rows sorted, and B's sums of integers are exact, so that order is no input.
 
-With fixed positions, a neighbour in another order could change *both* parts, and the sum would have to be
-paid.
+With fixed positions, a neighbour in another order could change *both* parts, at the sum of both costs.
 
 WHAT IS SUMMED. A record with the label t and the prediction f adds a vector in [-1, 1]^2 or [-1, 1]^3, and
 2, which counts it twice. A line that holds no record adds zeros:

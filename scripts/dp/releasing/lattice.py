@@ -1,4 +1,4 @@
-"""Gaussian releases on a lattice: what rounding costs, proven, and noise whose scale is rounded up.
+"""Gaussian releases on a lattice: the proven cost of rounding, and noise whose scale is rounded up.
 
 Notation: N_a(s^2) is the discrete Gaussian on aZ (mass proportional to exp(-x^2/(2 s^2))), rnd_a rounds
 every coordinate to a nearest point of aZ, and TV is the total variation distance.
@@ -11,8 +11,8 @@ since |phi'| has its maximum at r. By Poisson summation the sum S of phi(k) is 1
 exp(-2 pi^2 r^2 j^2), between 1 and 1 + 2.01 exp(-2 pi^2 r^2). To divide phi by S changes it by S - 1 in L1.
 Half of both is the bound.
 
-LEMMA 2 (perturbed evaluation). Let f have L2 sensitivity D, given what was released before. Let every
-execution return a value within rho of f, in R^m. Then rnd_g(value) + N_g(s^2)^m is within m gamma(s/g) of a
+LEMMA 2 (perturbed evaluation). Let f have L2 sensitivity D, given earlier releases. Let every execution
+return a value within rho of f, in R^m. Then rnd_g(value) + N_g(s^2)^m is within m gamma(s/g) of a
 post-processing of a mu-GDP release in TV, where gamma is lemma 1's bound and
 
     mu = (D + 2 rho + g sqrt(m))/s.

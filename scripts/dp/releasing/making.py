@@ -40,7 +40,7 @@ CHOOSING = re.compile("(BLIS|GLIBC|GOMP|GOTO|KMP|LD|MKL|NPY|OMP|OPENBLAS|VECLIB)
 
 
 def made_by() -> dict:
-    """What makes a release: digests of `dp` and of `arithmetic`, and versions of libraries."""
+    """The makers of a release: digests of `dp` and of `arithmetic`, and versions of libraries."""
     folder, digest = Path(dp.__path__[0]), hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         content = path.read_bytes()

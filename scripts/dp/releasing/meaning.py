@@ -13,12 +13,12 @@ which is 1 minus the trade-off function (Dong, Roth, Su, JRSS B 84, 2022). By Ne
 attack attains it for the profile of a pair P, Q. One point of the profile is weaker: (1, 1e-6) allows 2.7
 % at 1 % false accusations, a Gaussian release of that epsilon 1.84 %.
 
-With a prior probability p that the row is x, the attacker is right with a probability of at most
+With a prior probability p that the row is x, the attacker is right with probability at most
 
     (1 - p) + p delta(log((1 - p)/p)),
 
 since p P(E) + (1 - p) (1 - Q(E)) = (1 - p) + p (P(E) - Q(E) (1 - p)/p). After an accusation, the row is x
-with a probability of p P(E) over p P(E) + (1 - p) Q(E).
+with probability p P(E) over p P(E) + (1 - p) Q(E).
 
 Every epsilon gives a valid bound, so approximate minima do, too.
 """
@@ -54,8 +54,8 @@ class Meaning(NamedTuple):
         guess = max(self.prior, 1 - self.prior)
         attacks = [
             f"An attacker who accuses wrongly {false:.0%} of the time accuses rightly at most "
-            f"{_most(power)} of the time; a guess would, {false:.0%} of the time. If he took "
-            f"{self.prior:.0%} for the probability before the release, then an accusation raises it to "
+            f"{_most(power)} of the time; a guess would, {false:.0%} of the time. If he put the "
+            f"probability at {self.prior:.0%} before the release, an accusation raises it to "
             f"{_most(after)} at most."
             for false, power, after in zip(self.false, self.power, self.posterior, strict=True)
         ]

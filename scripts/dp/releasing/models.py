@@ -1,7 +1,7 @@
 """Plans and releases of whole models.
 
-A plan follows from public numbers alone, and refuses what cannot be proven. A release takes a plan, rows
-of integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts but the tilt count as one
+A plan follows from public numbers alone, and refuses unproven settings. A release takes a plan, rows of
+integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts but the tilt count as one
 Gaussian release, whose mu^2 is the sum of theirs, as in `dp.mechanisms.noise_aware`.
 """
 
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
     epsilon, delta : float
         The requested privacy.
     tolerance : float
-        The gradient norm to which the weights are certified.
+        The weights' certified gradient norm.
     tilt : dp.releasing.tilt.Tilt or None
         None for output perturbation.
     noises : dict
@@ -116,7 +116,7 @@ class Plan(NamedTuple):
 
 
 def composed(epsilon: float, m: float, mu: float, r: float, loss: str) -> float:
-    """`gaussian_tilt.composed_delta` under replace-one, or a Gaussian's delta if there is no tilt."""
+    """`gaussian_tilt.composed_delta` under replace-one; without tilt, a Gaussian's delta."""
     if m == 0:
         return float(gaussian_tilt.gaussian_profile(mu, epsilon))
     return gaussian_tilt.composed_delta(epsilon, m, mu, r, REPLACE_ONE, loss)
@@ -309,7 +309,7 @@ def _tolerance(problem, tolerance):
 
 
 def _longest(problem, noise):
-    """A public radius that released weights exceed with a probability of at most e^-60."""
+    """A public radius that released weights exceed with probability at most e^-60."""
     return problem.longest + float(noise.deviation) * (math.sqrt(problem.d) + 11) * (1 + 1e-9)
 
 

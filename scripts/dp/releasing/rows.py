@@ -88,7 +88,7 @@ class Label(NamedTuple):
     name : str
         As in the file's header.
     positive : tuple
-        The values that are 1.
+        The values counted as 1.
     negative : tuple
         The values that are -1; by default all others that are not missing (with `above`: all other
         numbers).
@@ -253,7 +253,7 @@ class Schema:
         Returns
         -------
         V : numpy.ndarray of int32, (n, d)
-            In units of 2^-20. What does not parse is a row of zeros.
+            In units of 2^-20. An invalid line is a row of zeros.
         y : numpy.ndarray of int32, (n,)
             Labels -1 and 1, or targets in units of 2^-20; 0 in rows of zeros.
         """
@@ -520,8 +520,8 @@ def shortened(V: np.ndarray) -> np.ndarray:
 def bounded(V: np.ndarray, y: np.ndarray, numbers: bool) -> tuple[np.ndarray, np.ndarray]:
     """(X, y) for a release: X (n, d) of float32, exactly v 2^-20, and y of float64. Any integers may come.
 
-    y: labels, of which only the sign counts (0 gives a row of zeros), or with `numbers` targets in units
-    of 2^-20, clipped.
+    y: labels, by their sign alone (0 gives a row of zeros), or with `numbers` targets in units of 2^-20,
+    clipped.
     """
     V, y = np.asarray(V), np.asarray(y)
     if V.dtype.kind not in "iu" or y.dtype.kind not in "iu":

@@ -88,7 +88,7 @@ from dp.releasing.draws import Stream
 from dp.solvers.newton import minimise
 
 U = 2.0**-53
-BLOCK = 2048  # rows of a block in which sums of rounded slopes are exact
+BLOCK = 2048  # rows of a block, whose sums of rounded slopes are exact
 FIXED = 96  # binary digits behind the point of descent's iterates
 LONGEST = 10**14  # most numbers that a descent may read: hours
 EVERY = 50  # steps of descent between attempts at a certificate

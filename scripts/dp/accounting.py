@@ -25,7 +25,7 @@ __all__ = [
     "rule_delta",
 ]
 
-# If sensitivity over standard deviation is below this, `narrow_difference` is exact to rounding.
+# Below this sensitivity over standard deviation, `narrow_difference` is exact to rounding.
 NARROW = 0.1
 
 REPLACE_ONE = "replace-one"
@@ -39,7 +39,7 @@ def check_adjacency(adjacency: str) -> None:
 
 
 class Guarantee(NamedTuple):
-    """A privacy statement: what the source claims, and what is proven of the mechanism as it runs.
+    """A privacy statement: the source's claim, and the proof for the mechanism as it runs.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ def none(claimed_epsilon: float, reason: str, adjacency: str = REPLACE_ONE) -> "
 
 
 def unproven(guarantee: "Guarantee") -> "Guarantee":
-    """The guarantee of a mechanism of which nothing is proven, in either direction."""
+    """The guarantee of a mechanism without a proof in either direction."""
     reason = f"claimed by its author, not proven here: {guarantee.reason}"
     return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
 
@@ -86,7 +86,7 @@ def unproven(guarantee: "Guarantee") -> "Guarantee":
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
     """The guarantee of the whole pipeline, including steps before the mechanism.
 
-    looked_at_private_rows: names of the preparation or tuning steps whose result depends on private rows
+    looked_at_private_rows: names of preparation or tuning steps whose result depends on private rows
     without noise. Such a step voids the guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
@@ -209,7 +209,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     delta : float
         In (0, 1).
     sensitivity : float
-        The L2 sensitivity of what gets the noise.
+        The L2 sensitivity of the value before noise.
 
     Returns
     -------

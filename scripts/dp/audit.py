@@ -41,8 +41,8 @@ def privacy_loss_1d(
 
     The supremum is over every public size n with n lambda = `n_lambda`, all records, and the released
     value. A sinh-spaced grid of 801 points per axis is refined 14 times around its best point; 401 points
-    agree to 1e-6 in the tests. Minimisers count as exact (tolerance 0), so the noise for a solver's error
-    and its share of epsilon are left out.
+    agree to 1e-6 in the tests. Minimisers are exact (tolerance 0), without the noise for a solver's error
+    and its share of epsilon.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
 
 
 def _between(start, stop, value, points=41):
-    """A grid that includes the best value so far, because a curvature may jump there."""
+    """A grid with the best value so far, because a curvature may jump there."""
     return np.sort(np.append(np.linspace(start, stop, points), value))
 
 
@@ -186,11 +186,11 @@ def epsilon_lower_bound(
 ) -> float:
     """A lower bound on epsilon that holds with probability `confidence`, computed only from releases.
 
-    On the first half of the releases, the attack chooses an event (a statistic, a threshold and its side)
-    and an order of the data sets. The second half gives Clopper-Pearson bounds on the event's
-    probabilities p and q, each at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), at
-    least 0, because (epsilon, delta)-DP means p <= e^epsilon q + delta. Scores get noise of 1e-9 of their
-    range. Otherwise the last bits of floating-point sums would tell any two data sets apart.
+    The first half of the releases chooses an event (a statistic, a threshold and its side) and an order of
+    the data sets. The second half gives Clopper-Pearson bounds on the event's probabilities p and q, each
+    at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), at least 0, because (epsilon,
+    delta)-DP means p <= e^epsilon q + delta. Scores get noise of 1e-9 of their range. Otherwise the last
+    bits of floating-point sums would tell any two data sets apart.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def attack(
     Raises
     ------
     ValueError
-        For a name that does not exist, a number out of its range, or what the mechanism refuses.
+        For an unknown name, a number out of its range, or settings that the mechanism refuses.
 
     Examples
     --------
@@ -351,7 +351,7 @@ def guarantee(
 ) -> Guarantee:
     """`dp.accounting.Guarantee` of a mechanism with these options on a pair's rows.
 
-    Raises ValueError for an option that the mechanism does not have, or a value that it refuses.
+    Raises ValueError for an unknown option, or a value that the mechanism refuses.
     """
     return _guarantee(*_asked(mechanism, pair, epsilon, delta, options))
 
@@ -427,7 +427,7 @@ def check_removes(pair: pairs.Pair) -> None:
 def spent(mechanism: object, epsilon: float, delta: float) -> dict:
     """The epsilon and delta that a mechanism is given.
 
-    A pure mechanism gets no delta. The attack still uses the one that was requested.
+    A pure mechanism gets no delta. The attack still uses the requested one.
     """
     pure = getattr(mechanism, "delta", "") == "none"
     return {"epsilon": epsilon, "delta": 0.0 if pure else delta}
@@ -443,7 +443,7 @@ class _Side:
         self.block = max(1, BLOCK_ELEMENTS // X.shape[1])
 
     def weights(self, restarts: int, rng: np.random.Generator) -> np.ndarray:
-        """Weights (restarts, p) of independent releases, flattened, and the intercept if there is one."""
+        """Weights (restarts, p) of independent releases, flattened, and any intercept."""
         release = self.mechanism.release(
             self.X, self.y, restarts=restarts, rng=rng, **self.arguments
         )
@@ -453,7 +453,7 @@ class _Side:
         return weights
 
     def scores(self, trials: int, rng: np.random.Generator, statistic: object) -> dict:
-        """Statistic -> its values (trials,). A release that is not a number scores -inf."""
+        """Statistic -> its values (trials,). A release of NaN scores -inf."""
         columns = {}
         for start in range(0, trials, self.block):
             stop = min(start + self.block, trials)
@@ -476,8 +476,8 @@ def _blur(scores, half, streams):
 def _choose(first, second, delta, level):
     """(estimated bound, threshold, sign) of the best event {sign * score >= threshold}.
 
-    The largest of many estimates is biased upwards. So the limits here allow a hundredth of the
-    evaluation's error, and no threshold with a handful of releases wins.
+    The largest of many estimates is biased upwards. So limits here allow a hundredth of the evaluation's
+    error, and a threshold with few releases never wins.
     """
     level = 1 - (1 - level) / 100
     best = (-math.inf, math.inf, 1)

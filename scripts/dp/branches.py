@@ -1,8 +1,8 @@
-"""Whether one record changes what a mechanism does with all others.
+"""Whether one record changes how a mechanism treats all others.
 
-A proof of privacy covers what a record adds to sums, fits and counts. It often misses an exception that
-one record raises, a fallback that one singular part causes for all parts, or a status. `differences` runs
-any mechanism on neighbours with degenerate rows, and reports where its behaviour differs by more than its
+A proof of privacy covers a record's share in sums, fits and counts. It often misses an exception that one
+record raises, a fallback that one singular part causes for all parts, or a status. `differences` runs any
+mechanism on neighbours with degenerate rows, and reports where its behaviour differs by more than its
 guarantee allows.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["differences", "neighbours", "numbers"]
 
 # Confidence of each bound. It is high because none of a few hundred may be wrong by chance.
 CONFIDENCE = 1 - 1e-6
-TRACED = 20  # draws while lines are recorded, which makes Python slow
+TRACED = 20  # draws while lines are recorded, which is slow
 TINY = 1e-150  # its square is far below the rounding of a sum of ordinary squares
 
 
@@ -158,7 +158,7 @@ def _own_files(mechanism):
 
 
 def _shape(release):
-    """Names, shapes and types of everything that is returned, without values."""
+    """Names, shapes and types of everything returned, without values."""
     parts = {"weights": release.weights, "status": release.status, **release.info}
     return {name: (np.shape(value), np.asarray(value).dtype.kind) for name, value in parts.items()}
 
@@ -211,8 +211,8 @@ def differences(
     draws : int
         Releases on each side.
     allowed : Collection[str]
-        Names of the mechanism's functions in which branches may depend on the data, because the proof
-        covers them.
+        Names of the mechanism's functions whose branches may depend on the data, because the proof covers
+        them.
 
     Returns
     -------

@@ -40,9 +40,9 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
     """(p (methods,), by (methods,)) from losses (methods, folds) on the same folds.
 
     Each method is tested against every other, one-sided, with Holm's adjustment. p is its least p value,
-    and `by` is the method that it belongs to (-1 if there is no other). The methods with p > alpha are a
-    confidence set for the best one, at level 1 - alpha. Folds are treated as independent. Those of a
-    cross-validation share training rows, so they are only nearly so.
+    and `by` the method of that test (-1 without another). The methods with p > alpha are a confidence set
+    for the best one, at level 1 - alpha. Folds are treated as independent. Those of a cross-validation
+    share training rows, so they are only nearly so.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)

@@ -5,7 +5,7 @@
     model.guarantee_               # what holds for the people whose rows were learnt from
 
 Frames are read as in a release: numbers are clipped to public bounds, and categories looked up in public
-lists. No scaling, encoding or imputation is needed before.
+lists. No scaling, encoding or imputation is needed.
 
 `fit` makes a release. It spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
 public number of rows, public bounds or categories of every column, and the `premise` of these choices. Its
@@ -15,7 +15,7 @@ draw.
 A new name is spent only with `spend=True`; without it, `fit` says what it would cost. For a finished name,
 `fit` gives the stored model and spends nothing; rows other than the release's raise an error. *That error
 is for the owner of the rows*: it tells without noise whether two tables are equal, and must not influence
-what is published. Publish only model.json.
+any publication. Publish only model.json.
 
 The guarantee is for tables in which a person has one row. So `fit` refuses calls from parts of
 scikit-learn that fit repeatedly (`REPEATING`), such as searches, cross validations and ensembles. To
@@ -147,8 +147,8 @@ class _Private(BaseEstimator):
         Raises
         ------
         dp.errors.Refused
-            For missing parameters, what cannot be proven, a name that may not be spent, and parts or
-            copies of rows.
+            For missing parameters, unproven settings, a name that may not be spent, and parts or copies of
+            rows.
         """
         _check_caller()
         for name in _STATED:
@@ -298,7 +298,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`; or one
         pair of bounds for all. None of it may be read off the rows.
     target : list
-        The two labels, which are public, the negative one first.
+        The two public labels, the negative one first.
     unit : str
         The meaning of a row, in words: whom this protects.
     epsilon, delta : float

@@ -22,8 +22,8 @@ def _blocks(rows, restarts):
 def _scores(weights, X, intercept, look):
     """Yields (a slice of the restarts, their scores (restarts, n)).
 
-    A slice has at most CACHED scores, or one restart. look(restarts, rows, scores (rows, restarts)) is
-    called first, for all scores in blocks of rows.
+    A slice has at most CACHED scores, or one restart. Before, look(restarts, rows, scores (rows,
+    restarts)) is called for all scores in blocks of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -68,8 +68,8 @@ def classification(
 ) -> dict[str, np.ndarray]:
     """`metrics.CLASSES` for each of the weights, name -> (restarts,); arguments as for `error_rate`.
 
-    log_loss takes scores as log-odds (for K classes, as arguments of a softmax), whatever the training
-    loss was. auc: NaN for K classes; `binned_auc` for more than SORTED rows.
+    log_loss takes scores as log-odds (for K classes, as arguments of a softmax), for any training loss.
+    auc: NaN for K classes; `binned_auc` for more than SORTED rows.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
     if weights.ndim == 3:
@@ -195,7 +195,7 @@ def regression(
 def mean_squared_error(
     weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
 ) -> np.ndarray:
-    """Mean squared error of targets in [-1, 1], for each of the weights; used in place of `error_rate`."""
+    """Mean squared error of targets in [-1, 1], for each of the weights, instead of `error_rate`."""
     return regression(weights, X, y, intercept)["mse"]
 
 

@@ -83,7 +83,7 @@ def wald(
 
 
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
-    """Which coefficients get an interval: the rule, which is post-processing.
+    """Which coefficients get an interval: a rule of post-processing.
 
     A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance. None gets
     one if the Hessian at the truth may be very different (`linearise`). Both matrices are functions of
@@ -197,12 +197,12 @@ def linearise(
     gives E's part of S.
 
     The Hessian changes between w and theta: an estimate too near 0 has too large a Hessian, and too narrow
-    an interval. Variances are multiplied by 1 + `CURVED` times the mean square change of log l'', at most
-    by 2 (found by simulation, not derived). If that change is 1 or more, the whole covariance counts as
+    an interval. So variances are multiplied by 1 + `CURVED` times the mean square change of log l'', at
+    most by 2 (by simulation, not derived). If that change is 1 or more, the whole covariance counts as
     unresolved.
 
-    The floor of eigenvalues is so low that an interval is then about as wide as an effect can be. A floor
-    at the noise's norm would make intervals of rare levels, and of dominated columns, much too narrow.
+    At the floor of eigenvalues, an interval is about as wide as an effect can be. A floor at the noise's
+    norm would make intervals of rare levels, and of dominated columns, much too narrow.
 
     A large E makes printed intervals too narrow. Without `change`, the covariance is that at the
     `unselected` Hessian; with it, `CURVED` already widens such intervals. One gap is left: a column with a
@@ -223,8 +223,8 @@ def linearise(
     tilt, output : float
         Standard deviations: b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I).
     scores : numpy.ndarray, (draws, d, d), or None
-        The mean of psi^2 x x', with psi a record's slope. None takes the Hessian, which is right in a
-        logistic model.
+        The mean of psi^2 x x', with psi a record's slope. None takes the Hessian, right in a logistic
+        model.
     deviation : float
         Standard deviation of the noise on the Hessian's diagonal.
     change : Callable or None

@@ -129,7 +129,7 @@ def allowed(epsilon: float, delta: float = 0.0) -> float:
 
 
 def neighbours(rows: int = ROWS, columns: int = COLUMNS) -> tuple:
-    """((X, y), (X', y')): rows on the unit sphere, the first of which has the other label."""
+    """((X, y), (X', y')): rows on the unit sphere. The first row's label differs."""
     rng = np.random.default_rng(20)
     X = rng.standard_normal((rows, columns))
     X /= np.linalg.norm(X, axis=1, keepdims=True) * (1 + 1e-12)

@@ -11,6 +11,6 @@ ENDS = ("_mean", "_low", "_high")  # endings of the metrics' columns in results.
 
 
 def of(frame: object) -> str:
-    """The metric to show: the error for classes, R^2 for targets that are numbers. frame: results.csv."""
+    """The metric to show: the error for classes, R^2 for numbers. frame: results.csv."""
     numbers = "r2_mean" in frame and frame["r2_mean"].notna().any()
     return "r2" if numbers and frame["error_mean"].isna().all() else "error"

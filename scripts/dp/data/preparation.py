@@ -1,8 +1,7 @@
 """Preparation steps, each with its privacy status.
 
 A step is a function (Table, **options) -> Table. If its result for one row depends on other private rows,
-it spends privacy that nothing accounts for: what follows has no finite epsilon
-(`dp.accounting.after_preparation`).
+it spends unaccounted privacy: later releases have no finite epsilon (`dp.accounting.after_preparation`).
 """
 
 import inspect
@@ -295,7 +294,7 @@ def pca(table: Table, components: int) -> Table:
 
 
 def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
-    """The table with other rows. Columns are no longer one-hot, and have no bounds unless given."""
+    """The table with other rows, whose columns are no longer one-hot and have no bounds unless given."""
     return table._replace(X=X, bound=bound, coordinate_bound=coordinate_bound, groups=(), **other)
 
 
@@ -363,11 +362,11 @@ def prepare(
     """Apply steps in order.
 
     steps: a list of (name, options). rng_of: (number, name) -> the generator for a step that draws.
-    put_off: rows of integers remain integers, and the last row-wise steps become `Table.later`, which is
-    applied when floats are needed. overwrite: table.X may be overwritten, which saves a copy.
+    put_off: rows of integers remain integers, and the last row-wise steps become `Table.later`, for when
+    floats are needed. overwrite: table.X may be overwritten, which saves a copy.
 
-    Returns the table and, per step, a dictionary of its name, what it does, whether it looked at private
-    rows, its premise and its options. Raises if the rows end up without a bound.
+    Returns the table and, per step, a dictionary of its name, effect, look at private rows, premise and
+    options. Raises if the rows end up without a bound.
     """
     record = [
         {

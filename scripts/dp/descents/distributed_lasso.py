@@ -34,7 +34,7 @@ SHRINKAGES = {"soft": soft_threshold, "as_printed": printed_threshold}
 class Centre:
     """A data centre: it keeps its rows to itself and returns the gradient of its *summed* loss.
 
-    The gradient X'X w - X'y is formed from the rows, or from X'X if that is less work. X: (n, d). y: (n,).
+    The gradient X'X w - X'y comes from the rows, or from X'X if that is less work. X: (n, d). y: (n,).
     count: how many centres of one size it stands for. Their gradients are only ever added, so the sum is
     computed at once.
     """
@@ -97,9 +97,9 @@ def proximal_gradient(
     minimiser, and the step size regularises. So no value of lambda starts from the result of another.
 
     The coordinator needs no loss from the centres. The loss is quadratic, and y_i^2 is 1 for every label,
-    so gradients are enough: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For targets that are
+    so gradients suffice: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For targets that are
     numbers, the right side is larger by the constant sum_i (1 - y_i^2) / 2. This moves no minimiser, but
-    the cost may then never fall below `loss_threshold`.
+    may keep the cost above `loss_threshold`.
 
     Returns weights (values, d), iterations (values,) and the rule that stopped each, one of `STOPPED`.
     """

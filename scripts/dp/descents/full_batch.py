@@ -66,7 +66,7 @@ def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray
     """The norm that each row's residual may have, so that its gradient has norm at most `clip`, (n,).
 
     An example's gradient is the outer product of x and its residual, so norms multiply. The limit is
-    infinity if the loss keeps all residuals within limits anyway.
+    infinite if the loss itself bounds residuals.
     """
     with np.errstate(divide="ignore"):
         limits = clip / row_norms(X)
@@ -143,9 +143,9 @@ def sampled_gradient(
 ) -> np.ndarray:
     """The sum of clipped gradients over a Poisson batch, divided by the batch's *expected* size.
 
-    Each restart has its own batch, with every example independently with probability `sampling`. The
+    Each restart has its own batch, which has every example independently with probability `sampling`. The
     batch's size is secret; its expectation, sampling times n, is public. limits: `residual_limits`, if
-    they are known.
+    known.
     """
     if clip is not None and limits is None:
         limits = residual_limits(X, loss, clip)
@@ -217,10 +217,10 @@ def descend(
     """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
 
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient, drawn
-    from rng. mean_clip: norm to which the mean gradient is clipped as a whole. initial: (d,) or (d, K),
-    the same for all restarts; zeros if it is not given. precondition: (restarts, d, d), multiplies the
-    step. sampling: steps take Poisson batches (`sampled_gradient`), and nothing is traced. size: divides
-    sums of gradients in place of the number of rows.
+    from rng. mean_clip: norm that the mean gradient is clipped to as a whole. initial: (d,) or (d, K), the
+    same for all restarts; by default zeros. precondition: (restarts, d, d), multiplies the step. sampling:
+    steps take Poisson batches (`sampled_gradient`), and nothing is traced. size: divides sums of gradients
+    instead of the number of rows.
 
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
     at the start and after every step, all NaN unless `traced`.

@@ -1,8 +1,8 @@
 """Mini-batch stochastic gradient descent on many problems at once, clipped per example.
 
-A *run* is one descent with its own rows, order of rows and noise. Runs of equal size advance together.
-Each run may have several values of lambda, which share its rows, order and noise. So a step is a handful
-of array operations for any number of simulations.
+A *run* is one descent with its own rows, order of rows and noise. Runs of equal size advance together. A
+run's several values of lambda share its rows, order and noise. So a step is a handful of array operations
+for any number of simulations.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,11 +47,11 @@ def learning_rate(step: int, schedule: str, rate: float, lam: np.ndarray) -> np.
 
 
 def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.ndarray:
-    """Sum over examples of what E18's program uses as the logistic loss' gradient, at weights w.
+    """Sum over examples of E18's program's gradient of the logistic loss, at weights w.
 
     w: (runs, values, d). examples: (runs, rows, d), each times its label. Coordinate j of example x gives
-    -x_j/(1 + exp(w_j x_j)), with its own product w_j x_j in place of w.x. This is the gradient of d
-    logistic regressions on one feature each. The whole vector is then clipped to Euclidean norm `clip`.
+    -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x. This is the gradient of d logistic regressions on
+    one feature each. The vector is then clipped to Euclidean norm `clip`.
     """
     runs, values, d = w.shape
     total = np.zeros_like(w)
@@ -87,8 +87,8 @@ def descend(
 ) -> tuple[np.ndarray, np.ndarray]:
     """w <- w - eta (lam w + (sum of clipped gradients + noise) / b), from w = 0.
 
-    as_run: the sum of gradients is `program_gradient`, and lam sum_j w_j, one number, is added to every
-    coordinate in place of lam w.
+    as_run: the sum of gradients is `program_gradient`, and the number lam sum_j w_j is added to every
+    coordinate instead of lam w.
 
     rows: (blocks, n, d), each row already multiplied by its label, so that margins are rows . w. For a
         residual loss, rows are not multiplied, and `targets` are (blocks, n).

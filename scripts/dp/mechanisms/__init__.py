@@ -1,4 +1,4 @@
-"""The registry of mechanisms, and what all of them have in common.
+"""The registry of mechanisms, and their base class.
 
 A mechanism is a class in a file of this folder, with its options and two functions:
 
@@ -61,7 +61,7 @@ class Release(NamedTuple):
     weights : numpy.ndarray, (restarts, d) or (restarts, d, classes)
         One draw per row.
     status : numpy.ndarray of str, (restarts,)
-        "ok", or what failed; the weights of a failed draw are zeros.
+        "ok", or the failure; the weights of a failed draw are zeros.
     info : dict
         Diagnostics that epsilon does not cover, such as the certified gradient norm. A free intercept is
         released as info["intercept"] (restarts,).
@@ -124,7 +124,7 @@ def join(releases: list[Release]) -> Release:
 
 
 class Mechanism:
-    """Base of all mechanisms, which are stateless and have one instance each.
+    """Base of all mechanisms. They are stateless, with one instance each.
 
     `bound` is the public bound R on ||x||_2, and `lam` multiplies ||w||^2 / 2 beside the *mean* loss. A
     subclass overrides the declarations below.
@@ -161,7 +161,7 @@ class Mechanism:
     # "none": pure, refuses a delta. "needed": Gaussian noise. "optional": pure at delta = 0, else
     # Gaussian.
     delta = "none"
-    # The smallest delta > 0 for which its noise can be computed without underflow.
+    # The smallest delta > 0 whose noise can be computed without underflow.
     least_delta = 1e-100
     # Whether lambda must be > 0. Otherwise it may be 0 or None, and p.lam is then 0.
     needs_lambda = True
@@ -208,7 +208,7 @@ class Mechanism:
         """The result of `_release` for each of `tasks` in turn, with candidates joined.
 
         tasks: a lazy iterator of (X, y, one p per candidate, rng). Mechanisms that compute many releases
-        faster together override this in place of `_release`.
+        faster together override this instead of `_release`.
         """
         for X, y, candidates, rng in tasks:
             if len(candidates) == 1:
@@ -218,7 +218,7 @@ class Mechanism:
             yield join([self._checked(release, draws, X.shape[1]) for release in releases])
 
     def _check_together(self, n, d, p):
-        """Raise `Refused` for values that are invalid together, or with this n and d."""
+        """Raise `Refused` for values invalid together, or with this n and d."""
 
     def _by_rule(self, n, d, p):
         """Option name -> value, for options that a rule derives from public numbers."""
@@ -409,7 +409,7 @@ class Mechanism:
 
     @property
     def multiclass(self) -> bool:
-        """Whether it learns more than two classes, labels 0 .. K - 1 in place of -1 and 1."""
+        """Whether it learns more than two classes, with labels 0 .. K - 1."""
         return "classes" in self.facts
 
     def defaults(self) -> dict:
@@ -631,7 +631,7 @@ def added_folder() -> Path | None:
 def _files(added):
     """Mechanism name -> (module, whether it is added), by `@register("name")`, without any import.
 
-    added: a folder of further files, as modules of a package of its name.
+    added: a folder of further files, modules of a package of its name.
     """
     modules, here = {}, Path(__file__).parent
     folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]
@@ -673,11 +673,11 @@ class _Mechanisms(Mapping):
 
     @staticmethod
     def module(name: str) -> str:
-        """Name of the module that has a mechanism, without importing it."""
+        """Name of a mechanism's module, without importing it."""
         return _files(added_folder())[name][0]
 
     def added(self) -> list[str]:
-        """Names of the mechanisms that are not from this package."""
+        """Names of the mechanisms from outside this package."""
         return [name for name, (_, added) in _files(added_folder()).items() if added]
 
 

@@ -92,7 +92,6 @@ class BoostedAdaSSP(Mechanism):
         )
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: all parts compose to mu."""
         eigenvalue, gram, moments = self._scales(p)
         reason = (
             f"Gaussian releases of the smallest eigenvalue (standard deviation {eigenvalue:.6g}), of X'X "
@@ -113,7 +112,7 @@ class BoostedAdaSSP(Mechanism):
         return weights, {"scale": sigma, "matrix_scale": scale}
 
     def _descend(self, X, y, p, draws, rng, steps=None):
-        """(weights (draws, d), the noisy X'X and P, each (draws, d, d))."""
+        """(weights (draws, d), noisy X'X (draws, d, d), P (draws, d, d))."""
         n, d = p.public_n or len(X), X.shape[1]
         eigenvalue, scale, sigma = self._scales(p)
         gram, _ = quadratics.moments(X, y)

@@ -105,7 +105,7 @@ BATCHES = {"batches": Choice("all", "shuffled"), "noise": Choice("once", "per_ba
 class _Functional(Mechanism):
     """The minimiser of the polynomial with noise on its coefficients.
 
-    The noise is Gaussian if there is a delta, and otherwise Laplace.
+    The noise is Gaussian with a delta, and otherwise Laplace.
     """
 
     needs_lambda = False
@@ -138,7 +138,7 @@ class _Functional(Mechanism):
         if not p.delta:
             known = self._l1_sensitivities(d, p)
             least = min(known["coordinate"], known["l2"])
-            # The requested epsilon is stated, although a sensitivity that is not tight gives a better one.
+            # The requested epsilon is stated, although a loose sensitivity gives a better one.
             reason = (
                 f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
                 f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
@@ -250,8 +250,8 @@ class FunctionalLaplace(_Functional):
     solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`; or "adam": `epochs` x
     ceil(n/batch_size) steps of Adam on the noisy polynomial from zero, which may end far from its minimum.
     batches: "all" takes each step on all rows; "shuffled" on a batch, with noise "once" for all batches
-    (nothing is proven) or "per_batch". objective: the noise, calibrated for the "sum" over records, is
-    added to the coefficients of the "sum" or of the "mean", for which an n-th of it would do.
+    (nothing is proven) or "per_batch". objective: noise calibrated for the "sum" over records is added to
+    the coefficients of the "sum", or of the "mean", where an n-th would do.
     """
 
     numbers = True

@@ -1,7 +1,7 @@
 """Objective perturbation with a Gaussian tilt: the tightest known accounting, and published ones.
 
-Losses are logistic, and log-cosh for numbers. `dp.privacy.gaussian_tilt` proves what an exact minimiser
-costs. Gaussian output noise covers the solver's error, by the argument in
+Losses are logistic, and log-cosh for numbers. `dp.privacy.gaussian_tilt` proves the cost of an exact
+minimiser. Gaussian output noise covers the solver's error, by the argument in
 `dp.mechanisms.objective_perturbation`: given the exact minimiser, the point w moves by at most 2
 tau/lambda between neighbours of one size. Under add-remove, the larger sum's gradient has norm at most (n
 + 1) tau. Both sums have the same Lambda = n lambda, so the point moves by at most 2 tau/lambda + tau/(n
@@ -97,7 +97,7 @@ class _GaussianTilt(Tilted):
     """w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, b and z Gaussian."""
 
     delta = "needed"
-    # Tilts with a probability of e^-60 = 9e-27 are neglected (`_checked_plan`), so delta is far above that.
+    # Tilts of probability e^-60 = 9e-27 are neglected (`_checked_plan`), so delta is far above that.
     least_delta = 1e-20
     numbers = False  # unless a subclass has a loss of residuals
     law = staticmethod(gaussian)
@@ -197,7 +197,6 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         return self._checked_plan(n, d, p, plan)
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: `gaussian_tilt`'s profile composed with the output noise's."""
         plan = self._plan(n, d, p)
         loss = self._kind(p)
         mu = vector_sum(loss.slope, p.adjacency) * p.bound / plan.scale

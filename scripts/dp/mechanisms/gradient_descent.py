@@ -64,7 +64,7 @@ class Classifier(Mechanism):
         return full_batch.classes_of(p.loss, p.classes)
 
     def _descend(self, X, y, p, **settings):
-        """`full_batch.descend` with those of its settings that are in p, and the given ones."""
+        """`full_batch.descend` with its settings in p, and the given ones."""
         named = ("iterations", "learning_rate", "loss", "classes", "lam")
         own = {name: value for name, value in vars(p).items() if name in named}
         return full_batch.descend(X, y, **own | {"size": p.public_n} | settings)
@@ -206,7 +206,6 @@ class DPGradientDescent(Descent):
         return min(composed, mu / (2 if p.adjacency == ADD_REMOVE else 1)), f"; {how}"
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP for all iterates together, or for the last."""
         sigma, moved = self.sigma(n, p), vector_sum(p.clip, p.adjacency)
         mu, how = self._unit(n, p)
         mu = mu / sigma if how else math.sqrt(p.iterations) * moved / (n * sigma)
@@ -234,7 +233,7 @@ class GradientDescent(Descent):
     """Without privacy: the same steps as `dp_gd`, without clipping and noise."""
 
     private = False
-    # With 0 iterations it releases what public rows alone give.
+    # With 0 iterations it releases the fit of public rows alone.
     options = LOSS | STEPS | {"iterations": Whole(100, least=0)}
 
     def _guarantee(self, n, d, p):

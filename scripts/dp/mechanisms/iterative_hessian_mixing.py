@@ -24,7 +24,7 @@ from dp.mechanisms.options import (
 from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
-EPSILONS = 1e-3, 30.0  # range of epsilon in which gamma and the gradients' noise can be found
+EPSILONS = 1e-3, 30.0  # range of epsilon for which gamma and the gradients' noise can be found
 PRIVATE_SIDE = 1e-3  # relative width of the search for them
 
 
@@ -110,7 +110,6 @@ class IterativeHessianMixing(Mechanism):
         return rows, tau0, gamma * p.bound**2, moved / gradient, profile
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: the exact total of all parts."""
         rows, _, gamma, sigma, profile = self._plan(d, p)
         reason = (
             f"{p.iterations} Gaussian sketches of {rows} rows with eigenvalues of at least gamma = "

@@ -31,8 +31,8 @@ class Sizes(Option):
 class Variables(NamedTuple):
     """How rows are read as levels of k variables, K levels in all.
 
-    sizes: (k,) number of levels. part: (K, k) zeros and ones, which variable a level is of. columns: (K, d)
-    what a level is in the columns, where a one stands for `unit`. grouped: columns that are in groups.
+    sizes: (k,) number of levels. part: (K, k) zeros and ones, which variable a level is of. columns: (K,
+    d) a level's values in the columns, where a one stands for `unit`. grouped: columns in groups.
     """
 
     sizes: np.ndarray
@@ -71,12 +71,12 @@ def variables(d: int, bound: float, groups: tuple | None = None) -> Variables:
 class PrivateMarginals(Mechanism):
     """Linear discriminants from noisy tables: of every variable with the class, and of every two variables.
 
-    A row has one level of each of k variables, whatever numbers it holds (`Variables.levels`). So a record
-    is in one cell of every table. Replacing it moves each table by at most sqrt(2), and all at once if
-    every level and the class change. There are k tables with the class and m = k (k - 1)/2 others, with
-    noise of standard deviations s and t. The squared distance of neighbours in units of the noise is at
-    most 2 k/s^2 + 2 m/t^2. The first term is `share` mu^2, and the second is the rest. So with a public n
-    the release is mu-Gaussian DP, exactly (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
+    Any row has one level of each of k variables (`Variables.levels`). So a record is in one cell of every
+    table. Replacing it moves each table by at most sqrt(2), and all at once if every level and the class
+    change. There are k tables with the class and m = k (k - 1)/2 others, with noise of standard deviations
+    s and t. The squared distance of neighbours in units of the noise is at most 2 k/s^2 + 2 m/t^2. The
+    first term is `share` mu^2, and the second is the rest. So with a public n the release is mu-Gaussian
+    DP, exactly (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
 
     Ferrando and Sheldon (TMLR 2025) form sufficient statistics from these tables. There AIM chooses some
     and fits a graphical model; here all are measured, and the rest is in closed form.
@@ -112,7 +112,6 @@ class PrivateMarginals(Mechanism):
         return math.sqrt(2 * k / share) / p.mu, math.sqrt(2 * others / (1 - p.share)) / p.mu
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: mu-Gaussian DP, exactly (Dong, Roth, Su, theorem 2.7)."""
         own, other = self._scales(d, p)
         reason = (
             f"noise of standard deviation {own:.6g} on the counts of every variable with the class, and "

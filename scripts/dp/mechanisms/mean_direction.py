@@ -60,7 +60,6 @@ class MeanDirection(Mechanism):
         return [size / (n * p.mu * math.sqrt(share)) for size, share in moved]
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: mu-Gaussian DP, exactly (Dong, Roth, Su, theorem 2.7)."""
         rate, direction, moment = self._scales(n, p)
         reason = (
             f"noise of standard deviation {rate:.6g} on the class rate, {direction:.6g} times "

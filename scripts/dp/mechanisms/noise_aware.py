@@ -40,7 +40,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     """
 
     numbers = False
-    # Covariances need the number of records itself.
+    # covariances need the number of records
     options = GaussianObjectivePerturbation.options
     options = {k: v for k, v in options.items() if k not in ("loss", "public_n")}
     options |= {"covariance": Between(0.15, low=0, high=0.45), "robust": Flag(False)}

@@ -35,7 +35,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
     over unclipped residuals and the sum of clip(residual)^2 x x', divided by n.
     """
 
-    # Covariances need the number of records itself.
+    # covariances need the number of records
     options = {k: v for k, v in BoostedAdaSSP.options.items() if k != "public_n"} | {
         "covariance": Between(0.05, low=0, high=1),
         "iterates": Choice("late", "last"),
@@ -78,7 +78,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
 def residual_means(X: np.ndarray, y: np.ndarray, weights: np.ndarray, clip: float) -> np.ndarray:
     """Means over rows of min(1, |residual|/clip)^2 and of |residual| <= clip, at each of `weights`.
 
-    weights: (draws, d). Returns (2, draws). A residual that is NaN after overflow counts as clipped.
+    weights: (draws, d). Returns (2, draws). A NaN residual, after overflow, counts as clipped.
     """
     sums = np.zeros((2, len(weights)))
     for part in slices(len(y)):

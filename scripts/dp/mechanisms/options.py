@@ -1,4 +1,4 @@
-"""Kinds of options, with a default and the values that are allowed.
+"""Kinds of options, with a default and allowed values.
 
 A mechanism declares, for example:
 
@@ -18,7 +18,7 @@ def _number(value):
 
 
 class Option:
-    """Base of all kinds. what: the values that it takes, in words."""
+    """Base of all kinds. what: the allowed values, in words."""
 
     what = ""
 

@@ -22,8 +22,8 @@ MOST = 1e8  # most proposals that a draw may need on average, on any data set; t
 class PosteriorSampling(Mechanism):
     """One draw from the tempered posterior of squared or logistic loss on ||w|| <= radius.
 
-    Restarts are independent draws, and the guarantee is for each alone. Settings in which a draw might
-    take too long are refused.
+    Restarts are independent draws, and the guarantee is for each alone. Settings whose draws might take
+    too long are refused.
     """
 
     needs_lambda = False
@@ -39,7 +39,6 @@ class PosteriorSampling(Mechanism):
             )
 
     def _guarantee(self, n, d, p):
-        """epsilon-DP for the exact draw."""
         gamma = self._gamma(p)
         return (
             f"one exact draw from exp(-gamma F) on the ball of radius {p.radius:g}, gamma = "

@@ -17,7 +17,7 @@ from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords
 
-# Points of a profile that is not Gaussian, in units of the total epsilon: dense where delta is read.
+# Points of other profiles than Gaussian ones, in units of the total epsilon: dense where delta is read.
 POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
 CLOSE = 2e-3  # share of the total epsilon that runs may leave unspent
 LARGEST = 100  # largest total epsilon: e^epsilon stays far from a float's limits

@@ -61,7 +61,6 @@ class PreconditionedGradientDescent(Classifier):
         )
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: mu^2 = share mu^2 + T (1 - share)/T mu^2."""
         steps, matrix, gradient = self._scales(n, d, p)
         reason = (
             f"one Gaussian release of a matrix, standard deviation {matrix:.6g}, and {steps} of mean "
@@ -120,7 +119,6 @@ class DPNewton(Mechanism):
         )
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: the three parts of all steps compose to mu."""
         gradient, trace, direction = self._scales(n, p)
         reason = (
             f"{p.iterations} steps, each a Gaussian release of the mean gradient (standard deviation "

@@ -28,7 +28,7 @@ OPTIONS = {
 
 
 class _Run(NamedTuple):
-    """One descent: the data set that it runs on, and the generators of its three kinds of draws."""
+    """One descent: its data set, and the generators of its three kinds of draws."""
 
     train: int
     projection: np.random.Generator

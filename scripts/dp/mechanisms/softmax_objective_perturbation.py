@@ -1,6 +1,6 @@
 """Objective perturbation for many classes: softmax loss with a Gaussian tilt.
 
-`dp.privacy.softmax_tilt` proves what an exact minimiser costs. Output noise pays for the solver's error,
+`dp.privacy.softmax_tilt` proves the cost of an exact minimiser. Output noise pays for the solver's error,
 as in `dp.mechanisms.gaussian_objective_perturbation`.
 """
 
@@ -40,7 +40,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
     """
 
     delta = "needed"
-    least_delta = 1e-20  # tilts with a probability of e^-60 = 9e-27 are neglected
+    least_delta = 1e-20  # tilts of probability e^-60 = 9e-27 are neglected
     facts = ("classes",)
     options = ADJACENCY | PUBLIC_N | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(1.0)}
@@ -103,7 +103,6 @@ class SoftmaxObjectivePerturbation(Mechanism):
         return Plan(sigma, scale, mu_output, 0.0, p.tolerance, adjacency)
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: `softmax_tilt`'s profile composed with the output noise's."""
         plan, K = self._plan(n, d, p), p.classes
         m, r = np.sqrt(2) * p.bound / plan.scale, p.bound**2 / (n * p.lam)
 

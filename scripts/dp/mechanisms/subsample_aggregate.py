@@ -34,7 +34,6 @@ class SubsampleAggregate(Mechanism):
             raise Refused(f"{n} rows cannot be cut into {p.parts} parts: give fewer parts")
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP from the L2 sensitivity 2B/k."""
         k, size, scale = self._scale(n, p)
         kind = "Gaussian noise, analytic calibration" if p.delta else "L2-Laplace noise"
         return (
@@ -49,7 +48,7 @@ class SubsampleAggregate(Mechanism):
         return k, size, gaussian_sigma(p.epsilon, p.delta, size) if p.delta else size / p.epsilon
 
     def _release(self, X, y, p, draws, rng):
-        """info["clipped"]: the share of fits that were outside the ball."""
+        """info["clipped"]: the share of fits outside the ball."""
         n, d = X.shape
         k, _, scale = self._scale(n, p)
         blocks = np.array_split(np.arange(n), k)

@@ -86,7 +86,7 @@ def gaussian_steps(
     delta : float
         In (0, 1).
     contribution : float
-        C, the L2 bound on what one record adds to the sum; replacing it moves the sum by 2C.
+        C, the L2 bound on one record's share of the sum; replacing it moves the sum by 2C.
     sampling : float
         In (0, 1], of Poisson sampling: each record enters a step independently with this probability. For
         shuffled or fixed batches, give 1 with one step per pass.

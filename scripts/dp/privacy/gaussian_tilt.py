@@ -245,8 +245,8 @@ def replacement(
 ) -> float | np.ndarray:
     """delta(epsilon), epsilon >= 0, of replacing a record: the least over e1 and both intermediates.
 
-    Every e1 gives a bound. The split that is exact for normals comes first. If it is not free, `SHIFTS`
-    around it are tried, and then points around the best one. For several epsilons, fewer are tried.
+    Every e1 gives a bound. The split exact for normals comes first. If it is not free, `SHIFTS` around it
+    are tried, and then points around the best one. For several epsilons, fewer are tried.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     add, remove = _both(m, r, loss)

@@ -93,8 +93,8 @@ def constants(
     and curvature at most R^2/2, which gives lam + R^2/2. Squared, Huber and log-cosh: lam + R^2, and only
     clipping bounds gradients here (clip = tau R states the bound of the last two).
 
-    clip: norm to which a record's gradient is clipped. Clipping a single derivative gives the derivative
-    of a convex loss with no more curvature (Song, Steinke, Thakkar, Thakurta, AISTATS 2021).
+    clip: norm that a record's gradient is clipped to. Clipping a single derivative gives the derivative of
+    a convex loss with no more curvature (Song, Steinke, Thakkar, Thakurta, AISTATS 2021).
     """
     largest = {"logistic": 1.0, "softmax": math.sqrt(2)}.get(loss, math.inf) * bound
     curvature = {"logistic": 0.25, "softmax": 0.5}.get(loss, 1.0)
@@ -117,9 +117,9 @@ def dp_gd_mu(
 
     sigma: that of the noise on the mean gradient. The last iterate's theorem has five conditions. Only w_T
     is released (no losses, no iterates, no early stopping). There is no momentum. Rows are within R. lam's
-    gradient is part of the step that contracts, and is not clipped. The objective is convex and smooth.
-    After norm clipping, it is so only if a record has a single derivative: a clipped softmax gradient is
-    no gradient of such an objective.
+    gradient is part of the contracting step, and is not clipped. The objective is convex and smooth. After
+    norm clipping, it is so only if a record has a single derivative: a clipped softmax gradient is no
+    gradient of such an objective.
     """
     size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):

@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 
 
 class LazySides:
-    """Sides that are made at first use, and whose size (n, d) is known before.
+    """Sides that are made at first use, of a size (n, d) known before.
 
     Checks of the configuration then need little memory. make: () -> sides.
     """
@@ -253,7 +253,7 @@ def check_tilts(mechanism: object, laws: Iterable[Callable] = (l2_laplace,)) -> 
 
 
 def for_tilts(function: Callable) -> Callable:
-    """Decorator of a statistic or loss. It raises `Unsuited` for mechanisms that have none of `TILTS`."""
+    """Decorator of a statistic or loss. It raises `Unsuited` for mechanisms without one of `TILTS`."""
 
     @wraps(function)
     def checked(pair, mechanism, *rest, **arguments):
@@ -413,7 +413,7 @@ def saturated_diagonal_l2() -> Pair:
 
 
 def _of_weights(scores):
-    """A statistic that is the same function of the weights for every mechanism."""
+    """The same statistic of the weights for every mechanism."""
     return lambda *_, **__: scores
 
 
@@ -470,7 +470,7 @@ def repeats(pair: Pair, mechanism: object, epsilon: float, **arguments) -> Calla
 
 @pair
 def repeated() -> Pair:
-    """Four records in two dimensions, of which the first one's label flips: releases may repeat."""
+    """Four records in two dimensions. The first one's label flips, and releases may repeat."""
     sides, arguments, _, *_ = flipped_label()
     return Pair(
         sides,
@@ -675,7 +675,7 @@ def opposite_corner() -> Pair:
 
 
 def _lone(reach, others=99):
-    """One record at `reach`, whose label flips, beside others at 0, which have no gradient."""
+    """One record at `reach`, whose label flips, beside others at 0, without gradient."""
     X = np.zeros((others + 1, 1))
     X[0] = reach
     sides = _replace(X, np.ones(others + 1), 0, label=-1)
@@ -694,7 +694,7 @@ def outlier() -> Pair:
 
 @pair
 def lone_record() -> Pair:
-    """One record on a bound of 1 beside 99 that have no gradient."""
+    """One record on a bound of 1 beside 99 without gradient."""
     return Pair(
         *_lone(1),
         reason="the mean gradient is a hundredth of the one record's and turns around with its label: "
@@ -748,7 +748,7 @@ def sum_regularised() -> Pair:
 
 @pair
 def released_intercept() -> Pair:
-    """The same data, seen through the intercept that is released without noise."""
+    """The same data, seen through the intercept released without noise."""
     return Pair(
         *_unpenalised(),
         reason="the intercept is a function of the data without noise: one release tells the two apart",
@@ -758,7 +758,7 @@ def released_intercept() -> Pair:
 
 @pair
 def flipped_label() -> Pair:
-    """Four records in two dimensions, of which the first one's label flips."""
+    """Four records in two dimensions. The first one's label flips."""
     X = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, -0.8], [-0.6, -0.8]])
     return Pair(
         sides=_replace(X, [1, -1, 1, -1], 0, label=-1),

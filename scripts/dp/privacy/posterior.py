@@ -28,7 +28,7 @@ def loss_range(loss: str, reach: float) -> float:
 def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> float:
     """About the largest mean number of proposals per draw, over all data sets; reach = rho R.
 
-    For a Gaussian cut by the ball, `truncated_draws` accepts with a probability of the order of 1/sqrt(d +
+    For a Gaussian cut by the ball, `truncated_draws` accepts with probability of the order of 1/sqrt(d +
     gamma n reach). gamma n reach bounds rho times the gradient at 0.
 
     For logistic loss this is multiplied by the ratio of the integrals over the ball of exp(-gamma F) and
@@ -58,9 +58,9 @@ def truncated_draws(
 ) -> tuple[np.ndarray, int]:
     """Exact draws from exp(-w'Pw/2 + b.w + log_excess(w)) on the ball ||w|| <= radius, by rejection.
 
-    precision: P (d, d) symmetric, positive semidefinite. linear: b (d,). log_excess: a function of
-    (m, d) points that is at most 0 (None: 0, a truncated Gaussian). Returns draws (size, d) and
-    the number of proposals that were needed.
+    precision: P (d, d) symmetric, positive semidefinite. linear: b (d,). log_excess: a function of (m, d)
+    points that is at most 0 (None: 0, a truncated Gaussian). Returns draws (size, d) and the number of
+    proposals.
 
     On the ball exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So a Gaussian with precision P + kI,
     times a constant, is above the density. Its draws are accepted with probability exp(log_excess(w) - k
@@ -92,12 +92,12 @@ def truncated_draws(
 
 
 def _tilt(values, b, radius):
-    """k >= 0 with E ||w||^2 = radius^2 under the proposal, or 0 if it is at most that at k = 0."""
+    """k >= 0 with E ||w||^2 = radius^2 under the proposal; 0 if E ||w||^2 is smaller at k = 0."""
     return _root(lambda k: np.sum((b / (values + k)) ** 2 + 1 / (values + k)) - radius**2)
 
 
 def _root(excess):
-    """The k >= 0 at which a decreasing function falls to 0; 0 if it is at most 0 there."""
+    """The k >= 0 at which a decreasing function falls to 0, or 0 if it starts below."""
     with np.errstate(divide="ignore", invalid="ignore"):
         if excess(0.0) <= 0:
             return 0.0

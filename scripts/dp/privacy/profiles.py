@@ -5,7 +5,7 @@ divergence. It is convex and decreasing in e^epsilon. Exchanging P and Q reflect
 e^-epsilon + e^-epsilon delta_QP(epsilon).
 
 A profile is a `Gaussian`, `Curve` or `Losses`, with `delta(epsilon)` and `epsilon(delta)`. `compose`
-returns the simplest exact form. If a curve is an upper bound, so is what is composed from it.
+returns the simplest exact form. Composition of upper bounds gives upper bounds.
 """
 
 import math
@@ -278,7 +278,7 @@ def _with_gaussian(delta, mu):
 
 
 def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) -> Curve:
-    """The `Curve` of a Gaussian release together with a release that has any one of `profiles`.
+    """The `Curve` of a Gaussian release together with a release of any one of `profiles`.
 
     profiles: upper bounds for both directions. epsilons: an increasing array of numbers > 0, between which
     the largest profile is replaced by chords in t = e^epsilon. Chords belong to finitely many losses at
@@ -332,8 +332,7 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
         delta_size(epsilon) <= sum over j of e^(e_1 + .. + e_(j-1)) delta(e_j).
 
     The least of these bounds is the group privacy of f-DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.14).
-    Here e_j = epsilon/size + (j - (size + 1)/2) mu^2, which is optimal for a Gaussian profile of parameter
-    mu.
+    Here e_j = epsilon/size + (j - (size + 1)/2) mu^2, optimal for a Gaussian profile of parameter mu.
     """
     total, before = 0.0, 0.0
     for j in range(1, size + 1):
@@ -382,7 +381,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
 
 
 def _reach(profile):
-    """A loss that is exceeded with probability at most TAIL, or one above 64."""
+    """A loss exceeded with probability at most TAIL, or one above 64."""
     reach = 1.0
     while reach < 64 and profile.delta(reach) > TAIL:
         reach *= 1.25

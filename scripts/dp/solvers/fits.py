@@ -158,7 +158,7 @@ def _hessian(rows, weights, precision):
 def l1(
     X: np.ndarray, y: np.ndarray, lam: float, tolerance: float = 1e-9, penalty_scale: str = "mean"
 ) -> tuple[np.ndarray, dict]:
-    """argmin of mean logistic loss + lam ||w||_1; one of them if there are several.
+    """An argmin of mean logistic loss + lam ||w||_1.
 
     penalty_scale: the meaning of lam, see `dp.solvers.lasso_scales`.
     """

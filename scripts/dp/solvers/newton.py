@@ -4,7 +4,7 @@ All restarts share rows and loss, and differ in a linear term. So one pass over 
 fit the cache, serves them all. Two matrix products and one exponential per row and restart give every
 gradient; one more product gives every Hessian.
 
-The search begins on a sample of the rows, continues on all rows in single precision, and its result is
+The search begins on a sample of the rows, and continues on all rows in single precision. Its result is
 certified on all rows in double precision. Wide rows try `dp.solvers.quasi_newton` first.
 
 Inside, arrays hold one column per restart.
@@ -22,8 +22,8 @@ from dp.solvers.passes import EPS, Direct, Implicit
 
 TOGETHER = 256  # most restarts solved together; more take turns
 THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072
-DIRECT = 40  # most columns for which Hessians are formed; for more, there are conjugate gradients
-CENTRED = 8  # minimum number of restarts for which a common centre is used
+DIRECT = 40  # most columns whose Hessians are formed; more take conjugate gradients
+CENTRED = 8  # fewest restarts with a common centre
 NEARBY = 0.6  # largest change of a typical margin at which one step leads close to a minimiser
 KEPT = 1 << 23  # most numbers kept for all restarts together: 64 MB, or one restart's
 LIMIT = 1000  # most passes of Newton's method
@@ -230,7 +230,7 @@ def _checked(X, y, lam, linear, loss, initial, tolerance):
 
 
 def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
-    """Weights (d, restarts), gradient norms, passes and what was learnt.
+    """Weights (d, restarts), gradient norms, passes and `learnt`.
 
     lam: (restarts,). tilt and start: (d, restarts). learnt: for wide rows (`quasi_newton.minimise`). If
     lambda is so small that most rows are far from the bend of the loss, Newton's method may need
@@ -391,9 +391,10 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     them (before the extra step), passes over the rows and the last Hessians.
 
     A trial point is accepted if its gradient norm is at most half of the least so far (Newton's fast
-    phase), or if the objective still falls there along the step (by convexity, it has decreased by a fixed
-    share). Otherwise the step is shortened. The objective's value is not needed; its rounding would hide
-    half of the weights' digits. The old Hessian is used while the gradient norm is small and falls fast.
+    phase). It is also accepted if the objective still falls there along the step; by convexity, it has
+    decreased by a fixed share. Otherwise the step is shortened. The objective's value is not needed; its
+    rounding would hide half of the weights' digits. The old Hessian is used while the gradient norm is
+    small and falls fast.
     """
     restarts = W.shape[1]
     W = W.copy()

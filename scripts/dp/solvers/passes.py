@@ -12,7 +12,7 @@ from dp.data.examples import slices
 BLOCK = 1 << 19  # bytes of a block of margins, which fits the L2 cache with its results
 COPIED = 1 << 26  # most bytes of wide rows copied in the precision of products: 64 MB
 PATIENCE = 20  # conjugate gradient steps before a preconditioner, which takes as long
-FORMED = 1024  # most columns for which an exact direction forms the Hessian: 8 MB
+FORMED = 1024  # most columns whose Hessian an exact direction forms: 8 MB
 EPS = np.finfo(float).eps
 
 
@@ -218,7 +218,7 @@ class Implicit(Passes):
 
     def eigen(self, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues, per unit of mean curvature, and eigenvectors of one Hessian for all restarts."""
-        # 0 in place of entries that overflowed
+        # 0 replaces entries that overflowed
         hessian = np.nan_to_num(self.form(curvature), posinf=0.0, neginf=0.0)
         values, vectors = np.linalg.eigh(hessian)
         return np.maximum(values, 0.0)[:, None] / curvature.mean(), vectors

@@ -144,7 +144,7 @@ def minimise(
     tolerance: float,
     learnt: tuple | None = None,
 ) -> tuple:
-    """Weights, gradient norms, passes over the rows, and what was learnt.
+    """Weights, gradient norms, passes over the rows, and `learnt`.
 
     size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows. It
     replaces a sample unless X has more than twice as many rows.

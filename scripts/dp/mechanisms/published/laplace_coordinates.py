@@ -48,7 +48,6 @@ class LaplaceCoordinatesSum(Coordinates):
     certified = False  # there is no guarantee
 
     def _guarantee(self, n, d, p):
-        """None, since the intercept has no noise. The weights alone would have sqrt(d) n epsilon."""
         reason = (
             "the intercept is released without noise, and one record changes it; the weights' own bound "
             "would be 2 kappa R/lambda in L2 without an intercept, n times the one the noise has, and "

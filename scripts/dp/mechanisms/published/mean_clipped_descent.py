@@ -55,7 +55,6 @@ class MeanClippedDescent(Descent):
         return calibrate(p.epsilon, p.delta, math.sqrt(p.iterations) * moved)
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP for all iterates together."""
         moved, sigma = self.moved(n, p), self.sigma(n, p)
         mu = math.sqrt(p.iterations) * moved / sigma
         reason = (

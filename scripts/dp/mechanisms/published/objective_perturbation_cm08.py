@@ -12,7 +12,7 @@ class ObjectivePerturbationCM08(Tilted):
     """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), without an account of the Jacobian.
 
     This epsilon is what the output noise leaves of the whole. The source claims privacy only for margin
-    losses, so targets that are numbers are refused.
+    losses, so numbers as targets are refused.
     """
 
     numbers = False

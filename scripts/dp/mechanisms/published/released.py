@@ -38,7 +38,6 @@ class AMPReleased(AMP):
     """
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon at any delta below 1."""
         reason = (
             "the noise is one of 256 known vectors, a byte's worth of seeds: neighbours have 256 releases "
             "each, in general all different, so that one release tells them apart"
@@ -63,7 +62,6 @@ class AdaSSPReleased(Mechanism):
     numbers = True
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon: one record moves the scale of all targets, and every row."""
         reason = (
             "targets are divided by the largest of them and columns standardised, without noise: one "
             "record can change every other by a factor as large as one likes, for which there is no noise"
@@ -103,7 +101,6 @@ class FunctionalReleased(Mechanism):
     numbers = True
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon, since the diagonal of X'X is released without noise."""
         reason = (
             "the noise on a column's sum of squares is for the square of its lower bound, 0: the sum "
             "divides a noisy X'y as it is, and a record that is most of it shows in the release's spread"
@@ -142,7 +139,6 @@ class FunctionalCentredReleased(Mechanism):
     numbers = True
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon: where a noisy mean is clipped to the lower bound, squares have no noise."""
         reason = (
             f"the means of columns and of targets get epsilon/(d + 1) each, where one such share is set "
             f"aside, {(d + 2) / (d + 1):.6g} times epsilon in all; and the noise on a column's sum of "
@@ -193,7 +189,6 @@ class LeastSquaresReleased(Mechanism):
     numbers = True
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon, since the standard deviation itself reveals the smallest eigenvalue."""
         reason = (
             "the noise is scaled by the smallest eigenvalue of the private X'X: two data sets in which one "
             "record makes it large or small have releases of different spread, by any factor; and a "
@@ -250,7 +245,6 @@ class PoissonSGDReleased(Mechanism):
         return steps, sampling, divisor, *noise
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP if n is public; else none, since the size of the noise reveals n."""
         if p.records == "private":
             reason = (
                 "n is private, and the number of steps and what divides the noise follow from it, without "
@@ -310,7 +304,6 @@ class NewtonReleased(Mechanism):
     options = {"iterations": Whole(15), "share": Between(0.7, low=0, high=1)}
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon, since the exact direction's size scales the noise."""
         reason = (
             "each step's noise is multiplied by a function of the size of the Newton direction without "
             "noise, which a single record can change by any factor where the others have no curvature"

@@ -46,7 +46,6 @@ class DPSGDAsRun(_AsRun, DPSGD):
         return direction * rng.gamma(dimension, scale, (size, dimension))
 
     def _guarantee(self, n, d, p):
-        """None for two coordinates or more, because the privacy loss of this noise has no bound."""
         if (p.dimensions or d) + p.bias == 1:
             reason = f"one coordinate has Laplace noise of scale {self._scale(p):.6g} in each pass"
             return p.proven(reason, p.epochs * p.epsilon)

@@ -73,7 +73,7 @@ class Guarantee(NamedTuple):
 
 
 def none(claimed_epsilon: float, reason: str, adjacency: str = REPLACE_ONE) -> "Guarantee":
-    """The guarantee of a mechanism without a finite epsilon, whatever its source claims."""
+    """The guarantee of a mechanism without a finite epsilon, for any claim of its source."""
     return Guarantee(claimed_epsilon, math.inf, 0.0, adjacency, reason)
 
 

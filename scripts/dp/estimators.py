@@ -4,7 +4,7 @@
     model.predict_proba(frame)     # columns by name, in any order, in their own units
     model.guarantee_               # what holds for the people whose rows were learnt from
 
-Frames are read as in a release: numbers are clipped to public bounds, and categories looked up in public
+Frames are read as in a release: numbers clipped to public bounds, and categories looked up in public
 lists. No scaling, encoding or imputation is needed.
 
 `fit` makes a release. It spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
@@ -17,12 +17,11 @@ A new name is spent only with `spend=True`; without it, `fit` says what it would
 is for the owner of the rows*: it tells without noise whether two tables are equal, and must not influence
 any publication. Publish only model.json.
 
-The guarantee is for tables in which a person has one row. So `fit` refuses calls from parts of
-scikit-learn that fit repeatedly (`REPEATING`), such as searches, cross validations and ensembles. To
-compare settings, use `release.py forecast`, or rows that are not private. `fit` cannot detect two things
-that break the guarantee. Rows may have been resampled or copied (bootstrap, oversampling), so that a
-person has several. An earlier step, such as a scaler, an imputer or a selection, may have learnt columns
-from the same rows.
+The guarantee is for tables with one row per person. So `fit` refuses calls from parts of scikit-learn that
+fit repeatedly (`REPEATING`), such as searches, cross validations and ensembles. To compare settings, use
+`release.py forecast`, or rows that are not private. `fit` cannot detect two things that break the
+guarantee. Rows may have been resampled or copied (bootstrap, oversampling), so that a person has several.
+An earlier step, such as a scaler, an imputer or a selection, may have learnt columns from the same rows.
 
 Like `release.py`, `fit` disables core dumps of the process, and attaching to it. A traceback that shows
 variables may show the rows.
@@ -291,7 +290,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     book : str or pathlib.Path
         The book's folder, beside the rows and as private as they are.
     budget : dict
-        {"epsilon": .., "delta": ..}, of all releases of the book together.
+        {"epsilon": .., "delta": ..}, the total of all releases in the book.
     n_rows : int
         The public number of rows.
     columns : dict or tuple

@@ -210,7 +210,7 @@ def bounded_loss(
 
     Returns (restarts,). For classes it is half the Brier score of the probabilities as in
     `classification`. For `numbers` it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. A row
-    whose score is NaN after overflow counts 1.
+    of score NaN, after overflow, counts 1.
     """
     total = np.zeros(len(weights))
     if weights.ndim == 3:

@@ -17,7 +17,7 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 FLOOR = 0.5  # least eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # largest share of a coefficient's variance that the Hessian's noise may cause
 SELECTED = 1.0  # eigenvalue of a released Hessian, in that unit, above which intervals are printed
-CURVED = 3.0  # growth of variances per mean square change of log l'', which at most doubles them
+CURVED = 3.0  # relative growth of variances per mean square change of log l'', at most to twice
 
 
 class Intervals(NamedTuple):
@@ -432,8 +432,8 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """(standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, E l''(e)).
 
-    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation, found by
-    bisection, with e at 2,000 quantiles, up to 100 times the loss' width.
+    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation. So bisection
+    finds it, with e at 2,000 quantiles, up to 100 times the loss' width.
     """
     from scipy.special import ndtri
 

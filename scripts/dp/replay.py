@@ -15,9 +15,9 @@ It takes milliseconds and is deterministic (Cebere, Erb, Desfontaines, Bellet, F
 Theory, Bugs in Practice", PETS 2026, arXiv 2602.17454).
 
 It cannot judge noise that is not added to a value (a tilted objective, a sketch), nor random choices (a
-subsample, a selection, a rejection). These give the finding "not additive", which is not "holds".
-Permutations of the rows are replayed: what holds for each order holds for the mixture. A replay sees only
-the tried pairs, and not the bits of floating-point sums.
+subsample, a selection, a rejection). Their finding is "not additive", not "holds". Permutations of the
+rows are replayed: what holds for each order holds for the mixture. A replay sees only the tried pairs, and
+not the bits of floating-point sums.
 """
 
 import copy

@@ -226,7 +226,7 @@ def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
 def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
     """Every row longer than `bound` scaled down to it; others stay.
 
-    A row's result depends on that row alone, so the step costs no privacy.
+    It costs no privacy, like `normalise_rows`.
     """
     _check_bound(bound)
     scaled, norms, largest = _by_largest(X)
@@ -237,7 +237,7 @@ def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
 
 
 def _check_bound(bound):
-    if not 1e-100 <= bound <= 1e100:  # squares of values near it must not under- or overflow
+    if not 1e-100 <= bound <= 1e100:  # squares near it must not under- or overflow
         raise ValueError(f"a bound on row norms lies in [1e-100, 1e100], not {bound}")
 
 

@@ -42,8 +42,7 @@ class Table(NamedTuple):
     groups: for each one-hot categorical feature, its column names. Every row has a 1 in one of them and 0
         in the others.
     later: steps still to be applied to X. Columns and bounds are those after these steps.
-    coordinate_bound: the public bound on every |x_j|, infinite if none is known except the one that follows
-        from `bound`.
+    coordinate_bound: the public bound on every |x_j|, infinite if only `bound` implies one.
     target: if y are numbers, (name, low, high) of the target in its own units.
     """
 
@@ -229,8 +228,8 @@ def random_projection(
     """Rows times a Gaussian matrix drawn from the public seed, not from the data.
 
     Entries are independent normal with variance 1/dimension, which preserves squared norms on average
-    (Johnson, Lindenstrauss 1984). Single rows may grow, so the rows have no bound afterwards: clip or
-    normalise them again.
+    (Johnson, Lindenstrauss 1984). Single rows may grow, so afterwards there is no bound: clip or normalise
+    again.
     """
     matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)
     X = np.concatenate([_finite(block, lambda X: X @ matrix) for block in blocks(table.X)])
@@ -361,9 +360,9 @@ def prepare(
 ) -> tuple[Table, list[dict]]:
     """Apply steps in order.
 
-    steps: a list of (name, options). rng_of: (number, name) -> the generator for a step that draws.
-    put_off: rows of integers remain integers, and the last row-wise steps become `Table.later`, for when
-    floats are needed. overwrite: table.X may be overwritten, which saves a copy.
+    steps: a list of (name, options). rng_of: (number, name) -> the generator of a random step. put_off:
+    rows of integers remain integers, and the last row-wise steps become `Table.later`, for when floats are
+    needed. overwrite: table.X may be overwritten, which saves a copy.
 
     Returns the table and, per step, a dictionary of its name, effect, look at private rows, premise and
     options. Raises if the rows end up without a bound.

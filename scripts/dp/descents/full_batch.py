@@ -95,9 +95,9 @@ def mean_gradient(
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K), block by block.
 
-    y: None if the loss is of margins and the rows are already multiplied by their labels -1 and 1.
-    clip: the norm that every example's gradient is clipped to. limits: `residual_limits`, if known.
-    Without `valued` the loss is not computed, and NaN is returned for it.
+    y: None if the loss is of margins and the rows are already multiplied by their labels -1 and 1. clip:
+    the norm that each example's gradient is clipped to. limits: `residual_limits`, if known. Without
+    `valued` the loss is not computed, and NaN is returned for it.
     """
     restarts, d, K = W.shape
     value, total = 0.0 if valued else np.nan, 0.0

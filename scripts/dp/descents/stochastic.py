@@ -47,7 +47,7 @@ def learning_rate(step: int, schedule: str, rate: float, lam: np.ndarray) -> np.
 
 
 def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.ndarray:
-    """Sum over examples of E18's program's gradient of the logistic loss, at weights w.
+    """Sum over examples of the logistic loss' gradient as E18's program computes it, at weights w.
 
     w: (runs, values, d). examples: (runs, rows, d), each times its label. Coordinate j of example x gives
     -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x. This is the gradient of d logistic regressions on

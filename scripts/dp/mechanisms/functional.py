@@ -6,8 +6,8 @@ beta-part linear and alpha-part quadratic,
     -beta y x.w + alpha (x.w)^2        squared loss: alpha = 1, beta = 2
                                        logistic loss, truncated Taylor series: alpha = 1/8, beta = 1/2
 
-(without its constant, which moves no minimiser). Each coefficient of the sum over records gets one draw of
-noise.
+(without its constant, which moves no minimiser). Each coefficient of the sum over records gets one noise
+draw.
 
 Let (x, y) be replaced by (x', y'), let M be the difference of the outer products of x and of x' with
 themselves, and L = yx - y'x'. The coefficients change by alpha sum_jk |M_jk| + beta ||L||_1 in L1: for j <
@@ -224,8 +224,8 @@ class _Functional(Mechanism):
     def _composed(self, p):
         """(number of releases that a record affects, None without privacy; that in words).
 
-        The batches of an epoch are disjoint, so with new noise for each an epoch is one release (parallel
-        composition), and epochs compose. Noise that all batches share cancels in differences.
+        The batches of an epoch are disjoint. So with new noise for each batch, an epoch is one release
+        (parallel composition), and epochs compose. Noise that all batches share cancels in differences.
         """
         if getattr(p, "batches", "all") == "all":
             return 1, ""
@@ -307,7 +307,7 @@ class TruncatedLogistic(_Functional):
 
 @register("noiseless_linear")
 class NoiselessLinear(TruncatedLogistic):
-    """Linear regression without privacy, by the functional mechanism's solvers.
+    """Without privacy: linear regression, by the functional mechanism's solvers.
 
     The solver "adam" shows how far the source's own optimiser gets without noise.
     """

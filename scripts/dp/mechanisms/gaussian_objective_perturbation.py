@@ -240,7 +240,7 @@ class _Published(_GaussianTilt):
 
 @register("amp")
 class AMP(_Published):
-    """Approximate minima perturbation as published (Iyengar et al., IEEE S&P 2019). It is untuned."""
+    """Approximate minima perturbation as published (Iyengar et al., IEEE S&P 2019). It needs no tuning."""
 
     def _published(self, n, p):
         tilt = published_tilt.amp(p.epsilon, p.delta, n, p.bound)

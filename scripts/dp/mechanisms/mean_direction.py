@@ -35,8 +35,8 @@ class MeanDirection(Mechanism):
     noise)/(r - 1/2)^2, at least 0, and kept at least one standard deviation away from 0 and 1. The
     intercept is log(p/(1 - p)). Along s u the mean logistic loss falls by at least |a| s - V s^2/8,
     because its curvature is at most 1/4. The weights are s u with the best s, 4 q |a|/V, where q = 1 - d
-    (variance of a's noise)/|a|^2, at least 0, takes the noise out of |a|^2. V is floored at twice its
-    noise's standard deviation.
+    (variance of a's noise)/|a|^2, at least 0, takes the noise out of |a|^2. V is clipped between twice its
+    noise's standard deviation (at most R^2) and R^2.
     """
 
     delta = "needed"

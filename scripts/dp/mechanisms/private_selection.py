@@ -43,7 +43,7 @@ class Plan(NamedTuple):
 class PrivateSelection(Mechanism):
     """The best of K runs of the mechanism `of`, each with settings drawn at random from `grid`.
 
-    K follows a public `law` with mean `runs`. K and running times stay secret. A run's score is its
+    K follows a public `law` of mean `runs`. K and running times stay secret. A run's score is its
     `dp.evaluation.bounded_loss` on the same rows plus Gaussian noise of standard deviation 1/mu. One
     record moves that loss by at most 1 (either adjacency), so the score is a release with Gaussian
     parameter mu. Setting, weights and noisy score together are Q of `dp.privacy.selection`, with the

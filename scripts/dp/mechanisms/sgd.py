@@ -43,7 +43,7 @@ class _SGD(Mechanism):
     the original features. With `dimensions` = k, the descent runs on rows multiplied by a Gaussian matrix
     (d, k) of variance 1/k, drawn independently of the data. The release is that matrix times the k
     weights. info["intercept"]: the weight of the column of ones that `bias` adds. info["scale"]:
-    (restarts,), that of the noise on each batch's sum of gradients, 0 without noise.
+    (restarts,), the noise scale of each batch's sum of gradients, or 0.
     """
 
     numbers = True

@@ -60,7 +60,7 @@ class SufficientStatistics(Mechanism):
 class AdaSSP(Mechanism):
     """SSP with a ridge chosen from a noisy smallest eigenvalue (Wang, UAI 2018, algorithm 2).
 
-    Three Gaussian releases: the smallest eigenvalue of X'X, X'X and X'y.
+    It makes Gaussian releases of the smallest eigenvalue of X'X, of X'X and of X'y.
 
     calibration:
       "published"  standard deviations sqrt(log(6/delta)) 3/epsilon times the add/remove

@@ -77,8 +77,8 @@ class ShellModel(Mechanism):
             volumes = tukey.log_volumes(points)
             test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
             test = test + rng.laplace(scale=scale, size=len(points))
-            # An empty region cannot be drawn from. No data set that is likely to be answered has any, and
-            # no neighbour of one.
+            # An empty region cannot be drawn from. No data set that is likely to be answered, and no
+            # neighbour of one, has an empty region.
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):

@@ -26,8 +26,8 @@ z_t >= 0, because eta s - a_t falls from positive to negative. a_t = eta s gives
 never larger. A quadratic with equal curvatures attains it.
 
 *Cyclic batches*: there are l batches of size b in a fixed order, and E epochs. A record enters one step in
-l, with s = L/b. Records of the last batch are the worst, as no step follows. For their last visit a_T =
-eta s. Their E - 1 earlier visits, at t = l, 2l, .., are paid for from t = l to T - 1, with a_t
+l, with s = L/b. Records of the last batch are the worst, because no step follows. For their last visit a_T
+= eta s. Their E - 1 earlier visits, at t = l, 2l, .., are paid for from t = l to T - 1, with a_t
 proportional to c^(T-1-t) as above:
 
     mu = L/(b sigma) sqrt(1 + c^(2l-2) (1-c^2)/(1-c^l)^2 (1 - c^(l(E-1)))/(1 + c^(l(E-1)))).

@@ -83,13 +83,13 @@ PAIRS = {}
 
 
 def pair(function: Callable) -> Callable:
-    """Decorator that registers a function which makes a pair. The pair is made once."""
+    """Decorator that registers the maker of a pair, which runs once."""
     PAIRS[function.__name__] = cache(function)
     return PAIRS[function.__name__]
 
 
 def find(pair: str | tuple | Pair) -> Pair:
-    """A pair by name, or from two data sets; an object is returned as it is.
+    """A pair by name, or from two data sets; an object is returned unchanged.
 
     Parameters
     ----------

@@ -214,7 +214,7 @@ class Losses(Profile):
         return np.reshape(deltas, epsilon.shape)[()]
 
     def epsilon(self, delta: float) -> float:
-        # slightly larger, because the library sums in another order for `delta`
+        # slightly larger: for `delta` the library sums in another order
         return float(self.distribution.get_epsilon_for_delta(delta)) * (1 + 1e-12)
 
 
@@ -416,8 +416,8 @@ def losses(profile: Profile, spacing: float | None = None) -> object:
 def compose(*profiles) -> Profile:
     """The profile of releases from the same records. Each may depend on earlier ones.
 
-    Gaussians give a Gaussian [2]_, and one curve beside them an integral, both exact. Several curves are
-    composed as privacy loss distributions, pessimistically.
+    Gaussians compose to a Gaussian [2]_, and with one curve to an integral, both exactly. Several curves
+    are composed as privacy loss distributions, pessimistically.
 
     Parameters
     ----------

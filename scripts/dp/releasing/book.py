@@ -158,7 +158,7 @@ class Book:
     ) -> None:
         self.path, self.budget, self.unit = Path(path).expanduser(), budget, unit
         self._file, self._key, self._events = -1, b"", []
-        self._end, self._torn = 0, False  # end of whole lines; whether a torn one follows
+        self._end, self._torn = 0, False  # end of complete lines; whether a torn one follows
 
     @contextlib.contextmanager
     def locked(self) -> Iterator["Book"]:
@@ -308,7 +308,7 @@ class Book:
         Parameters
         ----------
         before : int or None
-            The last line that counts, by default of all.
+            The number of the last line that counts; by default all count.
 
         Returns
         -------

@@ -19,7 +19,7 @@ and the divergence is at most delta_A. In S, A's law is the same, and given ever
 at most delta_B. A hockey-stick divergence is jointly convex, so that of the mixture over S is at most the
 maximum.
 
-A takes its rows sorted, and B's sums of integers are exact, so that order is no input.
+A sorts its rows, and B's sums of integers are exact, so order is no input.
 
 With fixed positions, a neighbour in another order could change *both* parts, at the sum of both costs.
 
@@ -35,8 +35,8 @@ Proof. (e - e')^2 <= 4. For classes, (t - t')^2 <= 4. For numbers let r = |t - t
 r. Then r^2 + (t^2 - t'^2)^2 = r^2 (1 + s^2) <= r^2 (1 + (2 - r)^2), which increases on [0, 2] and is 4 at
 2. A record and none are at most sqrt(1 + 1 + 1 + 4) apart.
 
-An error of a number counts at most 1/2, a quarter of the target's range. Up to the whole range, the mean
-square would have 16 times as much noise.
+An error of a number counts at most 1/2, a quarter of the target's range. With errors up to the whole
+range, the mean square would have 16 times the noise.
 
 They are integers in units of 2^-40, exactly: a score is the sum of v_j k_j, with the row's integers and
 the weights' released integers. A score of 0 belongs to the first class. So lemma 2

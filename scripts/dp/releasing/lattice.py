@@ -12,8 +12,8 @@ exp(-2 pi^2 r^2 j^2), between 1 and 1 + 2.01 exp(-2 pi^2 r^2). To divide phi by 
 Half of both is the bound.
 
 LEMMA 2 (perturbed evaluation). Let f have L2 sensitivity D, given earlier releases. Let every execution
-return a value within rho of f, in R^m. Then rnd_g(value) + N_g(s^2)^m is within m gamma(s/g) of a
-post-processing of a mu-GDP release in TV, where gamma is lemma 1's bound and
+return a value within rho of f, in R^m. Then in TV, rnd_g(value) + N_g(s^2)^m is within m gamma(s/g) of a
+post-processing of a mu-GDP release, where gamma is lemma 1's bound and
 
     mu = (D + 2 rho + g sqrt(m))/s.
 

@@ -1,7 +1,7 @@
 """A preview of how a release reads a file: for the owner of the rows alone.
 
-All of it is private and without noise: counts, examples of cells, and even its length. Bounds or
-categories that change after a preview are chosen by the rows.
+All of it is private and without noise: counts, examples of cells, and even the number of sentences. Bounds
+or categories that change after a preview are chosen by the rows.
 """
 
 from collections import Counter

@@ -123,8 +123,8 @@ class Schema:
     columns : Sequence
         `Number`, `Category`, `Label` or `Unused`, in the file's order.
     target : str
-        The predicted column. A `Label` or a `Category` of two values is -1 and 1, a `Number` is mapped to
-        [-1, 1].
+        The predicted column. A `Label` or a `Category` of two values becomes -1 and 1, a `Number` is
+        mapped to [-1, 1].
     separator : bytes
         One byte between cells.
     radius : float or str

@@ -69,7 +69,7 @@ def sum_intercept_path(
     tolerance: float = 1e-9,
     max_iterations: int = 100,
 ) -> Iterator[tuple[np.ndarray, dict]]:
-    """`sum_intercept` for every lambda in turn, each starting from the minimiser for the one before.
+    """`sum_intercept` for every lambda in turn, each fit starting from the previous minimiser.
 
     The starting point of the damped Newton's method changes only how long it takes. The Hessian is
     positive definite (with a free intercept, if both classes are present). Hessians are in single

@@ -166,7 +166,7 @@ def least_tolerance(
     any data. If Newton's method gives up, descent continues (`dp.solvers.accelerated`), for at most 10^7
     steps if c R^2 is at most 10^10 lambda. Otherwise the tolerance is infinite. It also is if, with many
     columns, rounding at the returned weights could take another quarter of it, beside the quarter at the
-    minimiser. (The weights may be longer than the minimiser by tolerance/lambda.)
+    minimiser. (Their norm may exceed the minimiser's by tolerance/lambda.)
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:

@@ -97,10 +97,10 @@ def minimise(
 
 
 def _quasi_newton(rows, lam, tilt, inverse, tolerance):
-    """(weights, gradient norms, passes), by steps along which the slope falls to half of its size at least.
+    """(weights, gradient norms, passes), by steps that at least halve the slope along them.
 
-    A convex function's slope shows where its minimum along a direction is. It needs no value, whose
-    rounding hides the last half of the digits. Convexity also makes every pair of a step and a change
+    A convex function's slope shows where its minimum along a direction is. No value is needed, whose
+    rounding would hide the last half of the digits. Convexity also makes every pair of a step and a change
     valid.
     """
     W, direction, gradient = np.zeros((3, *tilt.shape))

@@ -125,8 +125,8 @@ def unselected(hessian: np.ndarray, deviation: float) -> np.ndarray:
 
     A direction is printed if its eigenvalue exceeds about `SELECTED` = t standard deviations of its noise.
     So printed small eigenvalues are too large. In these units, a normal variable of mean m has the
-    conditional mean m + phi(m - t)/Phi(m - t) above t. The correction is the m for which this equals the
-    released eigenvalue, which maximises the conditional likelihood. It is floored at `FLOOR`. An
+    conditional mean m + phi(m - t)/Phi(m - t) above t. The correction is the m whose conditional mean is
+    the released eigenvalue. It maximises the conditional likelihood, and is floored at `FLOOR`. An
     eigenvalue of 4 standard deviations is lowered by 0.005 of them.
     """
     from scipy.special import ndtr

@@ -46,7 +46,7 @@ R^2. So delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
 
 then f(u0) <= e. Below u0, f <= e, since f increases. Above u0, f(u) = m u + m^2/2, since other s have a
 smaller slope in u. So the integral is G(m)(e). By log(1+x) <= x it suffices that s r <= e + s m^2/2 for
-all s, that is r <= e + m^2/2 (which the limit s -> 1 makes necessary too). Log-cosh: with |u| and |s| in
+all s, that is r <= e + m^2/2. (The limit s -> 1 makes this necessary, too.) Log-cosh: with |u| and |s| in
 place of u and s, it suffices that (1+s) r <= e + s m^2/2 at both ends of s, that is r <= e and 2 r <= e +
 m^2/2. (If e < m^2/2, then u0 < 0, and f(0) <= m^2/2 follows from r <= e.) Then delta(e) <= 2 G(m)(e).
 
@@ -66,9 +66,9 @@ M(E) <= e^e2 S(E) + delta_MS(e2), so
 
 With e1 = e/2 - m^2/2 and e2 = e/2 + m^2/2, G(m)(e1) + e^e1 G(m)(e2) = G(2m)(e) *exactly*, because the
 event x <= m - e/(2m) is optimal for all pairs of normals with means 0, m, 2m. Logistic, e >= m^2: take M =
-D0+v+v', so an addition at e1 >= 0, which is free for every Lambda, then a removal at e2, which is free if
-r <= e2 + m^2/2 = e/2 + m^2. Logistic, e < m^2: take M = D0, so a removal at e1 < 0, which by reflection is
-an addition at -e1, then an addition at e2, both free for every Lambda. With mu = 2m:
+D0+v+v'. The addition at e1 >= 0 is free for every Lambda. The removal at e2 is free if r <= e2 + m^2/2 =
+e/2 + m^2. Logistic, e < m^2: take M = D0. The removal at e1 < 0 is by reflection an addition at -e1. It
+and the addition at e2 are free for every Lambda. With mu = 2m:
 
     Lambda >= R^2/(e/2 + mu^2/4) gives exactly G(mu)(e); if e < mu^2/4 every Lambda does.
 
@@ -509,9 +509,9 @@ def with_output_noise(
 
     Let w have a gradient of the mean objective of norm at most tau, a public number. So w is within
     tau/lambda of the exact minimiser. Given that one, w moves by at most 2 tau/lambda between neighbours
-    of one size, which N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers as a Gaussian release.
-    mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2, where mu is reduced if n_lambda is so small
-    that the tilt's profile is not Gaussian.
+    of one size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this as a Gaussian release. mu_output
+    = output mu and mu^2 = mu_tilt^2 + mu_output^2. mu is reduced if n_lambda is so small that the tilt's
+    profile is not Gaussian.
     """
     _check(loss, adjacency)
     start, r = gaussian_mu(epsilon, delta / SIGNS[loss]), bound**2 / n_lambda

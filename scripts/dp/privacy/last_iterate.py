@@ -89,8 +89,8 @@ def constants(
     """(n s, m, M) of a mean objective for rows of norm at most R, under replace-one.
 
     n s is n times the largest distance of gradients, m the strong convexity, M the smoothness. Logistic:
-    2R, lam, lam + R^2/4. Softmax: a record's gradient has norm at most sqrt(2) R, which gives 2 sqrt(2) R,
-    and curvature at most R^2/2, which gives lam + R^2/2. Squared, Huber and log-cosh: lam + R^2, and only
+    2R, lam, lam + R^2/4. Softmax: 2 sqrt(2) R, since a record's gradient has norm at most sqrt(2) R; lam;
+    lam + R^2/2, since curvature is at most R^2/2. Squared, Huber and log-cosh: lam + R^2, and only
     clipping bounds gradients here (clip = tau R states the bound of the last two).
 
     clip: norm that a record's gradient is clipped to. Clipping a single derivative gives the derivative of

@@ -1,4 +1,4 @@
-"""The card and the table of a release, from model.json alone: for readers who are no experts.
+"""The card and the table of a release, from model.json alone, for readers who are not experts.
 
 The fields of the claim are those that NIST SP 800-226 ("Guidelines for Evaluating Differential Privacy
 Guarantees", 2025) asks about: unit of privacy, parameters, trust and threat model, algorithm and its

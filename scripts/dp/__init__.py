@@ -2,14 +2,14 @@
 
 The public interface is `__all__` of these modules and packages:
 
-    mechanisms    what is released: `MECHANISMS[name].guarantee(..)` and `.release(..)`
+    mechanisms    private releases: `MECHANISMS[name].guarantee(..)` and `.release(..)`
     estimators    private models with scikit-learn's conventions, on raw frames
-    releasing     models that may be published: request, forecast, make, use
+    releasing     publishable models: request, forecast, make, use
     accounting    guarantees, and calibration of Gaussian noise
     privacy       whole privacy profiles, their composition, and worst pairs of data sets
     noise         draws with the densities that proofs need
     inference     intervals that count the noise
-    audit, replay, branches, low_bits    what attacks and deterministic runs find of a mechanism
+    audit, replay, branches, low_bits    tests of a mechanism, by attacks and deterministic runs
 
 Other modules may change at any time: `solvers` (certified minima), `descents` (iterations with noise),
 `data` (rows), losses, evaluation and tuning.
@@ -29,4 +29,4 @@ __all__ = [
     "replay",
 ]
 
-__version__ = "0.1.0"  # of the package; its only place
+__version__ = "0.1.0"  # stated here alone

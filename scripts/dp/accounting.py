@@ -1,8 +1,8 @@
 """Guarantees of mechanisms, and the calibration of Gaussian noise.
 
-Unless it says otherwise, a guarantee is for *replace-one* adjacency: two data sets of the same public size
-n that differ in one record. Proofs are for real numbers, which floating-point samples only approximate
-(Mironov, CCS 2012).
+By default a guarantee is for *replace-one* adjacency: two data sets of the same public size n that differ
+in one record. Proofs are for real numbers, which floating-point samples only approximate (Mironov, CCS
+2012).
 """
 
 import math
@@ -25,7 +25,7 @@ __all__ = [
     "rule_delta",
 ]
 
-# If sensitivity over standard deviation is below this, `narrow_difference` is exact to rounding.
+# Below this sensitivity over standard deviation, `narrow_difference` is exact to rounding.
 NARROW = 0.1
 
 REPLACE_ONE = "replace-one"
@@ -39,7 +39,7 @@ def check_adjacency(adjacency: str) -> None:
 
 
 class Guarantee(NamedTuple):
-    """A privacy statement: what the source claims, and what is proven of the mechanism as it runs.
+    """A privacy statement: the source's claim, and the proof for the mechanism as it runs.
 
     Attributes
     ----------
@@ -73,12 +73,12 @@ class Guarantee(NamedTuple):
 
 
 def none(claimed_epsilon: float, reason: str, adjacency: str = REPLACE_ONE) -> "Guarantee":
-    """The guarantee of a mechanism without a finite epsilon, whatever its source claims."""
+    """The guarantee of a mechanism without a finite epsilon, for any claim of its source."""
     return Guarantee(claimed_epsilon, math.inf, 0.0, adjacency, reason)
 
 
 def unproven(guarantee: "Guarantee") -> "Guarantee":
-    """The guarantee of a mechanism of which nothing is proven, in either direction."""
+    """The guarantee of a mechanism without a proof in either direction."""
     reason = f"claimed by its author, not proven here: {guarantee.reason}"
     return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
 
@@ -86,7 +86,7 @@ def unproven(guarantee: "Guarantee") -> "Guarantee":
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
     """The guarantee of the whole pipeline, including steps before the mechanism.
 
-    looked_at_private_rows: names of the preparation or tuning steps whose result depends on private rows
+    looked_at_private_rows: names of preparation or tuning steps whose result depends on private rows
     without noise. Such a step voids the guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
@@ -104,7 +104,7 @@ def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -
 
 
 def given_that(guarantee: Guarantee, premises: list[str]) -> Guarantee:
-    """The guarantee, whose reason also names what is taken as public. premises: phrases."""
+    """The guarantee, with its public premises (phrases) added to the reason."""
     if not premises or math.isinf(guarantee.epsilon):
         return guarantee
     public = ", and ".join(dict.fromkeys(premises))
@@ -168,9 +168,9 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
 def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1, elementwise.
 
-    For so small a mu, the two terms nearly cancel. So the difference is computed as the integral of the
-    normal density between the two points, by Gauss-Legendre quadrature, minus (e^epsilon - 1) Phi(the
-    lower point). epsilon: any real number, or an array.
+    For small mu the two terms nearly cancel. So the normal density is integrated between the two points by
+    Gauss-Legendre quadrature, and (e^epsilon - 1) Phi(the lower point) is subtracted. epsilon: any real
+    number, or an array.
     """
     import numpy as np
     from scipy.special import log_ndtr
@@ -189,7 +189,7 @@ def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
 
 @cache
 def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
-    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], cached because computing them is slow."""
+    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], cached because they take long."""
     import numpy as np
 
     return np.polynomial.legendre.leggauss(order)
@@ -209,7 +209,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     delta : float
         In (0, 1).
     sensitivity : float
-        The L2 sensitivity of what gets the noise.
+        The L2 sensitivity of the value before noise.
 
     Returns
     -------

@@ -2,9 +2,8 @@
 
 A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
 neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
-density, and shows any excess. A lower bound needs only releases, and sees only frequent events: with N
-evaluated releases of each side, it finds no loss above log(N / 3.7), and no event as rare as a delta of
-1e-5.
+density, and shows any excess. A lower bound needs only releases, and sees only frequent events. N
+evaluated releases of each side show no loss above log(N / 3.7), and no event as rare as a delta of 1e-5.
 """
 
 import math
@@ -42,13 +41,13 @@ def privacy_loss_1d(
 
     The supremum is over every public size n with n lambda = `n_lambda`, all records, and the released
     value. A sinh-spaced grid of 801 points per axis is refined 14 times around its best point; 401 points
-    agree to 1e-6 in the tests. Minimisers count as exact (tolerance 0), so the noise for a solver's error
-    and its share of epsilon are left out.
+    agree to 1e-6 in the tests. Minimisers are exact (tolerance 0), without the noise for a solver's error
+    and its share of epsilon.
 
     Parameters
     ----------
     mechanism : str or Mechanism
-        Of output perturbation, or of objective perturbation in any form.
+        One of output perturbation, or of objective perturbation in any form.
     epsilon : float
         The requested privacy.
     n_lambda : float
@@ -56,9 +55,9 @@ def privacy_loss_1d(
     bound : float
         R >= |x|.
     loss : str or dp.losses.Loss
-        A loss of classes.
+        A margin loss.
     **options
-        Of the mechanism, such as calibration.
+        The mechanism's options, such as calibration.
 
     Returns
     -------
@@ -134,7 +133,7 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
 
 
 def _between(start, stop, value, points=41):
-    """A grid that includes the best value so far, because a curvature may jump there."""
+    """A grid with the best value so far, because a curvature may jump there."""
     return np.sort(np.append(np.linspace(start, stop, points), value))
 
 
@@ -177,9 +176,9 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
 
 # ---- lower bounds by attack
 
-BLOCK_ELEMENTS = 1 << 21  # numbers that are released at a time: 16 MB, and a few copies
-PILOT = 2000  # releases from which directions are learned if a pair states no statistic
-CANDIDATES = 400  # thresholds that are tried, densest in the tails
+BLOCK_ELEMENTS = 1 << 21  # numbers released at a time: 16 MB, and a few copies
+PILOT = 2000  # releases that directions are learned from if a pair states no statistic
+CANDIDATES = 400  # thresholds tried, densest in the tails
 
 
 def epsilon_lower_bound(
@@ -187,11 +186,11 @@ def epsilon_lower_bound(
 ) -> float:
     """A lower bound on epsilon that holds with probability `confidence`, computed only from releases.
 
-    On the first half of the releases, the attack chooses an event (a statistic, a threshold and its side)
-    and an order of the data sets. The second half gives Clopper-Pearson bounds on the event's
-    probabilities p and q, each at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), at
-    least 0, because (epsilon, delta)-DP means p <= e^epsilon q + delta. Scores get noise of 1e-9 of their
-    range. Otherwise the last bits of floating-point sums would give any mechanism away.
+    The first half of the releases chooses an event (a statistic, a threshold and its side) and an order of
+    the data sets. The second half gives Clopper-Pearson bounds on the event's probabilities p and q, each
+    at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), at least 0, because (epsilon,
+    delta)-DP means p <= e^epsilon q + delta. Scores get noise of 1e-9 of their range. Otherwise the last
+    bits of floating-point sums would tell any two data sets apart.
 
     Parameters
     ----------
@@ -202,7 +201,7 @@ def epsilon_lower_bound(
     epsilon : float
         The requested privacy.
     *further, **named
-        The rest of `attack`, all but `deltas`.
+        The other parameters of `attack`, except `deltas`.
 
     Returns
     -------
@@ -222,8 +221,8 @@ def epsilon_lower_bound(
 def of_each(confidence: float, family: int) -> float:
     """The confidence that each of `family` bounds needs for all to hold with `confidence` (Bonferroni).
 
-    The largest of k bounds exceeds the truth only if one of them does. By the union bound, they may share
-    releases.
+    The largest of k bounds exceeds the truth only if one of them does. The union bound holds even if they
+    share releases.
     """
     return 1 - (1 - confidence) / family
 
@@ -239,7 +238,7 @@ def attack(
     deltas: Sequence[float] = (),
     **options,
 ) -> dict:
-    """`epsilon_lower_bound` and how it was found.
+    """`epsilon_lower_bound`, with the event that gives it.
 
     Parameters
     ----------
@@ -258,7 +257,7 @@ def attack(
     deltas : Sequence[float]
         Further deltas at which the same releases give bounds.
     **options
-        The mechanism's, and lam and bound if the pair does not state them.
+        The mechanism's options, and lam and bound if the pair does not state them.
 
     Returns
     -------
@@ -270,7 +269,7 @@ def attack(
     Raises
     ------
     ValueError
-        For a name that does not exist, a number out of its range, or what the mechanism refuses.
+        For an unknown name, a number out of its range, or settings that the mechanism refuses.
 
     Examples
     --------
@@ -352,7 +351,7 @@ def guarantee(
 ) -> Guarantee:
     """`dp.accounting.Guarantee` of a mechanism with these options on a pair's rows.
 
-    Raises ValueError for an option that the mechanism does not have, or a value that it refuses.
+    Raises ValueError for an unknown option, or a value that the mechanism refuses.
     """
     return _guarantee(*_asked(mechanism, pair, epsilon, delta, options))
 
@@ -398,7 +397,7 @@ def _guarantee(mechanism, pair, settings):
 
 
 def _check_adjacency(pair, adjacency, public_n):
-    """Raise `Refused` if a guarantee for this adjacency is not about the pair."""
+    """Raise `Refused` if a guarantee for this adjacency does not cover the pair."""
     if pair.resized and public_n is None:
         raise Refused(
             "the data sets of this pair have different sizes, and the guarantee takes n as public: state "
@@ -428,7 +427,7 @@ def check_removes(pair: pairs.Pair) -> None:
 def spent(mechanism: object, epsilon: float, delta: float) -> dict:
     """The epsilon and delta that a mechanism is given.
 
-    A pure mechanism gets no delta. The attack still uses the one that was requested.
+    A pure mechanism gets no delta. The attack still uses the requested one.
     """
     pure = getattr(mechanism, "delta", "") == "none"
     return {"epsilon": epsilon, "delta": 0.0 if pure else delta}
@@ -444,7 +443,7 @@ class _Side:
         self.block = max(1, BLOCK_ELEMENTS // X.shape[1])
 
     def weights(self, restarts: int, rng: np.random.Generator) -> np.ndarray:
-        """Weights (restarts, p) of independent releases, flattened, and the intercept if there is one."""
+        """Weights (restarts, p) of independent releases, flattened, and any intercept."""
         release = self.mechanism.release(
             self.X, self.y, restarts=restarts, rng=rng, **self.arguments
         )
@@ -454,7 +453,7 @@ class _Side:
         return weights
 
     def scores(self, trials: int, rng: np.random.Generator, statistic: object) -> dict:
-        """Statistic -> its values (trials,). A release that is not a number scores -inf."""
+        """Statistic -> its values (trials,). A release of NaN scores -inf."""
         columns = {}
         for start in range(0, trials, self.block):
             stop = min(start + self.block, trials)
@@ -477,13 +476,13 @@ def _blur(scores, half, streams):
 def _choose(first, second, delta, level):
     """(estimated bound, threshold, sign) of the best event {sign * score >= threshold}.
 
-    The largest of many estimates is biased upwards. So the limits here allow a hundredth of the
-    evaluation's error, and no threshold with a handful of releases wins.
+    The largest of many estimates is biased upwards. So limits here allow a hundredth of the evaluation's
+    error, and a threshold with few releases never wins.
     """
     level = 1 - (1 - level) / 100
     best = (-math.inf, math.inf, 1)
     size = len(first)
-    # Thresholds have 1, 2, ... of the pooled scores above them, and then geometrically more.
+    # The number of pooled scores above a threshold is 1, 2, ..., and then grows geometrically.
     ranks = np.unique(np.geomspace(1, 2 * size, CANDIDATES).astype(int)) - 1
     for sign in (1, -1):
         a, b = np.sort(sign * first), np.sort(sign * second)
@@ -505,7 +504,7 @@ def _choose(first, second, delta, level):
 
 
 class IgnoresData(Mechanism):
-    """Null control: only noise. An auditor that finds an epsilon here is broken."""
+    """Null control that releases only noise. An auditor that finds an epsilon here is broken."""
 
     name = "ignores_data"
     needs_lambda = False
@@ -521,7 +520,7 @@ CONTROLS = {"ignores_data": IgnoresData()}
 
 
 def find(mechanism: str | object) -> object:
-    """A mechanism or control by name; an object is returned as it is."""
+    """A mechanism or control by name; an object is returned unchanged."""
     if not isinstance(mechanism, str):
         return mechanism
     if mechanism in CONTROLS:

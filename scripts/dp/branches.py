@@ -1,8 +1,8 @@
-"""Whether one record changes what a mechanism does with all others.
+"""Whether one record changes how a mechanism treats all others.
 
-A proof of privacy covers what a record adds to sums, fits and counts. It often misses an exception that
-one record raises, a fallback that one singular part causes for all parts, or a status. `differences` runs
-any mechanism on neighbours with degenerate rows, and reports where its behaviour differs by more than its
+A proof of privacy covers a record's share in sums, fits and counts. It often misses an exception that one
+record raises, a fallback that one singular part causes for all parts, or a status. `differences` runs any
+mechanism on neighbours with degenerate rows, and reports where its behaviour differs by more than its
 guarantee allows.
 """
 
@@ -23,9 +23,9 @@ from dp.seeds import generator
 
 __all__ = ["differences", "neighbours", "numbers"]
 
-# The confidence of each of a few hundred bounds, none of which may be wrong by chance.
+# Confidence of each bound. It is high because none of a few hundred may be wrong by chance.
 CONFIDENCE = 1 - 1e-6
-TRACED = 20  # draws while lines are recorded, which makes Python slow
+TRACED = 20  # draws while lines are recorded, which is slow
 TINY = 1e-150  # its square is far below the rounding of a sum of ordinary squares
 
 
@@ -158,7 +158,7 @@ def _own_files(mechanism):
 
 
 def _shape(release):
-    """Names, shapes and types of everything that is returned, without values."""
+    """Names, shapes and types of everything returned, without values."""
     parts = {"weights": release.weights, "status": release.status, **release.info}
     return {name: (np.shape(value), np.asarray(value).dtype.kind) for name, value in parts.items()}
 
@@ -169,7 +169,7 @@ def _run(mechanism, side, settings, draws, files=()):
     try:
         with lines:
             release = mechanism.release(*side, restarts=draws, rng=generator(1), **settings)
-    except Exception as error:  # of any kind, because each of them is seen from outside
+    except Exception as error:  # of any kind: a caller sees them all
         return None, f"{type(error).__name__}: {error}", lines.found
     return release, "", lines.found
 
@@ -202,17 +202,17 @@ def differences(
     Parameters
     ----------
     mechanism : Mechanism
-        The mechanism, also one that is not registered.
+        It need not be registered.
     settings : dict
         Those of `release`: epsilon, delta, lam, bound and options. A few hundred draws show little at an
         epsilon far above 1.
     cases : Iterator[tuple] or None
-        As from `neighbours`, which is the default. Under add-remove, only pairs with a row of zeros count.
+        Pairs as from `neighbours`, the default. Under add-remove, only pairs with a row of zeros count.
     draws : int
         Releases on each side.
     allowed : Collection[str]
-        Names of the mechanism's functions in which branches may depend on the data, because the proof
-        covers them.
+        Names of the mechanism's functions whose branches may depend on the data, because the proof covers
+        them.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def differences(
         if None in releases:
             continue
         if not math.isfinite(epsilon):
-            continue  # nothing is promised, so statuses and releases may tell the sides apart
+            continue  # without a guarantee, statuses and releases may tell the sides apart
         shapes = [_shape(release) for release in releases]
         if shapes[0] != shapes[1]:
             say(f"results have the forms {shapes[0]} and {shapes[1]}")

@@ -8,7 +8,7 @@ from scipy.special import stdtr
 
 
 def greater(differences: np.ndarray | Sequence[float]) -> float:
-    """One-sided p value of Student's paired t test that the mean of the differences (folds,) is above 0.
+    """One-sided p value of Student's paired t test for a mean of the differences (folds,) above 0.
 
     If all differences are equal, p is 0 if they are positive and else 1. For a single fold p is 1.
     """
@@ -40,9 +40,9 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
     """(p (methods,), by (methods,)) from losses (methods, folds) on the same folds.
 
     Each method is tested against every other, one-sided, with Holm's adjustment. p is its least p value,
-    and `by` is the method that it belongs to (-1 if there is no other). The methods with p > alpha are a
-    confidence set for the truly best one, at level 1 - alpha. Folds are treated as independent; those of a
-    cross-validation are only nearly so, because they share training rows.
+    and `by` the method of that test (-1 without another). The methods with p > alpha are a confidence set
+    for the best one, at level 1 - alpha. Folds are treated as independent. Those of a cross-validation
+    share training rows, so they are only nearly so.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)

@@ -1,11 +1,11 @@
-"""Two kinds of ValueError: one for what the library refuses, and one for code that failed."""
+"""Two kinds of ValueError: one for refused requests, and one for failed code."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class Refused(ValueError):
-    """The request cannot be met. The message is a sentence that tells the user why."""
+    """The request cannot be met. The message tells the user why."""
 
 
 class Failed(ValueError):

@@ -4,27 +4,26 @@
     model.predict_proba(frame)     # columns by name, in any order, in their own units
     model.guarantee_               # what holds for the people whose rows were learnt from
 
-Frames are read as in a release: numbers are clipped to public bounds, and categories looked up in public
-lists. No scaling, encoding or imputation is needed before.
+Frames are read as in a release: numbers clipped to public bounds, and categories looked up in public
+lists. No scaling, encoding or imputation is needed.
 
 `fit` makes a release. It spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
 public number of rows, public bounds or categories of every column, and the `premise` of these choices. Its
-cost is spent before anything is drawn, and an interrupted run resumes with the same draw if `fit` is
-called again.
+cost is spent before anything is drawn. After an interruption, the next call of `fit` resumes with the same
+draw.
 
-A new name is spent only with `spend=True`; without it, `fit` says what it would cost. With a finished
-name, `fit` gives the stored model, and spends nothing. For other rows than its own, it raises an error.
-*That error is for the owner of the rows*: it tells without noise whether two tables are equal, and must
-not influence what is published. Publish only model.json.
+A new name is spent only with `spend=True`; without it, `fit` says what it would cost. For a finished name,
+`fit` gives the stored model and spends nothing; rows other than the release's raise an error. *That error
+is for the owner of the rows*: it tells without noise whether two tables are equal, and must not influence
+any publication. Publish only model.json.
 
-The guarantee is for tables in which a person has one row. So `fit` refuses calls from scikit-learn's
-searches, cross validations, ensembles and other parts that fit repeatedly (`REPEATING`). To compare
-settings, use `release.py forecast`, or rows that are not private. `fit` cannot detect two things that
-break the guarantee: rows that were resampled or copied (bootstrap, oversampling), so that a person has
-several; and columns that an earlier step, such as a scaler, an imputer or a selection, has learnt from the
-same rows.
+The guarantee is for tables with one row per person. So `fit` refuses calls from parts of scikit-learn that
+fit repeatedly (`REPEATING`), such as searches, cross validations and ensembles. To compare settings, use
+`release.py forecast`, or rows that are not private. `fit` cannot detect two things that break the
+guarantee. Rows may have been resampled or copied (bootstrap, oversampling), so that a person has several.
+An earlier step, such as a scaler, an imputer or a selection, may have learnt columns from the same rows.
 
-Like `release.py`, `fit` disables core dumps and attaching for the process. A traceback that shows
+Like `release.py`, `fit` disables core dumps of the process, and attaching to it. A traceback that shows
 variables may show the rows.
 """
 
@@ -105,7 +104,7 @@ class _Private(BaseEstimator):
         Returns
         -------
         PrivateClassifier or PrivateRegressor
-            The class on which it is called.
+            An instance of the class that this is called on.
 
         Raises
         ------
@@ -137,7 +136,7 @@ class _Private(BaseEstimator):
         X : pandas.DataFrame or array, (n, columns)
             The columns of an array are x0, x1, ...
         y : array, (n,)
-            Of the target.
+            The target's values.
 
         Returns
         -------
@@ -147,8 +146,8 @@ class _Private(BaseEstimator):
         Raises
         ------
         dp.errors.Refused
-            For missing parameters, what cannot be proven, a name that may not be spent, and parts or
-            copies of rows.
+            For missing parameters, unproven settings, a name that may not be spent, and parts or copies of
+            rows.
         """
         _check_caller()
         for name in _STATED:
@@ -287,26 +286,26 @@ class PrivateClassifier(ClassifierMixin, _Private):
     Parameters
     ----------
     release : str
-        The name in the book, which is spent once.
+        The name in the book; each is spent once.
     book : str or pathlib.Path
         The book's folder, beside the rows and as private as they are.
     budget : dict
-        {"epsilon": .., "delta": ..}, of all releases of the book together.
+        {"epsilon": .., "delta": ..}, the total of all releases in the book.
     n_rows : int
         The public number of rows.
     columns : dict or tuple
         Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`; or one
         pair of bounds for all. None of it may be read off the rows.
     target : list
-        The two labels, which are public, the negative one first.
+        The two public labels, the negative one first.
     unit : str
         The meaning of a row, in words: whom this protects.
     epsilon, delta : float
         The cost of the release.
     method : str or None
-        None for one with intervals.
+        None chooses one with intervals.
     options : dict or None
-        Of the method.
+        The method's options.
     holdout : float or None
         Share of rows on which errors are counted.
     premise : str
@@ -487,7 +486,7 @@ _STATED = ("release", "book", "budget", "n_rows", "columns", "target", "unit", "
 
 
 def _check_caller():
-    """Refuses calls from what fits repeatedly."""
+    """Refuses calls from code that fits repeatedly."""
     frame = sys._getframe()
     while frame := frame.f_back:
         module = frame.f_globals.get("__name__") or ""
@@ -520,7 +519,7 @@ _KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": 
 
 
 def _labels(found):
-    """A model's labels -1 and 1 as in the rows, if each is one value."""
+    """The labels as in the rows if each stands for one value, else the model's names of the classes."""
     target = found.schema.columns[found.schema.target]
     if isinstance(target, rows.Category):
         return target.values
@@ -543,7 +542,7 @@ def _column(name, given):
 
 
 def _plain(value):
-    """A value of numpy as Python has it."""
+    """A numpy scalar as Python's own type."""
     return value.item() if isinstance(value, np.generic) else value
 
 

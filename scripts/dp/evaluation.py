@@ -7,11 +7,11 @@ import numpy as np
 from dp import losses, metrics
 from dp.data.examples import Rows, slices
 
-BLOCK_ELEMENTS = 1 << 13  # scores computed at a time: 64 kB, so small that malloc reuses the memory
-KEPT = 1 << 23  # most scores that are held together: 64 MB
-CACHED = 1 << 14  # scores that fit the cache together with what is computed from them
-SORTED = 1 << 20  # most test rows whose scores an AUC sorts; for more, sorting takes longer per row
-BINS = 1 << 15  # number of bins for the scores of more rows
+BLOCK_ELEMENTS = 1 << 13  # scores computed at a time: 64 kB, so that malloc reuses memory
+KEPT = 1 << 23  # most scores held together: 64 MB
+CACHED = 1 << 14  # scores that fit the cache together with their results
+SORTED = 1 << 20  # most test rows whose scores an AUC sorts; beyond, sorting is slower per row
+BINS = 1 << 15  # bins for the scores of more rows
 
 
 def _blocks(rows, restarts):
@@ -22,8 +22,8 @@ def _blocks(rows, restarts):
 def _scores(weights, X, intercept, look):
     """Yields (a slice of the restarts, their scores (restarts, n)).
 
-    A slice has at most CACHED scores, or one restart. look(restarts, rows, scores (rows, restarts)) is
-    called first, for all scores in blocks of rows.
+    A slice has at most CACHED scores, or one restart. Before, look(restarts, rows, scores (rows,
+    restarts)) is called for all scores in blocks of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -68,8 +68,8 @@ def classification(
 ) -> dict[str, np.ndarray]:
     """`metrics.CLASSES` for each of the weights, name -> (restarts,); arguments as for `error_rate`.
 
-    log_loss takes scores as log-odds (for K classes, as arguments of a softmax), whatever the training
-    loss was. auc: NaN for K classes; `binned_auc` for more than SORTED rows.
+    log_loss takes scores as log-odds (for K classes, as arguments of a softmax), for any training loss.
+    auc: NaN for K classes; `binned_auc` for more than SORTED rows.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
     if weights.ndim == 3:
@@ -136,14 +136,14 @@ def binned_auc(
 ) -> np.ndarray:
     """`auc` of the scores of weights (restarts, d) on the rows of X, in two passes and little memory.
 
-    The first pass finds each restart's range of scores, the second counts both classes in BINS equal bins.
+    The first pass finds each restart's range of scores. The second counts both classes in BINS equal bins.
     Pairs in one bin count half, like ties, so the error is at most half their share. look: as for
     `_scores`.
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
     largest = np.maximum(np.abs(weights).max(axis=1), np.abs(intercept))
-    # Divided by this power of 2, which changes no digit, weights are below 2, and scores cannot overflow.
+    # Division by this power of 2 is exact. Weights are then below 2, and scores cannot overflow.
     size = 2.0 ** (np.frexp(largest)[1] - 1)
     W, b = (weights / size[:, None]).T, intercept / size
     low, high = np.full(restarts, np.inf), np.full(restarts, -np.inf)
@@ -178,7 +178,7 @@ def regression(
 ) -> dict[str, np.ndarray]:
     """`metrics.TARGETS` for each of the weights (restarts, d), name -> (restarts,).
 
-    unit: one unit of y in the target's own units, in which mse and mae are. r2: 1 minus the mean squared
+    mse and mae are in the target's own units. unit: one unit of y in these. r2: 1 minus the mean squared
     error over the variance of the test targets, NaN if that is 0.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
@@ -195,7 +195,7 @@ def regression(
 def mean_squared_error(
     weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
 ) -> np.ndarray:
-    """Mean squared error of targets in [-1, 1], for each of the weights; used in place of `error_rate`."""
+    """Mean squared error of targets in [-1, 1], for each of the weights, instead of `error_rate`."""
     return regression(weights, X, y, intercept)["mse"]
 
 
@@ -210,7 +210,7 @@ def bounded_loss(
 
     Returns (restarts,). For classes it is half the Brier score of the probabilities as in
     `classification`. For `numbers` it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. A row
-    whose score is NaN after overflow counts 1.
+    of score NaN, after overflow, counts 1.
     """
     total = np.zeros(len(weights))
     if weights.ndim == 3:

@@ -20,7 +20,7 @@ def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 
     It is 8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4). By strong
     convexity the tilt b moves the minimiser by at most ||b||/(n lam), and this raises the objective by at
-    most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon) that gives a factor of 4 in place of the
+    most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon) that gives a factor of 4 instead of the
     printed 8. The difference leaves room for the mechanism's output noise and its share of epsilon.
     """
     _check(n, d, lam, epsilon, delta)
@@ -28,19 +28,19 @@ def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 
 
 def cm08_theorem_4(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
-    """Objective perturbation: the number of rows from which its loss is near that of a good classifier.
+    """Objective perturbation: the number of rows that bring its loss near a good classifier's.
 
-    With C times that many rows (the source does not give C), its loss exceeds that of a classifier of this
-    norm by at most `loss`, with probability 1 - delta. The number is max(norm^2/loss^2, d log(d/delta)
-    norm/(loss epsilon)) (the same, theorem 4).
+    C times that many rows suffice, where the source does not give C. Then its loss exceeds that of a
+    classifier of this norm by at most `loss`, with probability 1 - delta. The number is max(norm^2/loss^2,
+    d log(d/delta) norm/(loss epsilon)) (ibid., theorem 4).
     """
     return max((norm / loss) ** 2, d * math.log(d / delta) * norm / (loss * epsilon))
 
 
 def cm08_theorem_5(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
-    """The same for output perturbation: a maximum with d log(d/delta) norm^2/(loss^(3/2) epsilon), too.
+    """Output perturbation: the larger of `cm08_theorem_4` and d log(d/delta) norm^2/(loss^(3/2) epsilon).
 
-    (The same, theorem 5.)
+    Chaudhuri, Monteleoni, NIPS 2008, theorem 5.
     """
     third = d * math.log(d / delta) * norm**2 / (loss**1.5 * epsilon)
     return max(cm08_theorem_4(d, norm=norm, loss=loss, epsilon=epsilon, delta=delta), third)

@@ -1,7 +1,7 @@
 """Confidence intervals from private releases.
 
-They include the noise, and undo the bias of a ridge or a starting point. All is post-processing of
-releases and public numbers.
+They include the noise, and undo the bias of a ridge or a starting point. They post-process releases and
+public numbers alone.
 """
 
 import math
@@ -17,7 +17,7 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 FLOOR = 0.5  # least eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # largest share of a coefficient's variance that the Hessian's noise may cause
 SELECTED = 1.0  # eigenvalue of a released Hessian, in that unit, above which intervals are printed
-CURVED = 3.0  # growth of variances per mean square change of log l'', which at most doubles them
+CURVED = 3.0  # relative growth of variances per mean square change of log l'', at most to twice
 
 
 class Intervals(NamedTuple):
@@ -28,7 +28,7 @@ class Intervals(NamedTuple):
     estimate : numpy.ndarray
         theta_j.
     standard_error : numpy.ndarray
-        With the noise of privacy.
+        It includes the noise of privacy.
     low, high : numpy.ndarray
         Ends of the interval.
     p_value : numpy.ndarray
@@ -53,13 +53,13 @@ def wald(
     Parameters
     ----------
     estimate : numpy.ndarray, (draws, d)
-        Of the coefficients.
+        The coefficients.
     covariance : numpy.ndarray, (draws, d, d)
-        Of the estimates, with the noise.
+        The estimates' covariance, with the noise.
     level : float
         In (0, 1).
     answered : numpy.ndarray of bool, (draws, d), or None
-        By the function `answered`; where it is false, everything except the estimate is NaN.
+        From the function `answered`; where it is false, everything except the estimate is NaN.
 
     Returns
     -------
@@ -83,21 +83,21 @@ def wald(
 
 
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
-    """Which coefficients get an interval: the rule, which is post-processing.
+    """Which coefficients get an interval: a rule of post-processing.
 
     A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance. None gets
-    one if the Hessian at the truth may be very different (`linearise`). Both matrices, and so the rule,
-    are functions of released and public numbers.
+    one if the Hessian at the truth may be very different (`linearise`). Both matrices are functions of
+    released and public numbers, and so is the rule.
 
-    It does not select by estimates, which would reduce coverage. But it prefers small eigenvalues with
-    positive noise, which `unselected` undoes. `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on half of
-    the simulated designs, and tested on the other half.
+    It does not select by estimates, which would reduce coverage. It does prefer small eigenvalues with
+    positive noise; `unselected` corrects for that. `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on half
+    of the simulated designs, and tested on the other half.
 
     Parameters
     ----------
     covariance, unresolved : numpy.ndarray, (draws, d, d)
-        Of `Linearised`. For coefficients T theta, such as those in other units, give T covariance T' and T
-        unresolved T'.
+        Those of `Linearised`. For coefficients T theta, such as those in other units, give T covariance T'
+        and T unresolved T'.
 
     Returns
     -------
@@ -121,13 +121,13 @@ def floored(A: np.ndarray, floor: float | np.ndarray) -> np.ndarray:
 
 
 def unselected(hessian: np.ndarray, deviation: float) -> np.ndarray:
-    """Released Hessians (draws, d, d) whose eigenvalues are what they estimate if they are printed.
+    """Released Hessians (draws, d, d), with eigenvalues corrected for the choice of printed intervals.
 
     A direction is printed if its eigenvalue exceeds about `SELECTED` = t standard deviations of its noise.
-    So printed small eigenvalues are too large. In these units, a normal number of mean m has the
-    conditional mean m + phi(m - t)/Phi(m - t) above t. The m for which this is the released one, also the
-    conditional maximum of likelihood, is floored at `FLOOR`. An eigenvalue of 4 standard deviations is
-    lowered by 0.005 of them.
+    So printed small eigenvalues are too large. In these units, a normal variable of mean m has the
+    conditional mean m + phi(m - t)/Phi(m - t) above t. The correction is the m whose conditional mean is
+    the released eigenvalue. It maximises the conditional likelihood, and is floored at `FLOOR`. An
+    eigenvalue of 4 standard deviations is lowered by 0.005 of them.
     """
     from scipy.special import ndtr
 
@@ -149,7 +149,7 @@ class Linearised(NamedTuple):
     estimate : numpy.ndarray, (draws, d)
         The coefficients.
     covariance : numpy.ndarray, (draws, d, d)
-        Theirs, with the noise of privacy.
+        The coefficients' covariance, with the noise of privacy.
     unresolved : numpy.ndarray, (draws, d, d)
         The part of the covariance that the Hessian's noise causes, to first order.
     """
@@ -187,7 +187,7 @@ def linearise(
     """`Linearised` from minimisers of mean loss + lam/2 ||w||^2 + b.w/n, with noise z added.
 
     At the minimiser the mean loss's gradient is -lam w - b/n. To first order it is also g + H (w - theta),
-    with g at the truth theta of covariance J/n (J is `scores`). With H = hessian - E,
+    where g, the gradient at the truth theta, has covariance J/n (J is `scores`). With H = hessian - E,
 
         lam w + hessian (w - theta) = E (w - theta) - g - b/n + (H + lam) z.
 
@@ -197,22 +197,22 @@ def linearise(
     gives E's part of S.
 
     The Hessian changes between w and theta: an estimate too near 0 has too large a Hessian, and too narrow
-    an interval. Variances are multiplied by 1 + `CURVED` times the mean square change of log l'', at most
-    by 2 (found by simulation, not derived). If that change is 1 or more, the whole covariance counts as
+    an interval. So variances are multiplied by 1 + `CURVED` times the mean square change of log l'', at
+    most by 2 (by simulation, not derived). If that change is 1 or more, the whole covariance counts as
     unresolved.
 
-    The floor of eigenvalues is so low that an interval is then about as wide as an effect can be. A floor
-    at the noise's norm would make intervals of rare levels, and of dominated columns, much too narrow.
+    At the floor of eigenvalues, an interval is about as wide as an effect can be. A floor at the noise's
+    norm would make intervals of rare levels, and of dominated columns, much too narrow.
 
     A large E makes printed intervals too narrow. Without `change`, the covariance is that at the
-    `unselected` Hessian; with it, `CURVED` already widens such intervals. What is left: of a column with a
-    large effect, and an eigenvalue far below the noise, 0.8 of the printed intervals (a fifth of releases)
-    cover.
+    `unselected` Hessian; with it, `CURVED` already widens such intervals. One gap is left: a column with a
+    large effect and an eigenvalue far below the noise. A fifth of releases print its interval, and 0.8 of
+    these cover.
 
     Parameters
     ----------
     weights : numpy.ndarray, (draws, d)
-        As they were released.
+        As released.
     hessian : numpy.ndarray, (draws, d, d)
         That of the mean loss at the weights plus isotropic noise E, of standard deviation `deviation` on
         the diagonal, `floored` at `FLOOR` times that.
@@ -223,10 +223,10 @@ def linearise(
     tilt, output : float
         Standard deviations: b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I).
     scores : numpy.ndarray, (draws, d, d), or None
-        The mean of psi^2 x x', with psi a record's slope. None takes the Hessian, which is right in a
-        logistic model.
+        The mean of psi^2 x x', with psi a record's slope. None takes the Hessian, right in a logistic
+        model.
     deviation : float
-        Of the noise on the Hessian's diagonal.
+        Standard deviation of the noise on the Hessian's diagonal.
     change : Callable or None
         `logistic_change` for logistic loss. None is right for residuals with symmetric errors.
 
@@ -262,8 +262,8 @@ def linearise(
 def curvature_level(hessian: np.ndarray, deviation: float, bound: float = 1.0) -> np.ndarray:
     """A lower bound on the mean of l'' over rows, (draws,), which holds with probability 0.98.
 
-    hessian (draws, d, d): as it was released, with isotropic noise of this deviation, before it is
-    floored. Its trace is the mean of l'' |x|^2, |x| <= R = bound, plus noise of deviation sqrt(d).
+    hessian (draws, d, d): as released, with isotropic noise of this deviation, before it is floored. Its
+    trace is the mean of l'' |x|^2, |x| <= R = bound, plus noise of deviation sqrt(d).
     """
     trace = np.trace(hessian, axis1=1, axis2=2)
     return (trace - 2 * deviation * np.sqrt(hessian.shape[1])) / bound**2
@@ -275,7 +275,7 @@ def logistic_change(hessian: np.ndarray, U: np.ndarray, level: np.ndarray) -> np
     hessian, U: (draws, d, d). level (draws,): by `curvature_level`. Of logistic loss, (d log l''/dz)^2 = 1
     - 4 l''. Means over rows are weighted by l''; that of (x.u)^2 is tr(H U) over the mean of l'', at least
     `level`. If the level is not positive, the curvature is lost in the noise, and the change counts as
-    infinite: otherwise tables with a rare class would get intervals by chance, and wrong ones.
+    infinite. Otherwise tables with a rare class would get wrong intervals by chance.
     """
     moved = np.einsum("rij,rji->r", hessian, U) / np.maximum(level, 1e-300)
     change = np.maximum(0.0, 1 - 4 * level) * moved
@@ -283,15 +283,15 @@ def logistic_change(hessian: np.ndarray, U: np.ndarray, level: np.ndarray) -> np
 
 
 class Steps(NamedTuple):
-    """T steps theta_{t+1} = theta_t + P m_t from theta_0 = 0, and what was released beside them.
+    """T steps theta_{t+1} = theta_t + P m_t from theta_0 = 0, and the other releases.
 
     m_t = X' clip(y - X theta_t, [-clip, clip]) + xi_t - ridge theta_t, with xi_t ~ N(0, sigma^2 I).
 
     thetas, moments (T, draws, d): theta_t and m_t. last (draws, d): theta_T. P (draws, d, d).
-    D (draws, d, d): the sum of x x' over the rows whose residuals are not clipped. J (draws, d, d): the sum
-    of clip(residual)^2 x x' over all rows. D and J are estimates for residuals near the truth theta.
+    D (draws, d, d): the sum of x x' over the rows whose residuals are not clipped. J (draws, d, d): the
+    sum of clip(residual)^2 x x' over all rows. D and J are estimates for residuals near the truth theta.
     deviation (draws,): of the isotropic noise on D. error (draws,): relative error of D as a whole. size
-    (draws, d, d): X'X/n, which tells how much a change of theta changes residuals.
+    (draws, d, d): X'X/n, by which a change of theta changes residuals.
     """
 
     thetas: np.ndarray
@@ -308,7 +308,7 @@ class Steps(NamedTuple):
     ridge: float = 0.0
 
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
-        """(K (draws, d, d), the covariance of theta_T (draws, d, d)) of the recursion that is linear.
+        """(K (draws, d, d), the covariance of theta_T (draws, d, d)) of the linear recursion.
 
         With B = I - P (D + ridge I) and s of covariance J, theta_T = K D theta + K s + sum over j < T of
         B^j P xi_{T-1-j}, where K = sum over j < T of B^j P.
@@ -325,7 +325,7 @@ class Steps(NamedTuple):
         """(T, draws): the share by which D at theta_t may be smaller than D at theta, at most 0.9.
 
         Residuals change by x.(theta_t - theta). For symmetric errors the first order cancels. The share is
-        the mean square of these changes over clip^2, as for log-cosh in place of the clipped loss.
+        the mean square of these changes over clip^2, as for log-cosh loss.
         """
         away = self.thetas - theta
         return np.minimum(0.9, np.einsum("tri,rij,trj->tr", away, self.size, away) / self.clip**2)
@@ -432,8 +432,8 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """(standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, E l''(e)).
 
-    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation, found by
-    bisection, with e at 2,000 quantiles, up to 100 times the loss' width.
+    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation. So bisection
+    finds it, with e at 2,000 quantiles, up to 100 times the loss' width.
     """
     from scipy.special import ndtri
 
@@ -470,21 +470,22 @@ def bootstrap(
     Parameters
     ----------
     estimate : numpy.ndarray, (d,)
-        As it was released.
+        As released.
     rows : numpy.ndarray, (n, d)
         Simulated or public; their scores are rows @ centre.
     fit : Callable
         (X, y, rng) -> (d,), the procedure.
     rng : numpy.random.Generator
-        Of labels and noise.
+        For labels and noise.
     replicates : int
-        Their number.
+        The number of repetitions.
     level : float
         In (0, 1).
     draw : Callable
         (scores, rng) -> labels (n,).
     rounds : int
-        Moves of the centre by the estimate minus the replicates' mean, for an indirect estimate [2]_.
+        How often the centre moves by the estimate minus the replicates' mean, for an indirect estimate
+        [2]_.
 
     Returns
     -------

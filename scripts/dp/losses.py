@@ -3,8 +3,8 @@
 A margin loss is l(z) of z = y w.x for labels y in {-1, 1}. A residual loss is l(z) of z = w.x - y for
 targets y in [-1, 1], with l even and l(0) = 0. `arguments(scores, y)` computes z from scores w.x.
 
-Every loss has a `name`; `value(z)`, `derivative(z)` and `curvature(z)`, which are l, l' and l''
-elementwise, at any z, infinite ones included; and two constants for rows of norm at most R = 1:
+Every loss has a `name`. `value(z)`, `derivative(z)` and `curvature(z)` are l, l' and l'' elementwise, also
+at infinite z. It has two constants for rows of norm at most R = 1:
 
     kappa  sup |l'|, the bound on a row's gradient; a row bound R multiplies it by R
     c      sup l'', the smoothness of a row's loss; a row bound R multiplies it by R^2
@@ -32,7 +32,7 @@ class MarginLoss:
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "slopes" in vars(cls):  # then a parent's shortcuts would belong to another loss
+        if "slopes" in vars(cls):  # a parent's shortcuts would belong to another loss
             for shortcut in ("slope", "total", "quadratic"):
                 if shortcut not in vars(cls):
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
@@ -50,7 +50,7 @@ class MarginLoss:
         return float(self.value(0.0))
 
     def total(self, z: np.ndarray) -> np.ndarray:
-        """Sum of l over the first axis, which has at most SUMMED entries."""
+        """Sum of l over the first axis, of at most SUMMED entries."""
         return self.value(z).sum(axis=0)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +82,7 @@ class Logistic(MarginLoss):
     def value(self, z: float | np.ndarray) -> float | np.ndarray:
         value = np.array(z, dtype=float)
         np.negative(np.abs(value, out=value), out=value)
-        # log(1 + e^-|z|), to which -z is added if z < 0
+        # log(1 + e^-|z|), plus -z if z < 0
         np.log1p(np.exp(value, out=value), out=value)
         return np.subtract(value, np.minimum(z, 0.0), out=value)
 
@@ -101,7 +101,7 @@ class Logistic(MarginLoss):
     def slope(self, z: np.ndarray) -> np.ndarray:
         """-1/(1 + e^z), by one exponential per element; -0 if that overflows.
 
-        In single precision it is (tanh(z/2) - 1)/2, which is faster, and exact to 1e-7 except in the tail.
+        In single precision (tanh(z/2) - 1)/2 is faster, and exact to 1e-7 except in the tail.
         """
         if z.dtype == np.float32:
             z *= 0.5
@@ -151,7 +151,7 @@ class Huber(MarginLoss):
 
 @dataclass(frozen=True)
 class ResidualLoss(MarginLoss):
-    """A convex and even loss of the residual w.x - y, which is zero at 0. l' is concave for z > 0.
+    """A convex, even loss of the residual w.x - y, zero at 0. l' is concave for z > 0.
 
     So |z| l''(z) <= |l'(z)|: l' has at most the relative error of z (see `dp.solvers.rounding`).
     """

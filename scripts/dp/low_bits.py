@@ -23,7 +23,7 @@ from dp.solvers.fits import FITS, fit_options
 
 __all__ = ["Found", "allowed", "attack"]
 
-FAR = 3.65  # normal draws beyond it have another form, and any value counts as possible
+FAR = 3.65  # normal draws beyond it have another form; any value counts as possible
 BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # offsets around an inverse, because of rounding
 LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
@@ -56,7 +56,7 @@ def ziggurat() -> np.ndarray:
 
 
 def normal_possible(released: np.ndarray, centre: np.ndarray, scale: float) -> np.ndarray:
-    """Whether a normal draw gives each of `released` (m, d) from `centre` (d,)."""
+    """Whether a normal draw can give each of `released` (m, d) from `centre` (d,)."""
     W = ziggurat()
     z = (released - centre) / scale
     k = np.rint(np.abs(z)[..., None] / W)[..., None] + NEAR
@@ -66,7 +66,7 @@ def normal_possible(released: np.ndarray, centre: np.ndarray, scale: float) -> n
 
 
 def laplace_possible(released: np.ndarray, centre: np.ndarray, scale: float) -> np.ndarray:
-    """Whether a Laplace draw gives each of `released` (m, d) from `centre` (d,)."""
+    """Whether a Laplace draw can give each of `released` (m, d) from `centre` (d,)."""
     x = (released - centre) / scale
     V = np.exp(-np.abs(x)) * BITS
     known = LOG * (1 + np.abs(x)) + np.spacing(np.abs(released)) / scale  # how exactly x is known
@@ -82,9 +82,9 @@ class Found(NamedTuple):
     Attributes
     ----------
     right : float
-        The share of releases that were assigned to the right data set.
+        The share of releases assigned to the right data set.
     allowed : float
-        The most that the (epsilon, delta) allows that is proven for real numbers.
+        The largest share that the (epsilon, delta) proven for real numbers allows.
     trials : int
         The number of releases.
     """
@@ -105,7 +105,7 @@ class Found(NamedTuple):
 
 
 def allowed(epsilon: float, delta: float = 0.0) -> float:
-    """The largest share of releases that any attack assigns to the right one of two neighbours.
+    """The largest share of releases that any attack can assign to the right one of two neighbours.
 
     If the sides are equally likely, it is (1 + TV)/2, and TV <= (e^eps - 1 + 2 delta)/(e^eps + 1).
 
@@ -129,7 +129,7 @@ def allowed(epsilon: float, delta: float = 0.0) -> float:
 
 
 def neighbours(rows: int = ROWS, columns: int = COLUMNS) -> tuple:
-    """((X, y), (X', y')): rows on the unit sphere, the first of which has the other label."""
+    """((X, y), (X', y')): rows on the unit sphere. The first row's label differs."""
     rng = np.random.default_rng(20)
     X = rng.standard_normal((rows, columns))
     X /= np.linalg.norm(X, axis=1, keepdims=True) * (1 + 1e-12)
@@ -171,17 +171,17 @@ def attack(
     Parameters
     ----------
     mechanism : Mechanism
-        Of output perturbation: others are not judged.
+        One of output perturbation. For others the result is None.
     epsilon, delta : float
         The requested privacy.
     trials : int
         Releases on either side.
     rng : numpy.random.Generator
-        Of the mechanism's noise.
+        For the mechanism's noise.
     sides : tuple or None
         ((X, y), (X', y')); by default, rows of this attack's own.
     **options
-        The mechanism's, and lam.
+        The mechanism's options, and lam.
 
     Returns
     -------

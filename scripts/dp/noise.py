@@ -15,7 +15,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Decorator of a law, for generators that make the draw themselves (`dp.replay.Recorder`)."""
+    """Decorator of a law. A generator with a method `law`, such as `dp.replay.Recorder`, draws itself."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):
@@ -43,7 +43,7 @@ def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator
     size : int
         The number of independent vectors.
     rng : numpy.random.Generator
-        Where the unit draws are from.
+        The source of the unit draws.
 
     Returns
     -------
@@ -68,10 +68,10 @@ def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator
 
 
 def l2_laplace_reach(dimension: int) -> float:
-    """A norm that `l2_laplace` of scale 1 exceeds with a probability of at most e^-60 = 9e-27.
+    """A norm that `l2_laplace` of scale 1 exceeds with probability at most e^-60 = 9e-27.
 
-    A Gamma(d, 1) variable exceeds d + sqrt(2 d t) + t with a probability of at most e^-t (Boucheron,
-    Lugosi, Massart, Concentration Inequalities, 2013, section 2.4).
+    A Gamma(d, 1) variable exceeds d + sqrt(2 d t) + t with probability at most e^-t (Boucheron, Lugosi,
+    Massart, Concentration Inequalities, 2013, section 2.4).
     """
     return dimension + np.sqrt(120 * dimension) + 60
 
@@ -135,10 +135,10 @@ def gaussian(dimension: int, sigma: float, size: int, rng: np.random.Generator) 
 
 
 def gaussian_reach(dimension: int) -> float:
-    """A norm that `gaussian` of sigma 1 exceeds with a probability of at most e^-60 = 9e-27.
+    """A norm that `gaussian` of sigma 1 exceeds with probability at most e^-60 = 9e-27.
 
-    A normal vector's norm exceeds sqrt(d) + t with a probability of at most e^(-t^2/2) (Boucheron,
-    Lugosi, Massart, Concentration Inequalities, 2013, theorem 5.6).
+    A normal vector's norm exceeds sqrt(d) + t with probability at most e^(-t^2/2) (Boucheron, Lugosi,
+    Massart, Concentration Inequalities, 2013, theorem 5.6).
     """
     return np.sqrt(dimension) + np.sqrt(120)
 

@@ -1,23 +1,23 @@
-"""Deterministic replay: how far one record moves what gets noise, in units of that noise.
+"""Deterministic replay: how far one record moves values before noise, in units of that noise.
 
 A mechanism runs on a data set, and its noise is recorded. Then it runs on a neighbour with the same draws,
-where every use of a noisy value gets that of the first run. So both runs have the same transcript, and
-differ only by the record's own effect. Two things then show, more sharply than in any number of releases:
+and every use of a noisy value gets that of the first run. So both runs have the same transcript, and
+differ only by the record's own effect. That shows two things more sharply than any number of releases:
 
-- The distance of the two values before noise, over the noise's scale. Gaussian releases with distances
-  mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for noise by the
-  norm). If it exceeds the statement, its sensitivity is wrong.
-- Whatever reaches the release without noise. What follows from the same noisy values and public numbers is
-  equal bit for bit. If releases, scales of noise, or numbers of draws differ, they contain something else
-  of the rows.
+- One is the distance of the two values before noise, over the noise's scale. Gaussian releases with
+  distances mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for
+  noise by the norm). If the total exceeds the guarantee, a sensitivity is wrong.
+- The other is whatever reaches the release without noise. Results of the same noisy values and public
+  numbers are equal bit for bit. If releases, scales of noise, or numbers of draws differ, they depend on
+  the rows in another way.
 
 It takes milliseconds and is deterministic (Cebere, Erb, Desfontaines, Bellet, Fitzsimons, "Privacy in
 Theory, Bugs in Practice", PETS 2026, arXiv 2602.17454).
 
 It cannot judge noise that is not added to a value (a tilted objective, a sketch), nor random choices (a
-subsample, a selection, a rejection). These give the finding "not additive", which is not "holds".
-Permutations of the rows are replayed: what holds for each order holds for the mixture. It sees only the
-pairs that are tried, and not the bits of floating-point sums.
+subsample, a selection, a rejection). Their finding is "not additive", not "holds". Permutations of the
+rows are replayed: what holds for each order holds for the mixture. A replay sees only the tried pairs, and
+not the bits of floating-point sums.
 """
 
 import copy
@@ -45,10 +45,10 @@ EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
     "refused",
     "holds",
 )
-CLOSE = 1e-9  # relative: two sums of the same terms in another order
+CLOSE = 1e-9  # relative difference of sums of the same terms in another order
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 ORDERS = ("permutation", "permuted", "shuffle")
-# Functions of numpy that need no number of a noisy value.
+# Functions of numpy that do not read a noisy value's numbers.
 RESHAPED = {np.reshape, np.transpose, np.squeeze, np.expand_dims, np.copy}
 JOINED = {np.stack, np.concatenate, np.vstack, np.hstack, np.column_stack}
 SHAPES = {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.shape, np.ndim}
@@ -57,10 +57,10 @@ Size = int | tuple | None
 
 
 class Step(NamedTuple):
-    """A noisy value that was used. All arrays have its shape.
+    """A used noisy value. All arrays have its shape.
 
-    law: of the noise. draws: indices of the unit draws. value, scale: it is value + scale * draw. bare:
-    whether the noise was added to nothing. result: the noisy value.
+    law: the noise's. draws: indices of the unit draws. value, scale: it is value + scale * draw. bare:
+    whether the noise was added to no value. result: the noisy value.
     """
 
     law: str
@@ -85,7 +85,7 @@ class Replay(NamedTuple):
     pure : float
         The epsilon of all Laplace noise together.
     epsilon : float
-        Of both at the stated delta; NaN unless all noise is additive.
+        The epsilon of both at the stated delta; NaN unless all noise is additive.
     """
 
     finding: str
@@ -96,19 +96,19 @@ class Replay(NamedTuple):
 
 
 class Tape:
-    """What one run drew and used. first: the tape of the first run, if this is the second."""
+    """The draws and uses of one run. first: the tape of the first run, if this is the second."""
 
     def __init__(self, first: "Tape | None" = None) -> None:
         self.first = first
         self.steps: list[Step] = []
         self.flow: list[tuple] = []  # every draw: its law and shape
-        self.choices: list[str] = []  # draws that are no noise: names of a generator's functions
-        # Numbers [start, stop) of draws that have one norm.
+        self.choices: list[str] = []  # other draws than noise: names of a generator's functions
+        # Indices [start, stop) of draws that share a norm.
         self.vectors: list[tuple[int, int]] = []
         self.count = 0
 
     def drew(self, law: str, shape: tuple) -> np.ndarray:
-        """Numbers of new unit draws, in an array of this shape."""
+        """Indices of new unit draws, in an array of this shape."""
         self.flow.append((law, tuple(shape)))
         size = math.prod(shape)
         numbers = np.arange(self.count, self.count + size).reshape(shape)
@@ -119,7 +119,7 @@ class Tape:
         return numbers
 
     def use(self, noisy: "_Noisy") -> np.ndarray:
-        """The value of the first run at the same place; in the first run, its own."""
+        """The noisy value of the first run at the same place; in the first run, its own."""
         bare = noisy.value is None
         value = np.zeros(noisy.shape) if bare else noisy.value
         result = value + noisy.scale * noisy.unit
@@ -137,9 +137,9 @@ class _Parted(Exception):
 
 
 class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
-    """value + scale * draw, elementwise, until somebody needs its number.
+    """value + scale * draw, elementwise, until a caller needs its numbers.
 
-    It stays one under sums and products with numbers, indexing and reshaping. Any other use makes it an
+    Sums and products with numbers, indexing and reshaping keep it noisy. Any other use makes it an
     ordinary array, once. All its arrays have the same shape.
     """
 
@@ -183,7 +183,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return self._like(*(each if each is None else change(each) for each in parts))
 
     def _like(self, draws, unit, scale, value=None):
-        """Another one of the same law and run."""
+        """Another `_Noisy` of the same law and run."""
         return _Noisy(self.tape, self.law, draws, unit, scale, value)
 
     def __getitem__(self, key):
@@ -218,7 +218,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
     def __deepcopy__(self, memo):
         return self.copy()
 
-    # ---- its number
+    # ---- its numbers
 
     def alone(self):
         """The noise without the value."""
@@ -249,7 +249,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return function(*_plain(arguments), **_plain(settings))
 
     def _joined(self, function, parts, **settings):
-        """Several draws of one law without values as one, or None."""
+        """Several draws of one law without values, joined, or None."""
         parts = list(parts)
         alike = (isinstance(part, _Noisy) and part.law == self.law for part in parts)
         if not all(alike) or any(part.used is not None or part.value is not None for part in parts):
@@ -317,7 +317,7 @@ def _plain(thing):
 
 
 class Recorder(np.random.Generator):
-    """A generator whose normal and Laplace draws are `_Noisy`, and which notes all others."""
+    """A generator whose normal and Laplace draws are `_Noisy`. It records the names of all others."""
 
     def __init__(self, bits: np.random.BitGenerator, tape: Tape) -> None:
         super().__init__(bits)
@@ -331,7 +331,7 @@ class Recorder(np.random.Generator):
         unit = np.asarray(unit, dtype=float)
         noisy = _Noisy(self.tape, law, self.tape.drew(law, unit.shape), unit, np.ones(unit.shape))
         noisy = noisy._times(np.asarray(scale, dtype=float))
-        # A literal 0 is no value; a computed one may be from the rows.
+        # A literal 0 is no value; a computed 0 may depend on the rows.
         if type(centre) in (int, float) and centre == 0:
             return noisy
         return noisy._plus(np.asarray(centre, dtype=float))
@@ -373,7 +373,7 @@ for _name in dir(np.random.Generator):
         setattr(Recorder, _name, _noted(_name))
 
 
-# ---- two runs, and what they say
+# ---- two runs and their verdict
 
 
 def replay(
@@ -390,11 +390,11 @@ def replay(
     Parameters
     ----------
     run : Callable
-        (X, y, rng) -> what is released, any nesting of arrays, numbers and texts.
+        (X, y, rng) -> the release: any nesting of arrays, numbers and texts.
     first, second : tuple
         The data sets (X, y).
     epsilon, delta : float
-        The function's guarantee. With an infinite epsilon, only values without noise are found.
+        The function's guarantee. An infinite epsilon tests only for values without noise.
     seed : int
         Of the draws.
 
@@ -431,7 +431,7 @@ def replay(
 def judge(
     first: Tape, second: Tape, released: list, problems: list[str], epsilon: float, delta: float
 ) -> Replay:
-    """`Replay` from two tapes, what was released on each side, and exceptions by side ("": none)."""
+    """`Replay` from two tapes, the releases of both sides, and exceptions by side ("": none)."""
     if problems[0] and problems[0] == problems[1]:
         return Replay(REFUSED, f"both data sets: {problems[0]}")
     other = sorted(set(first.choices + second.choices))
@@ -440,9 +440,9 @@ def judge(
     what = f"random choices ({', '.join(other)})" if other else "noise that is added to no value"
     if not same:
         if other or bare:
-            return Replay(CHOICE, f"{what}, after which the runs part")
-        told = next(filter(None, problems), "the runs draw other numbers, or use them otherwise")
-        return Replay(FLOW, f"one record decides on the way that is taken: {told}")
+            return Replay(CHOICE, f"{what}, after which the runs differ")
+        told = next(filter(None, problems), "the runs draw or use numbers differently")
+        return Replay(FLOW, f"one record decides which way the program takes: {told}")
     if other or bare:
         return Replay(CHOICE, what)
     distances = Distances(first, second)
@@ -463,8 +463,8 @@ class Distances:
     """Distances of two runs' values before noise, in units of the noise.
 
     mu: of all Gaussian noise. pure: the epsilon of all Laplace noise. problem: a sentence if a value has
-    no noise, a scale depends on the rows, or two values with one draw move differently, so that their
-    difference has no noise.
+    no noise, a scale depends on the rows, or two values with one draw move differently. The difference of
+    the latter has no noise.
     """
 
     def __init__(self, first: Tape, second: Tape) -> None:
@@ -492,7 +492,7 @@ class Distances:
         if not np.isfinite(moved).all():
             self.problem = "a value before noise is not a finite number"
             return
-        # rounding of a sum is no distance
+        # the rounding of a sum is no distance
         size = np.maximum(np.abs(one.value), np.abs(two.value))
         moved = np.where(np.abs(moved) <= 1e-12 * size.max(initial=0.0), 0.0, moved)
         if (moved[scale == 0] != 0).any():
@@ -548,7 +548,7 @@ def on_general_pairs(
     epsilon : float
         The requested privacy.
     delta : float
-        For mechanisms that need one; others get 0.
+        The delta of mechanisms that need one; others get 0.
 
     Yields
     ------
@@ -564,7 +564,7 @@ def on_general_pairs(
     for pair in GENERAL:
         try:
             result = of_mechanism(mechanism, pair, epsilon, delta)
-        except Refused:  # a pair for other kinds of mechanisms
+        except Refused:  # the pair is for other mechanisms
             continue
         yield pair, delta, *result
 
@@ -577,7 +577,7 @@ def of_mechanism(
     seed: int = 0,
     **options,
 ) -> tuple[Replay, Guarantee]:
-    """`Replay` of a mechanism on a pair, against what it is proven to guarantee.
+    """`Replay` of a mechanism on a pair, against its proven guarantee.
 
     Parameters
     ----------
@@ -595,9 +595,9 @@ def of_mechanism(
     Returns
     -------
     Replay
-        Against what is claimed, if nothing is proven.
+        It tests the claim if nothing is proven.
     dp.accounting.Guarantee
-        The one that it was compared with.
+        The guarantee that it tests.
 
     Examples
     --------
@@ -630,7 +630,7 @@ def verdict(found: Replay, guarantee: Guarantee) -> str:
     found : Replay
         The result.
     guarantee : dp.accounting.Guarantee
-        The statement.
+        The tested guarantee.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Bisection for the calibrations: the end that is returned was tried, and holds."""
+"""Bisection for calibrations: the returned end was tried, and holds."""
 
 import math
 from collections.abc import Callable
@@ -9,8 +9,8 @@ def least(
 ) -> float:
     """The least number at which `holds`, to a relative precision, rounded up.
 
-    low: a number at which it does not hold. high: the first one that is tried. It is doubled until it
-    holds, and the result is infinite if it exceeds `most`.
+    low: a number at which it does not hold. high: the first tried number. It is doubled until it holds;
+    above `most`, the result is infinite.
     """
     while not holds(high):
         low, high = high, 2 * high

@@ -1,4 +1,4 @@
-"""Random generators by the purpose of a draw, whatever the order of jobs is."""
+"""Random generators by the purpose of a draw, for any order of jobs."""
 
 import hashlib
 
@@ -16,7 +16,7 @@ def generator(seed: int, *axes) -> np.random.Generator:
 
     seed: the configuration's only seed, a non-negative integer. axes: the draw's purpose, such as
     (experiment, data set, method, fold, purpose), with a stable `str`. Curves along epsilon or the
-    training size share unit draws if these are no axes.
+    training size share unit draws if these are not among the axes.
 
     A draw is reproducible, not secret.
     """

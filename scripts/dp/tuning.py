@@ -21,12 +21,12 @@ def cross_validate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Test error of the regularised minimiser for every lambda and fold.
 
-    grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. Every fold solves all
-    lambdas at once. Returns errors (m, folds), NaN if a fit failed, and the status of the fits.
-    measure: error_rate or mean_squared_error of `dp.evaluation`. lasso: one of
-    `dp.solvers.lasso_scales.SCALES`, for an L1 penalty in place of the L2 penalty; only logistic loss.
+    grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. Every fold solves all lambdas
+    at once. Returns errors (m, folds), NaN if a fit failed, and the status of the fits. measure:
+    error_rate or mean_squared_error of `dp.evaluation`. lasso: one of `dp.solvers.lasso_scales.SCALES`,
+    for an L1 instead of the L2 penalty; only logistic loss.
 
-    A choice by these errors spends the privacy of all rows, unaccounted for.
+    A choice by these errors looks at all rows without privacy.
     """
     errors = np.empty((len(grid), len(folds)))
     status = np.empty(errors.shape, dtype=object)
@@ -45,7 +45,7 @@ def cross_validate(
 
 
 def most_frequent_best(errors: np.ndarray) -> tuple[np.ndarray, int]:
-    """The candidate that wins most simulations: this is how E18 tunes.
+    """The candidate that wins most simulations, as E18 tunes.
 
     errors: (simulations, candidates) validation errors, preferred candidates first. A simulation's winner
     is the first candidate with the least error; NaN never wins. Ties in wins are broken by mean error,

@@ -131,7 +131,7 @@ def test_the_card_says_what_is_promised(made):
             "epsilon = 1.5 of 2",
             "delta = 2e-06 of 4e-06",
             "2 releases",
-            "what the rows hold 2 times",
+            "looked at the rows 2 times",
         ),
         *(
             "ward=a\\|b",

@@ -379,7 +379,7 @@ def test_a_forecast_opens_no_rows(folder):
         "The forecast is for rows as they are expected. Columns are taken to be"
     )
     assert "at epsilon = 4:" in said[1] and len(said) == 6
-    assert "If he took 20% for the probability" in said[3]
+    assert "If he put the probability at 20%" in said[3]
     assert not list(folder.glob("*.book/clinic"))
     for words, match in (
         (["--expect", "age=x,1"], "'x' is not a number"),

@@ -1,6 +1,6 @@
 """Means, deviations, principal components and distances of rows that may be integers.
 
-Blocks of rows are converted to floats one at a time. All of this looks at every row, without privacy.
+Rows are converted to floats block by block. All of this looks at every row, without privacy.
 """
 
 from collections.abc import Iterator

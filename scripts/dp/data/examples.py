@@ -7,8 +7,8 @@ import numpy as np
 from dp.errors import Refused
 
 BLOCK_ROWS = 65536  # rows simulated, or converted to float64 and checked, at a time
-NUMBERS = "numbers"  # in place of a number of classes: targets are numbers in [-1, 1]
-ROUNDING = 1e-12  # relative excess of a computed norm that is ascribed to rounding
+NUMBERS = "numbers"  # instead of a number of classes: targets are numbers in [-1, 1]
+ROUNDING = 1e-12  # relative excess of a computed norm ascribed to rounding
 
 
 def uniform_sphere(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
@@ -33,9 +33,9 @@ def simulate_separable(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Uniform points on the unit sphere, separable through the origin with a margin.
 
-    Points with |u.x| < margin of the separator u are rejected and drawn again; y = sgn(u.x)
-    (Chaudhuri, Monteleoni, NIPS 2008, section 6). Returns X (rows, columns), y (rows,) in {-1, 1}
-    and the unit separator u (columns,), which is drawn uniformly if none is given.
+    Points with |u.x| < margin of the separator u are rejected and drawn again; y = sgn(u.x) (Chaudhuri,
+    Monteleoni, NIPS 2008, section 6). Returns X (rows, columns), y (rows,) in {-1, 1} and the unit
+    separator u (columns,), by default drawn uniformly.
     """
     if not 0 <= margin < 1:
         raise ValueError(f"a margin on the unit sphere lies in [0, 1), not {margin}")
@@ -43,7 +43,7 @@ def simulate_separable(
         separator = uniform_sphere(1, columns, rng)[0]
     X, filled = np.empty((rows, columns)), 0
     while filled < rows:
-        for part in slices(rows):  # draws that follow depend on this number
+        for part in slices(rows):  # a change of this block size would change the draws
             points = uniform_sphere(part.stop - part.start, columns, rng)
             outside = points[np.abs(points @ separator) >= margin][: rows - filled]
             X[filled : filled + len(outside)] = outside
@@ -180,7 +180,7 @@ class Rows:
     """Some rows of an array, without a copy. order: row numbers. `apply` makes them floats when read.
 
     Functions that read rows in blocks accept it (`check_rows`, `check_coordinates`, `dp.solvers.minimise`,
-    `dp.evaluation`); others can convert it to an array. The array may be memory-mapped.
+    `dp.evaluation`); others convert it to an array. The array may be memory-mapped.
     """
 
     ndim, dtype = 2, np.dtype(float)
@@ -226,23 +226,23 @@ def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
 def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
     """Every row longer than `bound` scaled down to it; others stay.
 
-    A row's result depends on that row alone, so the step costs no privacy.
+    It costs no privacy, like `normalise_rows`.
     """
     _check_bound(bound)
     scaled, norms, largest = _by_largest(X)
     with np.errstate(over="ignore"):
-        long = norms > bound / largest  # this limit may be infinite, and the norms are not
+        long = norms > bound / largest  # the limit may overflow to infinity; the norms do not
     clipped = np.where(long[:, None], scaled * (bound / norms)[:, None], X)
     return _at_most(clipped, bound)
 
 
 def _check_bound(bound):
-    if not 1e-100 <= bound <= 1e100:  # squares of values near it must not under- or overflow
+    if not 1e-100 <= bound <= 1e100:  # squares near it must not under- or overflow
         raise ValueError(f"a bound on row norms lies in [1e-100, 1e100], not {bound}")
 
 
 def _by_largest(X):
-    """(rows divided by their largest absolute value, their norms, that value); 1 in place of 0.
+    """(rows divided by their largest absolute value, the norms of these, that value); 1 replaces zeros.
 
     Squares of the divided rows cannot underflow or overflow.
     """
@@ -336,7 +336,7 @@ def smallest_training_fold(rows: int, folds: int) -> int:
 
 
 def simulation_rows(rows: int, has_test: bool = False) -> int:
-    """Number of rows that every simulation trains on: all if there is a separate test part, else 3/4."""
+    """Number of rows that every simulation trains on: all with a separate test part, else 3/4."""
     return rows if has_test else rows - rows // 4
 
 

@@ -1,8 +1,7 @@
 """Preparation steps, each with its privacy status.
 
 A step is a function (Table, **options) -> Table. If its result for one row depends on other private rows,
-it spends privacy that nothing accounts for: what follows has no finite epsilon
-(`dp.accounting.after_preparation`).
+it spends unaccounted privacy: later releases have no finite epsilon (`dp.accounting.after_preparation`).
 """
 
 import inspect
@@ -37,14 +36,13 @@ class Table(NamedTuple):
     columns: d names.
     bound: the public bound on ||x||_2 that the steps so far ensure, infinite if there is none.
     train_rows: the number of training rows, which come first. Steps may be fitted on them. The other rows
-        are an official test part. None: all are training rows.
+        are an official test part. None: there is no test part.
     classes: names of the classes, () if the labels are -1 and 1.
     pair: names of the labels -1 and 1, if known.
     groups: for each one-hot categorical feature, its column names. Every row has a 1 in one of them and 0
         in the others.
     later: steps still to be applied to X. Columns and bounds are those after these steps.
-    coordinate_bound: the public bound on every |x_j|, infinite if none is known except the one that follows
-        from `bound`.
+    coordinate_bound: the public bound on every |x_j|, infinite if only `bound` implies one.
     target: if y are numbers, (name, low, high) of the target in its own units.
     """
 
@@ -230,8 +228,8 @@ def random_projection(
     """Rows times a Gaussian matrix drawn from the public seed, not from the data.
 
     Entries are independent normal with variance 1/dimension, which preserves squared norms on average
-    (Johnson, Lindenstrauss 1984). Single rows may grow, so the rows have no bound afterwards: clip or
-    normalise them again.
+    (Johnson, Lindenstrauss 1984). Single rows may grow, so afterwards there is no bound: clip or normalise
+    again.
     """
     matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)
     X = np.concatenate([_finite(block, lambda X: X @ matrix) for block in blocks(table.X)])
@@ -302,7 +300,7 @@ def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
 def _finite(X, change):
     """change(X), where finite rows stay finite: overflow becomes the largest float, or 0.
 
-    Otherwise one extreme record could have the whole data set refused.
+    Otherwise one extreme record could make `check_rows` refuse the whole data set.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         changed = change(X)
@@ -362,12 +360,12 @@ def prepare(
 ) -> tuple[Table, list[dict]]:
     """Apply steps in order.
 
-    steps: a list of (name, options). rng_of: (number, name) -> the generator for a step that draws.
-    put_off: rows of integers remain integers, and the last row-wise steps become `Table.later`, which is
-    applied when floats are needed. overwrite: table.X may be overwritten, which saves a copy.
+    steps: a list of (name, options). rng_of: (number, name) -> the generator of a random step. put_off:
+    rows of integers remain integers, and the last row-wise steps become `Table.later`, for when floats are
+    needed. overwrite: table.X may be overwritten, which saves a copy.
 
-    Returns the table and, per step, a dictionary of its name, what it does, whether it looked at private
-    rows, its premise and its options. Raises if the rows end up without a bound.
+    Returns the table and, per step, a dictionary of its name, effect, look at private rows, premise and
+    options. Raises if the rows end up without a bound.
     """
     record = [
         {
@@ -381,7 +379,7 @@ def prepare(
     for number, (name, options) in enumerate(steps):
         rng = {"rng": rng_of(number, name)} if STEPS[name].random and rng_of else {}
         resolved.append((name, options | rng))
-    waiting = []  # row-wise steps that are not applied yet
+    waiting = []  # row-wise steps not yet applied
     for name, options in resolved:
         if STEPS[name].row_wise and not STEPS[name].random:
             waiting.append((name, options))

@@ -10,8 +10,8 @@ import numpy as np
 
 from dp.errors import Refused
 
-LOOKED_AT = 50  # iterations, at most, whose costs are found together
-HELD = 1 << 17  # numbers of their points, at most: 1 MB
+LOOKED_AT = 50  # most iterations whose costs are computed together
+HELD = 1 << 17  # most numbers in their iterates: 1 MB
 STOPPED = ("iterations", "cost difference", "loss threshold", "diverged")
 
 
@@ -34,8 +34,8 @@ SHRINKAGES = {"soft": soft_threshold, "as_printed": printed_threshold}
 class Centre:
     """A data centre: it keeps its rows to itself and returns the gradient of its *summed* loss.
 
-    The gradient X'X w - X'y is formed from the rows, or from X'X if that is less work. X: (n, d). y: (n,).
-    count: how many centres of one size it stands for. Their gradients are only ever added, and the sum is
+    The gradient X'X w - X'y comes from the rows, or from X'X if that is less work. X: (n, d). y: (n,).
+    count: how many centres of one size it stands for. Their gradients are only ever added, so the sum is
     computed at once.
     """
 
@@ -57,9 +57,9 @@ def _mean(centres):
     return [1 / sum(centre.rows for centre in centres)] * len(centres)
 
 
-# By what each centre's gradient is multiplied before they are added: for the mean over all rows; for the
-# sum over all rows, as E18 prints it; for the sum of the centres' own means, as E18's program computes it.
-# If m centres have equal sizes, that is m times the mean, so a step is m times as long as its rate says.
+# Factors of the centres' gradients in their sum: for the mean over all rows; for the sum over all rows, as
+# E18 prints it; for the sum of the centres' own means, as E18's program computes it. With m centres of
+# equal size, the last is m times the mean, so a step is m times as long as its rate says.
 GRADIENTS = {
     "mean": _mean,
     "sum": lambda centres: [1.0] * len(centres),
@@ -90,17 +90,16 @@ def proximal_gradient(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Iterative shrinkage: w <- shrink(w - rate * gradient), for many (lam, rate) at once.
 
-    centres: objects with `rows`, `count` and `gradient(w)`, and nothing else. gradients: how their
-    gradients are combined, see `GRADIENTS`. lam, rate: (values,). Iteration begins at zero. It ends when
-    the cost changes by at most `cost_difference`, when the cost falls below `loss_threshold`, after
-    `max_iterations`, or when the cost is no longer finite (or has grown 1e12 times). The start matters:
-    with a small step, `max_iterations` ends the iteration far from the minimiser, and the step size
-    regularises. So no value of lambda starts from the result of another.
+    centres: objects with `rows`, `count` and `gradient(w)`. gradients: how these are combined, see
+    `GRADIENTS`. lam, rate: (values,). Iteration begins at zero. It ends after `max_iterations`, or when
+    the cost changes by at most `cost_difference`, falls below `loss_threshold`, grows 1e12 times or is not
+    finite. The start matters: with a small step, `max_iterations` ends the iteration far from the
+    minimiser, and the step size regularises. So no value of lambda starts from the result of another.
 
     The coordinator needs no loss from the centres. The loss is quadratic, and y_i^2 is 1 for every label,
-    so gradients are enough: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For targets that are
+    so gradients suffice: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For targets that are
     numbers, the right side is larger by the constant sum_i (1 - y_i^2) / 2. This moves no minimiser, but
-    the cost may then never fall below `loss_threshold`.
+    may keep the cost above `loss_threshold`.
 
     Returns weights (values, d), iterations (values,) and the rule that stopped each, one of `STOPPED`.
     """
@@ -115,7 +114,7 @@ def proximal_gradient(
     stopped = np.full(len(lam), "iterations", dtype=object)
 
     def at(w):
-        """The sum of all rows' gradients at w, and what a step of length 1 goes along."""
+        """The sum of all rows' gradients at w, and the gradient that a step follows."""
         found = [centre.gradient(w) for centre in centres]
         total = sum(found)
         if alike:
@@ -128,7 +127,7 @@ def proximal_gradient(
     with np.errstate(over="ignore", invalid="ignore"):
         _, along = at(w)
         while len(active) and done < max_iterations:
-            # Costs of several iterations are found at once, and then where the first of them ends.
+            # Compute costs of several iterations at once, and then find the first of them that ends.
             size = min(max_iterations - done, LOOKED_AT, max(1, HELD // max(1, w.size)))
             points, totals = np.empty((2, size, *w.shape))
             lam_, rate_ = lam[active, None], rate[active, None]
@@ -149,7 +148,7 @@ def proximal_gradient(
             where = ends.argmax(axis=0)[ended], np.flatnonzero(ended)
             iterations[active[ended]] = done + where[0] + 1
             weights[active[ended]] = points[where]
-            for reason, found in reasons.items():  # of several reasons, the last one
+            for reason, found in reasons.items():  # the last of several reasons counts
                 stopped[active[ended][found[where]]] = reason
             active, w, along, cost = (a[~ended] for a in (active, w, along, costs[-1]))
             done += size
@@ -201,7 +200,7 @@ def clipped_sum(X: np.ndarray, y: np.ndarray, w: np.ndarray, clip: float) -> np.
     slope = w @ X.T - y
     length = np.abs(slope) * np.sqrt(np.einsum("ij,ij->i", X, X))
     slope *= clip / np.maximum(length, clip)
-    # If w.x overflows, the slope may not be a number. The record's share must stay bounded all the same.
+    # If w.x overflows, the slope may be NaN. The record's share must stay bounded.
     return np.nan_to_num(slope, copy=False) @ X
 
 

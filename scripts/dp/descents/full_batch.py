@@ -1,4 +1,4 @@
-"""Full-batch gradient descent of linear models, with clipping and noise if they are asked for.
+"""Full-batch gradient descent of linear models, with optional clipping and noise.
 
 All restarts descend at once. Logistic loss: labels in {-1, 1}, weights (restarts, d). Softmax loss:
 labels 0, .., K - 1, weights (restarts, d, K). Losses of residuals: targets that are numbers in [-1, 1],
@@ -17,7 +17,7 @@ from dp.errors import Refused
 
 BLOCK_ELEMENTS = 1 << 14  # scores at a time: 128 kB, for the cache
 GATHERED = 1 << 17  # numbers of gathered rows at a time: 1 MB
-LEAST_ROWS = 256  # fewest rows of a block, however many classes and restarts there are
+LEAST_ROWS = 256  # fewest rows of a block
 
 LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() if loss.residual))
 
@@ -66,7 +66,7 @@ def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray
     """The norm that each row's residual may have, so that its gradient has norm at most `clip`, (n,).
 
     An example's gradient is the outer product of x and its residual, so norms multiply. The limit is
-    infinity if the loss keeps all residuals within limits anyway.
+    infinite if the loss itself bounds residuals.
     """
     with np.errstate(divide="ignore"):
         limits = clip / row_norms(X)
@@ -95,9 +95,9 @@ def mean_gradient(
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K), block by block.
 
-    y: None if the loss is of margins and the rows are already multiplied by their labels -1 and 1.
-    clip: the norm that every example's gradient is clipped to. limits: `residual_limits`, if known.
-    Without `valued` the loss is not computed, and NaN is returned for it.
+    y: None if the loss is of margins and the rows are already multiplied by their labels -1 and 1. clip:
+    the norm that each example's gradient is clipped to. limits: `residual_limits`, if known. Without
+    `valued` the loss is not computed, and NaN is returned for it.
     """
     restarts, d, K = W.shape
     value, total = 0.0 if valued else np.nan, 0.0
@@ -143,9 +143,9 @@ def sampled_gradient(
 ) -> np.ndarray:
     """The sum of clipped gradients over a Poisson batch, divided by the batch's *expected* size.
 
-    Each restart has its own batch, with every example independently with probability `sampling`. The
+    Each restart has its own batch, which has every example independently with probability `sampling`. The
     batch's size is secret; its expectation, sampling times n, is public. limits: `residual_limits`, if
-    they are known.
+    known.
     """
     if clip is not None and limits is None:
         limits = residual_limits(X, loss, clip)
@@ -158,7 +158,7 @@ def sampled_gradient(
         for pieces in _in_blocks(edges, size):
             start = pieces[0][1]
             chosen = batch[start : pieces[-1][2]]
-            # all numbers are in range; mode "clip" spares a second copy
+            # All indices are in range. The mode "clip" saves a copy.
             np.take(X, chosen, 0, gathered[: len(chosen)], mode="clip")
             scores = scored[: len(chosen)]
             examples = [gathered[first - start : last - start] for _, first, last in pieces]
@@ -174,7 +174,7 @@ def sampled_gradient(
             residual = residual[:, 0].T
             for k, (rows, (_, first, last)) in enumerate(zip(examples, pieces, strict=True)):
                 np.dot(residual[:, first - start : last - start], rows, out=sums[k])
-            total[draws] += sums[: len(pieces)]  # a draw has one piece of a block
+            total[draws] += sums[: len(pieces)]  # a draw has at most one piece in a block
     return total.transpose(0, 2, 1) / (sampling * n)
 
 
@@ -217,10 +217,10 @@ def descend(
     """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
 
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient, drawn
-    from rng. mean_clip: norm to which the mean gradient is clipped as a whole. initial: (d,) or (d, K),
-    the same for all restarts; zeros if it is not given. precondition: (restarts, d, d), multiplies the
-    step. sampling: steps take Poisson batches (`sampled_gradient`), and nothing is traced. size: divides
-    sums of gradients in place of the number of rows.
+    from rng. mean_clip: norm that the mean gradient is clipped to as a whole. initial: (d,) or (d, K), the
+    same for all restarts; by default zeros. precondition: (restarts, d, d), multiplies the step. sampling:
+    steps take Poisson batches (`sampled_gradient`), and nothing is traced. size: divides sums of gradients
+    instead of the number of rows.
 
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
     at the start and after every step, all NaN unless `traced`.
@@ -235,7 +235,7 @@ def descend(
             raise Refused(f"initial weights must have shape {shape}, not {np.shape(initial)}")
         W += np.reshape(initial, shape)
     if loss != "softmax" and not losses.get(loss).residual:
-        X, y = X * y[:, None], None  # a change of sign rounds nothing
+        X, y = X * y[:, None], None  # exact, because only signs change
     trace = np.full((restarts, iterations + 1), np.nan)
     limits = None if clip is None else residual_limits(X, loss, clip)
     for step in range(iterations):

@@ -35,7 +35,7 @@ def successes(trials: int, probability: float, rng: np.random.Generator) -> np.n
     - The gap G is geometric, P(G > k) = (1 - p)^k, and gaps are independent, because trials are.
     - An exponential number E has P(floor(E / r) >= k) = exp(-r k). With r = -log(1 - p) that is (1 - p)^k,
       so 1 + floor(E / r) is such a gap.
-    - A gap that ends behind the last trial says that the trials before its end fail, and no more.
+    - A gap beyond the last trial says only that the remaining trials fail.
 
     """
     if probability >= 1:

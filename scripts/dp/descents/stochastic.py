@@ -1,8 +1,8 @@
 """Mini-batch stochastic gradient descent on many problems at once, clipped per example.
 
-A *run* is one descent with its own rows, order of rows and noise. Runs of equal size advance together.
-Each run may have several values of lambda, which share its rows, order and noise. So a step is a handful
-of array operations, whatever the number of simulations is.
+A *run* is one descent with its own rows, order of rows and noise. Runs of equal size advance together. A
+run's several values of lambda share its rows, order and noise. So a step is a handful of array operations
+for any number of simulations.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from dp import losses
 from dp.data.examples import slices
 from dp.errors import Refused
 
-CACHED = 1 << 15  # numbers that are worked on at a time: 256 kB
+CACHED = 1 << 15  # numbers worked on at a time: 256 kB
 SCHEDULES = ("inverse_sqrt", "inverse_lambda", "constant")
 
 
@@ -47,11 +47,11 @@ def learning_rate(step: int, schedule: str, rate: float, lam: np.ndarray) -> np.
 
 
 def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.ndarray:
-    """Sum over examples of what E18's program uses as the logistic loss' gradient, at weights w.
+    """Sum over examples of the logistic loss' gradient as E18's program computes it, at weights w.
 
     w: (runs, values, d). examples: (runs, rows, d), each times its label. Coordinate j of example x gives
-    -x_j/(1 + exp(w_j x_j)), with its own product w_j x_j in place of w.x. This is the gradient of d
-    logistic regressions on one feature each. The whole vector is then clipped to Euclidean norm `clip`.
+    -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x. This is the gradient of d logistic regressions on
+    one feature each. The vector is then clipped to Euclidean norm `clip`.
     """
     runs, values, d = w.shape
     total = np.zeros_like(w)
@@ -87,8 +87,8 @@ def descend(
 ) -> tuple[np.ndarray, np.ndarray]:
     """w <- w - eta (lam w + (sum of clipped gradients + noise) / b), from w = 0.
 
-    as_run: the sum of gradients is `program_gradient`, and lam sum_j w_j, one number, is added to every
-    coordinate in place of lam w.
+    as_run: the sum of gradients is `program_gradient`, and the number lam sum_j w_j is added to every
+    coordinate instead of lam w.
 
     rows: (blocks, n, d), each row already multiplied by its label, so that margins are rows . w. For a
         residual loss, rows are not multiplied, and `targets` are (blocks, n).
@@ -96,9 +96,9 @@ def descend(
     passes: an iterable, one item per epoch, of (order, noise): order (runs, n) the permutation of the
         rows, noise (runs, steps, d) or None. plan: `batch_plan` of n.
     clip: largest Euclidean norm of one example's loss gradient; longer ones are shortened to it.
-    checkpoints: steps (counted from 1, over all epochs) after which the weights are kept.
+    checkpoints: steps (counted from 1, over all epochs) after which weights are stored.
 
-    Returns weights (runs, values, d) and the kept weights (checkpoints, runs, values, d). Weights that
+    Returns weights (runs, values, d) and the stored weights (checkpoints, runs, values, d). Weights that
     overflow are not finite.
     """
     loss = losses.get(loss)
@@ -119,7 +119,7 @@ def descend(
             for k, (start, stop, divisor) in enumerate(zip(*plan, strict=True)):
                 step += 1
                 chosen = (first + order[:, start:stop]).ravel()
-                # all indices are in range; mode "clip" spares a second copy
+                # All indices are in range. The mode "clip" saves a copy.
                 examples = np.take(rows, chosen, 0, gathered[: len(chosen)], mode="clip")
                 examples = examples.reshape(runs, -1, d)
                 if as_run:
@@ -131,7 +131,7 @@ def descend(
                     slope = loss.derivative(scores)
                     length = np.abs(slope) * norms[chosen].reshape(runs, 1, -1)
                     slope *= clip / np.maximum(length, clip)
-                    # If its products overflow, a margin is not a number. Its share must stay bounded.
+                    # After overflow a margin may be NaN. The record's share must stay bounded.
                     np.nan_to_num(slope, copy=False)
                     total = slope @ examples
                 if noise is not None:

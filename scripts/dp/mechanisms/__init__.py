@@ -1,4 +1,4 @@
-"""The registry of mechanisms, and what all of them have in common.
+"""The registry of mechanisms, and their base class.
 
 A mechanism is a class in a file of this folder, with its options and two functions:
 
@@ -12,8 +12,8 @@ A mechanism is a class in a file of this folder, with its options and two functi
         def _guarantee(self, n, d, p): ...
         def _release(self, X, y, p, draws, rng): ...
 
-The public calls `guarantee`, `release` and `release_many` are those of `Mechanism`, which check arguments
-and results.
+`Mechanism` has the public calls `guarantee`, `release` and `release_many`, which check arguments and
+results.
 
 `MECHANISMS["my_mechanism"]` imports that file alone. So a job depends on no other mechanism's source.
 
@@ -61,7 +61,7 @@ class Release(NamedTuple):
     weights : numpy.ndarray, (restarts, d) or (restarts, d, classes)
         One draw per row.
     status : numpy.ndarray of str, (restarts,)
-        "ok", or what failed; the weights of a failed draw are zeros.
+        "ok", or the failure; the weights of a failed draw are zeros.
     info : dict
         Diagnostics that epsilon does not cover, such as the certified gradient norm. A free intercept is
         released as info["intercept"] (restarts,).
@@ -90,13 +90,13 @@ class Parameters(SimpleNamespace):
     def proven(
         self, reason: str, epsilon: float | None = None, profile: object | None = None
     ) -> Guarantee:
-        """The `Guarantee` of the (epsilon, delta) asked for, or of another epsilon if that holds."""
+        """The `Guarantee` of the requested (epsilon, delta), or of another epsilon if that holds."""
         epsilon = self.epsilon if epsilon is None else epsilon
         return Guarantee(self.epsilon, epsilon, self.delta, self.adjacency, reason, profile)
 
 
 def repeated(release: Release, draws: int) -> Release:
-    """A release with every row, and its entries of info, `draws` times: draws without noise."""
+    """Noiseless draws: every row of a release, and its entries of info, `draws` times."""
     rows = len(release.weights)
     info = release.info.items()
     return Release(
@@ -124,7 +124,7 @@ def join(releases: list[Release]) -> Release:
 
 
 class Mechanism:
-    """Base of all mechanisms, which are stateless and have one instance each.
+    """Base of all mechanisms. They are stateless, with one instance each.
 
     `bound` is the public bound R on ||x||_2, and `lam` multiplies ||w||^2 / 2 beside the *mean* loss. A
     subclass overrides the declarations below.
@@ -156,17 +156,17 @@ class Mechanism:
     """
 
     name: str
-    # Option name -> its kind (`dp.mechanisms.options`), which has the default.
+    # Option name -> its kind (`dp.mechanisms.options`) with its default.
     options: dict = {}
     # "none": pure, refuses a delta. "needed": Gaussian noise. "optional": pure at delta = 0, else
     # Gaussian.
     delta = "none"
-    # The smallest delta > 0 for which its noise can be computed without underflow.
+    # The smallest delta > 0 whose noise can be computed without underflow.
     least_delta = 1e-100
-    # Whether lambda must be > 0; otherwise it may be 0 or None, which p.lam has as 0.
+    # Whether lambda must be > 0. Otherwise it may be 0 or None, and p.lam is then 0.
     needs_lambda = True
     private = True
-    # Whether `_guarantee` is proven, and not only claimed: false for added mechanisms.
+    # Whether `_guarantee` is proven, not only claimed: false for added mechanisms.
     proven = True
     # Whether a mechanism without privacy draws random numbers.
     needs_rng = False
@@ -192,15 +192,15 @@ class Mechanism:
     def _guarantee(self, n, d, p):
         """The guarantee for public size n and d released coordinates.
 
-        A sentence that says why the requested (epsilon, delta) holds or, without privacy, why nothing
-        does. A `dp.accounting.Guarantee` if something else holds.
+        Returns a sentence that says why the requested (epsilon, delta) holds or, without privacy, why
+        nothing does. If something else holds, returns a `dp.accounting.Guarantee`.
         """
         raise NotImplementedError
 
     def _release(self, X, y, p, draws, rng):
         """Independent draws: weights (draws, d) or (draws, d, classes), alone or as (weights, info).
 
-        If a status is not "ok", it is a `Release`.
+        If a status is not "ok", a `Release` is returned.
         """
         raise NotImplementedError
 
@@ -208,7 +208,7 @@ class Mechanism:
         """The result of `_release` for each of `tasks` in turn, with candidates joined.
 
         tasks: a lazy iterator of (X, y, one p per candidate, rng). Mechanisms that compute many releases
-        faster together override this in place of `_release`.
+        faster together override this instead of `_release`.
         """
         for X, y, candidates, rng in tasks:
             if len(candidates) == 1:
@@ -218,7 +218,7 @@ class Mechanism:
             yield join([self._checked(release, draws, X.shape[1]) for release in releases])
 
     def _check_together(self, n, d, p):
-        """Raise `Refused` for values that are invalid together, or with this n and d."""
+        """Raise `Refused` for values invalid together, or with this n and d."""
 
     def _by_rule(self, n, d, p):
         """Option name -> value, for options that a rule derives from public numbers."""
@@ -284,7 +284,7 @@ class Mechanism:
     def check(self, n: int, d: int, **settings) -> None:
         """Refuse settings with which the mechanism cannot run.
 
-        Every cell is checked before anything runs. A mechanism with a slow guarantee may check less.
+        Every cell is checked before anything runs. Mechanisms with a slow guarantee may check less.
 
         Parameters
         ----------
@@ -337,11 +337,11 @@ class Mechanism:
         X : numpy.ndarray, (n, d), or dp.data.examples.Rows
             Rows of norm at most `bound`, by default 1.
         y : numpy.ndarray, (n,)
-            Labels -1 and 1; of more classes 0, 1, ..; numbers in [-1, 1] with a loss of residuals.
+            Labels -1 and 1; with more classes 0, 1, ..; with a residual loss, numbers in [-1, 1].
         restarts : int
             The number of draws. A guarantee is for one of them.
         rng : numpy.random.Generator
-            The source of all randomness: whoever knows its seed can subtract the noise.
+            The source of all randomness. Whoever knows its seed can subtract the noise.
         fit : tuple or None
             (weights, info) of the mechanism's shared fit without privacy.
         all_rows : numpy.ndarray or None
@@ -356,7 +356,7 @@ class Mechanism:
         Raises
         ------
         dp.errors.Refused
-            For settings, rows or labels that the guarantee is not for.
+            For settings, rows or labels that the guarantee does not cover.
         """
         tasks = self._tasks([((X, y),)], [rng], [fit], [all_rows], ({},), arguments)
         return next(self._releases(tasks, restarts, 1))[1]
@@ -381,7 +381,7 @@ class Mechanism:
         rngs, fits, all_rows : Iterable or None
             One per fold, as in `release`.
         candidates : Sequence[dict]
-            Settings to try on each data set, with the same draws: mappings of "lam" and options, which
+            Settings to try on each data set with the same draws. These mappings of "lam" and options
             override `arguments`.
         restarts : int
             The number of draws per candidate.
@@ -391,8 +391,7 @@ class Mechanism:
         Yields
         ------
         tuple
-            (fold, its `Release`), in order. The release has the restarts of the first candidate, then of
-            the second, and so on.
+            (fold, its `Release`), in order. A release has the restarts of one candidate after the other.
         """
         rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
         fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))
@@ -410,7 +409,7 @@ class Mechanism:
 
     @property
     def multiclass(self) -> bool:
-        """Whether it learns more than two classes, labels 0 .. K - 1 in place of -1 and 1."""
+        """Whether it learns more than two classes, with labels 0 .. K - 1."""
         return "classes" in self.facts
 
     def defaults(self) -> dict:
@@ -437,7 +436,7 @@ class Mechanism:
         bound: float = 1.0,
         **options,
     ) -> Parameters:
-        """`Parameters` for public size n and d coordinates. Raises `Refused` for impossible ones."""
+        """`Parameters` for public size n and d coordinates. Raises `Refused` for invalid ones."""
         name = self.name
         Whole().check(f"{name}: n", n)
         Whole().check(f"{name}: d", d)
@@ -526,7 +525,7 @@ class Mechanism:
     def _releases(self, tasks, draws, candidates):
         """(fold, a checked `Release`) for each task. Overflow gives no warning: the status says so."""
         Whole().check(f"{self.name}: restarts", draws)
-        waiting = deque()  # folds and columns of tasks without an answer yet
+        waiting = deque()  # folds and columns of unanswered tasks
 
         def taken():
             for fold, task in tasks:
@@ -576,7 +575,7 @@ class Mechanism:
 
     @contextmanager
     def _own_code(self, function):
-        """Report an error in the mechanism's own code with file and line, unless it is a refusal."""
+        """Report an error (not a refusal) in the mechanism's own code, with file and line."""
         try:
             yield
         except (Refused, Failed, MemoryError, OSError):
@@ -602,7 +601,7 @@ def register(name: str) -> Callable:
     Parameters
     ----------
     name : str
-        The mechanism's name, which its file has in the line `@register("name")`.
+        The mechanism's name, as in the line `@register("name")` of its file.
 
     Returns
     -------
@@ -624,7 +623,7 @@ def register(name: str) -> Callable:
 
 
 def added_folder() -> Path | None:
-    """The folder of further mechanisms, None if there is none."""
+    """The folder of further mechanisms, or None."""
     return Path(os.environ[ADDED]) if os.environ.get(ADDED) else None
 
 
@@ -632,7 +631,7 @@ def added_folder() -> Path | None:
 def _files(added):
     """Mechanism name -> (module, whether it is added), by `@register("name")`, without any import.
 
-    added: a folder of further files, as modules of a package of its name.
+    added: a folder of further files, modules of a package of its name.
     """
     modules, here = {}, Path(__file__).parent
     folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]
@@ -674,11 +673,11 @@ class _Mechanisms(Mapping):
 
     @staticmethod
     def module(name: str) -> str:
-        """Name of the module that has a mechanism, without importing it."""
+        """Name of a mechanism's module, without importing it."""
         return _files(added_folder())[name][0]
 
     def added(self) -> list[str]:
-        """Names of the mechanisms that are not from this package."""
+        """Names of the mechanisms from outside this package."""
         return [name for name, (_, added) in _files(added_folder()).items() if added]
 
 

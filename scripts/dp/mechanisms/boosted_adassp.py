@@ -44,7 +44,7 @@ def boost(
         np.clip(np.subtract(y, residual, out=residual), -clip, clip, out=residual)
         moment = residual @ X
         if not np.isfinite(moment).all():
-            # After overflow a score may be NaN. The record's share must stay bounded.
+            # A score may be NaN after overflow. The record's share must stay bounded.
             moment = np.nan_to_num(residual) @ X
         moment = moment - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
         if steps is not None:
@@ -92,7 +92,6 @@ class BoostedAdaSSP(Mechanism):
         )
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: the parts compose to mu."""
         eigenvalue, gram, moments = self._scales(p)
         reason = (
             f"Gaussian releases of the smallest eigenvalue (standard deviation {eigenvalue:.6g}), of X'X "
@@ -113,7 +112,7 @@ class BoostedAdaSSP(Mechanism):
         return weights, {"scale": sigma, "matrix_scale": scale}
 
     def _descend(self, X, y, p, draws, rng, steps=None):
-        """(weights (draws, d), the noisy X'X and P, each (draws, d, d))."""
+        """(weights (draws, d), noisy X'X (draws, d, d), P (draws, d, d))."""
         n, d = p.public_n or len(X), X.shape[1]
         eigenvalue, scale, sigma = self._scales(p)
         gram, _ = quadratics.moments(X, y)

@@ -6,8 +6,8 @@ beta-part linear and alpha-part quadratic,
     -beta y x.w + alpha (x.w)^2        squared loss: alpha = 1, beta = 2
                                        logistic loss, truncated Taylor series: alpha = 1/8, beta = 1/2
 
-(without its constant, which moves no minimiser). Each coefficient of the sum over records gets one draw of
-noise.
+(without its constant, which moves no minimiser). Each coefficient of the sum over records gets one noise
+draw.
 
 Let (x, y) be replaced by (x', y'), let M be the difference of the outer products of x and of x' with
 themselves, and L = yx - y'x'. The coefficients change by alpha sum_jk |M_jk| + beta ||L||_1 in L1: for j <
@@ -29,7 +29,7 @@ from dp.noise import gaussian, laplace
 from dp.privacy import quadratics
 from dp.privacy.profiles import Gaussian
 
-# loss: (alpha, beta, by how much the polynomial's mean is a multiple of the mean loss of `dp.losses`)
+# loss: (alpha, beta, ratio of the polynomial's mean to the mean loss of `dp.losses`)
 POLYNOMIALS = {"squared": (1.0, 2.0, 2.0), "logistic": (0.125, 0.5, 1.0)}
 
 
@@ -105,7 +105,7 @@ BATCHES = {"batches": Choice("all", "shuffled"), "noise": Choice("once", "per_ba
 class _Functional(Mechanism):
     """The minimiser of the polynomial with noise on its coefficients.
 
-    The noise is Gaussian if there is a delta, and otherwise Laplace.
+    The noise is Gaussian with a delta, and otherwise Laplace.
     """
 
     needs_lambda = False
@@ -138,7 +138,7 @@ class _Functional(Mechanism):
         if not p.delta:
             known = self._l1_sensitivities(d, p)
             least = min(known["coordinate"], known["l2"])
-            # The requested epsilon is stated, although a sensitivity that is not tight gives a better one.
+            # The requested epsilon is stated, although a loose sensitivity gives a better one.
             reason = (
                 f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
                 f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
@@ -222,10 +222,10 @@ class _Functional(Mechanism):
         return quadratics.descend(objectives(), (len(noise), d), p.learning_rate)
 
     def _composed(self, p):
-        """(number of releases that a record affects, None without privacy; the same in words).
+        """(number of releases that a record affects, None without privacy; that in words).
 
-        The batches of an epoch are disjoint, so with new noise for each an epoch is one release (parallel
-        composition), and epochs compose. Noise that all batches share cancels in differences.
+        The batches of an epoch are disjoint. So with new noise for each batch, an epoch is one release
+        (parallel composition), and epochs compose. Noise that all batches share cancels in differences.
         """
         if getattr(p, "batches", "all") == "all":
             return 1, ""
@@ -237,7 +237,7 @@ class _Functional(Mechanism):
 def _times(p, n):
     """Factor of the noise in the sum of n records' polynomials.
 
-    Noise on their mean is n times as much in the sum.
+    Noise on their mean is n times as large in the sum.
     """
     return n if getattr(p, "objective", "sum") == "mean" else 1
 
@@ -250,8 +250,8 @@ class FunctionalLaplace(_Functional):
     solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`; or "adam": `epochs` x
     ceil(n/batch_size) steps of Adam on the noisy polynomial from zero, which may end far from its minimum.
     batches: "all" takes each step on all rows; "shuffled" on a batch, with noise "once" for all batches
-    (nothing is proven) or "per_batch". objective: the noise, calibrated for the "sum" over records, is
-    added to the coefficients of the "sum" or the "mean", where an n-th would do.
+    (nothing is proven) or "per_batch". objective: noise calibrated for the "sum" over records is added to
+    the coefficients of the "sum", or of the "mean", where an n-th would do.
     """
 
     numbers = True
@@ -307,7 +307,7 @@ class TruncatedLogistic(_Functional):
 
 @register("noiseless_linear")
 class NoiselessLinear(TruncatedLogistic):
-    """Without privacy: linear regression itself, by the same solvers as the functional mechanism.
+    """Without privacy: linear regression, by the functional mechanism's solvers.
 
     The solver "adam" shows how far the source's own optimiser gets without noise.
     """

@@ -1,7 +1,7 @@
 """Objective perturbation with a Gaussian tilt: the tightest known accounting, and published ones.
 
-Losses are logistic, and log-cosh for numbers. `dp.privacy.gaussian_tilt` proves what an exact minimiser
-costs. Gaussian output noise covers the solver's error, by the argument in
+Losses are logistic, and log-cosh for numbers. `dp.privacy.gaussian_tilt` proves the cost of an exact
+minimiser. Gaussian output noise covers the solver's error, by the argument in
 `dp.mechanisms.objective_perturbation`: given the exact minimiser, the point w moves by at most 2
 tau/lambda between neighbours of one size. Under add-remove, the larger sum's gradient has norm at most (n
 + 1) tau. Both sums have the same Lambda = n lambda, so the point moves by at most 2 tau/lambda + tau/(n
@@ -36,7 +36,7 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-MOST_NOISE = 50  # times what a free Jacobian needs; a release with more noise would be useless
+MOST_NOISE = 50  # times the noise for a free Jacobian: beyond it, a release is useless
 
 
 class Plan(NamedTuple):
@@ -97,13 +97,13 @@ class _GaussianTilt(Tilted):
     """w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, b and z Gaussian."""
 
     delta = "needed"
-    # Tilts with a probability of e^-60 = 9e-27 are neglected (`_checked_plan`), so delta is far above that.
+    # Tilts of probability e^-60 = 9e-27 are neglected (`_checked_plan`), so delta is far above that.
     least_delta = 1e-20
     numbers = False  # unless a subclass has a loss of residuals
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Make the plan, which refuses impossible settings. The slower profile refuses none."""
+        """Make the plan, which refuses invalid settings. The slower profile refuses none."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -146,8 +146,8 @@ class _GaussianTilt(Tilted):
 class GaussianObjectivePerturbation(_GaussianTilt):
     """The tilt costs what Gaussian noise costs if n lambda is so large that the Jacobian is free.
 
-    If n lambda is at least R^2/(epsilon/2 + mu^2/4) (replace-one; add-remove: R^2/(epsilon + mu^2/2)), the
-    tilt has the Gaussian mechanism's standard deviation, 2R/mu (R/mu); otherwise what the profile needs.
+    If n lambda is at least R^2/(epsilon/2 + mu^2/4) (add-remove: R^2/(epsilon + mu^2/2)), the tilt has the
+    Gaussian mechanism's standard deviation, 2R/mu (R/mu). Otherwise it has what the profile needs.
     `dp.privacy.gaussian_tilt` has the proofs.
 
     loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau`. Its
@@ -155,7 +155,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     threshold is about twice as large.
 
     output: share s of mu for the output noise, which raises the tilt's standard deviation by about s^2/2.
-    radius: of the rule for lambda, with which the tilt moves the minimiser by at most about radius/R.
+    radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
     """
 
     numbers = True
@@ -197,7 +197,6 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         return self._checked_plan(n, d, p, plan)
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: `gaussian_tilt`'s profile composed with the output noise's."""
         plan = self._plan(n, d, p)
         loss = self._kind(p)
         mu = vector_sum(loss.slope, p.adjacency) * p.bound / plan.scale

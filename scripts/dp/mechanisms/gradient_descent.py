@@ -64,14 +64,14 @@ class Classifier(Mechanism):
         return full_batch.classes_of(p.loss, p.classes)
 
     def _descend(self, X, y, p, **settings):
-        """`full_batch.descend` with those of its settings that are in p, and the given ones."""
+        """`full_batch.descend` with its settings in p, and the given ones."""
         named = ("iterations", "learning_rate", "loss", "classes", "lam")
         own = {name: value for name, value in vars(p).items() if name in named}
         return full_batch.descend(X, y, **own | {"size": p.public_n} | settings)
 
 
 class Descent(Classifier):
-    """If `initial` is given, it takes the place of pre-training.
+    """`initial`, if given, replaces pre-training.
 
     info["train_error"] and, with `traced`, info["loss"], the mean training loss of every iterate, are
     diagnostics without a guarantee.
@@ -99,7 +99,7 @@ class Descent(Classifier):
         noise = self._noise(p.public_n or len(X), p)
         start = self._start(p) if p.initial is None and p.pretrain else p.initial
         descents = draws if noise else 1  # without noise all draws are the same
-        # if only the last iterate is accounted for, nothing else may be released
+        # accounting of the last iterate alone forbids any other release
         traced = p.traced and getattr(p, "accounting", "composition") == "composition"
         weights, trace = self._descend(
             X, y, p, restarts=descents, rng=rng, initial=start, traced=traced, **noise
@@ -118,26 +118,26 @@ class DPGradientDescent(Descent):
 
     Replacing one record moves the mean by at most 2C/n. T such Gaussian releases compose exactly to mu =
     sqrt(T) 2C/(n sigma) (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3), tight if all iterates are seen.
-    Under add-remove, a record moves the sums by C, half of that, and n is public.
+    Under add-remove, n is public and a record moves sums by C, half as far.
 
     accounting:
       "composition"   as if all iterates were released
       "last_iterate"  for the last iterate alone, if `dp.privacy.last_iterate` proves less for it. This
-                      needs rows within R, a loss that is convex and smooth after clipping too,
-                      lambda > 0, and a learning rate below 2/(lambda + curvature); losses of earlier
-                      iterates are not reported. Under add-remove, its proof needs only the step on one
-                      of the data sets to contract: the one with n records.
+                      needs rows within R, a loss that is convex and smooth even after clipping,
+                      lambda > 0, and a learning rate below 2/(lambda + curvature). Losses of earlier
+                      iterates are not reported. Under add-remove, only the step on the data set with n
+                      records need contract.
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
-      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)). That epsilon is claimed. The epsilon
-                   that the exact curve gives is proven, and is larger unless the claim is small
+      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), which claims this epsilon. The exact
+                   curve proves another, which is larger unless the claim is small
 
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..; `classes` of the data), or a loss of
     residuals for targets in [-1, 1]. Clipping bounds an example's gradient for any of them.
     public_n: under add-remove, stands for n wherever the sums are divided and in the rule.
     steps: "rule" takes iterations, learning rate and clipping norm from `rule_steps`.
-    pretrain: start from the result of `public_iterations` steps of gradient descent, without noise or
-    clipping, on the data set's public rows. A function of public data costs nothing.
+    pretrain: start from `public_iterations` steps of gradient descent without noise or clipping on the
+    data set's public rows, which costs nothing.
     """
 
     delta = "needed"
@@ -205,7 +205,7 @@ class DPGradientDescent(Descent):
         return {"iterations": steps, "learning_rate": rate, "clip": largest / 2}
 
     def _unit(self, n, p):
-        """(mu at a standard deviation of 1; how it was found, "" if by composition)."""
+        """(mu at a standard deviation of 1; its accounting in words, "" for composition)."""
         composed = math.sqrt(p.iterations) * vector_sum(p.clip, p.adjacency) / n
         if p.accounting == "composition":
             return composed, ""
@@ -214,7 +214,6 @@ class DPGradientDescent(Descent):
         return min(composed, mu / (2 if p.adjacency == ADD_REMOVE else 1)), f"; {how}"
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP for all iterates together, or for the last."""
         sigma, moved = self.sigma(n, p), vector_sum(p.clip, p.adjacency)
         mu, how = self._unit(n, p)
         mu = mu / sigma if how else math.sqrt(p.iterations) * moved / (n * sigma)
@@ -242,7 +241,7 @@ class GradientDescent(Descent):
     """Without privacy: the same steps as `dp_gd`, without clipping and noise."""
 
     private = False
-    # With 0 iterations it releases what public rows alone give.
+    # With 0 iterations it releases the fit of public rows alone.
     options = LOSS | STEPS | {"iterations": Whole(100, least=0)}
 
     def _guarantee(self, n, d, p):

@@ -24,7 +24,7 @@ from dp.mechanisms.options import (
 from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
-EPSILONS = 1e-3, 30.0  # range of epsilon in which gamma and the gradients' noise can be found
+EPSILONS = 1e-3, 30.0  # range of epsilon for which gamma and the gradients' noise can be found
 PRIVATE_SIDE = 1e-3  # relative width of the search for them
 
 
@@ -53,7 +53,7 @@ def calibrate(
         low, high, best = (m, high, found) if over <= 0 else (low, m, best)
         if -0.01 < over <= 0:
             break
-        # log delta is about -(epsilon/m)^2/2 plus a constant: Newton's step for that, and a little more
+        # Newton's step for log delta = -(epsilon/m)^2/2 + constant, approximately, and a little more
         step = over * m * m / max(epsilon / m, 2.0) ** 2 / m
         m -= step + math.copysign(PRIVATE_SIDE / 2 * m, over)
         if not low < m < high:
@@ -73,7 +73,7 @@ class IterativeHessianMixing(Mechanism):
         tau0 = sqrt(2 log max(3/delta, 2/rho)).
 
     gamma and the noise follow from the exact total of all releases, not from the authors' Renyi bound.
-    share: of the squared Gaussian parameter, for gradients, by the approximation in `calibrate`.
+    share: the gradients' share of the squared Gaussian parameter, as approximated in `calibrate`.
     """
 
     delta = "needed"
@@ -88,7 +88,7 @@ class IterativeHessianMixing(Mechanism):
         **PUBLIC_N,
     }
 
-    # The guarantee searches for the noise, which takes a second.
+    # The guarantee takes a second, to search for the noise.
     check = Mechanism.parameters
 
     def _check_together(self, n, d, p):
@@ -110,7 +110,6 @@ class IterativeHessianMixing(Mechanism):
         return rows, tau0, gamma * p.bound**2, moved / gradient, profile
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: the exact total of all parts."""
         rows, _, gamma, sigma, profile = self._plan(d, p)
         reason = (
             f"{p.iterations} Gaussian sketches of {rows} rows with eigenvalues of at least gamma = "
@@ -127,7 +126,7 @@ class IterativeHessianMixing(Mechanism):
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
         noisy = values[0] - gamma / math.sqrt(rows) * (tau0 - rng.standard_normal(draws))
         added = np.maximum(0.0, gamma - np.maximum(0.0, noisy))
-        # the proof has all at least gamma: this is only against rounding
+        # at least gamma by the proof; this guards against rounding
         root = np.sqrt(np.maximum(values + added[:, None], 1e-9 * gamma))
         half = vectors * root[:, None, :]
 

@@ -23,8 +23,8 @@ class DistributedLasso(_OverCentres):
 
     centres: 1 means that all data are in one place. part: "all", or "one" for the rows of a single centre.
     preparation, components: see `dp.descents.distributed_lasso.Preparation`. It is fitted on `all_rows` if
-    these are given, as in the source, whose subsets of any size have the same columns and components.
-    rate: the step size, None for the reciprocal of the gradient's Lipschitz constant. shrinkage: "soft", or
+    these are given. So subsets of any size have the same columns and components, as in the source. rate:
+    the step size, None for the reciprocal of the gradient's Lipschitz constant. shrinkage: "soft", or
     "as_printed" in the source. gradients: how those of the centres are combined, see
     `dp.descents.distributed_lasso.GRADIENTS`. bias: a column of ones gets a weight of its own, shrunk like
     the others, as in the source's program. max_iterations, cost_difference, loss_threshold: the source's
@@ -66,7 +66,7 @@ class DistributedLasso(_OverCentres):
             yield repeated(found, draws)
 
     def _preparation(self, rows, p, fitted):
-        """The preparation, fitted once on `all_rows` or, if there are none, on the given rows."""
+        """The preparation, fitted once on `all_rows`, or else on the given rows."""
         options = p.preparation, p.components
         if p.all_rows is None:
             return distributed_lasso.Preparation(rows, *options)
@@ -95,7 +95,7 @@ class DistributedLasso(_OverCentres):
             if None in rates:
                 automatic = 1 / (distributed_lasso.largest_curvature(Z) or 1.0)
                 rates = [automatic if rate is None else rate for rate in rates]
-            # Where only the sum of the centres' gradients counts, that of all rows is it.
+            # If only the sum of the centres' gradients counts, it is the gradient of all rows.
             alike = len({part.stop - part.start for part in parts}) == 1
             joined = alike or p.gradients != "added_means"
             shares = [(slice(None), len(parts))] if joined else [(part, 1) for part in parts]
@@ -128,9 +128,9 @@ class DPDistributedLasso(_OverCentres):
     """Proximal gradient descent on noisy gradients: each centre clips, sums and adds Gaussian noise.
 
     In each of `rounds`, every centre sends sum_i clip((w.x_i - y_i) x_i) + N(0, sigma^2 I) over its own
-    rows, and the coordinator takes a soft-thresholded step of size `rate` (None: 1/bound^2, the
-    reciprocal of the public bound on the mean loss' curvature) along their sum over n. Only a centre
-    itself sees its exact gradient. Rows are not standardised, because that would look at them.
+    rows. The coordinator takes a soft-thresholded step along their sum over n. Only a centre itself sees
+    its exact gradient. Rows are not standardised, because that would look at them. rate: the step size,
+    None for 1/bound^2, the reciprocal of the public bound on the mean loss' curvature.
     """
 
     delta = "needed"
@@ -145,10 +145,10 @@ class DPDistributedLasso(_OverCentres):
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP, exactly composed.
 
-        Replacing one record changes one centre's sum by at most 2 clip in L2, whatever its target is, and
-        does not change the others. `rounds` adaptive Gaussian releases with that sensitivity together are
-        exactly one of sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3), and
-        sigma is the analytic calibration of that one. It covers everything that the centres ever send.
+        Replacing one record changes only one centre's sum, by at most 2 clip in L2 for any target.
+        `rounds` adaptive Gaussian releases with that sensitivity together are exactly one of sensitivity
+        sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). sigma is the analytic
+        calibration of that one, and covers everything that the centres send.
         """
         return (
             f"every centre adds noise of standard deviation {self._sigma(p):.6g} to its sum of gradients "

@@ -13,10 +13,10 @@ from dp.noise import gaussian
 from dp.privacy import quadratics
 from dp.privacy.profiles import Gaussian
 
-LEVELS = 5  # of a column that is no part of a group
-RIDGE = 0.03  # least, beside covariances of zeros and ones
-KEPT = 1 << 20  # most cells of noisy tables that are held together
-SURE = 4.0  # standard deviations by which a table must differ from what is known without it
+LEVELS = 5  # levels of a column outside the groups
+RIDGE = 0.03  # least ridge for covariances of zeros and ones
+KEPT = 1 << 20  # most cells of noisy tables held together
+SURE = 4.0  # standard deviations by which a table must differ from what is expected without it
 
 
 class Sizes(Option):
@@ -31,8 +31,8 @@ class Sizes(Option):
 class Variables(NamedTuple):
     """How rows are read as levels of k variables, K levels in all.
 
-    sizes: (k,) number of levels. part: (K, k) zeros and ones, which variable a level is of. columns: (K, d)
-    what a level is in the columns, where a one stands for `unit`. grouped: columns that are in groups.
+    sizes: (k,) number of levels. part: (K, k) zeros and ones, which variable a level is of. columns: (K,
+    d) a level's values in the columns, where a one stands for `unit`. grouped: columns in groups.
     """
 
     sizes: np.ndarray
@@ -71,24 +71,24 @@ def variables(d: int, bound: float, groups: tuple | None = None) -> Variables:
 class PrivateMarginals(Mechanism):
     """Linear discriminants from noisy tables: of every variable with the class, and of every two variables.
 
-    A row has one level of each of k variables, whatever numbers it holds (`Variables.levels`). So a record
-    is in one cell of every table. To replace it moves a table by at most sqrt(2), and all tables by that at
-    once if every level and the class change. There are k tables with the class and m = k (k - 1)/2 others,
-    with noise of standard deviations s and t. The squared distance of neighbours in units of the noise is
-    at most 2 k/s^2 + 2 m/t^2, of which the first term is `share` mu^2 and the second the rest. So the
-    release is mu-Gaussian DP, exactly (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7), where n is public.
+    Any row has one level of each of k variables (`Variables.levels`). So a record is in one cell of every
+    table. Replacing it moves each table by at most sqrt(2), and all at once if every level and the class
+    change. There are k tables with the class and m = k (k - 1)/2 others, with noise of standard deviations
+    s and t. The squared distance of neighbours in units of the noise is at most 2 k/s^2 + 2 m/t^2. The
+    first term is `share` mu^2, and the second is the rest. So with a public n the release is mu-Gaussian
+    DP, exactly (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
 
-    These are the tables of which Ferrando and Sheldon (TMLR 2025) form sufficient statistics. There AIM
-    chooses some and fits a graphical model; here all are measured, and what follows is in closed form.
+    Ferrando and Sheldon (TMLR 2025) form sufficient statistics from these tables. There AIM chooses some
+    and fits a graphical model; here all are measured, and the rest is in closed form.
 
-    All that follows is of released numbers. Sizes of classes are the mean of the class tables' sums that
-    has the least variance; a variable's counts are the nearest that are possible. A class table is what
-    independence says plus f times the rest. A table of two variables is what independence within classes
-    says plus f times the rest. Here f = max(0, 1 - e/|rest|^2) is James and Stein's factor, where e is four
-    standard deviations above what noise alone has in |rest|^2 on average. So where noise hides everything,
-    naive Bayes remains, and then the class rate. The weights are the inverse of the covariance within
-    classes with a ridge of max(0.03, 2 k/(n mu)), times the difference of the class means. The intercept is
-    that of normal rows with this covariance.
+    The rest is post-processing. Class sizes are the mean of the class tables' sums with the least
+    variance; a variable's counts are the nearest possible ones. A class table is its expectation under
+    independence plus f times the rest. For a table of two variables, it is independence within classes.
+    Here f = max(0, 1 - e/|rest|^2) is James and Stein's factor, where e is four standard deviations above
+    the mean of |rest|^2 under noise alone. So where noise hides everything, naive Bayes remains, and then
+    the class rate. The weights are the inverse of the covariance within classes with a ridge of max(0.03,
+    2 k/(n mu)), times the difference of the class means. The intercept is that of normal rows with this
+    covariance.
 
     groups: sizes of one-hot variables, in the order of their columns, which come first. Other columns, such
     as a constant, get a weight of 0. A one is taken to be bound/sqrt(k + number of other columns), as where
@@ -112,7 +112,6 @@ class PrivateMarginals(Mechanism):
         return math.sqrt(2 * k / share) / p.mu, math.sqrt(2 * others / (1 - p.share)) / p.mu
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: mu-Gaussian DP, exactly (Dong, Roth, Su, theorem 2.7)."""
         own, other = self._scales(d, p)
         reason = (
             f"noise of standard deviation {own:.6g} on the counts of every variable with the class, and "
@@ -162,7 +161,7 @@ def discriminants(
     part, sizes, columns = read.part, read.sizes, read.columns
     centre = np.eye(len(part)) - (part / sizes) @ part.T
     total = (1 / sizes).sum()
-    sums = part.T @ counts  # of every variable: the sizes of the classes
+    sums = part.T @ counts  # class sizes, by every variable
     least = min(n / 2, max(1.0, 2 * scales[0] / math.sqrt(total)))
     classes = (sums / sizes[:, None]).sum(axis=1) / total
     second = np.clip((n + classes[:, 1] - classes[:, 0]) / 2, least, n - least)
@@ -188,13 +187,13 @@ def discriminants(
 
 
 def _kept(squares, freedom, scale):
-    """James and Stein's factors for tables with these sums of squares, of noise with this freedom."""
+    """James and Stein's factors of tables with these sums of squares and degrees of freedom."""
     expected = (freedom + SURE * np.sqrt(2 * freedom)) * scale**2
     return np.maximum(0.0, 1 - expected / np.maximum(squares, 1e-300))
 
 
 def _possible(counts, n):
-    """The nearest counts (draws, levels) that are not negative and have the sum n."""
+    """The nearest nonnegative counts (draws, levels) of sum n."""
     ordered = np.sort(counts, axis=1)[:, ::-1]
     over = (np.cumsum(ordered, axis=1) - n) / np.arange(1, counts.shape[1] + 1)
     last = (ordered > over).sum(axis=1) - 1

@@ -29,14 +29,14 @@ class MeanDirection(Mechanism):
     the second because |t - p| <= max(p, 1 - p). The noise gives r the share `rate` of mu^2, V the share
     `moment`, and a the rest. So all three together are mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022,
     corollary 3.3). By default the rate's share gives it a standard deviation of 0.05, within 0.1 and 0.8:
-    if noise hides even the rate, nothing else is worth paying for.
+    if noise hides even the rate, nothing else is worth its cost.
 
-    The rest is post-processing. r is shrunk towards 1/2 by the James-Stein factor 1 - (variance of its
-    noise)/(r - 1/2)^2, at least 0. p is that, at least one standard deviation away from 0 and 1. The
+    The rest is post-processing. p is r, shrunk towards 1/2 by the James-Stein factor 1 - (variance of its
+    noise)/(r - 1/2)^2, at least 0, and kept at least one standard deviation away from 0 and 1. The
     intercept is log(p/(1 - p)). Along s u the mean logistic loss falls by at least |a| s - V s^2/8,
     because its curvature is at most 1/4. The weights are s u with the best s, 4 q |a|/V, where q = 1 - d
-    (variance of a's noise)/|a|^2, at least 0, takes the noise out of |a|^2. V is at least twice its
-    noise's standard deviation.
+    (variance of a's noise)/|a|^2, at least 0, takes the noise out of |a|^2. V is clipped between twice its
+    noise's standard deviation (at most R^2) and R^2.
     """
 
     delta = "needed"
@@ -60,7 +60,6 @@ class MeanDirection(Mechanism):
         return [size / (n * p.mu * math.sqrt(share)) for size, share in moved]
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: mu-Gaussian DP, exactly (Dong, Roth, Su, theorem 2.7)."""
         rate, direction, moment = self._scales(n, p)
         reason = (
             f"noise of standard deviation {rate:.6g} on the class rate, {direction:.6g} times "
@@ -110,7 +109,7 @@ class Guarded(GaussianObjectivePerturbation):
     nothing, and each branch has its own proof.
 
     guard: 60 was chosen on simulated data, RAND HIE, Fair's survey, breast cancer, digits, MAGIC and law
-    data. A guard of 10 d had failed on the last four. It is a compromise: with a weak signal, objective
+    data. A guard of 10 d had failed on the last four. 60 is a compromise. With a weak signal, objective
     perturbation loses to the class rate up to n mu of about 150; with a strong one, it wins from 15 on.
     """
 

@@ -24,24 +24,23 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     """Gaussian objective perturbation, then the Hessian at its release, for intervals.
 
     The Hessian of the mean loss at the released weights is the sum of l'' x x'/n with l'' in [0, c], c =
-    1/4 for logistic loss. It moves by at most sqrt(2) c R^2/n in the Frobenius norm (replace-one;
-    add-remove: c R^2/n), as `sensitivities.gram` shows, and gets isotropic Gaussian noise. With `robust`,
-    the mean of l'^2 x x', l'^2 in [0, kappa^2], is released too, which differs from the Hessian if the
-    model is wrong. Together with the output noise, these count as one Gaussian release beside the tilt,
-    whose mu^2 is the sum of theirs.
+    1/4 for logistic loss. It moves by at most sqrt(2) c R^2/n in the Frobenius norm (add-remove: c R^2/n),
+    as `sensitivities.gram` shows. It gets isotropic Gaussian noise. With `robust`, the mean of l'^2 x x',
+    l'^2 in [0, kappa^2], is released too: it differs from the Hessian if the model is wrong. These and the
+    output noise count as one Gaussian release beside the tilt, whose mu^2 is the sum of theirs.
 
     weights: without the ridge's bias (`dp.inference.linearise`). info["covariance"]: (draws, d, d), of
     sampling and all noise. info["unresolved"]: (draws, d, d), the part of the Hessian's noise.
     info["answered"]: (draws, d), which coefficients get an interval (`dp.inference.answered`).
-    info["coarse"]: (draws,), whether one gets none. info["minimiser"] (draws, d), info["hessian"] (draws,
-    d, d), info["level"] (draws,) and, with `robust`, info["scores"]: the releases themselves. The level is
-    `dp.inference.curvature_level`.
+    info["coarse"]: (draws,), whether some coefficient gets none. info["minimiser"] (draws, d),
+    info["hessian"] (draws, d, d), info["level"] (draws,) and, with `robust`, info["scores"]: the releases
+    themselves. The level is `dp.inference.curvature_level`.
 
     covariance: share of mu^2 for the Hessian, and for each further release.
     """
 
     numbers = False
-    # Covariances need the number of records itself.
+    # covariances need the number of records
     options = GaussianObjectivePerturbation.options
     options = {k: v for k, v in options.items() if k not in ("loss", "public_n")}
     options |= {"covariance": Between(0.15, low=0, high=0.45), "robust": Flag(False)}
@@ -174,7 +173,7 @@ def assumed(
 
 
 def said(found: Linearised, unknown: np.ndarray) -> dict:
-    """A release's entries on its intervals; there are none where `unknown` (draws,)."""
+    """A release's entries about its intervals, none where `unknown` (draws,)."""
     unresolved = np.where(unknown[:, None, None], found.covariance, found.unresolved)
     printed = found._replace(unresolved=unresolved).answered()
     info = {"covariance": found.covariance, "unresolved": unresolved}

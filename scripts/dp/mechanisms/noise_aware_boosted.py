@@ -18,8 +18,9 @@ class NoiseAwareBoosted(BoostedAdaSSP):
 
     The numbers are means over rows, at the mean weights of the second half of the steps: u, the mean of
     (clip(residual)/clip)^2, and q, the share of residuals that are not clipped. One record's (u, q) is (1,
-    0), or (u, 1) with u in [0, 1]: at most sqrt(2) long, and from another. So the pair of means moves by
-    at most sqrt(2)/n under either adjacency. Its Gaussian release takes the share `covariance` of mu^2.
+    0), or (u, 1) with u in [0, 1]. Its norm, and its distance from another, are at most sqrt(2). So the
+    pair of means moves by at most sqrt(2)/n under either adjacency. Its Gaussian release takes the share
+    `covariance` of mu^2.
 
     If errors are independent of x, the sum of clip(residual)^2 x x' is about u clip^2 X'X, and the sum of
     x x' over the residuals that are not clipped is about q X'X. The descent's noisy X'X stands for X'X.
@@ -34,7 +35,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
     over unclipped residuals and the sum of clip(residual)^2 x x', divided by n.
     """
 
-    # Covariances need the number of records itself.
+    # covariances need the number of records
     options = {k: v for k, v in BoostedAdaSSP.options.items() if k != "public_n"} | {
         "covariance": Between(0.05, low=0, high=1),
         "iterates": Choice("late", "last"),
@@ -77,7 +78,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
 def residual_means(X: np.ndarray, y: np.ndarray, weights: np.ndarray, clip: float) -> np.ndarray:
     """Means over rows of min(1, |residual|/clip)^2 and of |residual| <= clip, at each of `weights`.
 
-    weights: (draws, d). Returns (2, draws). A residual that is NaN after overflow counts as clipped.
+    weights: (draws, d). Returns (2, draws). A NaN residual, after overflow, counts as clipped.
     """
     sums = np.zeros((2, len(weights)))
     for part in slices(len(y)):

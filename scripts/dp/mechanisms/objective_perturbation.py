@@ -1,12 +1,12 @@
 """Objective perturbation: the minimiser of a randomly tilted objective (CM08 algorithm 2).
 
 A solver returns a point w near the minimiser w*, and its error depends on the data. So w + z is released.
-Given the data, the tilt b and w* determine each other. Hence w = w* + e with an error e that is a function
-of w* and the data (and of other restarts' independent tilts). If the gradient norm at w is at most tau,
-strong convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors differ by at most 2 tau/(lam +
-ridge) and, given w*, noise of norm ~ Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w* + e + z an (s
-epsilon)-DP release. The distribution of b is calibrated so that w* costs (1 - s) epsilon. By adaptive
-composition both together cost the sum. The share s is public: see `Tilted.share`.
+Given the data, the tilt b and w* determine each other. Hence the error e = w - w* is a function of w* and
+the data (and of other restarts' independent tilts). If the gradient norm at w is at most tau, strong
+convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors differ by at most 2 tau/(lam + ridge)
+and, given w*, noise of norm ~ Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w* + e + z an (s epsilon)-DP
+release. The distribution of b is calibrated so that w* costs (1 - s) epsilon. By adaptive composition both
+together cost the sum. The share s is public: see `Tilted.share`.
 """
 
 from typing import NamedTuple
@@ -92,7 +92,7 @@ class Tilted(Mechanism):
         loss, tolerance = margin_loss(p.loss), p.tolerance
         calibration = {"calibration": p.calibration} if "calibration" in self.options else {}
         settings = {"lam": p.lam, "bound": p.bound, "loss": loss, **calibration}
-        # The ridge for the whole epsilon, which is at most that for the tilt's part.
+        # The ridge for the whole epsilon is at most that for the tilt's part.
         _, ridge = self.tilt(n, p.epsilon, **settings)
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
         share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)
@@ -123,8 +123,8 @@ class Tilted(Mechanism):
     def _release(self, X, y, p, draws, rng):
         """The solver starts from the given fit.
 
-        It gets half of the tolerance, and rounding stays below the other half. A restart without a
-        certificate has weights of 0 and a status.
+        It gets half of the tolerance; rounding stays below the other half. A restart without a certificate
+        has weights of 0 and a status.
         """
         n, d = stated_size(self.name, p, len(X)), X.shape[1]
         plan = self._plan(n, d, p)

@@ -1,4 +1,4 @@
-"""Kinds of options, with a default and the values that are allowed.
+"""Kinds of options, with a default and allowed values.
 
 A mechanism declares, for example:
 
@@ -18,7 +18,7 @@ def _number(value):
 
 
 class Option:
-    """Base of all kinds. what: the values that it takes, in words."""
+    """Base of all kinds. what: the allowed values, in words."""
 
     what = ""
 
@@ -30,7 +30,7 @@ class Option:
         raise NotImplementedError
 
     def check(self, name: str, value: object) -> None:
-        """Raise `Refused` unless the option, which is called `name` in messages, takes the value."""
+        """Raise `Refused` unless the option takes the value. name: the option's, for messages."""
         if not self.takes(value):
             raise Refused(f"{name} must be {self.what}, not {value!r}")
 
@@ -50,7 +50,7 @@ class Between(Option):
 class Ordinary(Between):
     """A number whose fourth power and its reciprocal are far from a float's limits.
 
-    For other numbers, squares may underflow or overflow, which disables clipping.
+    Squares of other numbers may underflow or overflow, which disables clipping.
     """
 
     def __init__(self, default: float | None = None) -> None:
@@ -121,7 +121,7 @@ class Optional(Option):
 
 
 class Name(Option):
-    """A text, which the mechanism that has the option looks up."""
+    """A text that the option's mechanism looks up."""
 
     what = "a name"
 
@@ -156,7 +156,7 @@ class Loss(Option):
 
 # Options that several mechanisms have.
 ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
-# Under add-remove, a stated number that replaces n. Without it, the number of records is taken as public.
+# Under add-remove, a stated number that replaces n. By default the number of records is taken as public.
 PUBLIC_N = {"public_n": Optional(Whole())}
 
 
@@ -173,7 +173,7 @@ def public_size(p: object) -> str:
 
 
 def stated_size(name: str, p: object, records: int) -> int:
-    """n: `public_n`, or the number of records. Raises `Refused` if there are more records than that.
+    """n: `public_n`, or the number of records. Raises `Refused` if there are more records than `public_n`.
 
     name, p: the mechanism's name and `Parameters`.
     """

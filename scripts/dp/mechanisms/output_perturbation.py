@@ -32,7 +32,7 @@ def sensitivity(
     JMLR 12, 2011, corollary 8), for margins and for residuals. A point of gradient norm at most tau is
     within tau/lam of the minimiser, which adds 2 tau/lam.
 
-    tolerance: tau, the gradient norm to which the minimiser is certified on every data set.
+    tolerance: tau, the minimiser's certified gradient norm on every data set.
     """
     kappa = losses.get(loss).kappa
     if not np.isfinite(kappa):
@@ -44,12 +44,12 @@ class Perturbed(Mechanism):
     """w + z: the minimiser that `fit` names in `dp.solvers.fits`, plus noise of a subclass' scale.
 
     A minimiser without a certificate to `tolerance` is not released: weights are zeros, with the status
-    "not_converged". Under a finite guarantee no data can cause this. A free intercept is released without
+    "not_converged". Under a finite guarantee no data can cause that. A free intercept is released without
     noise.
     """
 
     in_blocks = True
-    # Whether the guarantee needs the fit's certificate. Then settings in which data could prevent it are
+    # Whether the guarantee needs the fit's certificate. If so, settings where data could prevent it are
     # refused.
     certified = True
     law = staticmethod(l2_laplace)  # distribution of the noise
@@ -100,8 +100,8 @@ class Perturbed(Mechanism):
 class OutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean loss + lam/2 ||w||^2, z ~ Gamma(d, sensitivity / epsilon).
 
-    There is no free intercept, since the sensitivity bound needs the ridge. A constant feature is a
-    regularised coordinate.
+    No intercept is free, since the sensitivity bound needs the ridge. A constant feature is a regularised
+    coordinate.
     """
 
     numbers = True

@@ -23,9 +23,9 @@ class OutputSGD(Mechanism):
     lambda-strongly convex and (c R^2 + lambda)-smooth, c = 1/4. So a step multiplies distances by at most
     rho = max(|1 - eta lambda|, |1 - eta (c R^2 + lambda)|). An eta with rho > 1 is refused. Neighbours
     take the same steps except for one batch per pass, where gradients differ by at most 2 kappa R/b. So
-    the last weights move by at most
+    with k passes of m batches, the last weights move by at most
 
-        2 eta kappa R/b (1 + rho^m + .. + rho^((k-1) m)), k passes of m batches,
+        2 eta kappa R/b (1 + rho^m + .. + rho^((k-1) m)),
 
     for the worst case, a record in the last batch of every pass. At lambda = 0 this is k times the first
     factor, as in the source. The noise's standard deviation is this over mu.

@@ -32,7 +32,7 @@ class PoissonSGD(Classifier):
     """
 
     delta = "needed"
-    least_delta = composition.LEAST_DELTA  # with sampling = 1, too, so that sampling may be varied
+    least_delta = composition.LEAST_DELTA  # for sampling = 1 too, so that it may be varied
     options = LOSS | {
         "sampling": Between(0.05, low=0, high=1 + 1e-12),
         "iterations": Whole(300),
@@ -42,7 +42,7 @@ class PoissonSGD(Classifier):
         **PUBLIC_N,
     }
 
-    check = Classifier.parameters  # the guarantee composes distributions, which takes a second
+    check = Classifier.parameters  # the guarantee takes a second, to compose distributions
 
     def _check_together(self, n, d, p):
         super()._check_together(n, d, p)

@@ -17,10 +17,10 @@ from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords
 
-# Points of a profile that is not Gaussian, in units of the total epsilon: dense where delta is read.
+# Points of other profiles than Gaussian ones, in units of the total epsilon: dense where delta is read.
 POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
-CLOSE = 2e-3  # share of the total epsilon that the runs may leave unspent
-LARGEST = 100  # total epsilon. So e^epsilon of all that is tried stays far from a float's limits
+CLOSE = 2e-3  # share of the total epsilon that runs may leave unspent
+LARGEST = 100  # largest total epsilon: e^epsilon stays far from a float's limits
 
 
 class Plan(NamedTuple):
@@ -43,20 +43,20 @@ class Plan(NamedTuple):
 class PrivateSelection(Mechanism):
     """The best of K runs of the mechanism `of`, each with settings drawn at random from `grid`.
 
-    K follows a public `law` with mean `runs`. K and running times stay secret. A run's score is its
+    K follows a public `law` of mean `runs`. K and running times stay secret. A run's score is its
     `dp.evaluation.bounded_loss` on the same rows plus Gaussian noise of standard deviation 1/mu. One
     record moves that loss by at most 1 (either adjacency), so the score is a release with Gaussian
     parameter mu. Setting, weights and noisy score together are Q of `dp.privacy.selection`, with the
     largest of the settings' profiles. By its theorems, the run with the least score may be released. A run
-    gets the largest epsilon whose total, by the better of the profile bound and the Rényi bound, is at
-    most the requested one. Under the Poisson law, K may be 0, which releases weights of 0.
+    gets the largest epsilon whose total is at most the requested one, by the better of the profile bound
+    and the Rényi bound. Under the Poisson law, K may be 0, which releases weights of 0.
 
     score: "exact" has no noise, and costs more: see `selection.cost_of_exact_score`.
 
-    settings: fixed options of `of`. grid: name -> values to draw from. Without "lambda" among the names,
-    lambda is `lam` or that of the rule. share: of one run's mu^2, for its score, as if the mechanism were
-    Gaussian. info["setting"]: the release's combination of the grid, from 0; -1 for the default.
-    info["scale"]: standard deviation of the noise on scores.
+    settings: fixed options of `of`. grid: name -> values to draw from. Without the name "lambda", lambda
+    is `lam` or the rule's. share: the score's share of a run's mu^2, as if the mechanism were Gaussian.
+    info["setting"]: the release's combination of the grid, from 0; -1 for the default. info["scale"]:
+    standard deviation of the noise on scores.
     """
 
     delta = "needed"
@@ -85,7 +85,7 @@ class PrivateSelection(Mechanism):
         return of._classes(SimpleNamespace(**options, classes=p.classes))
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Check every setting, at the whole epsilon, since finding that of a run is slow."""
+        """Check every setting at the whole epsilon, because a run's own is slow to find."""
         p = self.parameters(n, d, **settings)
         for arguments in _candidates(n, d, p, p.epsilon, p.delta):
             MECHANISMS[p.of].check(n, d, **arguments)
@@ -186,7 +186,7 @@ def _combinations(p):
 
 
 def _numbers(p):
-    """For every combination, whether its targets may be numbers."""
+    """Whether each combination takes targets that are numbers."""
     return [MECHANISMS[p.of].takes_numbers(options) for options in _combinations(p)]
 
 
@@ -207,8 +207,8 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The total is nearly proportional to the epsilon of a run. So scaling steps find it, from the value for
-    a Gaussian mechanism, with bisection where a step leaves the known interval.
+    The total is nearly proportional to the epsilon of a run. So scaling steps find it from a Gaussian
+    mechanism's value, with bisection where a step leaves the known interval.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))
@@ -226,7 +226,7 @@ def _plan(n, d, text):
         inner *= (1 - CLOSE / 4) * p.epsilon / plan.total
         if not low < inner < high:
             inner = (low + high) / 2 if high < math.inf else 2 * low
-        if inner < 1e-9 * p.epsilon:  # what is proven does not fall with the epsilon asked for
+        if inner < 1e-9 * p.epsilon:  # the proven epsilon does not fall with the requested one
             break
     raise Refused(
         f"private_selection finds no runs of {p.of} with a total epsilon of {p.epsilon:g}: give a larger "
@@ -240,7 +240,7 @@ def _at(n, d, p, epsilon, delta):
     mu = math.sqrt(p.share / (1 - p.share)) * gaussian_mu(epsilon, delta)
     most = max(each.epsilon for each in stated)
     shared = stated[0].adjacency, stated[0].reason
-    if most > 3 * LARGEST:  # far too much already for one run
+    if most > 3 * LARGEST:  # too much already for one run
         return Plan(epsilon, delta, mu, candidates, most, *shared)
     profiles = _profiles(stated)
     if all(isinstance(each, Gaussian) for each in profiles):

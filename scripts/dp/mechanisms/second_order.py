@@ -34,7 +34,7 @@ class PreconditionedGradientDescent(Classifier):
     c X'X/n with c = 1/4 (softmax: 1/2) bounds all Hessians (Boehning, Lindsay, 1988; Boehning, 1992), so
     noiseless steps with its inverse descend. It is released once, with isotropic noise of standard
     deviation s for a Frobenius sensitivity of sqrt(2) c R^2/n (add-remove: c R^2/n). Negative eigenvalues
-    become 0; s sqrt(2d), about the noise's largest eigenvalue, and lambda are added to all. P is the
+    become 0. Then lambda and s sqrt(2d), about the noise's largest eigenvalue, are added to all. P is the
     inverse. T steps follow: w <- w - P (gradient + lambda w + noise).
 
     share: of mu^2 for the matrix. iterations: T, by default 5 if n mu/sqrt(d) < 150, and else 10.
@@ -61,7 +61,6 @@ class PreconditionedGradientDescent(Classifier):
         )
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: mu^2 = share mu^2 + T (1 - share)/T mu^2."""
         steps, matrix, gradient = self._scales(n, d, p)
         reason = (
             f"one Gaussian release of a matrix, standard deviation {matrix:.6g}, and {steps} of mean "
@@ -94,14 +93,14 @@ class DPNewton(Mechanism):
     one record changes, with D from `dp.privacy.sensitivities.newton_direction`. It is released with noise
     of standard deviation |g| D/mu. The source has R = 1; here, weights are in units of 1/R.
 
-    H has weights tanh(z/2)/(2z) <= 1/4 of the tightest quadratic bound that touches the loss at the margin
+    H has the weights tanh(z/2)/(2z) <= 1/4 of the tightest quadratic bound that touches the loss at margin
     z, so steps do not diverge. Shares of mu^2: 70 % for gradients, 3 % for traces, 27 % for directions,
     each over T = `iterations`.
 
     The noisy trace is floored at the standard deviation of its noise; the source floors it at 0. There, a
-    negative noisy trace makes the ridge 1/n, and since D grows as 1/l^2, one step can make weights as long
-    as 10^5. (The source's program then restarts, at a length from the exact minimiser.) With our floor,
-    |g| D/mu is at most 0.28 |g|/l.
+    negative noisy trace makes the ridge 1/n. D grows as 1/l^2, so one step can make weights as long as
+    10^5. (The source's program then restarts, at a length from the exact minimiser.) With this floor, |g|
+    D/mu is at most 0.28 |g|/l.
     """
 
     delta = "needed"
@@ -120,7 +119,6 @@ class DPNewton(Mechanism):
         )
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: the three parts of all steps compose to mu."""
         gradient, trace, direction = self._scales(n, p)
         reason = (
             f"{p.iterations} steps, each a Gaussian release of the mean gradient (standard deviation "
@@ -160,6 +158,6 @@ class DPNewton(Mechanism):
 
 def _weights(z):
     """Weights in [0, 1/4] of the records in the Hessian's upper bound, at margins z."""
-    z = np.nan_to_num(z)  # after overflow, a record's share must stay bounded
+    z = np.nan_to_num(z)  # a record's share must stay bounded after overflow
     z = np.maximum(np.abs(z), 1e-6)  # tanh(z/2)/(2z) is 1/4 to 1e-13 there
     return np.minimum(np.tanh(z / 2) / (2 * z), 0.25)

@@ -13,7 +13,7 @@ from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positi
 from dp.noise import l2_laplace
 
 CHUNK_BYTES = 1 << 28  # rows and noise held at a time
-EXAMPLES_BYTES = 1 << 22  # one step's batches, over all runs that descend together: the L3 cache
+EXAMPLES_BYTES = 1 << 22  # batches of one step of all runs that descend together: the L3 cache
 OPTIONS = {
     "batch": Whole(50),
     "epochs": Whole(1),
@@ -28,7 +28,7 @@ OPTIONS = {
 
 
 class _Run(NamedTuple):
-    """One descent: the data set that it runs on, and the generators of its three kinds of draws."""
+    """One descent: its data set, and the generators of its three kinds of draws."""
 
     train: int
     projection: np.random.Generator
@@ -39,18 +39,18 @@ class _Run(NamedTuple):
 class _SGD(Mechanism):
     """w <- w - eta_t (lambda w + (1/b) sum of clipped gradients + z_t/b) over disjoint batches.
 
-    `release_many` descends on all data sets, restarts and candidates together. The weights are those
-    of the original features. With `dimensions` = k, the descent runs on rows multiplied by a Gaussian
-    matrix (d, k) of variance 1/k, which is drawn independently of the data, and the release is that matrix
-    times the k weights. info["intercept"]: the weight of the column of ones that `bias` adds.
-    info["scale"]: (restarts,), that of the noise on each batch's sum of gradients, 0 without noise.
+    `release_many` descends on all data sets, restarts and candidates together. The weights are those of
+    the original features. With `dimensions` = k, the descent runs on rows multiplied by a Gaussian matrix
+    (d, k) of variance 1/k, drawn independently of the data. The release is that matrix times the k
+    weights. info["intercept"]: the weight of the column of ones that `bias` adds. info["scale"]:
+    (restarts,), the noise scale of each batch's sum of gradients, or 0.
     """
 
     numbers = True
 
     needs_rng = True
     law = staticmethod(l2_laplace)
-    as_run = False  # whether updates are those of E18's program in place of those of its formulas
+    as_run = False  # whether updates are those of E18's program, not of its formulas
 
     def _scale(self, p):
         """Scale of the norm-Laplace noise on each batch's sum of gradients; 0 without noise."""
@@ -68,7 +68,7 @@ class _SGD(Mechanism):
             yield from self._chunk(waiting, draws)
 
     def _chunk(self, waiting, draws):
-        """Releases on the data sets that are held in memory; those of one size descend together."""
+        """Releases on the data sets in memory; those of one size descend together."""
         found = [None] * len(waiting)
         candidates = waiting[0][2]
         scales = np.repeat([self._scale(p) for p in candidates], draws)
@@ -84,8 +84,8 @@ class _SGD(Mechanism):
             intercepts = np.zeros((len(candidates), len(runs)))
             *others, last = self._alike(candidates)
             for p, chosen in (*others, last):
-                # Candidates share their draws, so each group but the last needs copies of the
-                # generators. To copy them takes longer than a short descent.
+                # Candidates share their draws, so each group but the last needs copies of the generators.
+                # Copying takes longer than a short descent.
                 again = runs if chosen is last[1] else copy.deepcopy(runs)
                 lams = [candidates[k].lam for k in chosen]
                 weights[chosen], intercepts[chosen] = self._descend(trains, again, lams, cache, p)
@@ -99,7 +99,7 @@ class _SGD(Mechanism):
     def _descend(self, trains, runs, lams, cache, p):
         """Weights (values of lambda, runs, d) and intercepts (values, runs).
 
-        cache: the latest rows, which other settings of the same runs may use again.
+        cache: the latest rows, for other settings of the same runs.
         """
         n, d = trains[0][0].shape
         scale = self._scale(p)
@@ -224,13 +224,13 @@ class SGD(_SGD):
 
 @register("projected_minimiser")
 class ProjectedMinimiser(SGD):
-    """What `sgd` descends to: the minimiser on rows that are projected alike, with the column of ones."""
+    """The limit of `sgd`: the minimiser on rows projected alike, with the column of ones."""
 
     numbers = False
     options = {key: OPTIONS[key] for key in ("dimensions", "bias")}
 
     def _by_rule(self, n, d, p):
-        """Values of the options of a descent, of which there is none."""
+        """Fixed values, because nothing descends."""
         return {
             "batch": n,
             "epochs": 1,

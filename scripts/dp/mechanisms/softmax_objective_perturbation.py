@@ -1,7 +1,7 @@
 """Objective perturbation for many classes: softmax loss with a Gaussian tilt.
 
-`dp.privacy.softmax_tilt` proves what an exact minimiser costs. Output noise pays for the solver's, as in
-`dp.mechanisms.gaussian_objective_perturbation`, whose first lines bound how far its point moves.
+`dp.privacy.softmax_tilt` proves the cost of an exact minimiser. Output noise pays for the solver's error,
+as in `dp.mechanisms.gaussian_objective_perturbation`.
 """
 
 import numpy as np
@@ -39,12 +39,12 @@ class SoftmaxObjectivePerturbation(Mechanism):
     it costs about R^2/(n lambda) of epsilon.
 
     output: share of the Gaussian parameter mu that the output noise takes.
-    radius: used only by the rule for lambda, with which the tilt moves the score of a row of norm R by a
-    standard deviation of about `radius` at most. A larger radius gives a smaller lambda.
+    radius: with the rule's lambda, the tilt moves the score of a row of norm R by a standard deviation of
+    about `radius` at most. A larger radius gives a smaller lambda.
     """
 
     delta = "needed"
-    least_delta = 1e-20  # tilts with a probability of e^-60 = 9e-27 are neglected
+    least_delta = 1e-20  # tilts of probability e^-60 = 9e-27 are neglected
     facts = ("classes",)
     options = ADJACENCY | PUBLIC_N | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(1.0)}
@@ -139,7 +139,6 @@ class SoftmaxObjectivePerturbation(Mechanism):
         return Plan(sigma, scale, mu_output, 0.0, p.tolerance, adjacency)
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: `softmax_tilt`'s profile composed with the output noise's."""
         plan, K = self._plan(n, d, p), p.classes
         m, r = np.sqrt(2) * p.bound / plan.scale, p.bound**2 / (n * p.lam)
 
@@ -158,7 +157,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         return p.proven(reason, profile=Curve(symmetric(delta)))
 
     def _release(self, X, y, p, draws, rng):
-        """The solver is asked for half of the tolerance, and rounding stays below the other half."""
+        """The solver gets half of the tolerance; rounding stays below the other half."""
         (rows, d), K = X.shape, p.classes
         n = stated_size(self.name, p, rows)
         plan, per_record = self._plan(n, d, p), n / rows

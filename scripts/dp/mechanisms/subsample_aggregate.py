@@ -34,7 +34,6 @@ class SubsampleAggregate(Mechanism):
             raise Refused(f"{n} rows cannot be cut into {p.parts} parts: give fewer parts")
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP from the L2 sensitivity 2B/k."""
         k, size, scale = self._scale(n, p)
         kind = "Gaussian noise, analytic calibration" if p.delta else "L2-Laplace noise"
         return (
@@ -49,13 +48,13 @@ class SubsampleAggregate(Mechanism):
         return k, size, gaussian_sigma(p.epsilon, p.delta, size) if p.delta else size / p.epsilon
 
     def _release(self, X, y, p, draws, rng):
-        """info["clipped"]: the share of fits that were outside the ball."""
+        """info["clipped"]: the share of fits outside the ball."""
         n, d = X.shape
         k, _, scale = self._scale(n, p)
         blocks = np.array_split(np.arange(n), k)
         fits = [minimise(X[rows], y[rows], p.lam, loss=p.loss)[0] for rows in blocks]
         fits = np.concatenate(fits)
-        # A failed fit is NaN, which clipping would not remove: the centre replaces it.
+        # A failed fit is NaN, which clipping would not remove. The centre replaces it.
         fits = np.where(np.isfinite(fits).all(axis=1)[:, None], fits, 0.0)
         clipped = np.linalg.norm(fits, axis=1) > p.radius
         noise = (gaussian if p.delta else l2_laplace)(d, scale, draws, rng)

@@ -16,7 +16,7 @@ from dp.privacy import quadratics
 from dp.privacy.profiles import Gaussian
 from dp.privacy.sensitivities import gram_and_moment
 
-FAILURE = 0.05  # rho, with which the published ridge may be too small for its utility bound
+FAILURE = 0.05  # rho: the probability that the published ridge is too small for its utility bound
 
 
 @register("sufficient_statistics")
@@ -60,7 +60,7 @@ class SufficientStatistics(Mechanism):
 class AdaSSP(Mechanism):
     """SSP with a ridge chosen from a noisy smallest eigenvalue (Wang, UAI 2018, algorithm 2).
 
-    Three Gaussian releases: the smallest eigenvalue of X'X, X'X and X'y.
+    It makes Gaussian releases of the smallest eigenvalue of X'X, of X'X and of X'y.
 
     calibration:
       "published"  standard deviations sqrt(log(6/delta)) 3/epsilon times the add/remove
@@ -115,10 +115,10 @@ class AdaSSP(Mechanism):
     def _mus(self, p):
         """Gaussian-DP parameters under replace-one of the eigenvalue's and of the joint release.
 
-        As published, X'X and X'y have different standard deviations, in the ratio of R^2 to R. So R
-        cancels: with x/R for x, the pair moves by at most sqrt(2 - 2 k^2 + 2 + 2 k) with k in [-1, 1]. This
-        is largest at k = 1/2: sqrt(9/2) for any R. The upper triangle alone moves by no more than the whole
-        matrix in the Frobenius norm.
+        As published, the standard deviations of X'X and X'y have the ratio of R^2 to R. So R cancels: with
+        x/R for x, the pair moves by at most sqrt(2 - 2 k^2 + 2 + 2 k) with k in [-1, 1]. This is largest
+        at k = 1/2: sqrt(9/2) for any R. The upper triangle alone moves by no more than the whole matrix in
+        the Frobenius norm.
         """
         eigenvalue, matrix, _ = self._deviations(p)
         published = p.calibration == "published"
@@ -126,7 +126,7 @@ class AdaSSP(Mechanism):
         return p.bound**2 / eigenvalue, joint / matrix
 
     def _release(self, X, y, p, draws, rng):
-        """If lam is given, it is added to the ridge that the algorithm chooses."""
+        """lam, if given, is added to the algorithm's ridge."""
         n, d = X.shape
         analytic = p.calibration == "analytic"
         eigenvalue, matrix, vector = self._deviations(p)
@@ -144,6 +144,6 @@ class AdaSSP(Mechanism):
         wanted = matrix * math.sqrt(d * factor)
         ridge = np.maximum(0.0, wanted - least) + n * p.lam
         A = gram + matrix * E + ridge[:, None, None] * np.eye(d)
-        # With probability rho the matrix may still have an eigenvalue near or below zero.
+        # With probability rho an eigenvalue may still be near or below zero.
         weights, unbounded = quadratics.solve(A, moment + vector * e, repair="trim")
         return weights, {"scale": matrix, "unbounded": unbounded}

@@ -10,17 +10,18 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Optional, Whole
 from dp.privacy import tukey
 
-SINGULAR = 1e-13  # share of X'X's largest eigenvalue below which an eigenvalue counts as 0
-CHUNK = 2**22  # most numbers in the models of all draws that are held together
+SINGULAR = 1e-13  # an eigenvalue below this share of X'X's largest counts as 0
+CHUNK = 2**22  # most numbers held together in the models of all draws
 
 
 class ShellModel(Mechanism):
     """m least-squares fits on disjoint parts of a random partition; then the test; then a draw by depth.
 
     models: m, by default min(1000, n // d). With fewer models, the test hardly ever passes; with more,
-    each fit has fewer rows. If the test fails, the draw has the status "refused" and weights 0, as part of
-    the release. A singular part has its shortest fit. Rows beyond a multiple of m are not used. A part's
-    fit depends on that part's rows alone, down to the last bit (`_shortest_fits`), as the proof needs.
+    each fit has fewer rows. If the test fails, the draw has the status "refused" and weights 0; that is
+    part of the release. A singular part has its shortest fit. Rows beyond a multiple of m are not used. A
+    part's fit depends on that part's rows alone, down to the last bit (`_shortest_fits`), as the proof
+    needs.
     """
 
     delta = "needed"
@@ -77,7 +78,7 @@ class ShellModel(Mechanism):
             test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
             test = test + rng.laplace(scale=scale, size=len(points))
             # An empty region cannot be drawn from. No data set that is likely to be answered, and no
-            # neighbour of one, has any.
+            # neighbour of one, has an empty region.
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):
@@ -90,11 +91,11 @@ class ShellModel(Mechanism):
 def _shortest_fits(gram, moment):
     """The shortest w with gram w = moment of each part, (m, d, 1), from (m, d, d) and (m, d, 1).
 
-    All matrices take the same steps, singular or not. If one could raise an error or change the algorithm
+    All matrices take the same steps, singular or not. If one could raise an error, or change the algorithm
     for all, its record would move every fit. NumPy calls LAPACK once per matrix, on a copy.
     """
     values, vectors = np.linalg.eigh(gram)
-    # The smallest normal float is a limit too, so that no reciprocal overflows.
+    # The smallest normal float is another limit, so that no reciprocal overflows.
     least = np.maximum(SINGULAR * values[:, -1:], np.finfo(float).tiny)
     positive = values > least
     inverse = np.where(positive, 1 / np.where(positive, values, 1.0), 0.0)

@@ -1,7 +1,7 @@
 """Composition and sampling, by Google's dp_accounting (privacy loss distributions).
 
 Every epsilon and delta here is an upper bound: dp_accounting discretises losses pessimistically, at
-`GRID`. Functions import it themselves, because that takes 1 s.
+`GRID`. Functions import it themselves, because the import takes 1 s.
 """
 
 import math
@@ -23,7 +23,7 @@ from dp.privacy.sensitivities import vector_sum
 __all__ = ["gaussian_steps", "of_group", "sampled_steps"]
 
 GRID = 1e-4  # spacing of discretised privacy losses
-LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise, distributions are too long to compose
+LEAST_MULTIPLIER = 0.3  # for sampled steps: with less noise, distributions are too long to compose
 # Compositions of sampled steps truncate and round probabilities of 1e-15.
 LEAST_DELTA = 1e-13
 GRIDS = 20_000  # most points of a distribution: large losses get a wider spacing
@@ -35,7 +35,7 @@ def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
     Parameters
     ----------
     guarantee : dp.accounting.Guarantee
-        For one record.
+        The guarantee for one record.
     size : int
         The most records of one person.
 
@@ -86,7 +86,7 @@ def gaussian_steps(
     delta : float
         In (0, 1).
     contribution : float
-        C, the L2 bound on what one record adds to the sum; replacing it moves the sum by 2C.
+        C, the L2 bound on one record's share of the sum; replacing it moves the sum by 2C.
     sampling : float
         In (0, 1], of Poisson sampling: each record enters a step independently with this probability. For
         shuffled or fixed batches, give 1 with one step per pass.
@@ -134,7 +134,7 @@ def sampled_steps(
     adjacency : str
         `dp.accounting.REPLACE_ONE` or `ADD_REMOVE`.
     spacing : float
-        Of the discretised losses.
+        That of the discretised losses.
 
     Returns
     -------
@@ -167,7 +167,8 @@ def sampled_multiplier(
 ) -> tuple[float, Losses]:
     """(multiplier, profile): about the least sigma/C with which `sampled_steps` is (epsilon, delta)-DP.
 
-    The least multiplier to a relative 1e-4, rounded up, with distributions as coarse as epsilon allows.
+    The multiplier has a relative precision of 1e-4, and is rounded up. Distributions are as coarse as
+    epsilon allows.
     """
     if delta < LEAST_DELTA:
         raise Refused(
@@ -175,7 +176,7 @@ def sampled_multiplier(
             f"{LEAST_DELTA:g}, not {delta:g}: give a larger delta"
         )
     spacing = max(GRID, min(1e-2, epsilon / 1000))
-    # The noise without sampling is enough, up to the distributions' coarseness.
+    # The noise without sampling suffices, up to the distributions' coarseness.
     high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
     profile = sampled_steps(high, steps, sampling, adjacency, spacing)

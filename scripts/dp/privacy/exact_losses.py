@@ -1,4 +1,4 @@
-"""Exact privacy losses beside what is claimed: rows for the ledger."""
+"""Exact privacy losses beside claimed ones: rows for the ledger."""
 
 import math
 from collections.abc import Sequence
@@ -76,7 +76,7 @@ def rows(
     laplace_coordinates: list,
     laplace_dimension: int,
 ) -> list[tuple]:
-    """(mechanism, setting, claimed epsilon, exact epsilon, delta, what the exact one is) tuples.
+    """Tuples (mechanism, setting, claimed epsilon, exact epsilon, delta, meaning of the exact one).
 
     objective_perturbation: pairs of epsilon and n lambda, for exact minimisers. gaussian_tilt: pairs of
     epsilon and a multiple of the least n lambda with a free Jacobian. classical_gaussian: claimed

@@ -46,7 +46,7 @@ R^2. So delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
 
 then f(u0) <= e. Below u0, f <= e, since f increases. Above u0, f(u) = m u + m^2/2, since other s have a
 smaller slope in u. So the integral is G(m)(e). By log(1+x) <= x it suffices that s r <= e + s m^2/2 for
-all s, that is r <= e + m^2/2 (which the limit s -> 1 makes necessary too). Log-cosh: with |u| and |s| in
+all s, that is r <= e + m^2/2. (The limit s -> 1 makes this necessary, too.) Log-cosh: with |u| and |s| in
 place of u and s, it suffices that (1+s) r <= e + s m^2/2 at both ends of s, that is r <= e and 2 r <= e +
 m^2/2. (If e < m^2/2, then u0 < 0, and f(0) <= m^2/2 follows from r <= e.) Then delta(e) <= 2 G(m)(e).
 
@@ -58,17 +58,17 @@ m^2 s^2/2 + (1-s^2) r <= max(m^2/2, r) <= e. So it exceeds e only for 0 < u <= u
 which is empty. Hence delta(e) <= E (1 - e^(e - f(u)))_+ 1(u > 0), half of the integral, which is G(m)(e)
 if removing is free.
 
-REPLACING v by v'. Put an intermediate data set with the same Lambda and sigma between P = D0+v and S =
-D0+v': M = D0+v+v' or M = D0. For every event E and e1 + e2 = e, P(E) <= e^e1 M(E) + delta_PM(e1) and M(E)
-<= e^e2 S(E) + delta_MS(e2), so
+REPLACING v by v'. Put an intermediate data set M = D0+v+v' or M = D0, with the same Lambda and sigma,
+between P = D0+v and S = D0+v'. For every event E and e1 + e2 = e, P(E) <= e^e1 M(E) + delta_PM(e1) and
+M(E) <= e^e2 S(E) + delta_MS(e2), so
 
     delta_PS(e) <= delta_PM(e1) + e^e1 delta_MS(e2), for every e1 and either M.
 
 With e1 = e/2 - m^2/2 and e2 = e/2 + m^2/2, G(m)(e1) + e^e1 G(m)(e2) = G(2m)(e) *exactly*, because the
 event x <= m - e/(2m) is optimal for all pairs of normals with means 0, m, 2m. Logistic, e >= m^2: take M =
-D0+v+v', so an addition at e1 >= 0, which is free for every Lambda, then a removal at e2, which is free if
-r <= e2 + m^2/2 = e/2 + m^2. Logistic, e < m^2: take M = D0, so a removal at e1 < 0, which by reflection is
-an addition at -e1, then an addition at e2, both free for every Lambda. With mu = 2m:
+D0+v+v'. The addition at e1 >= 0 is free for every Lambda. The removal at e2 is free if r <= e2 + m^2/2 =
+e/2 + m^2. Logistic, e < m^2: take M = D0. The removal at e1 < 0 is by reflection an addition at -e1. It
+and the addition at e2 are free for every Lambda. With mu = 2m:
 
     Lambda >= R^2/(e/2 + mu^2/4) gives exactly G(mu)(e); if e < mu^2/4 every Lambda does.
 
@@ -101,9 +101,9 @@ from dp.privacy.sensitivities import vector_sum
 
 # (c0, c1, c2) of g(s) = c0 + c1 s + c2 s^2
 CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber": (1.0, 0.0, 0.0)}
-BLOCK = 512  # integrals computed at a time, whose arrays have a few MB
+BLOCK = 512  # integrals computed at a time: arrays of a few MB
 SIGNS = {"logistic": 1, "log_cosh": 2, "huber": 2}  # how many signs a slope can have
-# Shifts of e1, in units of e, that are tried if Lambda is below the threshold.
+# Shifts of e1, in units of e, tried if Lambda is below the threshold.
 SHIFTS = np.linspace(-0.5, 0.5, 31)
 
 
@@ -181,8 +181,8 @@ def removal(
 
     It is also at most the total variation distance addition(0). From `switch` on, s = 1 gives the maximum
     f(u), and the integral has a closed form: g(s) r <= (1-s)(m u + (1+s) m^2/2) is linear in s after
-    division by 1-s, so s = 0 and s = 1 decide. (For the Huber loss, s = 1 is always the maximum.) From the
-    u at which f = epsilon up to `switch`, Gauss-Legendre quadrature is used. tails: 2, or 1 if proven; by
+    division by 1-s, so s = 0 and s = 1 decide. (For the Huber loss, s = 1 is always the maximum.)
+    Gauss-Legendre quadrature covers the u from f = epsilon up to `switch`. tails: 2, or 1 if proven; by
     default the fewest.
     """
     epsilon = np.asarray(epsilon, dtype=float)
@@ -245,8 +245,8 @@ def replacement(
 ) -> float | np.ndarray:
     """delta(epsilon), epsilon >= 0, of replacing a record: the least over e1 and both intermediates.
 
-    Every e1 gives a bound. The split that is exact for normals comes first. If it is not free, `SHIFTS`
-    around it are tried, then points around the best one; fewer for several epsilons.
+    Every e1 gives a bound. The split exact for normals comes first. If it is not free, `SHIFTS` around it
+    are tried, and then points around the best one. For several epsilons, fewer are tried.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     add, remove = _both(m, r, loss)
@@ -509,9 +509,9 @@ def with_output_noise(
 
     Let w have a gradient of the mean objective of norm at most tau, a public number. So w is within
     tau/lambda of the exact minimiser. Given that one, w moves by at most 2 tau/lambda between neighbours
-    of one size, which N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers as a Gaussian release.
-    mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2, where mu is reduced if n_lambda is so small
-    that the tilt's profile is not Gaussian.
+    of one size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this as a Gaussian release. mu_output
+    = output mu and mu^2 = mu_tilt^2 + mu_output^2. mu is reduced if n_lambda is so small that the tilt's
+    profile is not Gaussian.
     """
     _check(loss, adjacency)
     start, r = gaussian_mu(epsilon, delta / SIGNS[loss]), bound**2 / n_lambda

@@ -77,8 +77,7 @@ def calibrate(
                   ridge = c / (n (e^(epsilon/4) - 1)) - lam (Chaudhuri, Monteleoni, Sarwate, JMLR 12,
                   2011, algorithm 2 and theorem 9).
     "single_log"  the same with one logarithm instead of two, and with e^(epsilon/2). The Jacobians of
-                  neighbours are two rank-one updates of a common matrix, of which only one raises their
-                  ratio.
+                  neighbours are two rank-one updates of a common matrix, and only one raises their ratio.
     "supremum"    the largest epsilon_b whose `exact_epsilon` is at most epsilon. If log(1 + c/(n lam))
                   alone exceeds epsilon/2, the ridge first brings it down to epsilon/2.
     """
@@ -96,7 +95,7 @@ def calibrate(
 
 
 def _largest_below(epsilon, n_lambda, bound, loss):
-    """Largest epsilon_b with exact_epsilon(epsilon_b) <= epsilon; it increases."""
+    """Largest epsilon_b with exact_epsilon(epsilon_b) <= epsilon, by monotonicity."""
 
     def holds(epsilon_b):
         return exact_epsilon(epsilon_b, n_lambda, bound, loss) <= epsilon

@@ -26,8 +26,8 @@ z_t >= 0, because eta s - a_t falls from positive to negative. a_t = eta s gives
 never larger. A quadratic with equal curvatures attains it.
 
 *Cyclic batches*: there are l batches of size b in a fixed order, and E epochs. A record enters one step in
-l, with s = L/b. Records of the last batch are the worst, as no step follows. For their last visit a_T =
-eta s. Their E - 1 earlier visits, at t = l, 2l, .., are paid for from t = l to T - 1, with a_t
+l, with s = L/b. Records of the last batch are the worst, because no step follows. For their last visit a_T
+= eta s. Their E - 1 earlier visits, at t = l, 2l, .., are paid for from t = l to T - 1, with a_t
 proportional to c^(T-1-t) as above:
 
     mu = L/(b sigma) sqrt(1 + c^(2l-2) (1-c^2)/(1-c^l)^2 (1 - c^(l(E-1)))/(1 + c^(l(E-1)))).
@@ -62,7 +62,7 @@ def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
     if c >= 1:
         return composition_mu(steps, ratio)
     power = c**steps
-    # 1 - c^T = -expm1(T log c): c near 1 loses no digits
+    # 1 - c^T = -expm1(T log c) loses no digits for c near 1
     lost = -math.expm1(steps * math.log(c)) if c > 0 else 1.0
     return ratio * math.sqrt(lost / (1 + power) * (1 + c) / (1 - c))
 
@@ -89,12 +89,12 @@ def constants(
     """(n s, m, M) of a mean objective for rows of norm at most R, under replace-one.
 
     n s is n times the largest distance of gradients, m the strong convexity, M the smoothness. Logistic:
-    2R, lam, lam + R^2/4. Softmax: a record's gradient has norm at most sqrt(2) R, which gives 2 sqrt(2) R,
-    and curvature at most R^2/2, which gives lam + R^2/2. Squared, Huber and log-cosh: lam + R^2, and only
+    2R, lam, lam + R^2/4. Softmax: 2 sqrt(2) R, since a record's gradient has norm at most sqrt(2) R; lam;
+    lam + R^2/2, since curvature is at most R^2/2. Squared, Huber and log-cosh: lam + R^2, and only
     clipping bounds gradients here (clip = tau R states the bound of the last two).
 
-    clip: norm to which a record's gradient is clipped. Clipping a single derivative gives the derivative
-    of a convex loss with no more curvature (Song, Steinke, Thakkar, Thakurta, AISTATS 2021).
+    clip: norm that a record's gradient is clipped to. Clipping a single derivative gives the derivative of
+    a convex loss with no more curvature (Song, Steinke, Thakkar, Thakurta, AISTATS 2021).
     """
     largest = {"logistic": 1.0, "softmax": math.sqrt(2)}.get(loss, math.inf) * bound
     curvature = {"logistic": 0.25, "softmax": 0.5}.get(loss, 1.0)
@@ -115,11 +115,11 @@ def dp_gd_mu(
 ) -> tuple[float, str]:
     """(mu, reason): the smaller of composition and last iterate for full-batch descent, replace-one.
 
-    sigma: that of the noise on the mean gradient. The theorem for the last iterate has five conditions.
-    Only w_T is released (no losses, no iterates, no early stopping). There is no momentum. Rows are within
-    R. lam's gradient is part of the step that contracts, and is not clipped. The objective is convex and
-    smooth. After norm clipping, it is so only if a record has a single derivative: a clipped softmax
-    gradient is no gradient of such an objective.
+    sigma: that of the noise on the mean gradient. The last iterate's theorem has five conditions. Only w_T
+    is released (no losses, no iterates, no early stopping). There is no momentum. Rows are within R. lam's
+    gradient is part of the contracting step, and is not clipped. The objective is convex and smooth. After
+    norm clipping, it is so only if a record has a single derivative: a clipped softmax gradient is no
+    gradient of such an objective.
     """
     size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):

@@ -1,7 +1,7 @@
 """Neighbouring data sets on which mechanisms are near their worst, each with the reason.
 
 A pair is a function that returns a `Pair`, registered by its name. Its data sets differ in one record, and
-in size only where n itself is attacked. Its statistic tells their releases apart best.
+differ in size only if n itself is attacked. Its statistic tells their releases apart best.
 """
 
 import math
@@ -31,7 +31,7 @@ class Pair(NamedTuple):
     sides : tuple or LazySides
         ((X, y), (X', y')).
     arguments : dict
-        Those of guarantee and release that the reason assumes (lam, bound, options).
+        Arguments of guarantee and release that the reason assumes (lam, bound, options).
     reason : str
         Why a mechanism is near its worst here.
     statistic : Callable or None
@@ -60,9 +60,9 @@ class Pair(NamedTuple):
 
 
 class LazySides:
-    """Sides that are made at first use, and whose size (n, d) is known before.
+    """Sides that are made at first use, of a size (n, d) known before.
 
-    So checks of the configuration need little memory. make: () -> sides.
+    Checks of the configuration then need little memory. make: () -> sides.
     """
 
     def __init__(self, size: tuple[int, int], make: Callable) -> None:
@@ -83,13 +83,13 @@ PAIRS = {}
 
 
 def pair(function: Callable) -> Callable:
-    """Decorator that registers a function which makes a pair. The pair is made once."""
+    """Decorator that registers the maker of a pair, which runs once."""
     PAIRS[function.__name__] = cache(function)
     return PAIRS[function.__name__]
 
 
 def find(pair: str | tuple | Pair) -> Pair:
-    """A pair by name, or from two data sets; an object is returned as it is.
+    """A pair by name, or from two data sets; an object is returned unchanged.
 
     Parameters
     ----------
@@ -132,8 +132,8 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    The projection on the difference of the medians; its distance from their middle, for differences of
-    spread; and differences of L1 and L2 distances to the medians.
+    They are the projection on the difference of the medians; its distance from their middle, for
+    differences of spread; and differences of L1 and L2 distances to the medians.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -210,8 +210,8 @@ def order_of_law(mechanism: object) -> int:
 def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
     """Exact loss of a minimiser plus noise with density exp(-||z|| / scale).
 
-    The minimisers' distance over the scale, in the norm of the mechanism's `law`. For Gaussian noise:
-    epsilon at delta, with mu = distance / scale.
+    It is the minimisers' distance over the scale, in the norm of the mechanism's `law`. For Gaussian noise
+    it is epsilon at delta, with mu = distance / scale.
     """
     normal = getattr(mechanism, "law", None) is gaussian and arguments.get("delta", 0.0) > 0
     order, d = 2 if normal else order_of_law(mechanism), pair.size[1]
@@ -242,7 +242,7 @@ TILTS = {
 
 
 def check_tilts(mechanism: object, laws: Iterable[Callable] = (l2_laplace,)) -> None:
-    """Raise `Unsuited` unless a mechanism tilts its objective by noise with one of these distributions."""
+    """Raise `Unsuited` unless a mechanism tilts its objective by noise of one of these distributions."""
     if not hasattr(mechanism, "tilt"):
         raise Unsuited(f"{mechanism.name} has no `tilt`, a random linear term in its objective")
     if getattr(mechanism, "law", l2_laplace) not in laws:
@@ -253,7 +253,7 @@ def check_tilts(mechanism: object, laws: Iterable[Callable] = (l2_laplace,)) -> 
 
 
 def for_tilts(function: Callable) -> Callable:
-    """Decorator of a statistic or loss. It raises `Unsuited` for mechanisms that have none of `TILTS`."""
+    """Decorator of a statistic or loss. It raises `Unsuited` for mechanisms without one of `TILTS`."""
 
     @wraps(function)
     def checked(pair, mechanism, *rest, **arguments):
@@ -306,8 +306,8 @@ def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
 def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
     """The privacy loss of objective perturbation in one dimension, on a fine grid of minimisers.
 
-    The largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts: epsilon at
-    delta of exact minimisers, from integrals in both directions.
+    It is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts it is
+    epsilon at delta of exact minimisers, from integrals in both directions.
     """
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
@@ -344,7 +344,7 @@ def linear_part() -> Pair:
 
 @pair
 def opposite_target() -> Pair:
-    """A record whose target, a number, goes from one end of its range to the other, and one at 0."""
+    """A record whose target goes from one end of its range to the other, and a record at 0."""
     return Pair(
         sides=_replace(np.array([[1.0], [0.0]]), [1.0, 0.3], 0, label=-1.0),
         arguments={"lam": 0.5, "bound": 1.0},
@@ -398,7 +398,7 @@ def saturated() -> Pair:
 
 @pair
 def saturated_diagonal() -> Pair:
-    """The same in 784 dimensions, along the diagonal of all others."""
+    """The same in 784 dimensions. The two records lie along the diagonal of the other axes."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 3999, sine=0.44, lam=3 / 4000)
     reason = SATURATED + "; along the diagonal its L1 norm is sqrt(d) times its L2 norm"
     return Pair(sides, arguments, reason, distances(1), shift_loss)
@@ -413,16 +413,16 @@ def saturated_diagonal_l2() -> Pair:
 
 
 def _of_weights(scores):
-    """A statistic that is the same function of the weights for every mechanism."""
+    """The same statistic of the weights for every mechanism."""
     return lambda *_, **__: scores
 
 
-# Whether a mechanism that may refuse answers. If it refuses, its weights are 0.
+# Whether a mechanism that may refuse has answered. Refusals have weights 0.
 answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows at 1, each a part of its own, whose model is its target."""
+    """Rows at 1. Each is a part of its own, and its target is the part's model."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
@@ -442,7 +442,7 @@ def tukey_threshold() -> Pair:
 
 @pair
 def tukey_shell() -> Pair:
-    """420 models: two clusters of 207, and 6 near their middle, one of which goes to a cluster."""
+    """420 models: two clusters of 207, and 6 near their middle. One of the 6 goes to a cluster."""
     X, y = _clusters(207, 207, [-3e-3, -2e-3, -1e-3, 1e-3, 2e-3, 3e-3])
     return Pair(
         sides=_replace(X, y, 210, label=-1.0),
@@ -454,7 +454,7 @@ def tukey_shell() -> Pair:
 
 
 def repeats(pair: Pair, mechanism: object, epsilon: float, **arguments) -> Callable:
-    """Whether a release equals one of 20,000 that the first side has made before."""
+    """Whether a release equals one of 20,000 earlier ones of the first side."""
     X, y = pair.sides[0]
     made = mechanism.release(X, y, epsilon=epsilon, restarts=20_000, rng=generator(0), **arguments)
     known = np.sort(made.weights.sum(axis=1))
@@ -470,7 +470,7 @@ def repeats(pair: Pair, mechanism: object, epsilon: float, **arguments) -> Calla
 
 @pair
 def repeated() -> Pair:
-    """Four records in two dimensions, of which the first one's label flips: releases may repeat."""
+    """Four records in two dimensions. The first one's label flips, and releases may repeat."""
     sides, arguments, _, *_ = flipped_label()
     return Pair(
         sides,
@@ -483,7 +483,7 @@ def repeated() -> Pair:
 
 @pair
 def own_scale() -> Pair:
-    """4,000 records in one dimension with small targets. One record has the largest target, or is 0."""
+    """4,000 records in one dimension with small targets. One record has the largest target, or is at 0."""
     X = np.where(np.arange(4000) % 2, -1.0, 1.0)[:, None]
     y = 0.01 * X[:, 0]
     y[0] = 1.0
@@ -564,7 +564,7 @@ def one_batch_more() -> Pair:
 
 @pair
 def large_step() -> Pair:
-    """129 records in one dimension, of which the first is at 1 or at 0 and the others are at 0."""
+    """129 records in one dimension. The first is at 1 or at 0, the others at 0."""
     X = np.zeros((129, 1))
     X[0] = 1
     return Pair(
@@ -650,7 +650,7 @@ def lasso_jump() -> Pair:
 
 @pair
 def separable_circle() -> Pair:
-    """20 records on a circle, of which all, or all but one, are separable, with hardly any penalty."""
+    """20 records on a circle, all or all but one of them separable, with hardly any penalty."""
     angle = 2 * math.pi * np.arange(20) / 20 + 0.1
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     return Pair(
@@ -675,7 +675,7 @@ def opposite_corner() -> Pair:
 
 
 def _lone(reach, others=99):
-    """One record at `reach`, whose label flips, beside others at 0, which have no gradient."""
+    """One record at `reach`, whose label flips, beside others at 0, without gradient."""
     X = np.zeros((others + 1, 1))
     X[0] = reach
     sides = _replace(X, np.ones(others + 1), 0, label=-1)
@@ -694,7 +694,7 @@ def outlier() -> Pair:
 
 @pair
 def lone_record() -> Pair:
-    """One record on a bound of 1 beside 99 that have no gradient."""
+    """One record on a bound of 1 beside 99 without gradient."""
     return Pair(
         *_lone(1),
         reason="the mean gradient is a hundredth of the one record's and turns around with its label: "
@@ -704,7 +704,7 @@ def lone_record() -> Pair:
 
 @pair
 def opposite_class() -> Pair:
-    """The same for losses with one weight vector per class: the record moves from class 0 to class 1."""
+    """`opposite_corner` for a weight vector per class: the record moves from class 0 to class 1."""
     return Pair(
         sides=_replace(np.array([[1.0]]), [0], 0, label=1),
         arguments={"lam": 1.0, "bound": 1.0, "loss": "softmax", "classes": 2},
@@ -748,7 +748,7 @@ def sum_regularised() -> Pair:
 
 @pair
 def released_intercept() -> Pair:
-    """The same data, seen through the intercept that is released without noise."""
+    """The same data, seen through the intercept released without noise."""
     return Pair(
         *_unpenalised(),
         reason="the intercept is a function of the data without noise: one release tells the two apart",
@@ -758,7 +758,7 @@ def released_intercept() -> Pair:
 
 @pair
 def flipped_label() -> Pair:
-    """Four records in two dimensions, of which the first one's label flips."""
+    """Four records in two dimensions. The first one's label flips."""
     X = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, -0.8], [-0.6, -0.8]])
     return Pair(
         sides=_replace(X, [1, -1, 1, -1], 0, label=-1),

@@ -1,4 +1,4 @@
-"""Exact draws from tempered posteriors on a ball by rejection, and how many proposals they may take."""
+"""Exact draws from tempered posteriors on a ball by rejection, and a bound on their proposals."""
 
 import math
 from collections.abc import Callable
@@ -28,13 +28,13 @@ def loss_range(loss: str, reach: float) -> float:
 def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> float:
     """About the largest mean number of proposals per draw, over all data sets; reach = rho R.
 
-    For a Gaussian cut by the ball, `truncated_draws` accepts with a probability of the order of 1/sqrt(d +
+    For a Gaussian cut by the ball, `truncated_draws` accepts with probability of the order of 1/sqrt(d +
     gamma n reach). gamma n reach bounds rho times the gradient at 0.
 
     For logistic loss this is multiplied by the ratio of the integrals over the ball of exp(-gamma F) and
     of its envelope exp(-gamma Q). The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c =
-    cosh(reach/2)^2. Except for a constant, Q is g.u + u'Hu/2, and g.u >= 0 because w0 is the minimiser on
-    the ball. F is at most g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c) this is at
+    cosh(reach/2)^2. Up to a constant, Q is g.u + u'Hu/2, and g.u >= 0 because w0 is the minimiser on the
+    ball. F is at most g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c) this is at
     most Q(u), and the ball shrunk in that way towards w0 lies in the ball. The ratio is also at least
     exp(-gamma n (1/4 - 1/(4c)) (2 reach)^2/2), from the largest F - Q. (w0 is found up to the error of a
     few Newton steps.)
@@ -58,15 +58,15 @@ def truncated_draws(
 ) -> tuple[np.ndarray, int]:
     """Exact draws from exp(-w'Pw/2 + b.w + log_excess(w)) on the ball ||w|| <= radius, by rejection.
 
-    precision: P (d, d) symmetric, positive semidefinite. linear: b (d,). log_excess: a function of
-    (m, d) points that is at most 0 (None: 0, a truncated Gaussian). Returns draws (size, d) and
-    the number of proposals that were needed.
+    precision: P (d, d) symmetric, positive semidefinite. linear: b (d,). log_excess: a function of (m, d)
+    points that is at most 0 (None: 0, a truncated Gaussian). Returns draws (size, d) and the number of
+    proposals.
 
     On the ball exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So a Gaussian with precision P + kI,
     times a constant, is above the density. Its draws are accepted with probability exp(log_excess(w) - k
-    (radius^2 - ||w||^2)/2) inside the ball, and never outside. This is most often if the proposal's mean
-    of ||w||^2 is radius^2, which costs a factor of order sqrt(d), not one exponential in d. The law is the
-    same for any k, so k may depend on the data.
+    (radius^2 - ||w||^2)/2) inside the ball, and never outside. Acceptance is most frequent if the
+    proposal's mean of ||w||^2 is radius^2. It then costs a factor of order sqrt(d), not one exponential in
+    d. The law is the same for any k, so k may depend on the data.
     """
     values, vectors = np.linalg.eigh(precision)
     values = np.maximum(values, 0.0)
@@ -92,12 +92,12 @@ def truncated_draws(
 
 
 def _tilt(values, b, radius):
-    """k >= 0 with E ||w||^2 = radius^2 under the proposal, or 0 if it is at most that at k = 0."""
+    """k >= 0 with E ||w||^2 = radius^2 under the proposal; 0 if E ||w||^2 is smaller at k = 0."""
     return _root(lambda k: np.sum((b / (values + k)) ** 2 + 1 / (values + k)) - radius**2)
 
 
 def _root(excess):
-    """The k >= 0 at which a decreasing function falls to 0; 0 if it is at most 0 there."""
+    """The k >= 0 at which a decreasing function falls to 0, or 0 if it starts below."""
     with np.errstate(divide="ignore", invalid="ignore"):
         if excess(0.0) <= 0:
             return 0.0
@@ -152,7 +152,7 @@ def logistic_envelope(
         curvature = (X.T * (s * (1 - s))) @ X + (ridge + 1e-9) * np.eye(d)
         start = _minimiser_on_ball(curvature, curvature @ start - gradient, radius)
     s = 1 / (1 + np.exp(y * (X @ start)))
-    gradient = -X.T @ (s * y)  # of F alone, because the ridge is quadratic already
+    gradient = -X.T @ (s * y)  # of F alone: the ridge is already quadratic
     touched = np.logaddexp(0.0, -y * (X @ start)).sum()
 
     def log_excess(points):

@@ -5,7 +5,7 @@ divergence. It is convex and decreasing in e^epsilon. Exchanging P and Q reflect
 e^-epsilon + e^-epsilon delta_QP(epsilon).
 
 A profile is a `Gaussian`, `Curve` or `Losses`, with `delta(epsilon)` and `epsilon(delta)`. `compose`
-returns the simplest exact form. If a curve is an upper bound, so is what is composed from it.
+returns the simplest exact form. Composition of upper bounds gives upper bounds.
 """
 
 import math
@@ -33,9 +33,9 @@ __all__ = [
 # beyond, 2e-33 per side, is added.
 FAR = 12.0
 PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels for that integral, each with 8 nodes
-AGREE = 1e-7  # relative difference of two such integrals that ends their refinement; it is added
+AGREE = 1e-7  # relative difference of two such integrals that ends refinement; it is added
 SPACING = 1e-4  # least spacing of discretised losses
-POINTS = 4000  # most points that a distribution should have on either side of 0
+POINTS = 4000  # most points of a distribution on either side of 0
 TAIL = 1e-15  # largest probability of the losses beyond a grid, which count as infinite
 
 
@@ -91,7 +91,7 @@ def nodes(
 
 
 class Profile:
-    """A profile, in a form that a subclass defines.
+    """A privacy profile. Subclasses define its form.
 
     Methods
     -------
@@ -107,7 +107,7 @@ class Profile:
         Parameters
         ----------
         epsilon : float or numpy.ndarray
-            Negative ones, too.
+            Any real number.
 
         Returns
         -------
@@ -176,9 +176,9 @@ class Curve(Profile):
     Attributes
     ----------
     remove : Callable
-        For (P, Q).
+        delta of (P, Q).
     add : Callable or None
-        For (Q, P), if that differs. Without it, `remove` bounds both.
+        delta of (Q, P), if that differs. By default `remove` bounds both.
     """
 
     remove: Any
@@ -200,21 +200,21 @@ class Losses(Profile):
     Attributes
     ----------
     distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-        Of dp_accounting.
+        The distribution.
     """
 
     distribution: Any
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
-        # one by one: for several numbers the library sums in Python
+        # one by one: the library sums several in Python
         deltas = [
             self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()
         ]
         return np.reshape(deltas, epsilon.shape)[()]
 
     def epsilon(self, delta: float) -> float:
-        # slightly larger, because the library sums in another order for `delta`
+        # slightly larger: for `delta` the library sums in another order
         return float(self.distribution.get_epsilon_for_delta(delta)) * (1 + 1e-12)
 
 
@@ -227,7 +227,7 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
     Parameters
     ----------
     epsilon, delta : float
-        The point that is known.
+        The known point.
 
     Returns
     -------
@@ -251,7 +251,7 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
 
 
 def with_failure(profile: Profile, probability: float) -> Curve:
-    """The `Curve` of a mechanism that has `profile` except in an event of this probability on any data."""
+    """The `Curve` of a mechanism with `profile`, except in an event of this probability on any data."""
     return Curve(*((lambda x, f=f: np.asarray(f(x)) + probability) for f in profile.directions))
 
 
@@ -278,7 +278,7 @@ def _with_gaussian(delta, mu):
 
 
 def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) -> Curve:
-    """The `Curve` of a Gaussian release together with a release that has any one of `profiles`.
+    """The `Curve` of a Gaussian release together with a release of any one of `profiles`.
 
     profiles: upper bounds for both directions. epsilons: an increasing array of numbers > 0, between which
     the largest profile is replaced by chords in t = e^epsilon. Chords belong to finitely many losses at
@@ -332,8 +332,7 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
         delta_size(epsilon) <= sum over j of e^(e_1 + .. + e_(j-1)) delta(e_j).
 
     The least of these bounds is the group privacy of f-DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.14).
-    Here e_j = epsilon/size + (j - (size + 1)/2) mu^2, which is optimal for a Gaussian profile of parameter
-    mu.
+    Here e_j = epsilon/size + (j - (size + 1)/2) mu^2, optimal for a Gaussian profile of parameter mu.
     """
     total, before = 0.0, 0.0
     for j in range(1, size + 1):
@@ -372,7 +371,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     one = profile.epsilon(delta)
     if not 0 < one < math.inf:
         return size * one
-    alike = gaussian_mu(one, delta)  # of the Gaussian that has the same epsilon at delta
+    alike = gaussian_mu(one, delta)  # of the Gaussian with the same epsilon at delta
 
     def holds(epsilon):
         shares = (1.0, 0.75, 0.0)
@@ -382,7 +381,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
 
 
 def _reach(profile):
-    """A loss that is exceeded with probability at most TAIL, or one above 64."""
+    """A loss exceeded with probability at most TAIL, or one above 64."""
     reach = 1.0
     while reach < 64 and profile.delta(reach) > TAIL:
         reach *= 1.25
@@ -415,15 +414,15 @@ def losses(profile: Profile, spacing: float | None = None) -> object:
 
 
 def compose(*profiles) -> Profile:
-    """The profile of releases from the same records, where each may depend on the others.
+    """The profile of releases from the same records. Each may depend on earlier ones.
 
-    Gaussians give a Gaussian [2]_, and one curve beside them an integral, both exact. Several curves are
-    composed as privacy loss distributions, pessimistically.
+    Gaussians compose to a Gaussian [2]_, and with one curve to an integral, both exactly. Several curves
+    are composed as privacy loss distributions, pessimistically.
 
     Parameters
     ----------
     *profiles : Profile
-        Of the releases.
+        Those of the releases.
 
     Returns
     -------
@@ -468,9 +467,9 @@ def repeated(profile: Profile, times: int) -> Profile:
     Parameters
     ----------
     profile : Profile
-        Of each.
+        The profile of each.
     times : int
-        Their number.
+        The number of releases.
 
     Returns
     -------

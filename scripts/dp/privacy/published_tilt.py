@@ -1,7 +1,7 @@
 """Calibrations of Gaussian objective perturbation as published: AMP, and Redberg, Koskela, Wang.
 
-For comparison: `dp.privacy.gaussian_tilt` says what they really give. `slope` is kappa R, the bound on a
-record's gradient, and `curvature` is sup l'' R^2.
+They are for comparison: `dp.privacy.gaussian_tilt` proves what they really give. `slope` is kappa R, the
+bound on a record's gradient, and `curvature` is sup l'' R^2.
 """
 
 import math
@@ -47,8 +47,8 @@ def amp(
 ) -> Tilt:
     """Approximate minima perturbation (Iyengar et al., IEEE S&P 2019, algorithm 1), replace-one.
 
-    epsilon_out = .01 epsilon, delta_out = .01 delta, epsilon_obj and delta_obj are what these leave, and
-    epsilon_p = share epsilon_obj. The Jacobian of rank r = 2 gets the rest, which must be below 1:
+    epsilon_out = .01 epsilon and delta_out = .01 delta leave epsilon_obj and delta_obj, and epsilon_p =
+    share epsilon_obj. The Jacobian of rank r = 2 gets the rest, which must be below 1:
 
         Lambda                      2 curvature/(epsilon_obj - epsilon_p)
         noise on the mean gradient  (2 slope/n)(1 + sqrt(2 log(1/delta_obj)))/epsilon_p
@@ -85,8 +85,8 @@ def redberg_delta(
 ) -> float:
     """delta of the exact minimiser (Redberg, Koskela, Wang, NeurIPS 2023, theorem 1), add/remove.
 
-    Let j = |log(1 - curvature/Lambda)| and m = slope/sigma. If epsilon >= j + m^2/2, delta is
-    2 G(m)(epsilon - j). If not, it is 1 - e^e + 2 e^e G(m)(m^2/2) with e = epsilon - j - m^2/2. This needs
+    Let j = |log(1 - curvature/Lambda)| and m = slope/sigma. If epsilon >= j + m^2/2, delta is 2
+    G(m)(epsilon - j). Otherwise it is 1 - e^e + 2 e^e G(m)(m^2/2) with e = epsilon - j - m^2/2. This needs
     Lambda > curvature; otherwise delta is 1.
     """
     if n_lambda <= curvature:

@@ -1,6 +1,6 @@
 """Noisy quadratic objectives w'Aw/2 - b.w: symmetric noise, and minimisers of the noisy objective.
 
-What uses only the noisy coefficients and public numbers is post-processing.
+Whatever uses only the noisy coefficients and public numbers is post-processing.
 """
 
 import itertools
@@ -66,7 +66,7 @@ def noisy(A: np.ndarray, sigma: float, draws: int, rng: np.random.Generator) -> 
 
 
 def inverse(A: np.ndarray, ridge: float | np.ndarray, floor: float | None = None) -> np.ndarray:
-    """Inverses (draws, d, d) of noisy positive semidefinite A (draws, d, d), made definite again.
+    """Inverses (draws, d, d) of noisy positive semidefinite A (draws, d, d), after A is made definite.
 
     Negative eigenvalues become 0. Then `ridge` > 0, one number or one per draw, is added to all. If
     `floor` > 0 is given, the ridge is added first, and then eigenvalues below `floor` are raised to it.
@@ -85,9 +85,9 @@ def solve(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimisers of w'Aw/2 - b.w for every restart, where the noisy A may have any eigenvalues.
 
-    A: (restarts, d, d) symmetric. b: (restarts, d). deviation: public, the standard deviation of
-    the noise on A's diagonal. Returns weights (restarts, d) and unbounded (restarts,), whether the
-    given quadratic has no minimum.
+    A: (restarts, d, d) symmetric. b: (restarts, d). deviation: public, the standard deviation of the noise
+    on A's diagonal. Returns weights (restarts, d) and unbounded (restarts,), whether the quadratic has no
+    minimum.
 
     repair:
       "ridge"  sqrt(d) deviation, the order of the noise's spectral norm, is added to every eigenvalue.
@@ -127,11 +127,11 @@ def descend(
     beta2: float = 0.999,
     stabiliser: float = 1e-8,
 ) -> np.ndarray:
-    """Adam (Kingma, Ba, ICLR 2015) from zero, with one step on w'Aw/2 - b.w for each of the objectives.
+    """Adam (Kingma, Ba, ICLR 2015) from zero, with one step on w'Aw/2 - b.w per objective.
 
     objectives: pairs (A, b) with A (restarts, d, d) or (d, d), and b (restarts, d). A step moves no
     coordinate by much more than the learning rate, however steep the objective is. So if steps x
-    learning_rate is short, the signs of the first gradients determine the result. Returns weights of
+    learning_rate is small, the signs of the first gradients determine the result. Returns weights of
     `shape`, (restarts, d).
     """
     weights, mean, square = np.zeros(shape), np.zeros(shape), np.zeros(shape)

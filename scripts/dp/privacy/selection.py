@@ -1,8 +1,8 @@
 """Private selection: run one mechanism a random number of times, and release the best run.
 
-Draw K from a public distribution, run the base mechanism Q K times independently, and release the best
-run, without K. Settings drawn from a grid are part of Q. See Liu, Talwar (STOC 2019); Papernot, Steinke
-(ICLR 2022); Koskela, Redberg, Wang (ICML 2024).
+K is drawn from a public distribution and not released. The base mechanism Q runs K times independently,
+and the best run is released. Settings drawn from a grid are part of Q. See Liu, Talwar (STOC 2019);
+Papernot, Steinke (ICLR 2022); Koskela, Redberg, Wang (ICML 2024).
 
 **What "best" may depend on.** Q's release must contain what runs are compared by, under Q's guarantee. A
 noisy score on the private rows is one more release of Q. A score on public rows, or of the weights alone,
@@ -49,7 +49,7 @@ from dp.privacy.profiles import Gaussian, Profile
 EXTRA = {"logarithmic": 0, "geometric": 1}
 LAWS = (*EXTRA, "poisson")
 _STEPS = np.geomspace(1e-6, 20.0, 1500)
-EVENTS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])  # values of e1 that are tried in h
+EVENTS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])  # values of e1 tried in h
 
 
 def _check(law, mean):

@@ -96,7 +96,7 @@ def newton_direction_floored(
 
 
 def noise_norm(sigma: float, d: int) -> float:
-    """About the largest eigenvalue of d x d isotropic symmetric noise: sigma sqrt(2 d).
+    """Approximately the largest eigenvalue of d x d isotropic symmetric noise: sigma sqrt(2 d).
 
     The variance is sigma^2 on the diagonal and sigma^2/2 off it, so the edge of the semicircle law is at
     2 sqrt(d sigma^2/2).

@@ -8,9 +8,9 @@ eigenvalue of X'X. Their proof bounds its Rényi divergence; here is its exact p
 A sketch's rows are k independent draws of N(0, S) with S = X'X + g^2 I. Adding or removing a row x with
 ||x|| <= R changes S by x x'. In coordinates in which the smaller S is the identity, only one direction
 differs. The ratio of the variances in that direction is 1 - v, with v = x'S^-1 x for the larger S. If one
-S has no eigenvalue below gamma, v <= R^2/gamma. (If it is the smaller S: v = a/(1+a) with a <= R^2/gamma.)
-A smaller v is a post-processing of a larger one (by noise along that direction), so v = R^2/gamma is the
-worst. T sketches of k rows are one of kT rows.
+S has no eigenvalue below gamma, v <= R^2/gamma. (If that is the smaller S, v = a/(1+a) with a <=
+R^2/gamma.) A smaller v is a post-processing of a larger one (by noise along that direction), so v =
+R^2/gamma is the worst. T sketches of k rows are one of kT rows.
 
 S >= gamma I holds unless l exceeds the smallest eigenvalue, with probability Phi(-tau0), which `total`
 adds to delta.
@@ -69,7 +69,7 @@ def profile(rows: int, gamma: float, bound: float = 1.0, adjacency: str = ADD_RE
     diagonal, at most two directions differ. P^-1/2 Q P^-1/2 = I - p p' + q q' with |p|^2, |q|^2 <=
     R^2/gamma has its eigenvalues in [1-|p|^2, 1+|q|^2]. So along one direction P has the larger variance,
     with a ratio of 1-v, v <= R^2/gamma; along the other the smaller one, with a ratio of 1/(1+a), a <=
-    R^2/gamma. Both are independent, so this is one release of each direction of add/remove, composed by
+    R^2/gamma. Both are independent. So this is one release of each direction of add/remove, composed by
     privacy loss distributions.
     """
     if not gamma > bound**2:

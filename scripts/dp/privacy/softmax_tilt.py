@@ -1,10 +1,9 @@
-"""Objective perturbation for softmax loss with Gaussian noise: what the minimiser of K classes costs.
+"""Objective perturbation for softmax loss with Gaussian noise: the cost of the minimiser of K classes.
 
 The release is the W (d, K) that minimises F(W) + Lambda/2 ||W||^2 + <b, W>, where F is the *sum* of the
-losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent
-N(0, sigma^2). The proof extends that of `dp.privacy.gaussian_tilt` for one slope per record, which is its
-case K = 2 (own derivation). Everything is for exact minimisers; `composed_delta` adds the output noise that
-pays for others.
+losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent N(0,
+sigma^2). The proof extends that of `dp.privacy.gaussian_tilt` for one slope per record, which is its case
+K = 2 (own derivation). Minimisers are exact; `composed_delta` adds the output noise that pays for others.
 
 A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W'x) has the gradient x a' with a = p
 - e_y = sum over j != y of p_j (e_j - e_y), and the Hessian S (x) x x' with S = diag(p) - p p'. Notation:
@@ -44,15 +43,15 @@ With t = M U + M^2/2 (the largest t_j) the loss is at most
     h(t) = max over s in [0, 1] of s t + 2 c s - c q s^2.
 
 h increases, and h(t) - max(t, 0) falls from h(0) = c/q to c (2 - q) = c (K-2)/(K-1), which it is from t =
-2 c/(K-1) on, where h = c q. And, since M s U + M^2 v^2/4 is at most max(0, t) as above, the loss is at
-most max(0, t) + log det(I + r S), of which the second part is at most (K-1) log(1 + r/K) (K-1 eigenvalues
-of S, of sum at most 1 - 1/K). So
+2 c/(K-1) on, where h = c q. As above, M s U + M^2 v^2/4 is at most max(0, t), so the loss is at most
+max(0, t) + log det(I + r S). The second part is at most (K-1) log(1 + r/K), since S has K-1 eigenvalues,
+of sum at most 1 - 1/K. So
 
     delta(e) <= (K-1) G(M)(e - J)  for e >= e0, where (J, e0) may be any of
         (c (K-2)/(K-1), c q),  (c (K-1)/K, same),  ((K-1) log(1 + r/K), same).
 
-With two classes the first is free for e >= 2 c, which is the threshold of logistic loss. With more classes,
-J is what remains where several p_j share s. Records that are shorter than R have smaller M, r and c.
+With two classes the first is free for e >= 2 c, which is the threshold of logistic loss. With more
+classes, J is what remains where several p_j share s. Records shorter than R have smaller M, r and c.
 
 REPLACING v by v'. As in `gaussian_tilt`: put D0 + v + v' between D0 + v and D0 + v'. An addition at e1 =
 (e - J)/2 - M^2/2 >= 0 and a removal at e2 = e - e1 give, since the Gaussian profiles at this split are
@@ -74,7 +73,7 @@ from dp.privacy.sensitivities import vector_sum
 
 
 def free_regularisation(sigma: float) -> float:
-    """The least Lambda for which the Jacobian is free at every epsilon, whatever R is: 2 sigma^2."""
+    """The least Lambda for which the Jacobian is free at every epsilon, for any R: 2 sigma^2."""
     return 2 * sigma**2
 
 
@@ -120,7 +119,7 @@ def composed_delta(
 def sigma_where_free(
     epsilon: float, delta: float, classes: int, bound: float = 1.0, adjacency: str = REPLACE_ONE
 ) -> float:
-    """sigma of the tilt if J is 0: a Gaussian release's of the sum of gradients at delta/(K-1)."""
+    """sigma of the tilt if J is 0: that of a Gaussian release of the sum of gradients at delta/(K-1)."""
     mu = gaussian_mu(epsilon, delta / (classes - 1))
     return vector_sum(math.sqrt(2) * bound, adjacency) / mu
 
@@ -159,8 +158,8 @@ def rule_lambda(
     """lambda beside the *mean* loss from public numbers: max(10 R^2/epsilon, sigma R/radius)/n.
 
     sigma is that of a free Jacobian. The first term keeps J below a tenth of epsilon. With the second, the
-    tilt moves the score of a row of norm R by a standard deviation of `radius` at most, whatever d is:
-    the size of noise at which `dp_gd` with its rule stops.
+    tilt moves the score of a row of norm R by a standard deviation of `radius` at most, for any d. `dp_gd`
+    with its rule stops at this size of noise.
     """
     sigma = sigma_where_free(epsilon, delta, classes, bound, adjacency)
     return max(10 * bound**2 / epsilon, sigma * bound / radius) / n

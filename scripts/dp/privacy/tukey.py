@@ -46,7 +46,7 @@ def distance(
     rising = -volumes - epsilon / 2 * np.arange(1, depths + 1)
     # the least over this depth and all deeper ones
     least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[..., ::-1]
-    with np.errstate(invalid="ignore"):  # if both volumes are 0, the condition does not hold
+    with np.errstate(invalid="ignore"):  # two volumes of 0 do not satisfy the condition
         logarithms = volumes[..., t - k - 2] + least[..., t + k + 1] + epsilon / 2 * (t + k + 1)
         count = (logarithms <= math.log(delta / 8) - epsilon).sum(axis=-1)
     return np.where(count == 0, none, count)

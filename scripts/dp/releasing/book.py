@@ -1,30 +1,31 @@
-"""The budget book: what releases about some people's rows have cost, and their stored models.
+"""The budget book: the costs of releases about some people's rows, and their stored models.
 
 A book is a private folder (0700) beside the rows, for all studies of the same people:
 
-    book.jsonl            a line per event, append-only, locked, on the disk before anything follows from it
-    key                   of the book, which stays: digests of rows and the chain of lines are under it
+    book.jsonl            a line per event: append-only, locked, on the disk before anything follows from it
+    key                   the book's own, which stays: it keys the digests of rows and the chain of lines
     <name>/key            of one release, while it is being made
     <name>/model.json     of a release that is done
 
 A line is an event with `chain`, a keyed digest of the line before it and of itself. So the book notices
 edited lines, lines removed from the middle, and lines removed from the end while their release's folder is
-still there. It does not notice an older copy of the whole book, or removal from the end of lines with
-their folders, or of previews and raises. Events:
+still there. It does not notice an older copy of the whole book. Nor does it notice the removal of last
+lines if they are previews or raises, or if their folders go with them. Events:
 
     open      budget (epsilon, delta), adjacency and unit
     begin     a release: name, cost, digests of the request, of the rows and of code, libraries and their
-              arithmetic, and a commitment to its key. The cost is spent here, whatever follows
+              arithmetic, and a commitment to its key. This spends the cost
     done      name and SHA-256 of model.json
-    preview   the owner looked at what the rows hold, under this name
+    preview   the owner looked at the rows, under this name
     raise     another budget, with the reason
 
 Epsilons and deltas add up: basic composition is a filter, so later settings may depend on earlier releases
 (Rogers, Roth, Ullman, Vadhan, NeurIPS 2016).
 
-An interrupted release resumes with its key, so with the same draw, and only with the same rows, request,
-code, libraries and arithmetic: a choice among reruns with the same noise would void the proof. Its key is
-deleted when the model is stored. From then on, the name gives the stored model, whatever the rows are.
+An interrupted release resumes with its key, and so with the same draw. It resumes only with the same rows,
+request, code, libraries and arithmetic, since a choice among reruns with the same noise would void the
+proof. Its key is deleted when the model is stored. From then on, the name gives the stored model for any
+rows.
 """
 
 import contextlib
@@ -58,7 +59,7 @@ class Budget(NamedTuple):
     Attributes
     ----------
     epsilon, delta : fractions.Fraction
-        The sums over the releases are at most these.
+        Limits on the sums over all releases.
 
     Methods
     -------
@@ -121,16 +122,16 @@ class Spent(NamedTuple):
 class Book:
     """A folder with the costs of all releases about some people's rows.
 
-    Everything that uses it happens inside `with book.locked():`.
+    Use it only inside `with book.locked():`.
 
     Parameters
     ----------
     path : str or pathlib.Path
         The folder, beside the rows and as private as they are.
     budget : Budget or None
-        Opens the book at first; later uses must state the same. None only reads.
+        The first use opens the book with it, and later uses must state the same. None only reads.
     unit : str or None
-        The meaning of a row, in words: as `budget`.
+        The meaning of a row, in words; stated like `budget`.
 
     Methods
     -------
@@ -157,7 +158,7 @@ class Book:
     ) -> None:
         self.path, self.budget, self.unit = Path(path).expanduser(), budget, unit
         self._file, self._key, self._events = -1, b"", []
-        self._end, self._torn = 0, False  # end of whole lines; whether a torn one follows
+        self._end, self._torn = 0, False  # end of complete lines; whether a torn one follows
 
     @contextlib.contextmanager
     def locked(self) -> Iterator["Book"]:
@@ -218,7 +219,7 @@ class Book:
         return event | {"chain": chain} if chain == self._chained(event) else None
 
     def _check_folders(self):
-        """Refuses a release without a line, whose cost is unknown."""
+        """Refuses a release without a line, because its cost is unknown."""
         named = {event["name"] for event in self._events if event["event"] == "begin"}
         for folder in sorted(self.path.iterdir()):
             files = [file for file in (KEY, MODEL) if os.path.lexists(folder / file)]
@@ -248,7 +249,7 @@ class Book:
         return self._keyed(b"line", before.encode(), json.dumps(event, sort_keys=True).encode())
 
     def _append(self, event):
-        """A line that is on the disk when this returns, or is not there if this fails."""
+        """Appends a line, which is on the disk when this returns, and absent if this fails."""
         event = event | {"chain": self._chained(event)}
         line = json.dumps(event, sort_keys=True).encode() + b"\n"
         if self._torn:
@@ -266,7 +267,7 @@ class Book:
         self._events.append(event)
 
     def _open(self):
-        """Writes the first line, or checks it against what is stated."""
+        """Writes the first line, or checks that it has the stated budget and unit."""
         if not self._events:
             self._append(
                 {
@@ -302,12 +303,12 @@ class Book:
         return 0, None
 
     def spent(self, before: int | None = None) -> Spent:
-        """The budget that is spent.
+        """The spent budget.
 
         Parameters
         ----------
         before : int or None
-            Up to this line's number, by default all.
+            The number of the last line that counts; by default all count.
 
         Returns
         -------
@@ -328,8 +329,8 @@ class Book:
     def stored(self, request: Request, made_by: dict) -> bytes | None:
         """model.json of a finished release, or None if it may be made now. Reads no row.
 
-        made_by: the known parts of what would make it. Raises `Refused` if the name has another request,
-        if the budget does not suffice, or if an interrupted release cannot resume.
+        made_by: digests of what would make it, as far as known. Raises `Refused` if the name has another
+        request, the budget does not suffice, or an interrupted release cannot resume.
         """
         name = request.name
         folder = self.path / name
@@ -364,9 +365,9 @@ class Book:
         return None
 
     def _adopted(self, request):
-        """The event of a release that was killed after model.json, before its line."""
+        """The event of a release killed between model.json and its line."""
         k, begun = self._of("begin", request.name)
-        self._resumed(begun)  # its key is destroyed only after that line
+        self._resumed(begun)  # the key is destroyed only after that line
         path = self.path / request.name / MODEL
         content = path.read_bytes()
         try:
@@ -398,7 +399,7 @@ class Book:
             )
 
     def _resumed(self, begun):
-        """The key of a release that was killed."""
+        """The key of a killed release."""
         path = self.path / begun["name"] / KEY
         for each in (path, disk.prepared(path)):
             with contextlib.suppress(FileNotFoundError):
@@ -415,7 +416,7 @@ class Book:
     def begin(self, request: Request, data: bytes, made_by: dict) -> Begun:
         """Spends the cost, or resumes an interrupted release. data: the rows' bytes.
 
-        Only after `stored` was None, under the same lock.
+        Call it only after `stored` returned None, under the same lock.
         """
         name, digest = request.name, self._keyed(b"rows", data)
         k, begun = self._of("begin", name)
@@ -429,8 +430,8 @@ class Book:
         self._admit(request)
         key, folder = new_key(), self.path / name
         disk.private_folder(folder)
-        disk.destroy(folder / KEY)  # of a run that was killed before anything was booked
-        disk.prepare(folder / KEY, key, 0o600)  # it has its name when a line names it
+        disk.destroy(folder / KEY)  # left by a run killed before its line
+        disk.prepare(folder / KEY, key, 0o600)  # it gets its name once a line names it
         epsilon, delta = request.cost
         self._append(
             {
@@ -449,12 +450,12 @@ class Book:
         return Begun(key, _summary(self.spent()))
 
     def same_rows(self, name: str, data: bytes) -> bool:
-        """Whether a release was begun with these rows: for their owner alone.
+        """Whether a release was begun with these rows. The answer is for their owner alone.
 
         Parameters
         ----------
         name : str
-            Of the release.
+            The release's name.
         data : bytes
             The file's content.
 
@@ -478,7 +479,7 @@ class Book:
         return event
 
     def previewed(self, request: Request) -> None:
-        """Records that the owner previewed the rows, which cards tell."""
+        """Records that the owner previewed the rows; cards report it."""
         self._append({"event": "preview", "at": _today(), "name": request.name})
 
     def raise_to(self, budget: Budget, reason: str) -> None:
@@ -487,14 +488,14 @@ class Book:
         Parameters
         ----------
         budget : Budget
-            At least what is spent.
+            It must cover what is spent.
         reason : str
-            The book keeps it.
+            Why it changes; the book keeps it.
 
         Raises
         ------
         dp.errors.Refused
-            Without a reason, or if more is spent already.
+            Without a reason, or if more is already spent.
         """
         spent = self.spent()
         if not reason.strip():

@@ -1,4 +1,4 @@
-"""The card and the table of a release, from model.json alone: for readers who are no experts.
+"""The card and the table of a release, from model.json alone, for readers who are not experts.
 
 The fields of the claim are those that NIST SP 800-226 ("Guidelines for Evaluating Differential Privacy
 Guarantees", 2025) asks about: unit of privacy, parameters, trust and threat model, algorithm and its
@@ -19,7 +19,7 @@ __all__ = ["card", "table_csv"]
 
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
 GROUPS = (2, 3, 4, 5, 10)  # rows of one person
-# Largest gain of the best attack over a guess, and what that is in words.
+# Largest gain of the best attack over a guess, and words for it.
 LEARNT = (
     (0.1, ("nearly the same", "learns little")),
     (0.25, ("other, but similar,", "may learn something")),
@@ -63,7 +63,7 @@ def _rows(document):
 
 
 def card(document: dict) -> str:
-    """card.md: what readers of a release are told.
+    """card.md, for readers of a release.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def card(document: dict) -> str:
         measured = document["holdout"]
         held = measured | {
             "records": min(measured["records"], measured["rows"])
-        }  # noise may go beyond
+        }  # the noisy count may exceed the rows
         told = holdout.said(document | {"holdout": held})
         parts += ["## Measured on rows that were held out", told]
     parts += [
@@ -145,9 +145,9 @@ def _promise(document):
         for false, power in zip(meaning["false"], meaning["power"], strict=True)
     ]
     return (
-        f"The unit is a row: {document['unit']}. If all values of one row were others, {_learnt(meaning)} "
-        f"Somebody who must say in which of two ways "
-        f"a row was filled in is right at most {_up(meaning['right'])} in 100 times; without the release, "
+        f"The unit is a row: {document['unit']}. If all values of one row changed, {_learnt(meaning)} "
+        f"Somebody who must choose between two possible contents of "
+        f"a row is right at most {_up(meaning['right'])} in 100 times; without the release, "
         f"{100 * max(meaning['prior'], 1 - meaning['prior']):g}. Who {'; who '.join(attacks)}.\n\n"
         f"The guarantee is for one row. If a person, or another group, has several rows, group privacy "
         f"leaves them less: {_groups(document['guarantee'])}."
@@ -185,7 +185,7 @@ def _both(guarantee, between):
 
 
 def _exact(value):
-    """A number as it is, never rounded."""
+    """A number, never rounded."""
     short = f"{value:g}"
     return short if float(short) == value else repr(value)
 
@@ -206,13 +206,13 @@ def _spent(name, guarantee, spent):
         f"it, {spent['releases']} release{'s' * (spent['releases'] != 1)} about these people, as far as "
         f"their book knew then, had spent epsilon = {_exact(spent['epsilon'])} of "
         f"{_exact(spent['of_epsilon'])} and delta = {_exact(spent['delta'])} of "
-        f"{_exact(spent['of_delta'])}. The sum is what holds for all of them."
+        f"{_exact(spent['of_delta'])}. These sums hold for all of them together."
     )
     if spent["previews"]:
         text += (
-            f" The owner looked at what the rows hold {spent['previews']} "
-            f"time{'s' * (spent['previews'] != 1)} (`release.py preview`) before. If bounds, categories or "
-            f"anything else were chosen by that, nothing paid for it."
+            f" Before, the owner looked at the rows {spent['previews']} "
+            f"time{'s' * (spent['previews'] != 1)} (`release.py preview`). If that influenced bounds, "
+            f"categories or anything else, nothing paid for it."
         )
     return text
 
@@ -262,10 +262,9 @@ def _limits(document):
         "That a coefficient is a cause. This is an association among these rows, as in any regression.",
         "That a column has no effect because its interval contains 0, or because a sentence stands there: "
         "the noise may hide it.",
-        "That facts about a group stay secret. What is true of many people is what such a model "
-        "tells, also about people who gave no data.",
-        "That what else was published about the same people is safe. Only what stands in the book is in "
-        "the sum.",
+        "That facts about a group stay secret. Such a model tells what is true of many people, "
+        "also of people who gave no data.",
+        "That other publications about the same people are safe. The sums count only releases in the book.",
         "How well the model predicts, from this folder alone, unless errors on held-out rows stand above. "
         "`release.py forecast` says what to expect, without the rows.",
         _counted(document),

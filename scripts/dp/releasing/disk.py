@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dp.errors import Refused
 
-NEW = ".new"  # the end of the name of a file that is being written
+NEW = ".new"  # ends the name of an unfinished file
 
 
 def sync(folder: Path) -> None:
@@ -72,18 +72,18 @@ def prepare(path: Path, content: bytes, mode: int) -> None:
 
 def settle(path: Path) -> None:
     """The second half of `place`: the file has its name."""
-    path.hardlink_to(prepared(path))  # a rename would replace what is there
+    path.hardlink_to(prepared(path))  # a rename would replace an existing file
     prepared(path).unlink()
     sync(path.parent)
 
 
 def prepared(path: Path) -> Path:
-    """The name of a file that is being written."""
+    """The name of an unfinished file."""
     return path.with_name(path.name + NEW)
 
 
 def destroy(path: Path) -> None:
-    """Overwrites and removes a key, and what was left of writing it.
+    """Overwrites and removes a key and any unfinished file of it.
 
     Disks and backups may keep it.
     """

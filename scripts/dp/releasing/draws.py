@@ -5,7 +5,7 @@ exact if the bits are uniform.
 
 The bits are HMAC-SHA512(key, part, counter) for counter = 0, 1, .. One key of 256 bits from the operating
 system serves one release, whose parts (tilt, output noise, ..) have streams of their own. The same key and
-part give the same draws, so an interrupted release can be repeated, but not chosen.
+part give the same draws. So an interrupted release can be repeated, but its draw not chosen.
 """
 
 import hmac
@@ -24,7 +24,7 @@ def new_key() -> bytes:
     Returns
     -------
     bytes
-        32 of them, which must stay secret: with the key and all other records, a release reveals a record.
+        32 bytes, which must stay secret: with the key and all other records, a release reveals a record.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def new_key() -> bytes:
 
 
 class Stream:
-    """Uniform bits that only a key and the name of a part determine."""
+    """Uniform bits, determined by a key and the name of a part."""
 
     def __init__(self, key: bytes, part: str) -> None:
         if not isinstance(key, bytes) or len(key) != KEY_BYTES:
@@ -79,7 +79,7 @@ def bernoulli_exp(numerator: int, denominator: int, stream: Stream) -> bool:
 
 
 def _bernoulli_exp(numerator, denominator, stream):
-    """The same for a ratio x of at most 1: the first k with a tail in Bernoulli(x/k) is odd."""
+    """The same for a ratio x <= 1: whether the first k with a tail in Bernoulli(x/k) is odd."""
     k = 1
     while stream.bernoulli(numerator, denominator * k):
         k += 1

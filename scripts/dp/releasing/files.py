@@ -5,13 +5,13 @@ Keys:
     format        FORMAT
     name, title, method, unit, premise, rows (n, public), training_rows (without a holdout's)
     schema        `rows.Schema.facts`: columns in the file's order with bounds, categories, reference
-                  levels, and what a missing cell becomes; the target; the separator
+                  levels, and replacements of missing cells; the target; the separator
     columns       names of the d columns of a row, as `rows.Schema.names`: level columns are `column=level`
                   without the reference level; the last is `constant`
     classes       names of the labels -1 and 1; null for a number
-    target        null for classes; otherwise {name, low, high}, the bounds that were mapped to [-1, 1]
-    loss          {name, tau or null}: the link is logistic for `logistic`, and the identity for `log_cosh`
-    lambda        the ridge's factor
+    target        null for classes; otherwise {name, low, high}, the bounds mapped to [-1, 1] loss
+    {name, tau or null}: the link is logistic for `logistic`, and the identity for `log_cosh` lambda
+    the ridge's factor
     parts         part -> {step, scale, integers}: the release itself, integers in units of 2^step with
                   noise of standard deviation scale 2^step. `weights` always; `hessian`, `scores` or
                   `square` (sums over rows, `dp.releasing.statistics`) if the method has them
@@ -22,7 +22,7 @@ Keys:
     table         null, or per column {column, estimate, standard_error, low, high, p_value, says}: without
                   the ridge's pull, with 95 % intervals that count the noise; numbers are null where `says`
                   is a sentence
-    estimates, covariance (in the columns' own units), or null: what the table is made of
+    estimates, covariance (in the columns' own units), or null: the table's source
     holdout       null, or {rows, step, scale, integers} of `dp.releasing.holdout`, and what they say
     guarantee     {epsilon, delta, adjacency, reason, profile: [[epsilon, delta], ..], premises: [..],
                   meaning: of `dp.releasing.meaning`, for a prior probability of 1/2}
@@ -67,16 +67,16 @@ KEYS = (
 
 
 class Model(NamedTuple):
-    """A model as it was published.
+    """A published model.
 
     Attributes
     ----------
     document : dict
         All of model.json.
     schema : dp.releasing.rows.Schema
-        For reading records.
+        Reads records.
     weights : numpy.ndarray, (d,)
-        For rows of that schema.
+        Weights for rows of that schema.
     coefficients : numpy.ndarray, (d,)
         In the columns' own units, the intercept last.
     classes : list[str] or None
@@ -127,7 +127,7 @@ def load(path: str | Path) -> Model:
 
 
 def parse(content: bytes) -> Model:
-    """A model from the content of its file. Raises `Refused`, in one sentence, if it is none."""
+    """A model from the content of its file. Raises `Refused` if it is none."""
     try:
         document = json.loads(content, parse_constant=_no_number)
         if document["format"] != FORMAT:
@@ -165,7 +165,7 @@ def _no_number(word):
 
 
 def _check(model):
-    """Raises `Refused`, or `parse`'s other errors, for parts of a model that do not belong together."""
+    """Raises `Refused`, or another error that `parse` catches, for inconsistent parts of a model."""
     document, d = model.document, model.schema.d
     shapes = {"weights": (d,), "coefficients": (d,), "estimates": (d,), "covariance": (d, d)}
     for key, shape in shapes.items():
@@ -192,7 +192,7 @@ def _check(model):
 def content(
     request: Request, made: models.Release | holdout.Release, spent: dict, made_by: dict
 ) -> bytes:
-    """model.json. A function of the release, public numbers and the book's sums."""
+    """model.json, a function of the release, public numbers and the book's sums."""
     measured = isinstance(made, holdout.Release)
     release, paid = (made.model, made.package) if measured else (made, made.plan)
     plan, schema = release.plan, rows.from_facts(request.schema)
@@ -253,7 +253,7 @@ def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
     """(T (d, d), shift (d,)): coefficients of the columns in their own units are T weights + shift.
 
     A number x became a (2 x - low - high)/(high - low) with a = K 2^-20, a level and the constant a. So
-    scores are linear in the columns, for rows that were not clipped or shortened. For a target with bounds
+    scores are linear in the columns of rows that are not clipped or shortened. For a target with bounds
     [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
     """
     a, d = schema.each / rows.ONE, schema.d
@@ -284,7 +284,7 @@ def table_of(
         return None, None, None
     described = models.described(found)
     estimates = T @ described.weights + shift
-    with np.errstate(over="ignore", invalid="ignore"):  # of bounds such as [0, 1e100]
+    with np.errstate(over="ignore", invalid="ignore"):  # for bounds such as [0, 1e100]
         covariance = T @ described.covariance @ T.T
         printed = answered(covariance[None], (T @ described.unresolved @ T.T)[None])
         some = np.diagonal(covariance) > 0

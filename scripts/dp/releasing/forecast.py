@@ -1,7 +1,7 @@
 """Forecasts of a release, from releases of simulated rows.
 
-Rows are drawn for a schema from what is public or guessed about its columns, and accuracy and widths of
-intervals are measured. Nothing depends on real rows, so it costs no privacy, and is as good as the
+Rows are simulated for a schema from public or guessed facts about its columns, and accuracy and widths of
+intervals are measured. No real row is read, so a forecast costs no privacy, and is as good as the
 expectations. It takes seconds, or many minutes for a million rows.
 
 A number is drawn from a beta distribution on its bounds with the expected mean and standard deviation, and
@@ -32,11 +32,11 @@ SPREAD = 6  # standard deviations between bounds, unless stated
 GRID = (np.arange(4096) + 0.5) / 4096  # probabilities between which quantiles are interpolated
 REFERENCE = 20_000  # simulated rows from which moments of a study are computed
 TESTED = 5_000  # of these, for accuracy
-SCORED = 20  # releases whose accuracy is measured, at most
-WORK = 8_000_000  # about the numbers of simulated rows read per epsilon
+SCORED = 20  # most releases whose accuracy is measured
+WORK = 8_000_000  # about how many numbers of simulated rows are read per epsilon
 DRAWS = (9, 400)  # least and most releases per epsilon
-TRIES = 5  # how many times fewer releases an epsilon gets in the search
-LEAST, MOST = 0.02, 20.0  # epsilons that are tried
+TRIES = 5  # factor by which the search makes fewer releases per epsilon
+LEAST, MOST = 0.02, 20.0  # range of tried epsilons
 NEAR = 0.03  # relative precision of the search for an epsilon
 
 
@@ -49,16 +49,16 @@ class Expected(NamedTuple):
         Column -> {"mean": .., "deviation": ..}, or {level: share}. By default, the middle of the bounds
         and a sixth of their distance, or equal shares.
     effects : dict
-        Coefficients in own units, by the names of `Schema.names`, 0 if left out. Without any, `strength`
+        Coefficients in own units, by the names of `Schema.names`, by default 0. Without any, `strength`
         and `explained` scale all.
     positives : float
         Share of the second class.
     strength : float
-        Standard deviation of the log odds.
+        Standard deviation of the log odds, for classes.
     explained : float
-        Share of a number's variance.
+        Share of the target's variance, for a number.
     correlations : dict
-        (column, column) -> that of two columns of numbers, 0 if not given.
+        (column, column) -> the correlation of two columns of numbers, by default 0.
     """
 
     columns: dict = {}
@@ -79,7 +79,7 @@ class Study:
     expected : Expected or None
         Expectations of its rows.
     seed : int
-        Of the simulation.
+        The simulation's seed.
     """
 
     def __init__(
@@ -233,9 +233,9 @@ class Study:
         if not left:
             return f"The forecast is for rows as they are expected.{end}"
         return (
-            f"Nothing is stated of {', '.join(left)}: numbers are taken to lie around the middle of their "
-            f"bounds, a sixth of them the standard deviation, and levels to be equally frequent. Widths "
-            f"depend on that: state what is known.{end}"
+            f"Nothing is stated of {', '.join(left)}: numbers are assumed to lie around the middle of "
+            f"their bounds, with a sixth of the bounds' distance as standard deviation, and levels to be "
+            f"equally frequent. Widths depend on that: state what is known.{end}"
         )
 
     def rows(self, n: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
@@ -276,7 +276,7 @@ class Outlook(NamedTuple):
     kept : float
         The share that privacy leaves of the gain, of AUC over 1/2 or of r2 over 0.
     held : float or None
-        Half the width of the 95 % interval of the held out error rate; None without a holdout of classes.
+        Half the width of the held out error rate's 95 % interval; None without a holdout of classes.
     profile : dp.privacy.profiles.Profile
         Of the release.
 
@@ -301,7 +301,7 @@ class Outlook(NamedTuple):
         Parameters
         ----------
         prior : float
-            An attacker's, see `dp.releasing.meaning`.
+            An attacker's: see `dp.releasing.meaning`.
 
         Returns
         -------
@@ -420,7 +420,7 @@ def _held(package, accuracy):
 def needed(
     request: Request, study: Study, enough: Callable[["Outlook"], bool], draws: int | None = None
 ) -> Outlook:
-    """The forecast at about the least epsilon that is enough.
+    """The forecast at about the least epsilon that suffices.
 
     All epsilons share simulated rows and keys.
 
@@ -469,21 +469,21 @@ def needed(
         middle = math.sqrt(low * high)
         try:
             tried = at(middle)
-        except Refused:  # nothing useful is private there
+        except Refused:  # no useful release is private there
             tried = None
         if tried is not None and enough(tried):
             high = middle
         else:
             low = middle
     result = at(high, draws)
-    while not enough(result) and high < MOST:  # it was found with fewer releases
+    while not enough(result) and high < MOST:  # the search used fewer releases
         high *= 1 + 2 * NEAR
         result = at(high, draws)
     return result
 
 
 def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
-    """Whether a column's interval is at most so wide, for `needed`.
+    """A condition for `needed`: a column's interval is at most this wide.
 
     Parameters
     ----------
@@ -511,7 +511,7 @@ def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
 
 
 def share(wanted: float) -> Callable[[Outlook], bool]:
-    """Whether so large a share of the gain without privacy is left, for `needed`.
+    """A condition for `needed`: this share of the gain without privacy is left.
 
     Parameters
     ----------

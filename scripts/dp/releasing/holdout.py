@@ -1,17 +1,17 @@
 """Errors of a released model on held out rows, paid in rows, not in epsilon.
 
-Of n records, `held` (public) are held out. The model is released from the others, then noisy sums over the
-held ones. Each part is (epsilon, delta)-DP, and so is the whole.
+Of n records, `held` (public) are held out. The model is released from the others, and then noisy sums over
+the held ones. Each part is (epsilon, delta)-DP, and so is the whole.
 
-WHICH RECORDS. A uniform set of `held` positions, from the release's key, never published, independent of
-the rows.
+WHICH RECORDS. The release's key determines a uniform set of `held` positions. It is independent of the
+rows, and never published.
 
 THEOREM 2. Let A be the model's release from the *multiset* of rows outside S, and B that of the sums over
 the multiset of rows in S, given A's result a. For every epsilon let A's divergence be at most
 delta_A(epsilon) on multisets that differ in one record, and B's at most delta_B(epsilon) for every a. Let
 S be a uniform set of `held` positions. Then A and B together have at most the *maximum* of both
-divergences on replace-one neighbours, also if the neighbour's records come in another order (as in a
-sorted file).
+divergences on replace-one neighbours. The neighbour's records may come in another order (as in a sorted
+file).
 Proof. A neighbour D' is D with record i replaced, and its records at other positions, by a permutation p.
 S is uniform, and so is p(S). So the law on D' is that of D with record i replaced in its place, since the
 parts are multisets. Given S, only record i differs, in exactly one part. Outside S, B is post-processing,
@@ -19,25 +19,24 @@ and the divergence is at most delta_A. In S, A's law is the same, and given ever
 at most delta_B. A hockey-stick divergence is jointly convex, so that of the mixture over S is at most the
 maximum.
 
-A takes its rows sorted, and B's sums of integers are exact, so that order is no input.
+A sorts its rows, and B's sums of integers are exact, so order is no input.
 
-With fixed positions, a neighbour in another order could change *both* parts, and the sum would have to be
-paid.
+With fixed positions, a neighbour in another order could change *both* parts, at the sum of both costs.
 
-WHAT IS SUMMED. Of a record with the label t and the prediction f, a vector in [-1, 1]^2 or [-1, 1]^3 and
-twice the number of its kind (1 if it is a record, 0 if its line holds none):
+WHAT IS SUMMED. A record with the label t and the prediction f adds a vector in [-1, 1]^2 or [-1, 1]^3, and
+2, which counts it twice. A line that holds no record adds zeros:
 
     classes   (e, t, 2)        e = 1 if the class is wrong, else -1;  t = -1 or 1
     numbers   (e, t, t^2, 2)   e = min(1, 8 (f - t)^2 - 1);  t in [-1, 1]
     none      zeros
 
-LEMMA 4. Two of these are at most sqrt(8) apart, in the Euclidean norm: errors and labels alone would be.
+LEMMA 4. Two of these are at most sqrt(8) apart in the Euclidean norm, which errors and labels alone attain.
 Proof. (e - e')^2 <= 4. For classes, (t - t')^2 <= 4. For numbers let r = |t - t'| and s = |t + t'| <= 2 -
 r. Then r^2 + (t^2 - t'^2)^2 = r^2 (1 + s^2) <= r^2 (1 + (2 - r)^2), which increases on [0, 2] and is 4 at
 2. A record and none are at most sqrt(1 + 1 + 1 + 4) apart.
 
-An error of a number counts at most 1/2, a quarter of the target's range. Up to the whole range, the mean
-square would have 16 times as much noise.
+An error of a number counts at most 1/2, a quarter of the target's range. With errors up to the whole
+range, the mean square would have 16 times the noise.
 
 They are integers in units of 2^-40, exactly: a score is the sum of v_j k_j, with the row's integers and
 the weights' released integers. A score of 0 belongs to the first class. So lemma 2
@@ -60,7 +59,7 @@ from dp.releasing.draws import Stream
 
 STEP = -2 * rows.DIGITS  # of the summed vectors
 APART = lattice.root(Fraction(8))  # lemma 4
-BLOCK = 1 << 12  # records whose scores are computed together
+BLOCK = 1 << 12  # records scored together
 LEAST = 50  # records on either side
 
 
@@ -80,7 +79,7 @@ class Package(NamedTuple):
         return max(self.model.delta_at(epsilon), _delta(self.noise, epsilon))
 
     def guarantee(self) -> Guarantee:
-        """The model's, for all n rows, whose reason and profile contain the sums."""
+        """The model's guarantee for all n rows, with the sums in its reason and profile."""
         own = self.model.guarantee()
         reason = (
             f"{own.reason}; beside it sums over {self.held} other rows, chosen by the key, with discrete "
@@ -208,7 +207,7 @@ def release(package: Package, V: np.ndarray, y: np.ndarray, key: bytes) -> Relea
 
 
 def _sorted(V, y):
-    """Rows and labels in an order that only the multiset of both determines."""
+    """Rows and labels in an order that depends on their multiset alone."""
     order = np.lexsort([y, *V.T])
     return V[order], y[order]
 
@@ -256,7 +255,7 @@ def between(
     and of 2000 records, with and without noise. It was at least 94.6 % for normal, exponential and
     lognormal errors (99 % and more without noise), and with 2 % of errors at the cap. With 0.5 % of 100
     records at the cap and no noise it was 90.6 %, and only lower ends missed. Intervals are wide for
-    errors that are alike, because their variance is not released.
+    similar errors, because their variance is not released.
     """
     from scipy.special import ndtri
 

@@ -1,4 +1,4 @@
-"""Gaussian releases on a lattice: what rounding costs, proven, and noise whose scale is rounded up.
+"""Gaussian releases on a lattice: the proven cost of rounding, and noise whose scale is rounded up.
 
 Notation: N_a(s^2) is the discrete Gaussian on aZ (mass proportional to exp(-x^2/(2 s^2))), rnd_a rounds
 every coordinate to a nearest point of aZ, and TV is the total variation distance.
@@ -11,9 +11,9 @@ since |phi'| has its maximum at r. By Poisson summation the sum S of phi(k) is 1
 exp(-2 pi^2 r^2 j^2), between 1 and 1 + 2.01 exp(-2 pi^2 r^2). To divide phi by S changes it by S - 1 in L1.
 Half of both is the bound.
 
-LEMMA 2 (perturbed evaluation). Let f have L2 sensitivity D, given what was released before. Let every
-execution return a value within rho of f, in R^m. Then rnd_g(value) + N_g(s^2)^m is within m gamma(s/g) of a
-post-processing of a mu-GDP release in TV, where gamma is lemma 1's bound and
+LEMMA 2 (perturbed evaluation). Let f have L2 sensitivity D, given earlier releases. Let every execution
+return a value within rho of f, in R^m. Then in TV, rnd_g(value) + N_g(s^2)^m is within m gamma(s/g) of a
+post-processing of a mu-GDP release, where gamma is lemma 1's bound and
 
     mu = (D + 2 rho + g sqrt(m))/s.
 
@@ -24,7 +24,7 @@ executions, and a hockey-stick divergence is jointly convex. The error may depen
 release's own noise, which is therefore drawn after C.
 
 Counts need this, too: on the integers with s near 6, lemma 1 would add 0.0605/36 to delta. So every
-lattice here is fine: s/g is at least 2^BITS.
+lattice here has a small spacing: s/g is at least 2^BITS.
 
 Numbers are fractions, rounded towards more noise.
 """
@@ -37,7 +37,7 @@ from typing import NamedTuple
 from dp.releasing.draws import Stream, gaussians
 
 BITS = 40  # log2 of the least ratio of a noise's standard deviation to its lattice's spacing
-ROOT_BITS = 80  # precision of square roots that are rounded up
+ROOT_BITS = 80  # precision of square roots, which are rounded up
 UNLIKELY = Fraction(1, 10**26)  # more than e^-60
 
 
@@ -120,12 +120,12 @@ def covering(moved: Fraction, mu: Fraction, count: int, bits: int = BITS) -> Noi
 
 
 def nearest(values: Iterable[Fraction], step: int) -> list[int]:
-    """The nearest points of 2^step Z, in units of it. Floats are taken for exactly what they are."""
+    """The nearest points of 2^step Z, in units of 2^step. Floats are read exactly."""
     return [round(Fraction(value) / spacing(step)) for value in values]
 
 
 def released(values: Iterable[Fraction], noise: Noise, stream: Stream) -> list[int]:
-    """Lemma 2's release in units of the spacing: the rounded values, and then noise."""
+    """Lemma 2's release in units of the spacing: rounded values plus noise."""
     centre = nearest(values, noise.step)
     if len(centre) != noise.count:
         raise ValueError(f"the noise has {noise.count} coordinates, not {len(centre)}")

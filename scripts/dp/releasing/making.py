@@ -35,12 +35,12 @@ OTHER_COUNT = (
 )
 
 
-# Prefixes of environment variables that choose kernels or threads of numerical libraries.
+# Prefixes of environment variables that choose numerical libraries' kernels or threads.
 CHOOSING = re.compile("(BLIS|GLIBC|GOMP|GOTO|KMP|LD|MKL|NPY|OMP|OPENBLAS|VECLIB)_")
 
 
 def made_by() -> dict:
-    """What makes a release: digests of `dp` and of `arithmetic`, and versions of libraries."""
+    """The makers of a release: digests of `dp` and of `arithmetic`, and versions of libraries."""
     folder, digest = Path(dp.__path__[0]), hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         content = path.read_bytes()
@@ -51,7 +51,7 @@ def made_by() -> dict:
 
 
 def arithmetic() -> str:
-    """Digest of what decides the kernels and the order of sums in this process.
+    """Digest of everything that decides kernels and the order of sums in this process.
 
     Another order moves a minimiser by its last bits, so a rerun could be another draw. The digest is of
     the libraries' build, the loaded BLAS with kernels and threads, the processor as numpy sees it, the C
@@ -75,16 +75,16 @@ def _built(library):
 def _loaded():
     """Facts of each BLAS of this process, such as its kernels and number of threads.
 
-    Without threadpoolctl (a dependency of scikit-learn), the number of cores.
+    Without threadpoolctl (a dependency of scikit-learn) it is the number of cores.
     """
     try:
         from threadpoolctl import threadpool_info
     except ImportError:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return sorted(
-        sorted((key, Path(str(value)).name) for key, value in each.items())  # of its file, the name
+        sorted((key, Path(str(value)).name) for key, value in each.items())  # a file's name
         for each in threadpool_info()
-        if each.get("user_api") != "openmp"  # of whatever else was imported
+        if each.get("user_api") != "openmp"  # it depends on what else was imported
     )
 
 
@@ -112,7 +112,7 @@ def read(path: Path) -> bytes:
 
 
 def planned(request: Request) -> models.Plan | holdout.Package:
-    """The plan, with that of a holdout. Raises `Refused` for what cannot be proven."""
+    """The plan, including a holdout's. Raises `Refused` for what cannot be proven."""
     held = 0 if request.holdout is None else holdout.size(request.rows, request.holdout)
     plan = request.plan(request.rows - held)
     return holdout.package(plan, held) if held else plan
@@ -121,20 +121,20 @@ def planned(request: Request) -> models.Plan | holdout.Package:
 def make(
     request: Request, book: Book, path: Path | bytes, header: bool = True, alone: bool = False
 ) -> bytes:
-    r"""model.json of a release, which is made if its name is not done yet.
+    r"""model.json of a release. The release is made if its name is not done yet.
 
     Parameters
     ----------
     request : dp.releasing.request.Request
         The request.
     book : dp.releasing.book.Book
-        Where its cost is spent, before anything is drawn.
+        It is charged before anything is drawn.
     path : pathlib.Path or bytes
         The file of rows, or its content.
     header : bool
         Whether its first line has the columns' names.
     alone : bool
-        Whether the process is for this alone, and so gets `guard` before a row is read.
+        Whether the process does nothing else, so that `guard` runs before a row is read.
 
     Returns
     -------
@@ -144,7 +144,8 @@ def make(
     Raises
     ------
     dp.errors.Refused
-        Before a row is read in sentences from public numbers, and then in one of two constant ones.
+        Before a row is read, with a message from public numbers. Afterwards, with one of two constant
+        messages.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """The meaning of a guarantee for a person in the data: the success of the best attack.
 
 The attacker knows the release, how it was made and all other rows, and asks whether one row is x. An
-attack is an event E of the release, on which he says that it is. P and Q are the laws of the release with
-x and without. Q(E) is the share of false accusations, and P(E) that of true ones, the attack's power.
+attack is an event E of the release: if it occurs, he says that the row is x. P and Q are the laws of the
+release with x and without. Q(E) is the share of false accusations, and P(E) that of true ones, the
+attack's power.
 
 For every real epsilon, P(E) <= delta(epsilon) + e^epsilon Q(E), where delta is the privacy profile. So
 
@@ -12,14 +13,14 @@ which is 1 minus the trade-off function (Dong, Roth, Su, JRSS B 84, 2022). By Ne
 attack attains it for the profile of a pair P, Q. One point of the profile is weaker: (1, 1e-6) allows 2.7
 % at 1 % false accusations, a Gaussian release of that epsilon 1.84 %.
 
-With a prior probability p that the row is x, the attacker is right with a probability of at most
+With a prior probability p that the row is x, the attacker is right with probability at most
 
     (1 - p) + p delta(log((1 - p)/p)),
 
 since p P(E) + (1 - p) (1 - Q(E)) = (1 - p) + p (P(E) - Q(E) (1 - p)/p). After an accusation, the row is x
-with a probability of p P(E) over p P(E) + (1 - p) Q(E).
+with probability p P(E) over p P(E) + (1 - p) Q(E).
 
-Every epsilon gives a valid bound, so an approximate minimum does, too.
+Every epsilon gives a valid bound, so approximate minima do, too.
 """
 
 import decimal
@@ -31,8 +32,8 @@ from typing import NamedTuple
 from dp.privacy.profiles import Profile
 
 FALSE = (0.01, 0.05)
-FAR = 60.0  # largest epsilon that is tried
-CLOSE = 1e-4  # precision of epsilons; power's is as large at a kink of delta, else its square
+FAR = 60.0  # largest tried epsilon
+CLOSE = 1e-4  # precision of epsilons; of power, its square, or the same at a kink of delta
 
 
 class Meaning(NamedTuple):
@@ -53,8 +54,8 @@ class Meaning(NamedTuple):
         guess = max(self.prior, 1 - self.prior)
         attacks = [
             f"An attacker who accuses wrongly {false:.0%} of the time accuses rightly at most "
-            f"{_most(power)} of the time; a guess would, {false:.0%} of the time. If he took "
-            f"{self.prior:.0%} for the probability before the release, then an accusation raises it to "
+            f"{_most(power)} of the time; a guess would, {false:.0%} of the time. If he put the "
+            f"probability at {self.prior:.0%} before the release, an accusation raises it to "
             f"{_most(after)} at most."
             for false, power, after in zip(self.false, self.power, self.posterior, strict=True)
         ]
@@ -83,7 +84,7 @@ def power(profile: Profile, false: float) -> float:
 
 
 def _lowest(bound):
-    """The minimum's place, of a function that falls and then rises."""
+    """Where a function that falls and then rises has its minimum."""
     from scipy.optimize import minimize_scalar
 
     # From 0 outwards: far out, floats do not show the slope.

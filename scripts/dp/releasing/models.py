@@ -1,7 +1,7 @@
 """Plans and releases of whole models.
 
-A plan follows from public numbers alone, and refuses what cannot be proven. A release takes a plan, rows
-of integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts but the tilt count as one
+A plan follows from public numbers alone, and refuses unproven settings. A release takes a plan, rows of
+integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts but the tilt count as one
 Gaussian release, whose mu^2 is the sum of theirs, as in `dp.mechanisms.noise_aware`.
 """
 
@@ -36,7 +36,7 @@ __all__ = [
 # `composed_delta` is accurate to about 1e-9 of itself (`tests/unit/test_releasing_margin.py` compares it
 # with 30 digits). A thousand times as much is set aside.
 SLACK = Fraction(1, 10**6)
-# How much more noise than calibrated is added, so that rounding up stays monotone.
+# Relative increase of calibrated noise, so that rounding up stays monotone.
 BESIDE = Fraction(1 + 1e-9)
 PLAIN, NOISE_AWARE, OUTPUT = "plain", "noise_aware", "output"
 
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
     epsilon, delta : float
         The requested privacy.
     tolerance : float
-        The gradient norm to which the weights are certified.
+        The weights' certified gradient norm.
     tilt : dp.releasing.tilt.Tilt or None
         None for output perturbation.
     noises : dict
@@ -62,7 +62,7 @@ class Plan(NamedTuple):
     Methods
     -------
     guarantee
-        With profile and reason.
+        The guarantee, with profile and reason.
     """
 
     problem: tilt.Problem
@@ -116,14 +116,14 @@ class Plan(NamedTuple):
 
 
 def composed(epsilon: float, m: float, mu: float, r: float, loss: str) -> float:
-    """`gaussian_tilt.composed_delta` under replace-one, or a Gaussian's delta if there is no tilt."""
+    """`gaussian_tilt.composed_delta` under replace-one; without tilt, a Gaussian's delta."""
     if m == 0:
         return float(gaussian_tilt.gaussian_profile(mu, epsilon))
     return gaussian_tilt.composed_delta(epsilon, m, mu, r, REPLACE_ONE, loss)
 
 
 def delta_left(epsilon: float, delta: float, coordinates: int, bits: int) -> float:
-    """delta without what `coordinates` on lattices of ratio 2^bits cost, and without the slack."""
+    """delta minus the cost of `coordinates` on lattices of ratio 2^bits, and minus the slack."""
     most = lattice.failure(
         epsilon, coordinates * lattice.total_variation(Fraction(1 << bits)) + lattice.UNLIKELY
     )
@@ -151,7 +151,7 @@ def objective_perturbation(
     tolerance: float | None = None,
     bits: int = lattice.BITS,
 ) -> Plan:
-    """The `Plan` of theorem 1 (`dp.releasing.tilt`), with statistics at the released weights beside it.
+    """The `Plan` of theorem 1 (`dp.releasing.tilt`), with statistics at the released weights.
 
     Options are those of `dp.mechanisms.noise_aware`; each statistic gets the share `covariance` of mu^2.
     lam: None for the rule's. tolerance: None for the least that every data set allows.
@@ -201,18 +201,18 @@ def objective_perturbation(
 def noise_aware_logistic(
     n: int, d: int, epsilon: float, delta: float, robust: bool = False, **options
 ) -> Plan:
-    """The plan of logistic weights with their Hessian, which gives intervals.
+    """The plan of logistic weights with their Hessian, for intervals.
 
     Parameters
     ----------
     n, d : int
         Public number of rows, and of their columns.
     epsilon, delta : float
-        The cost of the release: at most 50, and in (0, 1).
+        The cost of the release: epsilon at most 50, delta in (0, 1).
     robust : bool
-        Whether second moments of the scores are released, too, for intervals that hold in a wrong model.
+        Whether to release second moments of the scores, for intervals that hold if the model is wrong.
     **options
-        Of `objective_perturbation`: shares of the noise, and the radius.
+        Those of `objective_perturbation`: shares of the noise, and the radius.
 
     Returns
     -------
@@ -233,7 +233,7 @@ def noise_aware_logistic(
 def noise_aware_log_cosh(
     n: int, d: int, epsilon: float, delta: float, robust: bool = True, tau: float = 0.25, **options
 ) -> Plan:
-    """The plan of weights for a number, by log-cosh loss, with what gives intervals.
+    """The plan of weights for a number, by log-cosh loss, with statistics for intervals.
 
     Parameters
     ----------
@@ -309,12 +309,12 @@ def _tolerance(problem, tolerance):
 
 
 def _longest(problem, noise):
-    """A public radius that released weights exceed with a probability of at most e^-60."""
+    """A public radius that released weights exceed with probability at most e^-60."""
     return problem.longest + float(noise.deviation) * (math.sqrt(problem.d) + 11) * (1 + 1e-9)
 
 
 def _proven(plan):
-    """The plan, whose delta is computed again from its own rounded numbers."""
+    """The plan, after its delta is computed again from its rounded numbers."""
     if not plan.delta_at(plan.epsilon) <= plan.delta:
         raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
     return plan
@@ -356,7 +356,7 @@ class Release(NamedTuple):
 
 
 def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
-    """Integers by a plan, for rows of integers, with all randomness from a key.
+    """The release of a plan from rows of integers, with all randomness from a key.
 
     Long rows are shortened, and labels clipped (`dp.releasing.rows.bounded`), so the guarantee holds for
     any input. `dp.releasing.making.make` also keeps the book.
@@ -370,7 +370,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     y : numpy.ndarray of int32, (n,)
         Labels -1 and 1, or targets in units of 2^-20; 0 in rows of zeros.
     key : bytes
-        A secret, by `dp.releasing.draws.new_key`, which is for this release alone.
+        A secret from `dp.releasing.draws.new_key`, for this release alone.
 
     Returns
     -------
@@ -379,7 +379,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     Raises
     ------
     dp.errors.Refused
-        If the rows are not as many, or not as wide, as the plan says.
+        If the rows do not have the plan's number or width.
 
     Examples
     --------
@@ -423,12 +423,12 @@ class Described(NamedTuple):
 
 
 def described(found: Release) -> Described:
-    """Weights with their covariance, from a release of a noise-aware method: post-processing alone.
+    """Weights with their covariance, from a release of a noise-aware method, by post-processing.
 
     Parameters
     ----------
     found : Release
-        Of `noise_aware_logistic` or `noise_aware_log_cosh`.
+        A release of `noise_aware_logistic` or `noise_aware_log_cosh`.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """A preview of how a release reads a file: for the owner of the rows alone.
 
-All of it is private and without noise: counts, examples of cells, and whether there is anything to say.
-Bounds or categories that are changed after it are chosen by the rows.
+All of it is private and without noise: counts, examples of cells, and even the number of sentences. Bounds
+or categories that change after a preview are chosen by the rows.
 """
 
 from collections import Counter
@@ -13,14 +13,14 @@ import numpy as np
 from dp.releasing import rows
 
 PRIVATE = "PRIVATE: for the owner of the rows alone. Publish nothing of this: nothing pays for it."
-EXAMPLES = 3  # cells of a column that are shown
+EXAMPLES = 3  # most cells of a column shown
 
 
 class Looked:
     """Counts of a column's cells.
 
-    unread: of cells that void their line; missing: of missing cells, and replaced: whether a value takes
-    their place; below, above: of clipped numbers.
+    unread: cells that void their line. missing: missing cells. replaced: whether a value replaces these.
+    below, above: clipped numbers.
     """
 
     def __init__(self, column: rows.Column, reader: Callable) -> None:
@@ -47,9 +47,9 @@ class Looked:
 class Preview(NamedTuple):
     """Counts of a file.
 
-    lines: in the file. stated: their public number. uneven: lines with another number of cells. nothing:
-    void lines. shortened: rows beyond the public radius. labels: label -> count of other lines; empty for
-    numbers.
+    lines: those of the file. stated: their public number. uneven: lines with another number of cells.
+    nothing: void lines. shortened: rows beyond the public radius. labels: label -> count of lines that are
+    not void; empty for numbers.
     """
 
     lines: int

@@ -34,7 +34,7 @@ PREMISES = {
 class Method(NamedTuple):
     """plan: (n, d, epsilon, delta, **options) -> `models.Plan`.
 
-    numbers: whether it learns a number, None for both. options: those that it takes.
+    numbers: whether it learns a number; None for both. options: those that it takes.
     """
 
     plan: Callable
@@ -48,7 +48,7 @@ def _weights_alone(n, d, epsilon, delta, loss, tau=0.25, **options):
     return models.objective_perturbation(n, d, epsilon, delta, loss, **options)
 
 
-# Least and most of an option that is a number. Beyond, models are useless, or floats end.
+# Range of an option that is a number. Beyond it, models are useless, or floats overflow.
 RANGES = {"output": (1e-6, 1), "covariance": (1e-6, 1), "radius": (1e-3, 1e6), "tau": (1e-3, 1e3)}
 SHARES = ("output", "covariance", "radius")
 METHODS = {
@@ -64,7 +64,7 @@ class Request(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the release, in its book.
+        The release's name in its book.
     schema : dict
         `dp.releasing.rows.Schema.facts`.
     rows : int
@@ -78,13 +78,13 @@ class Request(NamedTuple):
     premise : str
         How all of this was chosen: one of `PREMISES`.
     options : dict
-        Of the method, public.
+        The method's, all public.
     holdout : float or None
         The share of rows on which errors are counted.
     title : str
-        Of the card.
+        The card's title.
     taken_as_public : str
-        What else is taken as public, which may be doubted.
+        Doubtful facts that are also taken as public.
 
     Methods
     -------
@@ -137,7 +137,7 @@ class Request(NamedTuple):
         Raises
         ------
         dp.errors.Refused
-            For what is missing, unknown or could not be proven private, in one sentence.
+            For anything missing, unknown or not provably private, in one sentence.
         """
         unknown = sorted(values.keys() - set(Request._fields))
         missing = sorted(set(Request._fields[:8]) - values.keys())
@@ -151,7 +151,7 @@ class Request(NamedTuple):
         return Request(**values).checked()
 
     def checked(self) -> "Request":
-        """The request itself. Raises `Refused` for what could not be proven private."""
+        """The request itself. Raises `Refused` for anything not provably private."""
         if not isinstance(self.name, str) or not re.fullmatch(NAME, self.name):
             raise Refused("a release's name has letters, digits and underscores, at most 64")
         if not isinstance(self.unit, str) or not self.unit.strip():
@@ -211,7 +211,7 @@ class Request(NamedTuple):
         Parameters
         ----------
         n : int or None
-            The number of rows that are learnt from, by default all.
+            The number of rows learnt from, by default all.
 
         Returns
         -------
@@ -234,7 +234,7 @@ class Request(NamedTuple):
 
     @property
     def cost(self) -> tuple[Fraction, Fraction]:
-        """(epsilon, delta) as the decimals that they are written as."""
+        """(epsilon, delta) as decimals, exactly as written."""
         return Fraction(str(self.epsilon)), Fraction(str(self.delta))
 
     def digest(self) -> str:

@@ -1,11 +1,11 @@
 """Records as rows of integers: a total function of one line of bytes, of bounded norm.
 
 A file is split at line feeds, and every line is a record. `Schema.record` makes a row v of integers from a
-line and public numbers alone, with ||v|| <= 2^20 exactly; the row is v 2^-20. No line is refused: with
-another number of cells, or a cell that is no number or in no category, it becomes the row of zeros with
-the label 0, which adds nothing to a gradient. So does a line of more than 64 KiB (or 200 bytes per column,
-if more), which bounds memory. So a changed line changes one row and nothing else, and no message or file
-tells its content.
+line and public numbers alone, with ||v|| <= 2^20 exactly; the row is v 2^-20. No line is refused. A line
+with another number of cells, or with a cell that is no number or in no category, becomes the row of zeros
+with the label 0. So does a line of more than 64 KiB (or 200 bytes per column, if more), to bound memory.
+That row adds nothing to a gradient. A changed line therefore changes one row and nothing else, and no
+message or file tells its content.
 
 A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs, unlike Python's
 `float`. Its exact value x is clipped to public bounds [low, high], and mapped to trunc(K (2 x - low -
@@ -81,14 +81,14 @@ class Category(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A target of two classes, of which some values are 1.
+    """A target of two classes: some of its values are 1.
 
     Attributes
     ----------
     name : str
         As in the file's header.
     positive : tuple
-        The values that are 1.
+        The values counted as 1.
     negative : tuple
         The values that are -1; by default all others that are not missing (with `above`: all other
         numbers).
@@ -106,7 +106,7 @@ class Label(NamedTuple):
 
 
 class Unused(NamedTuple):
-    """A column that is not looked at."""
+    """A column that is never read."""
 
     name: str
 
@@ -116,19 +116,19 @@ KINDS = {"number": Number, "category": Category, "label": Label, "unused": Unuse
 
 
 class Schema:
-    """Public facts about a file, and the function of a line that they define.
+    """Public facts about a file, which define the row of a line.
 
     Parameters
     ----------
     columns : Sequence
         `Number`, `Category`, `Label` or `Unused`, in the file's order.
     target : str
-        The predicted column. A `Label` or a `Category` of two values is -1 and 1, a `Number` is mapped to
-        [-1, 1].
+        The predicted column. A `Label` or a `Category` of two values becomes -1 and 1, a `Number` is
+        mapped to [-1, 1].
     separator : bytes
         One byte between cells.
     radius : float or str
-        The norm to which rows are shortened, between 0.001 and 1.
+        The norm that rows are shortened to, between 0.001 and 1.
     constant : bool
         Whether rows get a constant column, for an intercept.
 
@@ -172,7 +172,7 @@ class Schema:
         self.columns, self.radius = tuple(columns), radius
         self.separator, self.names = separator, []
         self.longest = max(LONGEST_LINE, LONGEST_CELL * len(columns))
-        self.cells: list[Callable | None] = []  # of a cell: (column, value), None if it has none
+        self.cells: list[Callable | None] = []  # cell -> (column, value), or None
         for column in columns:
             if column.name == target:
                 self.numbers = isinstance(column, Number)
@@ -196,7 +196,7 @@ class Schema:
 
     @property
     def facts(self) -> dict:
-        """All that defines this schema, for JSON: `from_facts` is the inverse."""
+        """Everything that defines this schema, for JSON. `from_facts` is the inverse."""
         kinds = {kind: name for name, kind in KINDS.items()}
         columns = [{"kind": kinds[type(c)]} | _plain(c) for c in self.columns]
         return {
@@ -246,14 +246,14 @@ class Schema:
         Parameters
         ----------
         lines : Iterable[bytes]
-            Without the header. Missing lines are rows of zeros, and further lines are left out.
+            Those after the header. Missing lines are rows of zeros, and further lines are left out.
         n : int
             The public number of lines.
 
         Returns
         -------
         V : numpy.ndarray of int32, (n, d)
-            In units of 2^-20. What does not parse is a row of zeros.
+            In units of 2^-20. An invalid line is a row of zeros.
         y : numpy.ndarray of int32, (n,)
             Labels -1 and 1, or targets in units of 2^-20; 0 in rows of zeros.
         """
@@ -274,7 +274,7 @@ def from_facts(facts: dict) -> Schema:
 
 
 def _plain(column):
-    """A column's fields as JSON has them, without those that are not given."""
+    """A column's fields for JSON, without those that have no value."""
     fields = column._asdict().items()
     plain = {key: list(v) if isinstance(v, tuple) else v for key, v in fields}
     return {key: v for key, v in plain.items() if v is not None}
@@ -304,7 +304,7 @@ def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
         return [cell.strip(b" \t") for cell in line.split(separator)]
     cells, at = [], 0
     blank = b" \t".replace(separator, b"")
-    # Possessive: without backtracking, which would take memory.
+    # Possessive quantifiers avoid backtracking, which would take memory.
     quoted = re.compile(rb'[%b]*+"([^"]*+(?:""[^"]*+)*+)"[%b]*+' % (blank, blank))
     while True:
         match = quoted.match(line, at)
@@ -371,7 +371,7 @@ def _bound(column, value):
 
 
 def fraction(value: float | str) -> Fraction | None:
-    """A number as the decimal that it is written as, or None."""
+    """A number as a fraction, exactly as written, or None."""
     try:
         return Fraction(str(value))
     except (ValueError, ZeroDivisionError):
@@ -379,7 +379,7 @@ def fraction(value: float | str) -> Fraction | None:
 
 
 def _remembered(read):
-    """The same function with a cache of KEPT cells, since most columns have few values."""
+    """The same function with a cache of KEPT cells: most columns have few values."""
     known = {}
 
     def remembered(cell):
@@ -458,7 +458,7 @@ def _label(column):
 
 
 def _looked_up(column, values, results, rest=None):
-    """cell -> the result of the value that it is; `rest` for other cells that are not missing."""
+    """cell -> the result of its value; `rest` for other cells that are not missing."""
     known = {_key(value): result for value, result in zip(values, results, strict=True)}
     if not known or len(known) < len(values):
         raise Refused(f"the categories of {column.name!r} must be different, and at least one")
@@ -488,16 +488,16 @@ def _key(value):
 
 
 def value_of(found: tuple[int, int]) -> Fraction:
-    """The number that `decimal` has read."""
+    """The value of a result of `decimal`."""
     m, e = found
     return Fraction(m * 10**e) if e >= 0 else Fraction(m, 10**-e)
 
 
 def shortened(V: np.ndarray) -> np.ndarray:
-    """Rows (n, d) of int32 with squared norms of at most 4^20, exactly; those that are longer shortened.
+    """Rows (n, d) of int32 with squared norms of at most 4^20, exactly. Longer ones are shortened.
 
     V: integers, clipped to a size of 2^31. A row v becomes trunc(2^20 v/r) with r = ceil(||v||) > 2^20, of
-    norm at most 2^20. Rows whose squares could overflow are halved first, which leaves them too long.
+    norm at most 2^20. Rows whose squares could overflow are halved first, and are still too long.
     """
     out = np.empty(V.shape, np.int32)
     for part in slices(len(V), BLOCK_ROWS):
@@ -509,7 +509,7 @@ def shortened(V: np.ndarray) -> np.ndarray:
         long = np.flatnonzero(squares > ONE * ONE)
         if len(long):
             length = np.sqrt(squares[long].astype(float)).astype(np.int64)
-            for _ in range(2):  # the root of a rounded number may be less by one
+            for _ in range(2):  # the root of a rounded number may be too small by one
                 length += length * length < squares[long]
             sizes = (np.abs(block[long]) << DIGITS) // length[:, None]
             block[long] = np.where(block[long] < 0, -sizes, sizes)
@@ -520,8 +520,8 @@ def shortened(V: np.ndarray) -> np.ndarray:
 def bounded(V: np.ndarray, y: np.ndarray, numbers: bool) -> tuple[np.ndarray, np.ndarray]:
     """(X, y) for a release: X (n, d) of float32, exactly v 2^-20, and y of float64. Any integers may come.
 
-    y: labels, of which only the sign counts (0 gives a row of zeros), or with `numbers` targets in units
-    of 2^-20, clipped.
+    y: labels, by their sign alone (0 gives a row of zeros), or with `numbers` targets in units of 2^-20,
+    clipped.
     """
     V, y = np.asarray(V), np.asarray(y)
     if V.dtype.kind not in "iu" or y.dtype.kind not in "iu":

@@ -1,6 +1,6 @@
 """Releases beside weights: Hessians, second moments of slopes, and slopes' mean squares.
 
-*Sums* over the records at the released weights, projected onto a public ball. By lemma 2
+They are *sums* over the records, at the released weights projected onto a public ball. By lemma 2
 (`dp.releasing.lattice`) each is a Gaussian release. For rows of norm at most 1, ||x x' - z z'||_F <=
 sqrt(2):
 
@@ -59,7 +59,7 @@ def rounding(kind: str, problem: Problem, longest: float) -> float:
 
 
 def within(point: np.ndarray, longest: float) -> np.ndarray:
-    """The point, shortened to a public length if it is longer."""
+    """The point, shortened to a public length if longer."""
     size = math.hypot(*point)
     return point if size <= longest else point * (longest / size)
 

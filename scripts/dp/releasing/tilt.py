@@ -88,9 +88,9 @@ from dp.releasing.draws import Stream
 from dp.solvers.newton import minimise
 
 U = 2.0**-53
-BLOCK = 2048  # rows of a block in which sums of rounded slopes are exact
+BLOCK = 2048  # rows of a block, whose sums of rounded slopes are exact
 FIXED = 96  # binary digits behind the point of descent's iterates
-LONGEST = 10**14  # most numbers that a descent may have to read: hours
+LONGEST = 10**14  # most numbers that a descent may read: hours
 EVERY = 50  # steps of descent between attempts at a certificate
 REACH = Fraction(10_954_452, 10**6)  # above sqrt(120), see `dp.noise.gaussian_reach`
 
@@ -227,7 +227,7 @@ def descend(
 
 
 def _fixed(values, digits):
-    """Floats as integers in units of 2^-digits, an array of Python's integers, rounded towards 0."""
+    """Floats as an array of Python's integers in units of 2^-digits, rounded towards 0."""
     return np.array([int(math.ldexp(value, digits)) for value in values.tolist()], dtype=object)
 
 
@@ -242,7 +242,7 @@ def minimiser(
 ) -> list[Fraction]:
     """A point of gradient norm at most `tolerance`, on any rows: Newton's method, then descent.
 
-    tilt: B, of norm at most n `problem.pull` (beyond, with probability beta, nothing is certain).
+    tilt: B, of norm at most n `problem.pull` (longer ones, of probability beta, may fail).
     """
     pull, labels = tilt / problem.n, y
     if not problem.loss.residual:
@@ -267,7 +267,7 @@ def _solved(*arguments, **named):
         warnings.simplefilter("ignore")
         try:
             return minimise(*arguments, **named)[0]
-        except Exception:  # whatever it is, descent succeeds
+        except Exception:  # after any error, descent succeeds
             return np.full((1, arguments[0].shape[1]), np.nan)
 
 

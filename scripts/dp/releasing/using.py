@@ -1,7 +1,7 @@
 """Predictions of a published model for new records: post-processing, which costs no privacy.
 
-A new record is read as the rows were (`dp.releasing.rows`). One without a row, because a cell is no number
-or in no category, has no prediction.
+A new record is read as the rows were (`dp.releasing.rows`). If a cell is no number or in no category, it
+has no row and no prediction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from dp.releasing import files, rows
 
 __all__ = ["of_file"]
 
-BLOCK = 1 << 14  # records that are read together
+BLOCK = 1 << 14  # records read together
 
 
 def names(model: files.Model) -> list[str]:
@@ -59,7 +59,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     Parameters
     ----------
     model : dp.releasing.files.Model
-        As it was published.
+        The published model.
     data : bytes
         The file. Columns may come in any order, beside others, and without the target.
 
@@ -72,7 +72,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     Raises
     ------
     dp.errors.Refused
-        If a column is missing, or is there twice.
+        If a column is missing, or occurs twice.
 
     See Also
     --------

@@ -31,8 +31,8 @@ def proximal_descent(
 ) -> np.ndarray:
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
-    gradient: that of the smooth part. proximal: the proximal map of the other part, divided by `smooth`.
-    attempt(w) tries a faster method from w, and returns whether it succeeded, which ends the descent. It
+    gradient: that of the smooth part. proximal: the proximal map of the other part over `smooth`.
+    attempt(w) tries a faster method from w, and returns whether it succeeded. Success ends the descent. It
     is called ever more rarely, and last after `limit` steps.
     """
     root = math.sqrt(convex / smooth)

@@ -15,8 +15,8 @@ from dp.solvers.elastic_net import minimise_elastic_net
 from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import LEAST_STEP, Info, minimise
 
-# Smallest ratio of ridge to largest curvature with which the rounding of a Hessian in single precision is
-# small beside the ridge: about 10 eps.
+# Smallest ratio of ridge to largest curvature at which a Hessian's rounding in single precision is far
+# below the ridge: about 10 eps.
 SINGLE = 1e-6
 
 
@@ -30,8 +30,8 @@ def l2(
 ) -> tuple[np.ndarray, dict]:
     """argmin of mean loss + lam/2 ||w||^2.
 
-    near: info of such a fit to similar rows, which saves time. The solver is asked for half of the
-    tolerance. The other half is left for rounding (`dp.solvers.check_certifiable`).
+    near: info of such a fit to similar rows, which saves time. The solver gets half of the tolerance; the
+    other half is left for rounding (`dp.solvers.check_certifiable`).
     """
     return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
 
@@ -49,13 +49,13 @@ def sum_intercept(
 ) -> tuple[np.ndarray, dict]:
     """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, with b^2/2 added or without.
 
-    intercept: "regularised" has b as the weight of one more column, of ones. LIBLINEAR does this, which was
-    scikit-learn's default when E18 ran it. "free" does not regularise b, as scikit-learn's other solvers of
+    intercept: "regularised" makes b the weight of a column of ones, as LIBLINEAR does, scikit-learn's
+    default when E18 ran it. "free" does not regularise b, as scikit-learn's other solvers of
     LogisticRegression(C=1/lam). Divided by n C the objective reads mean loss + lam/(2n) ||w||^2, and in
     these units the gradient's norm is certified to `tolerance`.
 
-    Returns weights (1, d + 1), the last of which is b, and info as `dp.solvers.minimise`. Columns of
-    zeros keep weight 0.
+    Returns weights (1, d + 1), with b last, and info as `dp.solvers.minimise`. Columns of zeros keep
+    weight 0.
     """
     return next(sum_intercept_path(X, y, [lam], loss, intercept, tolerance))
 
@@ -69,11 +69,11 @@ def sum_intercept_path(
     tolerance: float = 1e-9,
     max_iterations: int = 100,
 ) -> Iterator[tuple[np.ndarray, dict]]:
-    """`sum_intercept` for every lambda in turn, each starting from the minimiser for the one before.
+    """`sum_intercept` for every lambda in turn, each fit starting from the previous minimiser.
 
-    The starting point of the damped Newton's method changes only its time. The Hessian is positive
-    definite (with a free intercept, if both classes are present). Hessians are in single precision as long
-    as that resolves the ridge and steps succeed; gradients always in double precision.
+    The starting point of the damped Newton's method changes only how long it takes. The Hessian is
+    positive definite (with a free intercept, if both classes are present). Hessians are in single
+    precision as long as that resolves the ridge and steps succeed; gradients always in double precision.
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
@@ -131,7 +131,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
         hessian[np.diag_indices_from(hessian)] += ridge
         try:
             direction = -np.linalg.solve(hessian, gradient)
-        except np.linalg.LinAlgError:  # if no row has curvature, nothing determines the intercept
+        except np.linalg.LinAlgError:  # without curvature, nothing determines the intercept
             break
         while step >= LEAST_STEP:
             trial = evaluate(w + step * direction)
@@ -158,7 +158,7 @@ def _hessian(rows, weights, precision):
 def l1(
     X: np.ndarray, y: np.ndarray, lam: float, tolerance: float = 1e-9, penalty_scale: str = "mean"
 ) -> tuple[np.ndarray, dict]:
-    """argmin of mean logistic loss + lam ||w||_1; one of them if there are several.
+    """An argmin of mean logistic loss + lam ||w||_1.
 
     penalty_scale: the meaning of lam, see `dp.solvers.lasso_scales`.
     """
@@ -181,7 +181,7 @@ FITS = {"l2": l2, "l1": l1, "elastic_net": elastic_net, "sum_intercept": sum_int
 def fit_each(
     name: str, trains: Iterable, lam: float, **options
 ) -> Iterator[tuple[np.ndarray, dict]]:
-    """(weights, info) for each data set (X, y) in turn. If a fit can, it starts near the one before it."""
+    """(weights, info) for each data set (X, y) in turn. If possible, a fit starts near the previous one."""
     follows = "near" in inspect.signature(FITS[name]).parameters
     for X, y in trains:
         weights, info = FITS[name](X, y, lam, **options)

@@ -17,7 +17,7 @@ SCALES = ("mean", "summed", "standardised", "lassoglm")
 
 
 def weight_beside_mean(lam: float, n: int, scale: str) -> float:
-    """Weight of the L1 norm beside the mean loss. If columns are standardised, it is for their weights."""
+    """Weight of the L1 norm beside the mean loss, or of standardised columns' L1 norm."""
     return lam / {"summed": n, "lassoglm": 2}.get(scale, 1)
 
 

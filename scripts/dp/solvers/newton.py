@@ -1,11 +1,11 @@
 """Newton's method on many tilted objectives at once.
 
 All restarts share rows and loss, and differ in a linear term. So one pass over the rows, in blocks that
-fit the cache, serves them all: two matrix products and one exponential per row and restart give every
-gradient, and one more product gives every Hessian.
+fit the cache, serves them all. Two matrix products and one exponential per row and restart give every
+gradient; one more product gives every Hessian.
 
-A solution is first sought on a sample of the rows, then on all rows in single precision, and certified on
-all rows in double precision. For wide rows, `dp.solvers.quasi_newton` is tried first.
+The search begins on a sample of the rows, and continues on all rows in single precision. Its result is
+certified on all rows in double precision. Wide rows try `dp.solvers.quasi_newton` first.
 
 Inside, arrays hold one column per restart.
 """
@@ -20,15 +20,15 @@ from dp.errors import Refused
 from dp.solvers import accelerated, quasi_newton
 from dp.solvers.passes import EPS, Direct, Implicit
 
-TOGETHER = 256  # most restarts that are solved together; if there are more, they take turns
+TOGETHER = 256  # most restarts solved together; more take turns
 THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072
-DIRECT = 40  # most columns for which Hessians are formed; for more, conjugate gradients are used
-CENTRED = 8  # minimum number of restarts for which a common centre is used
-NEARBY = 0.6  # largest change of a typical margin for which one step leads close to a minimiser
-KEPT = 1 << 23  # most numbers that are kept for all restarts together: 64 MB, or one restart's
+DIRECT = 40  # most columns whose Hessians are formed; more take conjugate gradients
+CENTRED = 8  # fewest restarts with a common centre
+NEARBY = 0.6  # largest change of a typical margin at which one step leads close to a minimiser
+KEPT = 1 << 23  # most numbers kept for all restarts together: 64 MB, or one restart's
 LIMIT = 1000  # most passes of Newton's method
 ATTEMPT = 20  # passes after which Newton's method follows a path of decreasing lambdas
-STEEPEST = 1e10  # largest curvature over lambda for which descent ends, after at most 10^7 steps
+STEEPEST = 1e10  # largest curvature over lambda at which descent ends, after at most 10^7 steps
 LEAST_STEP = 1e-20  # least step of a line search: a saturated loss needs lambda over its curvature
 SPREAD = 1e-5  # least ratio of smallest to largest eigenvalue that single precision can resolve
 
@@ -66,10 +66,10 @@ def minimise(
     as a whole, except wide rows of at most 64 MB. y: (n,) in {-1, 1}, or numbers in [-1, 1] for a residual
     loss. lam: positive, one number or one per restart. linear: (restarts, d), or (d,) for one restart;
     None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: (d,) or (restarts, d), a
-    starting point, which changes the time that is taken, not what is certified. max_iterations: None for
-    as many as it takes, if double precision can certify the result. near: the `Info` of an earlier call
-    with the same lam, loss and number of restarts on similar rows. It gives a starting point and, for wide
-    rows, approximate Hessians.
+    starting point; it changes the time, not what is certified. max_iterations: None for as many as needed,
+    if double precision can certify the result. near: the `Info` of an earlier call with the same lam, loss
+    and number of restarts on similar rows. It gives a starting point and, for wide rows, approximate
+    Hessians.
 
     Returns weights (restarts, d) and `Info`:
 
@@ -84,8 +84,8 @@ def minimise(
                    is not finite, or is too large for double precision; the weights are NaN.
     iterations     passes over all rows that the restart took part in.
 
-    Restarts do not influence each other beyond rounding, and the same arguments give the same bits
-    (for the same processor and number of BLAS threads). Raises ValueError for invalid arguments.
+    Restarts influence each other by rounding only. The same arguments give the same bits (on the same
+    processor, with the same number of BLAS threads). Raises ValueError for invalid arguments.
     """
     initial = near.learnt[0] if near is not None and initial is None else initial
     X, y, lam, linear, W, loss = _checked(X, y, lam, linear, loss, initial, tolerance)
@@ -163,10 +163,10 @@ def least_tolerance(
     """The least tolerance that `minimise` meets on every data set of n rows; arguments as for `rounding`.
 
     It is four times the rounding. Asked for half of it, `minimise` meets it in exact arithmetic too, on
-    any data: if Newton's method gives up, descent continues (`dp.solvers.accelerated`), for at most 10^7
-    steps if c R^2 is at most 10^10 lambda. Otherwise it is infinite, as for so many columns that rounding
-    at the returned weights could take another quarter of the tolerance, beside the quarter at the
-    minimiser. (The weights may be longer than the minimiser by tolerance/lambda.)
+    any data. If Newton's method gives up, descent continues (`dp.solvers.accelerated`), for at most 10^7
+    steps if c R^2 is at most 10^10 lambda. Otherwise the tolerance is infinite. It also is if, with many
+    columns, rounding at the returned weights could take another quarter of it, beside the quarter at the
+    minimiser. (Their norm may exceed the minimiser's by tolerance/lambda.)
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -230,7 +230,7 @@ def _checked(X, y, lam, linear, loss, initial, tolerance):
 
 
 def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
-    """Weights (d, restarts), gradient norms, passes and what was learnt.
+    """Weights (d, restarts), gradient norms, passes and `learnt`.
 
     lam: (restarts,). tilt and start: (d, restarts). learnt: for wide rows (`quasi_newton.minimise`). If
     lambda is so small that most rows are far from the bend of the loss, Newton's method may need
@@ -267,7 +267,7 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
         )
         passes[hard] += more
     if max_iterations is None and (norm > tolerance).any():
-        if rows.product_dtype == np.float32:  # it may overflow or underflow: try double precision
+        if rows.product_dtype == np.float32:  # after overflow or underflow, try double precision
             double = (np.float64,) * (1 if rows.implicit else 2)
             rows = type(rows)(X, y, loss, size, *double)
             left = norm > tolerance
@@ -311,14 +311,14 @@ def _predict(rows, sample, lam, tilt, W):
     """(starting points, for which restarts they are close), by one step from a common centre.
 
     If many restarts begin at one point, the minimiser without tilts is found first. From there, one step
-    of Halley's method, with differences of the sample's Hessians, leads a restart close to its own
-    minimiser, and is taken if it changes margins little.
+    of Halley's method, with differences of the sample's Hessians, leads each restart close to its own
+    minimiser. It is taken if it changes margins little.
     """
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
         return W.copy(), near
     reach = NEARBY * np.sqrt(rows.d) / rows.size
-    # No Hessian's norm is above the denominator, so no step is shorter than this.
+    # The denominator bounds every Hessian's norm, so no step is shorter than this.
     least = np.linalg.norm(tilt, axis=0) / (lam + rows.loss.c * rows.size**2)
     if np.median(least) > reach:
         return W.copy(), near
@@ -352,7 +352,7 @@ def _follow_path(rows, lam, tilt, W, tolerance, limit):
 
 
 def _descend(rows, lam, tilt, W, norm, passes, tolerance):
-    """Descend, in place, if `least_tolerance` promises a smaller gradient norm than was reached.
+    """Descend, in place, if `least_tolerance` promises a smaller gradient norm.
 
     Newton's method may fail between kinks, and on wide rows if conjugate gradients do not resolve lambda.
     Descent moves closer on any data, and Newton's method tries again.
@@ -386,15 +386,15 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
 def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     """Damped Newton from W until every restart's gradient norm is at most goal.
 
-    hessian: the data's Hessians near W, used at first in place of those at W. further: take one more Newton
-    step from where the goal was met, without measuring where it leads. Returns weights, the gradient norms
-    at them (before the extra step), passes over the rows and the last Hessians.
+    hessian: the data's Hessians near W, used at first instead of those at W. further: take one more Newton
+    step after the goal is met, without measuring where it leads. Returns weights, the gradient norms at
+    them (before the extra step), passes over the rows and the last Hessians.
 
     A trial point is accepted if its gradient norm is at most half of the least so far (Newton's fast
-    phase), or if the objective still falls there along the step (by convexity, it has decreased by a fixed
-    share). Otherwise the step is shortened. The objective's value, whose rounding hides half of the
-    weights' digits, is not needed. The old Hessian is used while the gradient norm is small and falls
-    fast.
+    phase). It is also accepted if the objective still falls there along the step; by convexity, it has
+    decreased by a fixed share. Otherwise the step is shortened. The objective's value is not needed; its
+    rounding would hide half of the weights' digits. The old Hessian is used while the gradient norm is
+    small and falls fast.
     """
     restarts = W.shape[1]
     W = W.copy()

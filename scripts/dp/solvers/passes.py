@@ -9,10 +9,10 @@ import numpy as np
 
 from dp.data.examples import slices
 
-BLOCK = 1 << 19  # bytes of a block of margins, which the L2 cache holds with what follows from them
-COPIED = 1 << 26  # most bytes of wide rows that are copied in the precision of products: 64 MB
-PATIENCE = 20  # conjugate gradient steps before a preconditioner is made, which takes as long
-FORMED = 1024  # most columns for which an exact direction forms the Hessian: 8 MB
+BLOCK = 1 << 19  # bytes of a block of margins, which fits the L2 cache with its results
+COPIED = 1 << 26  # most bytes of wide rows copied in the precision of products: 64 MB
+PATIENCE = 20  # conjugate gradient steps before a preconditioner, which takes as long
+FORMED = 1024  # most columns whose Hessian an exact direction forms: 8 MB
 EPS = np.finfo(float).eps
 
 
@@ -55,9 +55,9 @@ class Passes:
                 del curvature
             if not (self.signed or self.loss.residual):
                 slope *= y
-            # The product is faster if the longer side of the result belongs to the first factor.
+            # The product is faster if the first factor has the longer side of the result.
             gradient += (slope.T @ rows).T if W.shape[1] > self.d else rows.T @ slope
-            del z, slope  # so that the next block's arrays take their place in the cache
+            del z, slope  # the next block's arrays take their place in the cache
         return gradient / self.n
 
 
@@ -134,7 +134,7 @@ class Direct(Passes):
 
 
 class Implicit(Passes):
-    """Keeps curvatures (n, restarts) in place of Hessians, for the products of conjugate gradients."""
+    """Keeps curvatures (n, restarts) instead of Hessians, for the products of conjugate gradients."""
 
     implicit, signed = True, False
     spectrum, exact = None, False
@@ -218,13 +218,13 @@ class Implicit(Passes):
 
     def eigen(self, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues, per unit of mean curvature, and eigenvectors of one Hessian for all restarts."""
-        # 0 in place of entries that overflowed
+        # 0 replaces entries that overflowed
         hessian = np.nan_to_num(self.form(curvature), posinf=0.0, neginf=0.0)
         values, vectors = np.linalg.eigh(hessian)
         return np.maximum(values, 0.0)[:, None] / curvature.mean(), vectors
 
     def precondition(self, residual: np.ndarray, mean: np.ndarray, lam: np.ndarray) -> np.ndarray:
-        """Residuals (d, restarts) times an inverse Hessian, approximated from `spectrum` if it is known."""
+        """Residuals (d, restarts) times an inverse Hessian, approximated from `spectrum` if known."""
         if self.spectrum is None:
             return residual
         values, vectors = self.spectrum

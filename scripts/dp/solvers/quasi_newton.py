@@ -16,26 +16,26 @@ from dp import losses
 from dp.solvers.passes import Implicit, Passes
 
 THINNING, LEAST, MOST = 16, 1 << 10, 1 << 13  # the sample has one row in 16, within these bounds
-MANY = 4  # minimum number of restarts for which products cost more than reading the rows
-NEAR = 1e-5  # gradient norm, over that of a typical row, that single precision can reach
+MANY = 4  # fewest restarts for which products cost more than reading the rows
+NEAR = 1e-5  # gradient norm over a typical row's norm that single precision can reach
 MAIN = 48  # number of main directions
-PAIRS = 40  # number of latest steps and changes of the gradient that are kept
+PAIRS = 40  # latest steps and changes of the gradient that are kept
 LIMIT = 20  # passes after which another method continues
-SLOW = 0.7  # if a step leaves more than this share of the gradient's norm, it failed
+SLOW = 0.7  # a step that leaves more than this share of the gradient's norm has failed
 RETRIES = 4  # most failed steps in a row
 
 
 def main_directions(
     X: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Orthonormal directions (d, k), the rows' mean squares along each, and their mean along the others."""
+    """Orthonormal directions (d, k), the rows' mean square along each, and its mean along the others."""
     n, d = X.shape
-    k = min(MAIN, d, max(1, n // 20))  # n rows say little about more directions
+    k = min(MAIN, d, max(1, n // 20))  # n rows tell little about more directions
     basis = np.linalg.qr(X.T @ (X @ rng.standard_normal((d, k))))[0]
     along = X @ basis
     square = np.einsum("ij,ij->", X, X)
     gram = along.T @ along / n
-    if not np.isfinite(gram).all():  # gradients will not be finite either
+    if not np.isfinite(gram).all():  # nor will gradients be finite
         return basis, np.zeros(k), 0.0
     values, vectors = np.linalg.eigh(gram)
     rest = (square / n - values.sum()) / max(1, d - k)
@@ -43,7 +43,7 @@ def main_directions(
 
 
 class InverseHessians:
-    """An approximation of the inverse Hessian for each restart, which every step improves.
+    """An approximation of each restart's inverse Hessian, which every step improves.
 
     main: as from `main_directions`. curvature: (restarts,), the mean of l'' over rows. lam: (restarts,).
     """
@@ -101,8 +101,8 @@ def full_steps(
     """Full steps from W, (d, restarts), until the gradient norm is at most goal or does not fall.
 
     inverse: learns from every step. Steps start from the best point so far, and end if more than RETRIES
-    in a row fail (SLOW). further: take one more step from where the goal was met. Returns weights, the
-    gradient norms at them (before the extra step; not finite if none was found) and passes over the rows.
+    in a row fail (SLOW). further: take one more step after the goal is met. Returns weights, the gradient
+    norms at them (before the extra step; not finite if none was found) and passes over the rows.
     """
     trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
     best = np.zeros_like(W)  # gradients at W
@@ -144,10 +144,10 @@ def minimise(
     tolerance: float,
     learnt: tuple | None = None,
 ) -> tuple:
-    """Weights, gradient norms, passes over the rows, and what was learnt.
+    """Weights, gradient norms, passes over the rows, and `learnt`.
 
     size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows. It
-    takes the place of a sample unless X has more than twice as many rows.
+    replaces a sample unless X has more than twice as many rows.
     """
     if learnt is None or len(X) > 2 * learnt[0] or learnt[1].common.shape != lam.shape:
         start, inverse = _sample(X, y, lam, tilt, loss, size, start)
@@ -169,7 +169,7 @@ def _sample(X, y, lam, tilt, loss, size, W):
     sample = np.array(X[::thinning], dtype=float), y[::thinning]
     rows = Implicit(*sample, loss, size, np.float64)
     main = main_directions(rows.X, np.random.default_rng(0))
-    if not W.any():  # a starting point may be better than what a sample finds
+    if not W.any():  # a starting point may be better than the sample's
         inverse = InverseHessians(main, np.full(len(lam), loss.c), lam)
         W, *_ = full_steps(rows, lam, tilt, W, 0.1 * size / np.sqrt(rows.n), inverse)
     curvature = rows.hessians(len(lam))

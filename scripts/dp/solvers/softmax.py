@@ -1,8 +1,7 @@
 """Minimisers of tilted softmax objectives, certified by the norm of the gradient.
 
-All restarts share passes over the rows (`dp.descents.full_batch.mean_gradient`). Steps are quasi-Newton,
-which mostly end after 20 to 60 passes. Where they stall, accelerated descent continues, which ends on any
-data.
+All restarts share passes over the rows (`dp.descents.full_batch.mean_gradient`). Quasi-Newton steps mostly
+end after 20 to 60 passes. If they stall, accelerated descent continues, which ends on any data.
 """
 
 import math
@@ -15,13 +14,13 @@ from dp.solvers import accelerated, quasi_newton
 from dp.solvers.newton import Info
 
 LIMIT = 500  # most passes of quasi-Newton steps
-LEAST_STEP = 1e-6  # share of a step; if it is shorter, rounding decides
-SAMPLE = 1 << 12  # rows in which main directions are looked for
+LEAST_STEP = 1e-6  # least share of a step; below it, rounding decides
+SAMPLE = 1 << 12  # rows that main directions are found from
 
 
 @dataclass(frozen=True)
 class Constants:
-    """What `dp.solvers.newton.check_certifiable` must know of softmax loss with this many classes.
+    """Constants of softmax loss with this many classes, for `dp.solvers.newton.check_certifiable`.
 
     kappa: the norm of a gradient is at most sqrt(2) R. It is doubled, since `mean_gradient` has blocks of
     up to 8192 rows, where `rounding` counts 4096. c: curvature is at most R^2/2, and an error of the
@@ -40,7 +39,7 @@ class Constants:
 
 
 class _InverseHessians(quasi_newton.InverseHessians):
-    """At first, the rows' main directions for each class. Weights are columns (d K,) of restarts."""
+    """Inverse Hessians, at first from the rows' main directions per class. Weights: (d K, restarts)."""
 
     def first(self, gradient, part):
         """The same inverse for each class: reshaped, it multiplies all classes at once."""
@@ -98,10 +97,10 @@ def minimise(
 
 
 def _quasi_newton(rows, lam, tilt, inverse, tolerance):
-    """(weights, gradient norms, passes), by steps along which the slope falls to half of its size at least.
+    """(weights, gradient norms, passes), by steps that at least halve the slope along them.
 
-    The slope of a convex function shows where its minimum along a direction is, and needs no value, whose
-    rounding hides the last half of the digits. Convexity also makes every pair of a step and a change
+    A convex function's slope shows where its minimum along a direction is. No value is needed, whose
+    rounding would hide the last half of the digits. Convexity also makes every pair of a step and a change
     valid.
     """
     W, direction, gradient = np.zeros((3, *tilt.shape))

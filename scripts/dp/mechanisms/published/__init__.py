@@ -1,1 +1,1 @@
-"""The defective forms of mechanisms that sources print or run, each under a name of its own."""
+"""Defective forms of mechanisms that sources print or run, each under its own name."""

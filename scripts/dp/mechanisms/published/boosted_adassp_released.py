@@ -16,14 +16,14 @@ from dp.privacy import quadratics, sensitivities
 class BoostedAdaSSPReleased(Mechanism):
     """Boosted AdaSSP as in its authors' program, reimplemented from a description.
 
-    The program takes the Gaussian-DP parameter mu of (epsilon, delta), in place of 1/mu, as the noise
+    The program takes the Gaussian-DP parameter mu of (epsilon, delta), instead of 1/mu, as the noise
     *multiplier* of each of T + 2 releases. The standard deviations are mu R^2 on the eigenvalue and on the
     upper triangle of X'X, and mu R Y on every X' residual. With the smallest eigenvalue of X'X, these
     would compose to Gaussian DP with the parameter sqrt(T + 2)/mu under add-remove.
 
-    But the program takes the smallest *positive* eigenvalue, whose change R^2 does not bound: for n - 1
+    But the program takes the smallest *positive* eigenvalue, whose change R^2 does not bound. For n - 1
     equal records of norm R it is (n - 1) R^2, and one tiny record along another axis makes it tiny.
-    Without a positive eigenvalue, as for rows of zeros, the program fails. So it has no finite epsilon.
+    Without a positive eigenvalue, as for rows of zeros, the program fails. So there is no finite epsilon.
 
     The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are clipped to Y
     = 1. Draws here are random; the program's default seed is fixed. A data set without a positive
@@ -36,7 +36,6 @@ class BoostedAdaSSPReleased(Mechanism):
     options = {"iterations": Whole(100)}
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon, since R^2 does not bound how far the smallest positive eigenvalue moves."""
         multiplier = p.mu
         mu = math.sqrt(p.iterations + 2) / multiplier
         reason = (

@@ -22,7 +22,7 @@ class LaplaceCoordinates(Coordinates):
     fit = "l2"
 
     def _guarantee(self, n, d, p):
-        """sqrt(d) epsilon, because ||v||_1 <= sqrt(d) ||v||_2, and what a solver's tolerance adds."""
+        """sqrt(d) epsilon, because ||v||_1 <= sqrt(d) ||v||_2, plus the share of the solver's tolerance."""
         scale = self.scale(n, d, p)
         size = math.sqrt(d) * sensitivity(n, p.lam, p.bound, p.loss, p.tolerance)
         return p.proven(
@@ -48,7 +48,6 @@ class LaplaceCoordinatesSum(Coordinates):
     certified = False  # there is no guarantee
 
     def _guarantee(self, n, d, p):
-        """None, since the intercept has no noise. The weights alone would have sqrt(d) n epsilon."""
         reason = (
             "the intercept is released without noise, and one record changes it; the weights' own bound "
             "would be 2 kappa R/lambda in L2 without an intercept, n times the one the noise has, and "

@@ -31,11 +31,12 @@ class LassoOutputPerturbation(Perturbed):
 
     This is algorithm 1 as Veldhuizen (2020) runs it. The noise is that of output perturbation, whose
     sensitivity bound needs the curvature of an L2 penalty. `elastic_net_output_perturbation` is the
-    repaired form. The point that the solver found is scaled to ||w||_1 <= log 2 / lam, where all minimisers
-    are. So the guarantee holds for every data set, whether the point was certified or not.
+    repaired form. The solver's point is scaled to ||w||_1 <= log 2 / lam, where all minimisers are. So the
+    guarantee holds for every data set, whether the point is certified or not.
 
-    penalty_scale: the meaning of lam in the fit, see `dp.solvers.lasso_scales`. The source does not say it.
-    The noise is always calibrated as if lam multiplied the penalty beside the mean loss.
+    penalty_scale: the meaning of lam in the fit, which the source does not state: see
+    `dp.solvers.lasso_scales`. The noise is always calibrated as if lam multiplied the penalty beside the
+    mean loss.
     """
 
     fit = "l1"

@@ -13,12 +13,12 @@ from dp.privacy.profiles import Gaussian
 class MeanClippedDescent(Descent):
     """T steps on the mean gradient, clipped to norm C as a whole, with Gaussian noise on each.
 
-    Algorithm 2 as Hoseinpour et al. (2023) print it. They bound the move of the clipped mean by 2C, but
-    divide that by n as if single gradients were clipped. How far one replaced record moves the clipped
-    mean:
+    This is algorithm 2 of Hoseinpour et al. (2023). They bound the move of the clipped mean by 2C, but
+    divide that by n as if single gradients were clipped. One replaced record moves the clipped mean as
+    `rows` says.
 
     rows:
-      "unbounded"  it may outweigh all others and turn the mean around: 2C, whatever n is
+      "unbounded"  it may outweigh all others and turn the mean around: 2C for any n
       "bounded"    gradients have norm at most kappa R, where kappa is 1 for logistic and sqrt(2) for
                    softmax loss. So the mean moves by at most 2 kappa R/n. The clipped mean moves by no
                    more, because clipping is the projection onto a ball, which increases no distance. So
@@ -55,7 +55,6 @@ class MeanClippedDescent(Descent):
         return calibrate(p.epsilon, p.delta, math.sqrt(p.iterations) * moved)
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP for all iterates together."""
         moved, sigma = self.moved(n, p), self.sigma(n, p)
         mu = math.sqrt(p.iterations) * moved / sigma
         reason = (
@@ -67,8 +66,7 @@ class MeanClippedDescent(Descent):
         return p.proven(reason, proven, Gaussian(mu))
 
     def _noise(self, n, p):
-        # Each gradient is clipped to the norm that bounds it anyway, so that overflow does not spoil the
-        # whole mean.
+        # Clipping to a norm that bounds each gradient anyway keeps overflow from spoiling the mean.
         each = self._each(p)
         clip = each if math.isfinite(each) else None
         return {"clip": clip, "mean_clip": p.clip, "sigma": self.sigma(n, p)}

@@ -11,8 +11,8 @@ from dp.privacy.laplace_tilt import exact_epsilon
 class ObjectivePerturbationCM08(Tilted):
     """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), without an account of the Jacobian.
 
-    epsilon here is what the output noise's share leaves of the whole epsilon. The source claims privacy
-    only for losses of margins, so targets that are numbers are refused.
+    This epsilon is what the output noise leaves of the whole. The source claims privacy only for margin
+    losses, so numbers as targets are refused.
     """
 
     numbers = False

@@ -1,7 +1,7 @@
 """Released programs, reimplemented from descriptions. Claims are the programs'.
 
 config/experiments/released_code.yaml names repositories and commits. `boosted_adassp_released.py` and
-`tukey_em_released.py` have two more. The papers' theorems are not concerned.
+`tukey_em_released.py` have two more. The papers' theorems are not affected.
 """
 
 import math
@@ -18,7 +18,7 @@ from dp.privacy.profiles import Gaussian
 
 
 class _SeededByAByte:
-    """Normal draws. Each row is from NumPy's legacy generator, with one of 256 seeds, drawn by `rng`."""
+    """Normal draws, each row by NumPy's legacy generator with one of 256 seeds that `rng` draws."""
 
     def __init__(self, rng: np.random.Generator, draws: int) -> None:
         seeds, self.which = np.unique(rng.integers(256, size=draws), return_inverse=True)
@@ -30,15 +30,14 @@ class _SeededByAByte:
 
 @register("amp_released")
 class AMPReleased(AMP):
-    """AMP as a program whose generator gets one random byte as its seed before it draws the noise.
+    """AMP as a program that seeds its generator with one random byte before it draws the noise.
 
-    So a data set has 256 possible releases, which whoever knows all other records can compute for every
+    So a data set has 256 possible releases. Whoever knows all other records can compute them for every
     candidate record. (Besides, if the solver stops early, the program doubles the bound on the gradient,
-    which depends on the data too.)
+    and that depends on the data too.)
     """
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon at any delta below 1."""
         reason = (
             "the noise is one of 256 known vectors, a byte's worth of seeds: neighbours have 256 releases "
             "each, in general all different, so that one release tells them apart"
@@ -63,7 +62,6 @@ class AdaSSPReleased(Mechanism):
     numbers = True
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon: one record moves the scale of all targets, and every row."""
         reason = (
             "targets are divided by the largest of them and columns standardised, without noise: one "
             "record can change every other by a factor as large as one likes, for which there is no noise"
@@ -103,7 +101,6 @@ class FunctionalReleased(Mechanism):
     numbers = True
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon, since the diagonal of X'X is released without noise."""
         reason = (
             "the noise on a column's sum of squares is for the square of its lower bound, 0: the sum "
             "divides a noisy X'y as it is, and a record that is most of it shows in the release's spread"
@@ -142,7 +139,6 @@ class FunctionalCentredReleased(Mechanism):
     numbers = True
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon: where a noisy mean is clipped to the lower bound, squares have no noise."""
         reason = (
             f"the means of columns and of targets get epsilon/(d + 1) each, where one such share is set "
             f"aside, {(d + 2) / (d + 1):.6g} times epsilon in all; and the noise on a column's sum of "
@@ -169,7 +165,7 @@ class FunctionalCentredReleased(Mechanism):
         square[:, range(d), range(d)] = means**2
         local = (p.epsilon - share) / (1 + quadratics.coefficients(d))
         noise = laplace(quadratics.coefficients(d), 1 / local, draws, rng)
-        E, e = quadratics.unpack(noise, d)  # halves what stands on both sides of the diagonal
+        E, e = quadratics.unpack(noise, d)  # halves entries off the diagonal
         A = np.asarray(gram + E * square * np.where(np.eye(d) > 0, 1.0, 2.0))
         A[:, range(d), range(d)] = np.abs(A[:, range(d), range(d)])
         weights, unbounded = quadratics.solve(A, moment + e * product, repair="none")
@@ -193,7 +189,6 @@ class LeastSquaresReleased(Mechanism):
     numbers = True
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon, since the standard deviation itself reveals the smallest eigenvalue."""
         reason = (
             "the noise is scaled by the smallest eigenvalue of the private X'X: two data sets in which one "
             "record makes it large or small have releases of different spread, by any factor; and a "
@@ -216,13 +211,13 @@ class LeastSquaresReleased(Mechanism):
 class PoissonSGDReleased(Mechanism):
     """Opacus' DP-SGD, given a batch size and a target epsilon; logistic loss.
 
-    The number of batches is n/batch, rounded up. A record is in each with a probability of 1 over that
-    number. A noisy sum of clipped gradients is divided by n times that probability, rounded down.
-    dp_accounting finds the noise here, its own accountant in the program.
+    The number of batches is n/batch, rounded up. A record is in each with probability 1 over that number.
+    A noisy sum of clipped gradients is divided by n times that probability, rounded down. dp_accounting
+    finds the noise here, its own accountant in the program.
 
     The program's accounting is for add-remove, under which n is private. records:
-      "public"   n is the number of rows, taken as public: the same with or without a record. That is the
-                 premise of `dp_sgd_poisson` without `public_n`, and under it the claim is proven
+      "public"   n is the number of rows, taken as public: the same with or without a record. Under this
+                 premise, that of `dp_sgd_poisson` without `public_n`, the claim is proven
       "private"  neighbours have n and n + 1 rows, as the program counts them: there is no finite epsilon
     """
 
@@ -250,7 +245,6 @@ class PoissonSGDReleased(Mechanism):
         return steps, sampling, divisor, *noise
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP if n is public; else none, since the size of the noise reveals n."""
         if p.records == "private":
             reason = (
                 "n is private, and the number of steps and what divides the noise follow from it, without "
@@ -297,7 +291,7 @@ def zero_concentrated(epsilon: float, delta: float) -> float:
 
 @register("newton_released")
 class NewtonReleased(Mechanism):
-    """The damped private Newton method that is a baseline in DP-Newton's program; logistic loss.
+    """The damped private Newton method, a baseline in DP-Newton's program; logistic loss.
 
     It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of rho/T, and
     the Hessian for the rest. Eigenvalues are floored at 1e-5. The step is the noisy direction times
@@ -310,7 +304,6 @@ class NewtonReleased(Mechanism):
     options = {"iterations": Whole(15), "share": Between(0.7, low=0, high=1)}
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon, since the exact direction's size scales the noise."""
         reason = (
             "each step's noise is multiplied by a function of the size of the Newton direction without "
             "noise, which a single record can change by any factor where the others have no curvature"

@@ -20,13 +20,13 @@ class _AsRun:
     as_run = True
 
     def _by_rule(self, n, d, p):
-        """Values for which the program has no options."""
+        """Values that the program fixes."""
         return {"loss": "logistic", "batch_final": None}
 
 
 @register("dp_sgd_as_run")
 class DPSGDAsRun(_AsRun, DPSGD):
-    """E18's program: the noise is a uniform direction, each coordinate of which has its own radius.
+    """E18's program: the noise is a uniform direction with a radius of its own for each coordinate.
 
     The sum of gradients still moves by at most 2 clip. But the noise (v_1 l_1, .., v_D l_D), with v uniform
     on the sphere and each l_j ~ Gamma(D, 2 clip/epsilon), does not have the density
@@ -46,7 +46,6 @@ class DPSGDAsRun(_AsRun, DPSGD):
         return direction * rng.gamma(dimension, scale, (size, dimension))
 
     def _guarantee(self, n, d, p):
-        """None for two coordinates or more, because the privacy loss of this noise has no bound."""
         if (p.dimensions or d) + p.bias == 1:
             reason = f"one coordinate has Laplace noise of scale {self._scale(p):.6g} in each pass"
             return p.proven(reason, p.epochs * p.epsilon)

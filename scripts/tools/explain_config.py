@@ -1,7 +1,7 @@
-"""Explains every key of the configuration from the schemas: > config/README.md
+"""Writes config/README.md to standard output, which explains every key of the configuration.
 
-Keys, values and meanings are from the schemas. Mechanisms, steps, and kinds of tables, figures, analyses
-and checks are from the code, with the first lines of their docstrings.
+Keys, values and meanings come from the schemas. Mechanisms, steps, and kinds of tables, figures, analyses
+and checks come from the code, with the first paragraphs of their docstrings.
 """
 
 import argparse
@@ -117,8 +117,8 @@ TYPES = {
     "boolean": "true or false",
     "null": "null",
 }
-NEEDS = ("sweep", "analysis")  # keys that an entry cannot leave out, as it can `datasets`
-# The content of each place of `study.paths`, in the order of a run.
+NEEDS = ("sweep", "analysis")  # an entry must have these keys, but may leave out `datasets`
+# What is in each place of `study.paths`, in the order of a run.
 PLACES = {
     "DATA": "rows that mechanisms see; beside them, as `.json`, what was done to them",
     "TUNED": "error of every lambda; as `.json`, the chosen one",
@@ -163,11 +163,11 @@ LIMITS = {
 
 
 class Schema:
-    """One schema file, as rows of a table."""
+    """One schema file as rows of a table."""
 
     def __init__(self, name):
         self.root = read_yaml(SCHEMAS / f"{name}.schema.yaml")
-        # definition -> keys that refer to it; it is explained once
+        # definition -> the keys that refer to it. It is explained once.
         self.shared = defaultdict(list)
 
     def table(self):
@@ -268,7 +268,7 @@ def _kind_options(kind):
 
 
 def _examples():
-    """(section, kind) -> an entry of that kind, if possible in an experiment of the default run."""
+    """(section, kind) -> an entry of that kind, from an experiment of the default run where possible."""
     files = sources.experiments()
     listed = read_yaml(paths.HOME / "config/config.yaml")["experiments"]
     examples = {}

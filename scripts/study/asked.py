@@ -55,7 +55,7 @@ def no_profile(given, directory=None):
     folder = str(paths.HOME / PROFILES) if paths.in_study() else PROFILES
     if near:
         return f"no profile {given!r}; did you mean {f'{folder}/{near[0]}'!r}?"
-    return f"no profile {given!r} (there are, in {folder}: {', '.join(shipped)})"
+    return f"no profile {given!r} ({folder} has {', '.join(shipped)})"
 
 
 def no_target(target, rules, files, made):

@@ -59,7 +59,7 @@ def main():
             first, second = (verdicts(Path(root, name)) for root in (arguments.results, folder))
             found = list(changes(first, second))
             unexplained += sum(not explained for *_, explained in found)
-            print(f"seed {seed}: {name}: {len(found)} of {len(first)} verdicts have other words")
+            print(f"seed {seed}: {name}: {len(found)} of {len(first)} verdicts differ")
             for where, before, after, explained in found:
                 mark = "  " if explained else "! "
                 print(f"{mark}{where}: {said(before)} -> {said(after)}", flush=True)

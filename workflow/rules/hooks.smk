@@ -159,7 +159,7 @@ def interrupt(number, frame):
     """After Ctrl-C, hide the errors of the jobs that it stops."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     logger.addFilter(lambda record: record.levelno < logging.ERROR)
-    print("Interrupted: the same command goes on where this stops", file=sys.stderr)
+    print("Interrupted: the same command resumes this run", file=sys.stderr)
     signal.default_int_handler(number, frame)
 
 
@@ -279,8 +279,8 @@ def report_what_there_is(names):
     if done.returncode:
         return None
     written = done.stdout.strip()
-    more = f"; {paths.REPORT()} shows more, and stays" if written != paths.REPORT() else ""
-    print(f"{written}: what there is, with its gaps{more}", file=sys.stderr)
+    more = f"; {paths.REPORT()} shows more, and is kept" if written != paths.REPORT() else ""
+    print(f"{written}: the existing results, with gaps{more}", file=sys.stderr)
     return written
 
 

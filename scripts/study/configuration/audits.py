@@ -99,7 +99,9 @@ def load(config, experiments=None):
             attack.setdefault("pair", label)
             private = find(name).private
             if ("epsilons" in attack) != private:
-                problem = "is missing" if private else f"is nothing that {name} has"
+                problem = (
+                    "is missing" if private else f"needs a private mechanism, and {name} is not one"
+                )
                 raise ConfigError(f"{key}: the key 'epsilons' {problem}")
             attack["epsilons"] = canonical.grid(attack["epsilons"]) if private else [math.inf]
             if attack["pair"] not in pairs.PAIRS:

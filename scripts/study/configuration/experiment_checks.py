@@ -22,7 +22,7 @@ def check(experiment, fail, datasets):
         raise fail("divisions", "is for folds: simulations divide the rows anew already")
     for name in experiment.datasets:
         if divisions and datasets[name]["source"].get("data_replicates") == divisions:
-            text = f"{name} is {divisions} data sets alike: take another number, to tell them apart"
+            text = f"{name} is {divisions} data sets from one distribution: choose another number"
             raise fail("divisions", text)
     _check_classes(experiment, fail, datasets)
     _check_targets(experiment, fail, datasets)

@@ -168,7 +168,9 @@ def _target(entry, values, missing):
     positive, negative = entry["positive"], values.get("negative", [])
     if isinstance(positive, dict):
         if negative:
-            raise Refused("`negative` is for labels, and here they are numbers above another one")
+            raise Refused(
+                "`negative` is for labels that are listed; leave it out beside `positive: {above: ..}`"
+            )
         return rows.Label(entry["label"], above=positive["above"], missing=missing)
     positive, negative = (
         tuple(each) if isinstance(each, list) else (each,) for each in (positive, negative)
@@ -179,7 +181,9 @@ def _target(entry, values, missing):
 def _check_entry(entry):
     """Refuse entries that do not fit a release, such as those with steps that look at private rows."""
     if "target" in entry and entry["target"].get("log"):
-        raise Refused("target.log: a release takes numbers as they are: write the logarithms first")
+        raise Refused(
+            "target.log: a release takes no logarithms: write them into the file and leave `log` out"
+        )
     if "target" not in entry and "positive" not in entry:
         raise Refused("a release is of two classes, `positive` and others, or of a `target`")
     if not entry.get("bounds") and not entry.get("categories"):

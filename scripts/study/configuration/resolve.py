@@ -160,7 +160,7 @@ def _family(scope, label, method):
     ):
         for option in method["vary"]:
             if option in names:
-                text = f"the method has {option!r} in {other!r} too: it can stand in one only"
+                text = f"the method has {option!r} in {other!r} too: leave it out of one of them"
                 raise scope.fail(f"{key}.vary", text)
 
 

@@ -45,9 +45,10 @@ def variant_of(mechanism, options):
 def audited(cell, attacks):
     """(lower bound, the attack that found it): the largest bound among attacks that apply to this cell.
 
-    An attack applies if it is on the same variant of the mechanism, at the same delta, and its claimed and
-    proven epsilons are no larger than this cell's. It has its own n, d and lambda, but it tests a statement
-    about all of these. All bounds on a mechanism hold together, so the largest has the same confidence.
+    An attack applies if it is on the same variant of the mechanism, at the same delta. Its claimed and
+    proven epsilons must be no larger than this cell's. It has its own n, d and lambda, but it tests a
+    statement about all of these. All bounds on a mechanism hold together, so the largest has the same
+    confidence.
     """
     stated = ("epsilon_claimed", "epsilon_proven")
     usable = [

@@ -254,9 +254,9 @@ class LowerAcross(Options):
 
 @check(RESULTS, LowerAcross)
 def lower_across(results, *, method, epsilon, experiment, other_method, other_epsilon, as_prepared):
-    """On every data set that both experiments have, a method at one epsilon has a lower mean error than the
-    other experiment's method at another epsilon. Each is at its largest training size. It is undecided if
-    zero is within the 95 % interval of a difference, as of two independent means. as_prepared: the other
+    """On every common data set, a method at one epsilon has a lower mean error than another experiment's
+    method at another epsilon. Each is at its largest training size. It is undecided if zero is within the
+    95 % interval of a difference, as of two independent means. as_prepared: the other
     experiment's data sets -> those with the same rows here, if they are prepared differently."""
     own = _ok(results.cells(methods=method, epsilon=epsilon, train_size="largest"))
     other = results.other(experiment)

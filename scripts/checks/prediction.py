@@ -49,10 +49,10 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     draws: our values (folds, draws) or (data sets, folds, draws). A column in which a fold failed is left
     out. paired: whether draws of one number are the same on all folds, as in a run that shares its draws.
 
-    A run's mean is resampled from `protocol.folds` of our folds' means, and for each of these from
-    `protocol.draws` residuals of draws, from any of our data sets. If we have several data sets, the run
-    has a further one. Its mean is normal with the variance of ours, because a choice among few would rarely
-    give extreme values. Its folds differ from that mean as the folds of one of our data sets do.
+    A run's mean is resampled from `protocol.folds` of our folds' means. Each of these gets `protocol.draws`
+    residuals of draws, from any of our data sets. If we have several data sets, the run has a further one.
+    Its mean is normal with the variance of ours, because a choice among few would rarely give extreme
+    values. Its folds differ from that mean as the folds of one of our data sets do.
 
     There are four corrections. Means of our own draws contain the chance of these draws, which is removed
     from their spread. Resampled means of k replicates spread too little, by the factor (k - 1)/k in their
@@ -135,8 +135,8 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
 def _error_of_sd(shares, counts, z=None, removed=0.0):
     """The standard error of s, as a share of s.
 
-    s^2 is a sum of mean squares v. One with k degrees of freedom has the variance 2 v^2/k, so the standard
-    deviation of s is the root of the sum of these over 2 s (Satterthwaite).
+    s^2 is a sum of mean squares v. One with k degrees of freedom has the variance 2 v^2/k. So the standard
+    deviation of s is the root of their sum, over 2 s (Satterthwaite).
 
     shares: v of folds or data sets, and of draws. counts: k of each. z: for a quantile of the draws instead
     of a multiple of s. Few draws show little of their tails, so the quantile has the variance p (1 - p)/(k

